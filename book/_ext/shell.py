@@ -1,0 +1,205 @@
+"""What the built book needs beyond Jupyter Book: everything local, nothing else.
+
+The book must open by double-click with no network. So this extension puts the
+plotting library, each chapter's executed notebook and the results that figures
+cite beside the pages, and takes out what the theme would fetch or break on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote
+
+import nbformat
+import plotly
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+BOOK = Path(__file__).resolve().parent.parent
+ROOT = BOOK.parent
+
+# The order matters: colours, then the page, then the figures that use both.
+STYLES = ("palette.css", "book.css", "explorable.css")
+SCRIPTS = ("shell.js", "explorable.js")
+
+# The theme's icon library is half a megabyte compressed for nine icons, which
+# book.css draws instead.
+ICON_LIBRARY = re.compile(r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>')
+RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
+
+NOTEBOOKS = "_notebooks"
+UNUSED_ASSETS = (
+    "mathjax/a11y/explorer.js",
+    "mathjax/a11y/semantic-enrich.js",
+    "mathjax/a11y/sre.js",
+    "mathjax/core.js",
+    "mathjax/input/asciimath.js",
+    "mathjax/input/mml",
+    "mathjax/input/mml.js",
+    "mathjax/latest.js",
+    "mathjax/mml-*.js",
+    "mathjax/node-main.js",
+    "mathjax/output/svg",
+    "mathjax/output/svg.js",
+    "mathjax/sre",
+    "mathjax/tex-*-full*.js",
+    "mathjax/tex-mml-*.js",
+    "mathjax/tex-svg*.js",
+    "scripts/*.map",
+    "scripts/fontawesome.js*",
+    "sphinx-thebe.*",
+    "styles/*.map",
+    "vendor/fontawesome",
+)
+
+
+def kernel_environment() -> None:
+    """Let every chapter import `lsa`, `experiments` and the book's own modules."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    # Tells figures to render for a page, not for a live notebook.
+    os.environ["BOOK_STATIC"] = "1"
+
+
+def executed_notebook(app: Sphinx, page: str) -> Path:
+    return Path(app.outdir).parent / "jupyter_execute" / f"{page}.ipynb"
+
+
+def is_notebook(app: Sphinx, page: str) -> bool:
+    return "kernelspec" in app.env.metadata.get(page, {})
+
+
+def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
+    """Links at the top of a page: its notebook, and the repository if published."""
+    links = []
+    name = f"{Path(page).name}.ipynb"
+    repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
+    if is_notebook(app, page):
+        links.append(
+            {
+                "href": pathto(f"{NOTEBOOKS}/{name}", 1),
+                "text": "Notebook",
+                "title": "Download this chapter as an executed notebook (.ipynb)",
+                "download": True,
+            }
+        )
+        host, _, slug = repository.partition("github.com/")
+        if slug:
+            branch = os.environ.get("BOOK_PAGES_BRANCH", "gh-pages")
+            links.append(
+                {
+                    "href": "https://colab.research.google.com/github/"
+                    f"{slug}/blob/{branch}/{NOTEBOOKS}/{name}",
+                    "text": "Colab",
+                    "title": "Open this chapter on Colab",
+                }
+            )
+    if repository:
+        links.append({"href": repository, "text": "Source", "title": "The repository"})
+    return links
+
+
+def prepare_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    context["shell_links"] = header_links(app, page, context["pathto"])
+    # sphinx-thebe is loaded twice by Jupyter Book, throws on every page, and
+    # names a script on another host.
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in str(getattr(script, "filename", "") or "")
+        and "THEBE" not in getattr(script, "attributes", {}).get("body", "")
+    ]
+    context["css_files"] = [
+        style for style in context["css_files"] if "thebe" not in str(style.filename)
+    ]
+
+
+def drop_thebe_config(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    for node in list(doctree.findall(nodes.raw)):
+        text = node.astext()
+        if "x-thebe-config" in text or "kernelName =" in text:
+            node.parent.remove(node)
+
+
+def publish_notebooks(app: Sphinx) -> None:
+    """Put each chapter's executed notebook next to the pages."""
+    target = Path(app.outdir) / NOTEBOOKS
+    target.mkdir(exist_ok=True)
+    repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
+    for page in app.env.found_docs:
+        if not is_notebook(app, page):
+            continue
+        notebook = nbformat.read(executed_notebook(app, page), as_version=4)
+        if repository:
+            notebook.cells.insert(0, checkout_cell(repository))
+        nbformat.write(notebook, target / f"{Path(page).name}.ipynb")
+
+
+def checkout_cell(repository: str):
+    """A first cell that fetches the book's code where the notebook stands alone."""
+    folder = repository.rsplit("/", 1)[-1].removesuffix(".git")
+    source = (
+        "# Only where this notebook stands alone, on Colab for instance: fetch its code.\n"
+        "import importlib.util, os, subprocess, sys\n"
+        'if importlib.util.find_spec("lsa") is None:\n'
+        f'    subprocess.run(["git", "clone", "--depth=1", "{repository}"], check=True)\n'
+        f'    sys.path[:0] = [os.path.abspath("{folder}"), os.path.abspath("{folder}/book")]\n'
+        f'    os.chdir("{folder}/book")'
+    )
+    return nbformat.v4.new_code_cell(source)
+
+
+def publish_results(app: Sphinx, page: Path, html: str) -> None:
+    """Copy the result files that a page links to, so that its sources open offline."""
+    site = Path(app.outdir).resolve()
+    for link in set(RESULT_LINK.findall(html)):
+        target = (page.parent / unquote(link)).resolve()
+        if not target.is_relative_to(site / "results"):
+            raise ExtensionError(f"{page.name}: {link} does not lead to the site's results/")
+        source = ROOT / target.relative_to(site)
+        if not source.is_file():
+            raise ExtensionError(f"{page.name} links to {link}, which is not in results/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def drop_unused_assets(app: Sphinx) -> None:
+    static = Path(app.outdir) / "_static"
+    for pattern in UNUSED_ASSETS:
+        for path in static.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    publish_notebooks(app)
+    for page in Path(app.outdir).rglob("*.html"):
+        html = page.read_text(encoding="utf-8")
+        publish_results(app, page, html)
+        page.write_text(ICON_LIBRARY.sub("", html), encoding="utf-8")
+    drop_unused_assets(app)
+
+
+def setup(app: Sphinx) -> dict:
+    kernel_environment()
+    app.setup_extension("shell_statements")
+    app.setup_extension("shell_directives")
+    app.setup_extension("shell_previews")
+    app.config.templates_path.append(str(BOOK / "_templates"))
+    app.config.html_static_path.append(
+        str(Path(plotly.__file__).parent / "package_data" / "plotly.min.js")
+    )
+    for style in STYLES:
+        app.add_css_file(style, priority=600)
+    for script in SCRIPTS:
+        app.add_js_file(script, priority=600, defer="defer")
+    app.connect("doctree-resolved", drop_thebe_config, priority=900)
+    app.connect("html-page-context", prepare_page, priority=900)
+    # After MathJax has been copied.
+    app.connect("build-finished", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,106 @@
+"""The book's own blocks, each a plain HTML element that works without a script.
+
+    question   the one question a chapter opens with
+    predict    a prediction to make, with a nested `reveal` that holds the answer
+    reveal     a folded answer
+    aside      a folded digression, its title as argument
+    margin     a note beside the text; inside the text where there is no margin
+"""
+
+from __future__ import annotations
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+class element(nodes.General, nodes.Element):
+    """An HTML element: `tag`, `classes` and `attrs`; its children alone elsewhere."""
+
+
+def visit_html(translator, node: element) -> None:
+    translator.body.append(translator.starttag(node, node["tag"], **node["attrs"]))
+
+
+def depart_html(translator, node: element) -> None:
+    translator.body.append(f"</{node['tag']}>\n")
+
+
+def pass_through(translator, node: element) -> None:
+    pass
+
+
+def make(tag: str, *children: nodes.Node, css: str = "", **attrs: str) -> element:
+    return element("", *children, tag=tag, classes=css.split(), attrs=attrs)
+
+
+class Block(SphinxDirective):
+    has_content = True
+    final_argument_whitespace = True
+
+    def body(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        return self.parse_content_to_nodes()
+
+    def title(self, default: str = "") -> list[nodes.Node]:
+        text = self.arguments[0] if self.arguments else default
+        inline, messages = self.state.inline_text(text, self.lineno)
+        return inline + messages
+
+
+class Question(Block):
+    def run(self) -> list[nodes.Node]:
+        label = make("p", nodes.Text("The question"), css="block-label")
+        return [make("div", label, *self.body(), css="question")]
+
+
+class Predict(Block):
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        label = make("p", *self.title("Predict, then reveal"), css="block-label")
+        return [make("div", label, *self.body(), css="predict")]
+
+
+class Folded(Block):
+    """A native <details>: opens with the keyboard, and by a search in the page."""
+
+    optional_arguments = 1
+    css = ""
+    default_title = ""
+
+    def run(self) -> list[nodes.Node]:
+        summary = make("summary", *self.title(self.default_title))
+        inside = make("div", *self.body(), css="folded-body")
+        return [make("details", summary, inside, css=f"folded {self.css}")]
+
+
+class Reveal(Folded):
+    css = "reveal"
+    default_title = "Reveal the answer"
+
+
+class Aside(Folded):
+    css = "digression"
+    default_title = "Aside"
+
+
+class Margin(Block):
+    """In place of the theme's: its script fails on a page without subheadings."""
+
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        title = [make("p", *self.title(), css="block-label")] if self.arguments else []
+        return [make("aside", *title, *self.body(), css="margin-note", role="note")]
+
+
+def setup(app: Sphinx) -> dict:
+    others = dict.fromkeys(("latex", "text", "man", "texinfo"), (pass_through, pass_through))
+    app.add_node(element, html=(visit_html, depart_html), **others)
+    app.add_directive("question", Question)
+    app.add_directive("predict", Predict)
+    app.add_directive("reveal", Reveal)
+    app.add_directive("aside", Aside, override=True)
+    app.add_directive("margin", Margin, override=True)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,83 @@
+"""What a reference points to, carried on the page that refers to it.
+
+A reader who hovers over a citation or over "Definition 2.1" should see it at
+once, but a page opened from a file may not read another page. So, once every
+page is written, each gets copies of the blocks that it refers to elsewhere, as
+inert templates that shell.js shows. Blocks on the same page need no copy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from bs4 import BeautifulSoup, Tag
+from sphinx.application import Sphinx
+
+REFERENCE = re.compile(r'<a class="[^"]*\binternal\b[^"]*" href="([^"#]*)#([^"]+)"')
+
+
+def block(anchor: Tag) -> Tag | None:
+    """The block worth previewing that `anchor` names, or None."""
+    classes = set(anchor.get("class", []))
+    if classes & {"proof", "citation", "math"}:
+        return anchor
+    if anchor.name == "dt":
+        return anchor.find_next_sibling("dd")
+    return None
+
+
+def absolute_links(fragment: Tag, page: Path, reader: Path) -> None:
+    """Rewrite the links of `fragment` of `page` so that they hold on page `reader`."""
+    for link in fragment.find_all("a", href=True):
+        href = link["href"]
+        if ":" in href.split("/")[0]:
+            continue
+        path, _, anchor = href.partition("#")
+        target = os.path.normpath(page.parent / path) if path else str(page)
+        link["href"] = os.path.relpath(target, reader.parent) + (f"#{anchor}" if anchor else "")
+
+
+def render(found: Tag, page: Path, reader: Path, href: str) -> str:
+    fragment = BeautifulSoup(str(found), "html.parser")
+    for tag in fragment.find_all(id=True):
+        del tag["id"]
+    for tag in fragment.select(".headerlink, .backrefs"):
+        tag.decompose()
+    absolute_links(fragment, page, reader)
+    return f'<template class="preview-source" data-href="{href}">{fragment}</template>'
+
+
+def add_previews(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    pages: dict[Path, BeautifulSoup] = {}
+
+    def parsed(path: Path) -> BeautifulSoup:
+        if path not in pages:
+            pages[path] = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+        return pages[path]
+
+    for name in app.env.found_docs:
+        reader = Path(app.builder.get_outfilename(name))
+        html = reader.read_text(encoding="utf-8")
+        templates = []
+        for path, anchor in sorted(set(REFERENCE.findall(html))):
+            target = Path(os.path.normpath(reader.parent / unquote(path)))
+            if not path or target == reader or not target.is_file():
+                continue
+            named = parsed(target).find(id=unquote(anchor))
+            found = block(named) if named else None
+            if found:
+                templates.append(render(found, target, reader, f"{path}#{anchor}"))
+        if templates:
+            reader.write_text(
+                html.replace("</body>", "\n".join(templates) + "\n</body>"), encoding="utf-8"
+            )
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("build-finished", add_previews, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
