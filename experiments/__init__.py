@@ -1,0 +1,1 @@
+"""Experiments: each makes results that the book draws. Run them with `python -m experiments`."""

@@ -1,0 +1,112 @@
+"""python -m experiments list | run | check | collect"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import record, runner
+from .collect import collect
+from .corpora import CorpusError
+from .provenance import describe_device
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0 when all went well, 1 for a clear error, 130 when interrupted."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.do(options)
+    except (runner.UsageError, record.RecordError, CorpusError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(
+            "\ninterrupted: what was stored stays; run the same command to go on", file=sys.stderr
+        )
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    verbs = parser.add_subparsers(required=True, metavar="list | run | check | collect")
+
+    listing = verbs.add_parser("list", help="the plan, and what is stored of it")
+    run = verbs.add_parser("run", help="perform the runs that are not stored yet")
+    for verb in (listing, run):
+        verb.add_argument("experiments", nargs="*", help="names; all by default")
+        verb.add_argument("--device", help="cpu or cuda; the best there is by default")
+        verb.add_argument(
+            "--only", action="append", default=[], metavar="KEY=VALUE", help="filter the runs"
+        )
+        verb.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
+        verb.add_argument("--out", type=Path, default=record.RESULTS, help="results folder")
+    listing.set_defaults(do=_list)
+    run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
+    run.add_argument("--force", action="store_true", help="perform stored runs again")
+    run.add_argument("--corpus-source", type=Path, help="an archive or folder with the corpus")
+    run.set_defaults(do=_run)
+
+    checking = verbs.add_parser("check", help="read and check stored results")
+    checking.add_argument("folder", nargs="?", type=Path, default=record.RESULTS)
+    checking.set_defaults(do=_check)
+
+    collecting = verbs.add_parser("collect", help="bring results made elsewhere home")
+    collecting.add_argument("source", type=Path, help="a folder or a .tar archive of results")
+    collecting.add_argument("--out", type=Path, default=record.RESULTS, help="results folder")
+    collecting.add_argument("--force", action="store_true", help="replace what is stored")
+    collecting.set_defaults(do=_collect)
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    device = runner.find_device(options.device)
+    description = describe_device(device)
+    for run in runner.plan(
+        options.experiments, device.type, smoke=options.smoke, only=options.only
+    ):
+        state = runner.state_of(run, options.out, description)
+        print(f"{run.priority:3d}  {state:8s}{run.experiment:16s}{run.name}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    device = runner.find_device(options.device)
+    runs = runner.plan(options.experiments, device.type, smoke=options.smoke, only=options.only)
+    ended = runner.run_all(
+        runs,
+        device,
+        options.out,
+        budget=options.budget,
+        force=options.force,
+        corpus_source=options.corpus_source,
+    )
+    print(f"{ended} runs stored under {options.out}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    if not options.folder.is_dir():
+        raise record.RecordError(f"{options.folder}: no such folder")
+    bad = 0
+    total = 0
+    for path in record.paths(options.folder):
+        total += 1
+        try:
+            record.read(path)
+        except record.RecordError as error:
+            bad += 1
+            print(error, file=sys.stderr)
+    print(f"{total - bad} of {total} results are sound")
+    return 1 if bad else 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    if not options.source.exists():
+        raise record.RecordError(f"{options.source}: no such file or folder")
+    print("\n".join(collect(options.source, options.out, force=options.force)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,281 @@
+"""Text to learn from, as a flat array of tokens cut into documents, with whole documents held out.
+
+novels       100 English novels as bytes (vocabulary 256): the default, 78 MB
+enwik8       the first 100 MB of a Wikipedia dump as bytes; the last 10 MB are held out
+fineweb-edu, openwebtext   streamed, in GPT-2's tokens (vocabulary 50257); need `datasets`, `tiktoken`
+
+A corpus is prepared once into a cache of plain .npy files and memory-mapped from then on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+
+NOVELS_COMMIT = "143e601875d70e195f2cc5ebd8b034609271194d"
+NOVELS_URL = (
+    "https://raw.githubusercontent.com/computationalstylistics/100_english_novels/"
+    f"{NOVELS_COMMIT}/corpus/"
+)
+# Whole books are held out, so that no sentence of them is ever trained on. Their authors wrote
+# other books of the corpus: this is new text in a known manner.
+VALIDATION_NOVELS = (
+    "Doyle_Hound_1902",
+    "Eliot_Felix_1866",
+    "Gaskell_Ruth_1855",
+    "Kipling_Kim_1901",
+    "Woolf_Lighthouse_1927",
+)
+TEST_NOVELS = (
+    "Cbronte_Villette_1853",
+    "Conrad_Almayer_1895",
+    "Hardy_Tess_1891",
+    "Stevenson_Treasure_1883",
+    "Trollope_Phineas_1869",
+)
+ENWIK8_URL = "https://mattmahoney.net/dc/enwik8.zip"
+ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"
+STREAMS = {
+    "fineweb-edu": {"path": "HuggingFaceFW/fineweb-edu", "name": "sample-10BT"},
+    "openwebtext": {"path": "Skylion007/openwebtext"},
+}
+STREAM_TOKENS = 200_000_000
+SPLITS = ("train", "validation", "test")
+
+
+class CorpusError(Exception):
+    """A corpus that cannot be had or is not what it should be; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """tokens: every document in a row. starts: where each begins, and, last, where all end."""
+
+    tokens: np.ndarray
+    starts: np.ndarray
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A named corpus. sha256 identifies its prepared tokens; splits maps a name to a Split."""
+
+    name: str
+    vocab_size: int
+    sha256: str
+    splits: dict[str, Split]
+
+
+def load_corpus(name: str, source: Path | None = None, cache: Path | None = None) -> Corpus:
+    """Prepare a corpus once and open it.
+
+    source: an archive, folder or file that holds it already; by default $LSA_DATA if that is
+        set, then ./data, and only then the network.
+    cache: where the prepared arrays go; $LSA_CACHE or ~/.cache/lsa-book by default.
+
+    Raises CorpusError when it cannot be found, or is not what its checksums say.
+    """
+    makers = {"novels": novels, "enwik8": enwik8}
+    if name not in makers and name not in STREAMS:
+        raise CorpusError(f"corpus: expected one of {', '.join([*makers, *STREAMS])}, got {name!r}")
+    default = os.environ.get("LSA_CACHE") or Path.home() / ".cache" / "lsa-book"
+    folder = Path(cache or default) / name
+    if not (folder / "sha256").exists():
+        documents = makers[name](source) if name in makers else stream(name)
+        dtype = np.uint8 if name in makers else np.uint16
+        _store(folder, documents, dtype)
+    splits = {
+        split: Split(
+            np.load(folder / f"{split}.npy", mmap_mode="r"), np.load(folder / f"{split}-starts.npy")
+        )
+        for split in SPLITS
+    }
+    vocab_size = 256 if name in makers else 50257
+    return Corpus(name, vocab_size, (folder / "sha256").read_text(), splits)
+
+
+def _store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
+    """Write (split, tokens) documents as arrays; the checksum comes last and marks them whole."""
+    parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
+    for split, tokens in documents:
+        parts[split].append(tokens.astype(dtype))
+    digest = hashlib.sha256()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        for split, arrays in parts.items():
+            tokens = np.concatenate(arrays) if arrays else np.empty(0, dtype)
+            digest.update(tokens)
+            np.save(f"{temporary}/{split}.npy", tokens)
+            np.save(f"{temporary}/{split}-starts.npy", np.cumsum([0, *map(len, arrays)]))
+        Path(temporary, "sha256").write_text(digest.hexdigest())
+        folder.mkdir(exist_ok=True)
+        for file in sorted(Path(temporary).iterdir(), key=lambda file: file.name == "sha256"):
+            os.replace(file, folder / file.name)
+
+
+def _sources(source: Path | None) -> Iterator[Path]:
+    """Places that may hold a corpus already. One that was named must exist."""
+    if source is not None:
+        if not Path(source).exists():
+            raise CorpusError(f"corpus source {source}: no such file or folder")
+        yield Path(source)
+        return
+    if os.environ.get("LSA_DATA"):
+        yield Path(os.environ["LSA_DATA"])
+    yield Path("data")
+
+
+def novels(source: Path | None = None) -> Iterator[tuple[str, np.ndarray]]:
+    """(split, bytes) of each novel: byte-order marks dropped, lines ended by a bare newline."""
+    sums = dict(
+        reversed(line.split()) for line in (HERE / "novels.sha256").read_text().splitlines()
+    )
+    reader = _novel_reader(source, sums)
+    for file, expected in sorted(sums.items()):
+        raw = reader(file)
+        found = hashlib.sha256(raw).hexdigest()
+        if found != expected:
+            raise CorpusError(
+                f"{file}: expected SHA-256 {expected[:12]}…, got {found[:12]}…; "
+                f"delete it and fetch the corpus again at commit {NOVELS_COMMIT[:7]}"
+            )
+        text = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+        title = file.removesuffix(".txt")
+        split = "train"
+        if title in VALIDATION_NOVELS:
+            split = "validation"
+        elif title in TEST_NOVELS:
+            split = "test"
+        yield split, np.frombuffer(text, np.uint8)
+
+
+def _novel_reader(source: Path | None, sums: dict[str, str]) -> Callable[[str], bytes]:
+    for place in _sources(source):
+        archives = [place] if place.is_file() else sorted(place.glob("100_english_novels*.tar.*"))
+        if archives:
+            return _archive_reader(archives[0])
+        folders = [f for f in (place, place / "corpus", place / "novels" / "corpus") if f.is_dir()]
+        for folder in folders:
+            if any((folder / file).exists() for file in sums):
+                return lambda file, folder=folder: _read_file(folder / file)
+        if source is not None:
+            raise CorpusError(
+                f"corpus source {source}: expected the novels' archive or a folder of their .txt"
+            )
+    return lambda file: _read_file(_download(NOVELS_URL + file, sums[file]))
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _archive_reader(archive: Path) -> Callable[[str], bytes]:
+    try:
+        with tarfile.open(archive) as tar:
+            files = {
+                Path(member.name).name: tar.extractfile(member).read()
+                for member in tar
+                if member.isfile() and member.name.endswith(".txt")
+            }
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise CorpusError(f"{archive}: not a whole archive ({error}); fetch it again") from error
+
+    def read(file: str) -> bytes:
+        if file not in files:
+            raise CorpusError(f"{archive}: {file} is missing; fetch the archive again")
+        return files[file]
+
+    return read
+
+
+def _download(url: str, sha256: str) -> Path:
+    """The local path of a file, downloaded once and checked."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise CorpusError("pooch is needed to download a corpus: pip install pooch") from error
+    try:
+        return Path(pooch.retrieve(url, known_hash=f"sha256:{sha256}", progressbar=False))
+    except (OSError, ValueError) as error:
+        raise CorpusError(
+            f"{url}: cannot be fetched ({type(error).__name__}); without a network, put the corpus "
+            "in ./data or name it with --corpus-source"
+        ) from error
+
+
+def enwik8(source: Path | None = None) -> Iterator[tuple[str, np.ndarray]]:
+    """(split, bytes): 90 MB to train on, then 5 MB and 5 MB held out, as is customary."""
+    for place in _sources(source):
+        for path in (place, place / "enwik8.zip", place / "enwik8"):
+            if path.is_file():
+                yield from _enwik8_splits(_read_enwik8(path))
+                return
+        if source is not None:
+            raise CorpusError(f"corpus source {source}: expected enwik8 or enwik8.zip")
+    yield from _enwik8_splits(_read_enwik8(_download(ENWIK8_URL, ENWIK8_SHA256)))
+
+
+def _read_enwik8(path: Path) -> np.ndarray:
+    raw = _read_file(path)
+    if zipfile.is_zipfile(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                raw = archive.read("enwik8")
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise CorpusError(f"{path}: not a whole archive ({error}); fetch it again") from error
+    if len(raw) != 100_000_000:
+        raise CorpusError(f"{path}: expected 100000000 bytes, got {len(raw)}; fetch it again")
+    return np.frombuffer(raw, np.uint8)
+
+
+def _enwik8_splits(text: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    yield "train", text[:90_000_000]
+    yield "validation", text[90_000_000:95_000_000]
+    yield "test", text[95_000_000:]
+
+
+def stream(
+    name: str, texts: Iterable[str] | None = None, n_tokens: int = STREAM_TOKENS
+) -> Iterator[tuple[str, np.ndarray]]:
+    """(split, GPT-2 tokens) of web pages, until n_tokens are read; one page in 200 is held out.
+
+    texts: the pages; by default streamed from the hub, without storing the corpus whole.
+    """
+    try:
+        import tiktoken
+
+        encoding = tiktoken.get_encoding("gpt2")
+        if texts is None:
+            import datasets
+
+            pages = datasets.load_dataset(**STREAMS[name], split="train", streaming=True)
+            texts = (page["text"] for page in pages)
+    except ImportError as error:
+        raise CorpusError(f"{name}: pip install datasets tiktoken ({error})") from error
+    except OSError as error:
+        raise CorpusError(f"{name}: cannot be fetched ({type(error).__name__})") from error
+    yield from split_pages(
+        (encoding.encode_ordinary(t) + [encoding.eot_token] for t in texts), n_tokens
+    )
+
+
+def split_pages(pages: Iterable[list[int]], n_tokens: int) -> Iterator[tuple[str, np.ndarray]]:
+    """(split, tokens): pages 0 and 100 of every 200 go to validation and test."""
+    seen = 0
+    for i, tokens in enumerate(pages):
+        if seen >= n_tokens:
+            return
+        seen += len(tokens)
+        yield {0: "validation", 100: "test"}.get(i % 200, "train"), np.array(tokens, np.uint16)

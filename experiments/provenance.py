@@ -1,0 +1,103 @@
+"""Where a number comes from: the code, the command, the machine and the versions behind a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from .record import ROOT
+
+
+def describe_device(device: torch.device) -> dict[str, Any]:
+    """kind, name, count and memory_bytes of what a run computes on."""
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        memory = properties.total_memory
+        return {"kind": "cuda", "name": properties.name, "count": 1, "memory_bytes": memory}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "kind": "cpu",
+        "name": _cpu_name(),
+        "count": torch.get_num_threads(),
+        "memory_bytes": memory,
+    }
+
+
+def provenance(device: torch.device, seed: int, corpus: str | None = None) -> dict[str, Any]:
+    """Everything but `seconds`, which is known at the end. `corpus` is a SHA-256 or None."""
+    return {
+        "commit": _git("rev-parse", "HEAD") or "unknown",
+        # Only what can change a result counts: a chapter being written does not.
+        "dirty": bool(_git("status", "--porcelain", "--", "lsa", "experiments")),
+        "command": command(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": 0.0,
+        "seed": seed,
+        "corpus": corpus,
+        "device": describe_device(device),
+        "versions": versions(),
+    }
+
+
+def command() -> str:
+    """The command that started this process, as someone else would type it."""
+    arguments = [Path(a).name if os.path.isabs(a) else a for a in sys.argv[1:]]
+    return shlex.join(["python", "-m", "experiments", *arguments])
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of what a result depends on; None for what is not installed."""
+    try:
+        import triton
+
+        triton_version = triton.__version__
+    except ImportError:
+        triton_version = None
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": triton_version,
+        "numpy": numpy.__version__,
+        "cuda": torch.version.cuda,
+        "driver": _driver(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _driver() -> str | None:
+    if not torch.cuda.is_available():
+        return None
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,194 @@
+"""Goes through the plan: which runs, in which order, within which budget; resumes; stops cleanly."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from . import loss_curves, mode_speed, record, sampling_speed
+from .corpora import Corpus, load_corpus
+from .plan import Experiment, Run, Session, Tables
+from .provenance import describe_device, provenance
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (loss_curves, mode_speed, sampling_speed)
+}
+PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
+
+
+class UsageError(Exception):
+    """Something asked for that does not exist; the message names it and what does."""
+
+
+def find_device(name: str | None) -> torch.device:
+    """The device asked for, or the best there is. Raises UsageError."""
+    if name not in (None, "cpu", "cuda"):
+        raise UsageError(f"device: expected cpu or cuda, got {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("device: cuda asked for, but torch sees no GPU; use --device cpu")
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def plan(
+    experiments: Iterable[str], kind: str, *, smoke: bool = False, only: Iterable[str] = ()
+) -> list[Run]:
+    """The runs of these experiments (all when empty), filtered and in order of priority."""
+    names = list(experiments) or list(EXPERIMENTS)
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise UsageError(f"experiment: expected one of {', '.join(EXPERIMENTS)}, got {name!r}")
+    runs = [run for name in names for run in EXPERIMENTS[name].runs(kind, smoke)]
+    wanted = [part for item in only for part in item.split(",")]
+    for part in wanted:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"--only: expected key=value, got {part!r}")
+        known = sorted({str(run.config[key]) for run in runs if key in run.config})
+        if not known:
+            keys = sorted({key for run in runs for key in run.config})
+            raise UsageError(f"--only: no run has {key!r}; keys are {', '.join(keys)}")
+        runs = [run for run in runs if str(run.config.get(key)) == value]
+        if not runs:
+            raise UsageError(f"--only: no run has {part}; {key} can be {', '.join(known)}")
+    return sorted(runs, key=lambda run: run.priority)
+
+
+def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
+    """stored, partial or missing."""
+    path = record.path_of(out, run.experiment, device, run.name)
+    if path.exists():
+        return "stored"
+    return "partial" if record.partial_path(path).exists() else "missing"
+
+
+def run_all(
+    runs: list[Run],
+    device: torch.device,
+    out: Path,
+    *,
+    budget: float | None = None,
+    force: bool = False,
+    corpus_source: Path | None = None,
+) -> int:
+    """Perform the runs that are not stored yet. Returns how many ended whole.
+
+    budget: seconds for everything; a run that does not fit is kept as far as it came.
+    """
+    deadline = None if budget is None else time.monotonic() + budget
+    description = describe_device(device)
+    ended = 0
+    _check_writable(out)
+    for i, run in enumerate(runs):
+        label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
+        if state_of(run, out, description) == "stored" and not force:
+            print(f"{label}: stored already", flush=True)
+            continue
+        if deadline is not None and time.monotonic() >= deadline:
+            print(f"budget spent: {len(runs) - i} runs left", flush=True)
+            break
+        ended += perform(run, device, out, label, deadline, corpus_source)
+    return ended
+
+
+def perform(
+    run: Run,
+    device: torch.device,
+    out: Path,
+    label: str,
+    deadline: float | None = None,
+    corpus_source: Path | None = None,
+) -> bool:
+    """Do one run and store it: whole at its own name, or what it has as a partial record."""
+    experiment = EXPERIMENTS[run.experiment]
+    origin = provenance(device, run.config.get("seed", 0))
+    path = record.path_of(out, run.experiment, origin["device"], run.name)
+    began = saved = time.monotonic()
+
+    def write(tables: Tables, complete: bool) -> None:
+        contents = {
+            "schema": record.SCHEMA,
+            "experiment": run.experiment,
+            "name": run.name,
+            "config": run.config,
+            "complete": complete,
+            "provenance": {**origin, "seconds": round(time.monotonic() - began, 1)},
+            "units": experiment.units,
+            "tables": tables,
+        }
+        target = path if complete else record.partial_path(path)
+        record.write(target, contents, overwrite=True)
+        if complete:
+            record.partial_path(path).unlink(missing_ok=True)
+
+    def save(tables: Tables) -> None:
+        nonlocal saved
+        if time.monotonic() - saved >= PARTIAL_EVERY:
+            write(tables, complete=False)
+            saved = time.monotonic()
+
+    def corpus(name: str) -> Corpus:
+        opened = load_corpus(name, corpus_source)
+        origin["corpus"] = opened.sha256
+        return opened
+
+    with _bar(label) as (bar, show):
+        session = Session(
+            device=device,
+            corpus=corpus,
+            save=save,
+            show=show,
+            checkpoint=out / run.experiment / path.parent.name / ".checkpoints" / f"{run.name}.pt",
+            deadline=deadline,
+        )
+        outcome = experiment.perform(run.config, session)
+        if outcome.tables:
+            write(outcome.tables, outcome.complete)
+        bar.set_postfix_str("stored" if outcome.complete else "stopped by the budget, kept")
+    for warning in session.warnings:
+        print(f"{label}: {warning}", flush=True)
+    if outcome.complete:
+        session.checkpoint.unlink(missing_ok=True)
+    return outcome.complete
+
+
+class _bar:
+    """A tqdm bar in units of a run's own progress."""
+
+    def __init__(self, label: str) -> None:
+        self.bar = tqdm(
+            desc=label,
+            total=1,
+            mininterval=1.0 if sys.stderr.isatty() else 20.0,
+            bar_format="{desc} {percentage:3.0f}%|{bar:20}| {elapsed}<{remaining} {postfix}",
+        )
+
+    def __enter__(self) -> tuple[tqdm, Any]:
+        return self.bar, self.show
+
+    def __exit__(self, *exception: object) -> None:
+        self.bar.close()
+
+    def show(self, done: float, total: float, note: str) -> None:
+        self.bar.total = total
+        self.bar.set_postfix_str(note, refresh=False)
+        self.bar.update(done - self.bar.n)
+
+
+def _check_writable(out: Path) -> None:
+    """Fail before the first run, not after it."""
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        probe = Path(out) / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise record.RecordError(
+            f"{out}: cannot be written ({error.strerror}); choose another folder with --out"
+        ) from error

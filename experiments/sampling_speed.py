@@ -1,0 +1,125 @@
+"""Time one token of sampling at different positions: KV cache against recurrent state.
+
+The text before a position is really read (random tokens, in blocks), then ticks are timed one
+by one: a step of the machine and the draw of the next token. Positions advance with the ticks.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from lsa.gpt import GPT, gpt_config
+from lsa.layers import KVCache
+from lsa.sampling import choose
+
+from .plan import Experiment, Outcome, Run, Session
+from .timing import summarize, synchronize
+
+UNITS = {
+    "attention": "name",
+    "position": "tokens",
+    "seconds": "s",
+    "low": "s",
+    "high": "s",
+    "repeats": "calls",
+    "state": "B",
+}
+BLOCK = 1024
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    longest = 64 if smoke else 16384 if kind == "cpu" else 131072
+    shapes = [("nano", 1)] if smoke else [("nano", 1), ("124M", 1), ("nano", 16)]
+    if kind == "cuda" and not smoke:
+        shapes = [("124M", 1), ("1.5B", 1), ("124M", 32)]
+    dtype = "float32" if kind == "cpu" else "bfloat16"
+    return [
+        Run(
+            "sampling_speed",
+            f"{scale}-b{batch}",
+            {
+                "scale": scale,
+                "batch": batch,
+                "dtype": dtype,
+                "longest": longest,
+                "ticks": 4 if smoke else 24,
+                "vocab_size": 256,
+                "seed": 0,
+            },
+            6 if batch == 1 else 14,
+        )
+        for scale, batch in shapes
+    ]
+
+
+def state_bytes(state: Any) -> int:
+    """Bytes of every tensor and cache in a machine's state."""
+    if isinstance(state, KVCache | torch.Tensor):
+        return state.nbytes
+    return sum(map(state_bytes, state)) if isinstance(state, tuple) else 0
+
+
+@torch.no_grad()
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    rows: dict[str, list] = {name: [] for name in UNITS}
+    positions = [1] + [2**i for i in range(6, 32) if 2**i <= config["longest"]]
+    for i, attention in enumerate(("softmax", "linear")):
+        torch.manual_seed(config["seed"])
+        shape = gpt_config(
+            config["scale"],
+            vocab_size=config["vocab_size"],
+            n_positions=config["longest"] + config["ticks"] + 2,
+            attention=attention,
+        )
+        model = GPT(shape).to(session.device, getattr(torch, config["dtype"])).eval()
+        machine = model.machine()
+        state, read = machine.initial_state, 0
+        token = torch.zeros(config["batch"], dtype=torch.long, device=session.device)
+        for j, position in enumerate(positions):
+            while read < position - 1:
+                if session.out_of_time():
+                    return Outcome({"rows": rows}, complete=False)
+                n = min(BLOCK, position - 1 - read)
+                block = torch.randint(256, (config["batch"], n), device=session.device)
+                state, _ = machine.prefill(state, block)
+                read += n
+            seconds, state = _ticks(machine, state, token, config["ticks"], session.device)
+            read += config["ticks"]
+            timing = summarize(seconds)
+            row = {
+                "attention": attention,
+                "position": position,
+                "seconds": round(timing.median, 9),
+                "low": round(timing.low, 9),
+                "high": round(timing.high, 9),
+                "repeats": timing.repeats,
+                "state": state_bytes(state),
+            }
+            for name, value in row.items():
+                rows[name].append(value)
+            session.save({"rows": rows})
+            done = i * len(positions) + j + 1
+            session.show(done, 2 * len(positions), f"{attention} at {position}")
+    return Outcome({"rows": rows})
+
+
+def _ticks(
+    machine: Any, state: Any, token: torch.Tensor, n: int, device: torch.device
+) -> tuple[list[float], Any]:
+    seconds = []
+    for _ in range(n):
+        synchronize(device)
+        began = time.perf_counter()
+        state, logits = machine.step(state, token)
+        token = choose(logits)
+        synchronize(device)
+        seconds.append(time.perf_counter() - began)
+    return seconds, state
+
+
+EXPERIMENT = Experiment(
+    "sampling_speed", "one token: KV cache against recurrent state", UNITS, runs, perform
+)

@@ -1,0 +1,72 @@
+"""Timing a function the same way everywhere: warm-up, repeats, median and quartiles, peak memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+ENOUGH_SECONDS = 1.0
+FEWEST, MOST = 5, 200
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds a call: the median and the quartiles of `repeats` calls."""
+
+    median: float
+    low: float
+    high: float
+    repeats: int
+
+
+def measure(call: Callable[[], object], device: torch.device) -> Timing:
+    """Time `call` after two warm-up calls, until a second is spent (5 to 200 calls)."""
+    for _ in range(2):
+        call()
+    seconds: list[float] = []
+    while len(seconds) < FEWEST or (sum(seconds) < ENOUGH_SECONDS and len(seconds) < MOST):
+        synchronize(device)
+        began = time.perf_counter()
+        call()
+        synchronize(device)
+        seconds.append(time.perf_counter() - began)
+    return summarize(seconds)
+
+
+def summarize(seconds: list[float]) -> Timing:
+    """Median and quartiles of measured seconds."""
+    if len(seconds) < 2:
+        return Timing(seconds[0], seconds[0], seconds[0], len(seconds))
+    low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    return Timing(median, low, high, len(seconds))
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors alive at once during `call`, beyond those alive before it."""
+    if device.type == "cuda":
+        synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        call()
+        synchronize(device)
+        return torch.cuda.max_memory_allocated(device) - before
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profiler:
+        call()
+    alive = peak = 0
+    for event in profiler.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            alive += event.nbytes()
+            peak = max(peak, alive)
+    return peak

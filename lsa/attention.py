@@ -1,0 +1,149 @@
+"""The two attentions, over whole sequences: linear (three modes) and softmax.
+
+Both take q, k [B, T, H, K] and v [B, T, H, V] and return o [B, T, H, V], causally:
+o[:, i] depends on k and v up to i only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import reference
+
+MODES = ("attention", "recurrent", "chunked")
+EPS = 1e-6
+DEFAULT_CHUNK_SIZE = 64
+
+
+class LinearState(NamedTuple):
+    """What linear attention remembers: S [B, H, K, V], the sum of k v^T, and z [B, H, K], of k."""
+
+    S: Tensor
+    z: Tensor
+
+
+def linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mode: str = "chunked",
+    chunk_size: int | None = None,
+    normalize: bool = True,
+    scale: float | None = None,
+    eps: float = EPS,
+    initial_state: LinearState | None = None,
+    return_state: bool = False,
+) -> Tensor | tuple[Tensor, LinearState]:
+    """Causal linear attention, o_i = sum_{j<=i} (q_i·k_j) v_j / (sum_{j<=i} q_i·k_j + eps).
+
+    Katharopoulos et al. (2020), eqs. 9-12 and 16-20; the feature map is already in q and k.
+
+    q, k: [B, T, H, K]. With normalize=True their products must not be negative.
+    v: [B, T, H, V].
+    mode: "attention", "recurrent" or "chunked". The same function at different costs.
+    chunk_size: tokens in a chunk (chunked mode only).
+    normalize: divide by the sum of the weights.
+    scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
+    eps: added to the normaliser.
+    initial_state: the state left by the tokens before; zeros by default.
+    return_state: also return the state after the last token, in float32 (float64 for float64).
+
+    Returns o [B, T, H, V] in the dtype of v, or (o, state).
+    Raises ValueError for shapes, dtypes or devices that do not fit, or an unknown mode.
+    """
+    check_qkv(q, k, v)
+    if mode not in MODES:
+        raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+    B, _, H, K = q.shape
+    V = v.shape[-1]
+    dtype = accumulator_dtype(q.dtype)
+    if initial_state is None:
+        S, z = q.new_zeros(B, H, K, V, dtype=dtype), q.new_zeros(B, H, K, dtype=dtype)
+    else:
+        S, z = check_state(initial_state, (B, H, K, V))
+    scale = K**-0.5 if scale is None else scale
+    with torch.autocast(q.device.type, enabled=False):
+        heads = [x.transpose(1, 2).to(dtype) for x in (q * scale, k, v)]
+        state = (S.to(dtype), z.to(dtype), eps if normalize else None)
+        if mode == "attention":
+            o, S, z = reference.attention_mode(*heads, *state)
+        elif mode == "recurrent":
+            o, S, z = reference.recurrent_mode(*heads, *state)
+        else:
+            o, S, z = reference.chunked_mode(*heads, *state, chunk_size or DEFAULT_CHUNK_SIZE)
+    o = o.transpose(1, 2).to(v.dtype)
+    return (o, LinearState(S, z)) if return_state else o
+
+
+def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None) -> Tensor:
+    """Causal softmax attention, o_i = sum_{j<=i} softmax_j(scale q_i·k_j) v_j.
+
+    Vaswani et al. (2017), eq. 1, by torch's scaled_dot_product_attention.
+
+    q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T: when there are more keys
+    than queries, the queries are the last T positions (a KV cache holds the others).
+    scale: K ** -0.5 by default.
+
+    Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes or devices that do not fit.
+    """
+    check_qkv(q, k, v, longer_keys=True)
+    T, L = q.shape[1], k.shape[1]
+    if T == 0:
+        return q[..., :1] * v[:, :0]
+    # A single query sees every key; a square problem is plainly causal. Only a block of new
+    # queries over an older cache needs its mask written out.
+    mask = None
+    if 1 < T < L:
+        mask = torch.ones(T, L, dtype=torch.bool, device=q.device).tril(L - T)
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    o = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, is_causal=mask is None and T == L and T > 1, scale=scale
+    )
+    return o.transpose(1, 2)
+
+
+def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
+    """States and sums are kept in float32, or in float64 when the inputs are."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> None:
+    """Raise ValueError, naming the argument, unless q, k, v fit together as [B, T, H, K or V]."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.dim() != 4:
+            raise ValueError(f"{name}: expected [B, T, H, features], got {list(x.shape)}")
+        if not x.is_floating_point():
+            raise ValueError(f"{name}: expected a floating dtype, got {x.dtype}")
+    for name, x in (("k", k), ("v", v)):
+        if x.dtype != q.dtype:
+            raise ValueError(f"{name}: expected q's dtype {q.dtype}, got {x.dtype}")
+        if x.device != q.device:
+            raise ValueError(f"{name}: expected q's device {q.device}, got {x.device}")
+        for axis, size in ((0, "batch"), (2, "heads")):
+            if x.shape[axis] != q.shape[axis]:
+                raise ValueError(
+                    f"{name}: expected q's {size} {q.shape[axis]}, got {x.shape[axis]}"
+                )
+    if k.shape[1] != q.shape[1] and not (longer_keys and k.shape[1] > q.shape[1]):
+        raise ValueError(f"k: expected q's length {q.shape[1]}, got {k.shape[1]}")
+    if v.shape[1] != k.shape[1]:
+        raise ValueError(f"v: expected k's length {k.shape[1]}, got {v.shape[1]}")
+    if k.shape[-1] != q.shape[-1]:
+        raise ValueError(f"k: expected q's features {q.shape[-1]}, got {k.shape[-1]}")
+
+
+def check_state(state: LinearState, shape: tuple[int, int, int, int]) -> LinearState:
+    """Raise ValueError unless state is (S, z) of shape [B, H, K, V] and [B, H, K]."""
+    S, z = state
+    if tuple(S.shape) != shape:
+        raise ValueError(f"initial_state.S: expected {list(shape)}, got {list(S.shape)}")
+    if tuple(z.shape) != shape[:3]:
+        raise ValueError(f"initial_state.z: expected {list(shape[:3])}, got {list(z.shape)}")
+    return LinearState(S, z)

@@ -1,0 +1,39 @@
+"""Feature maps: what linear attention applies to queries and keys instead of the exponential.
+
+Each takes [..., K] and returns [..., K'] with entries that are not negative (except
+`identity`), so that every weight phi(q)·phi(k) is one too and the normaliser cannot vanish.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def elu_plus_one(x: Tensor) -> Tensor:
+    """elu(x) + 1: x + 1 above zero, exp(x) below. Katharopoulos et al. (2020), eq. 7."""
+    return F.elu(x) + 1
+
+
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0). Cheap, but a query whose entries are all negative sees nothing."""
+    return F.relu(x)
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)): positive everywhere, near x + log 2 around zero."""
+    return F.softplus(x)
+
+
+def exp(x: Tensor) -> Tensor:
+    """exp(x) of each feature. Overflows float32 from x = 88."""
+    return torch.exp(x)
+
+
+def identity(x: Tensor) -> Tensor:
+    """x itself: the exponential removed and nothing put in its place. Weights may be negative."""
+    return x
+
+
+FEATURE_MAPS = {f.__name__: f for f in (elu_plus_one, relu, softplus, exp, identity)}

@@ -1,0 +1,179 @@
+"""GPT-2 (Radford et al., 2019), with its attention swapped by one argument.
+
+Read it from the top: a GPT is an embedding, a stack of blocks and a head. Each of these is
+a causal sequence transformation and a state machine; so is the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .layers import LinearAttention, SoftmaxAttention
+from .machines import StateMachine, elementwise, residual, stack
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    vocab_size: int = 50257  # GPT-2's tokens; 256 when the text is bytes
+    n_positions: int = 1024  # learned positions: the longest text the model can read
+    n_layer: int = 12
+    n_head: int = 12
+    d_model: int = 768
+    attention: str = "softmax"  # or "linear": the only thing this book changes
+    feature_map: str = "elu_plus_one"  # linear only
+    normalize: bool = True  # linear only
+    mode: str = "chunked"  # linear only
+    chunk_size: int | None = None  # linear only
+    bias: bool = True  # GPT-2 has biases everywhere
+
+
+# Radford et al. (2019), table 2, by the parameter counts usually quoted, and one a laptop trains.
+SCALES: dict[str, dict[str, int]] = {
+    "nano": {"n_layer": 4, "n_head": 2, "d_model": 128},
+    "124M": {"n_layer": 12, "n_head": 12, "d_model": 768},
+    "355M": {"n_layer": 24, "n_head": 16, "d_model": 1024},
+    "774M": {"n_layer": 36, "n_head": 20, "d_model": 1280},
+    "1.5B": {"n_layer": 48, "n_head": 25, "d_model": 1600},
+}
+
+
+def gpt_config(scale: str, **overrides: object) -> GPTConfig:
+    """The configuration of a named scale. Raises ValueError for a name not in SCALES."""
+    if scale not in SCALES:
+        raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {scale!r}")
+    return GPTConfig(**{**SCALES[scale], **overrides})
+
+
+def attention_layer(config: GPTConfig) -> SoftmaxAttention | LinearAttention:
+    """The one line that differs between the two models."""
+    if config.attention == "softmax":
+        return SoftmaxAttention(config.d_model, config.n_head, bias=config.bias)
+    if config.attention == "linear":
+        return LinearAttention(
+            config.d_model,
+            config.n_head,
+            feature_map=config.feature_map,
+            mode=config.mode,
+            chunk_size=config.chunk_size,
+            normalize=config.normalize,
+            bias=config.bias,
+        )
+    raise ValueError(f"attention: expected softmax or linear, got {config.attention!r}")
+
+
+class MLP(nn.Module):
+    """Four times wider, GELU (tanh form, as GPT-2 has it), and back. [..., D] to [..., D]."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.c_fc = nn.Linear(config.d_model, 4 * config.d_model, bias=config.bias)
+        self.c_proj = nn.Linear(4 * config.d_model, config.d_model, bias=config.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + mlp(norm(x)). [B, T, D] to [B, T, D]."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.attn = attention_layer(config)
+        self.ln_2 = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.mlp = MLP(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+    def machine(self) -> StateMachine:
+        return stack(
+            residual(stack(elementwise(self.ln_1), self.attn.machine())),
+            residual(elementwise(lambda x: self.mlp(self.ln_2(x)))),
+        )
+
+
+class GPT(nn.Module):
+    """Tokens [B, T] to logits [B, T, vocab_size]; the logits at i predict token i + 1."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.wte = nn.Embedding(config.vocab_size, config.d_model)
+        self.wpe = nn.Embedding(config.n_positions, config.d_model)
+        self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
+        self.ln_f = nn.LayerNorm(config.d_model, bias=config.bias)
+        self.apply(self._initialise)
+        # Each residual branch is scaled down so that their sum keeps its size (GPT-2, 2.3).
+        for name, parameter in self.named_parameters():
+            if name.endswith("c_proj.weight"):
+                nn.init.normal_(parameter, std=0.02 * (2 * config.n_layer) ** -0.5)
+
+    @staticmethod
+    def _initialise(module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+    def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """Tokens [..., T] at positions start, start + 1, ... to [..., T, D]."""
+        T = tokens.shape[-1]
+        if start + T > self.config.n_positions:
+            raise ValueError(
+                f"tokens: expected at most n_positions = {self.config.n_positions} of them, "
+                f"got {start + T}; a learned position has nothing to say beyond its table"
+            )
+        return self.wte(tokens) + self.wpe.weight[start : start + T]
+
+    def head(self, x: Tensor) -> Tensor:
+        """[..., D] to logits [..., vocab_size]; GPT-2 reads tokens off with wte itself."""
+        return F.linear(self.ln_f(x), self.wte.weight)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embed(tokens)
+        for block in self.h:
+            x = block(x)
+        return self.head(x)
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B] to logits [B, vocab_size]."""
+        embedding = StateMachine(
+            initial_state=0,
+            step=lambda t, token: (t + 1, self.embed(token.unsqueeze(-1), t).squeeze(-2)),
+            many=lambda t, tokens: (t + tokens.shape[-1], self.embed(tokens, t)),
+            vocab_size=self.config.vocab_size,
+            max_length=self.config.n_positions,
+        )
+        return stack(embedding, *(block.machine() for block in self.h), elementwise(self.head))
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters, the position table left out as in Kaplan et al. (2020)."""
+        return sum(p.numel() for p in self.parameters()) - self.wpe.weight.numel()
+
+
+def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Hugging Face's GPT-2 weights (GPT2LMHeadModel.state_dict()) under this module's names.
+
+    Their projections are stored [in, out]; torch.nn.Linear wants [out, in].
+    """
+    renamed = {}
+    for name, weight in weights.items():
+        name = name.removeprefix("transformer.")
+        if name == "lm_head.weight" or name.endswith((".attn.bias", ".attn.masked_bias")):
+            continue
+        transposed = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
+        renamed[name] = weight.t() if transposed else weight
+    return renamed
+
+
+def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross-entropy in nats a token. logits [B, T, vocab_size], targets [B, T]."""
+    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten().to(torch.long))

@@ -1,0 +1,128 @@
+"""State machines: a sequence model seen one token at a time.
+
+A state machine is a triple (S, s_0, r): a set of states, a first state, and a step
+r(s, x) = (s', y). Unrolled over a sequence it is a causal sequence transformation;
+that is the law every layer of this package obeys:
+
+    unroll(layer.machine())(x) == layer(x)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class StateMachine:
+    """(S, s_0, r) with an optional shortcut for many ticks at once.
+
+    initial_state: s_0. Tensors in it may have a batch size of one; they broadcast.
+    step: r, from (state, x) to (state, y). It never changes the state it was given.
+    many: from (state, xs) to (state, ys), equal to ticking through xs but free to
+        compute the ticks in parallel. Without it the ticks are taken one by one.
+    vocab_size: how many tokens it accepts, or None when its inputs are not tokens.
+    max_length: how many ticks it can take, or None when there is no end.
+    """
+
+    initial_state: Any
+    step: Callable[[Any, Any], tuple[Any, Any]]
+    many: Callable[[Any, Any], tuple[Any, Any]] | None = None
+    vocab_size: int | None = None
+    max_length: int | None = None
+
+    def prefill(self, state: Any, xs: Any) -> tuple[Any, Any]:
+        """Take all of xs: a tensor [B, T, ...] or a plain sequence. Returns (state, ys)."""
+        return self.many(state, xs) if self.many else _tick_through(self, state, xs)
+
+
+def _tick_through(machine: StateMachine, state: Any, xs: Tensor | Sequence) -> tuple[Any, Any]:
+    if not isinstance(xs, Tensor):
+        ys = []
+        for x in xs:
+            state, y = machine.step(state, x)
+            ys.append(y)
+        return state, ys
+    if xs.shape[1] == 0:
+        # The shape of an output is only known from a tick, so one is taken and forgotten.
+        _, y = machine.step(state, xs.new_zeros(xs.shape[0], *xs.shape[2:]))
+        return state, y.new_empty(y.shape[0], 0, *y.shape[1:])
+    ys = []
+    for x in xs.unbind(1):
+        state, y = machine.step(state, x)
+        ys.append(y)
+    return state, torch.stack(ys, dim=1)
+
+
+def unroll(machine: StateMachine) -> Callable[[Any], Any]:
+    """U: the causal sequence transformation that a machine computes, tick by tick.
+
+    The result takes a tensor [B, T, ...] (time is axis 1) and returns one, or takes any
+    other sequence and returns a list. It never uses `machine.many`: it is the definition
+    that shortcuts are tested against.
+    """
+    return lambda xs: _tick_through(machine, machine.initial_state, xs)[1]
+
+
+def tape(g: Callable[[Any], Any]) -> StateMachine:
+    """P(g): the machine that remembers every input and recomputes g at each tick.
+
+    g takes a list of inputs (or a tensor [B, t, ...] when the inputs are tensors [B, ...])
+    and returns one output. The slowest machine there is, and the reference for the others.
+    """
+
+    def step(state: tuple, x: Any) -> tuple[tuple, Any]:
+        state = (*state, x)
+        return state, g(torch.stack(state, dim=1) if isinstance(x, Tensor) else list(state))
+
+    return StateMachine(initial_state=(), step=step)
+
+
+def elementwise(f: Callable[[Tensor], Tensor]) -> StateMachine:
+    """The machine without memory. f acts on the last axis, so it takes many ticks at once."""
+    return StateMachine((), lambda state, x: (state, f(x)), lambda state, xs: (state, f(xs)))
+
+
+def stack(*machines: StateMachine) -> StateMachine:
+    """Composition: each machine reads the outputs of the one before. S = S_1 x ... x S_n."""
+
+    def thread(advance: Callable) -> Callable[[tuple, Any], tuple[tuple, Any]]:
+        def through(states: tuple, x: Any) -> tuple[tuple, Any]:
+            after = []
+            for machine, state in zip(machines, states, strict=True):
+                state, x = advance(machine, state, x)
+                after.append(state)
+            return tuple(after), x
+
+        return through
+
+    return StateMachine(
+        initial_state=tuple(machine.initial_state for machine in machines),
+        step=thread(lambda machine, state, x: machine.step(state, x)),
+        many=thread(lambda machine, state, xs: machine.prefill(state, xs)),
+        vocab_size=machines[0].vocab_size if machines else None,
+        max_length=min((m.max_length for m in machines if m.max_length is not None), default=None),
+    )
+
+
+def residual(machine: StateMachine) -> StateMachine:
+    """x + machine(x), tick by tick."""
+
+    def add(advance: Callable) -> Callable[[Any, Tensor], tuple[Any, Tensor]]:
+        def through(state: Any, x: Tensor) -> tuple[Any, Tensor]:
+            state, y = advance(state, x)
+            return state, x + y
+
+        return through
+
+    return StateMachine(
+        machine.initial_state,
+        add(machine.step),
+        add(machine.prefill),
+        machine.vocab_size,
+        machine.max_length,
+    )

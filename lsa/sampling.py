@@ -1,0 +1,122 @@
+"""Sampling, written once over state machines: the KV cache and the recurrent state alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from .machines import StateMachine
+
+
+def sample(
+    machine: StateMachine,
+    prompt: Tensor,
+    *,
+    max_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+) -> Iterator[Tensor]:
+    """Read the prompt, then yield one token [B] a tick, each drawn from the machine's logits.
+
+    machine: tokens [B] to logits [B, vocab_size].
+    prompt: integer tokens [B, T], T at least 1.
+    max_tokens: how many to yield; fewer when the machine's max_length comes first.
+    temperature: divides the logits; 0 takes the most likely token.
+    top_k: keep only the k most likely tokens.
+    top_p: keep only the smallest set of tokens whose probability reaches p (Holtzman et al., 2020).
+    seed: makes the draw repeatable; None draws afresh.
+
+    Arguments are checked at the call, before the first token is asked for. Raises ValueError.
+    """
+    _check(machine, prompt, max_tokens, temperature, top_k, top_p)
+    generator = torch.Generator(prompt.device)
+    if seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed(seed)
+    room = max_tokens if machine.max_length is None else machine.max_length - prompt.shape[1]
+    # The last token yielded is never read back, so a full machine still has one to give.
+    ticks = min(max_tokens, room + 1)
+    return _stream(machine, prompt, ticks, temperature, top_k, top_p, generator)
+
+
+@torch.no_grad()
+def _stream(
+    machine: StateMachine,
+    prompt: Tensor,
+    ticks: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    generator: torch.Generator,
+) -> Iterator[Tensor]:
+    if ticks < 1:
+        return
+    state, logits = machine.prefill(machine.initial_state, prompt)
+    logits = logits[:, -1]
+    for tick in range(ticks):
+        token = choose(logits, temperature, top_k, top_p, generator)
+        yield token
+        if tick + 1 < ticks:
+            state, logits = machine.step(state, token)
+
+
+def choose(
+    logits: Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Draw one token [B] from logits [B, vocab_size]; see `sample` for the arguments."""
+    if temperature == 0:
+        return logits.argmax(-1)
+    logits = logits.float() / temperature
+    if top_k is not None and top_k < logits.shape[-1]:
+        kth = logits.topk(top_k, dim=-1).values[..., -1:]
+        logits = logits.masked_fill(logits < kth, float("-inf"))
+    if top_p is not None and top_p < 1:
+        ordered, order = logits.sort(dim=-1, descending=True)
+        p = ordered.softmax(-1)
+        # A token stays while the probability before it is under top_p: the first always does.
+        drop = p.cumsum(-1) - p >= top_p
+        logits = logits.masked_fill(drop.scatter(-1, order, drop), float("-inf"))
+    return torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(-1)
+
+
+def _check(
+    machine: StateMachine,
+    prompt: Tensor,
+    max_tokens: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+) -> None:
+    if not isinstance(prompt, Tensor) or prompt.dim() != 2 or prompt.is_floating_point():
+        got = f"{prompt.dtype} {list(prompt.shape)}" if isinstance(prompt, Tensor) else type(prompt)
+        raise ValueError(f"prompt: expected integer tokens [B, T], got {got}")
+    if prompt.shape[1] == 0:
+        raise ValueError("prompt: expected at least one token, got none; start from a newline, say")
+    if machine.vocab_size is not None and prompt.numel():
+        low, high = int(prompt.min()), int(prompt.max())
+        if low < 0 or high >= machine.vocab_size:
+            wrong = low if low < 0 else high
+            raise ValueError(
+                f"prompt: expected tokens from 0 to {machine.vocab_size - 1}, got {wrong}"
+            )
+    if machine.max_length is not None and prompt.shape[1] > machine.max_length:
+        raise ValueError(
+            f"prompt: expected at most {machine.max_length} tokens, got {prompt.shape[1]}"
+        )
+    if max_tokens < 0:
+        raise ValueError(f"max_tokens: expected 0 or more, got {max_tokens}")
+    if not temperature >= 0:
+        raise ValueError(f"temperature: expected 0 or more, got {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k: expected 1 or more, got {top_k}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p: expected a probability above 0, got {top_p}")
