@@ -2,7 +2,8 @@
 
 novels       100 English novels as bytes (vocabulary 256): the default, 78 MB
 enwik8       the first 100 MB of a Wikipedia dump as bytes; the last 10 MB are held out
-fineweb-edu, openwebtext   streamed, in GPT-2's tokens (vocabulary 50257); need `datasets`, `tiktoken`
+fineweb-edu  web pages, streamed, in GPT-2's tokens (vocabulary 50257)
+openwebtext  likewise; both need `datasets` and `tiktoken`
 
 A corpus is prepared once into a cache of plain .npy files and memory-mapped from then on.
 """
@@ -266,9 +267,8 @@ def stream(
         raise CorpusError(f"{name}: pip install datasets tiktoken ({error})") from error
     except OSError as error:
         raise CorpusError(f"{name}: cannot be fetched ({type(error).__name__})") from error
-    yield from split_pages(
-        (encoding.encode_ordinary(t) + [encoding.eot_token] for t in texts), n_tokens
-    )
+    pages = ([*encoding.encode_ordinary(text), encoding.eot_token] for text in texts)
+    yield from split_pages(pages, n_tokens)
 
 
 def split_pages(pages: Iterable[list[int]], n_tokens: int) -> Iterator[tuple[str, np.ndarray]]:

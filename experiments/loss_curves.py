@@ -35,6 +35,7 @@ BASE = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
+    """Both attentions at every scale and context, most telling first."""
     if smoke:
         tiny = {"span": 256, "spans": 1, "updates": 3, "learning_rate": 1e-3, "validate_every": 2}
         return [_run("nano", attention, 64, 0, **tiny) for attention in ("softmax", "linear")]
@@ -54,7 +55,7 @@ def _pair(scale: str, context: int, priority: int, **rest: Any) -> list[Run]:
 
 def _cpu_runs() -> list[Run]:
     """16384 bytes an update everywhere; 192 updates are 3.1 million bytes."""
-    shared = {"span": 16384, "spans": 1, "learning_rate": 3e-3, "validate_every": 16}
+    shared = {"span": 16384, "spans": 1, "learning_rate": 2e-3, "validate_every": 16}
     return [
         *_pair("nano", 1024, 10, updates=192, **shared),
         *_pair("nano", 4096, 11, updates=192, **shared),
@@ -65,7 +66,7 @@ def _cpu_runs() -> list[Run]:
 
 def _cuda_runs() -> list[Run]:
     """131072 bytes an update; the same seconds for both attentions, most telling contexts first."""
-    nano = {"span": 131072, "spans": 1, "learning_rate": 3e-3, "validate_every": 50}
+    nano = {"span": 131072, "spans": 1, "learning_rate": 2e-3, "validate_every": 50}
     small = {**nano, "learning_rate": 6e-4, "validate_every": 25}
     medium = {**nano, "learning_rate": 3e-4, "validate_every": 20, "micro_batches": 2}
     large = {**nano, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
@@ -229,6 +230,7 @@ class Training:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     resumed = training.resume(session.checkpoint)
     training.warm_up()

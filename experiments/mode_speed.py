@@ -32,6 +32,7 @@ PASSES = ("forward", "forward+backward")
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run a shape: all modes, all lengths."""
     shapes = [(1, 1, 64)] if kind == "cpu" else [(1, 12, 64), (1, 25, 64)]
     dtype = "float32" if kind == "cpu" else "bfloat16"
     longest = 64 if smoke else 16384 if kind == "cpu" else 131072
@@ -81,6 +82,7 @@ def attention_call(
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
     rows: dict[str, list] = {name: [] for name in UNITS}
     lengths = [config["shortest"] * 2**i for i in range(32)]
     points = [

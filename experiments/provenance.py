@@ -50,7 +50,7 @@ def provenance(device: torch.device, seed: int, corpus: str | None = None) -> di
 
 def command() -> str:
     """The command that started this process, as someone else would type it."""
-    arguments = [Path(a).name if os.path.isabs(a) else a for a in sys.argv[1:]]
+    arguments = [Path(a).name if Path(a).is_absolute() else a for a in sys.argv[1:]]
     return shlex.join(["python", "-m", "experiments", *arguments])
 
 

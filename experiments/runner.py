@@ -1,4 +1,4 @@
-"""Goes through the plan: which runs, in which order, within which budget; resumes; stops cleanly."""
+"""Goes through the plan: which runs, in what order, within which budget; resumes, stops cleanly."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def perform(
         origin["corpus"] = opened.sha256
         return opened
 
-    with _bar(label) as (bar, show):
+    with _Bar(label) as (bar, show):
         session = Session(
             device=device,
             corpus=corpus,
@@ -158,7 +158,7 @@ def perform(
     return outcome.complete
 
 
-class _bar:
+class _Bar:
     """A tqdm bar in units of a run's own progress."""
 
     def __init__(self, label: str) -> None:

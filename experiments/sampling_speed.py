@@ -31,6 +31,7 @@ BLOCK = 1024
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run a model and batch."""
     longest = 64 if smoke else 16384 if kind == "cpu" else 131072
     shapes = [("nano", 1)] if smoke else [("nano", 1), ("124M", 1), ("nano", 16)]
     if kind == "cuda" and not smoke:
@@ -64,6 +65,7 @@ def state_bytes(state: Any) -> int:
 
 @torch.no_grad()
 def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
     rows: dict[str, list] = {name: [] for name in UNITS}
     positions = [1] + [2**i for i in range(6, 32) if 2**i <= config["longest"]]
     for i, attention in enumerate(("softmax", "linear")):

@@ -1,4 +1,4 @@
-"""Timing a function the same way everywhere: warm-up, repeats, median and quartiles, peak memory."""
+"""Timing a function the same way everywhere: warm-up, repeats, quartiles and peak memory."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GPT",
+    "SCALES",
     "GPTConfig",
     "LinearAttention",
     "LinearState",
-    "SCALES",
     "SoftmaxAttention",
     "StateMachine",
     "gpt_config",

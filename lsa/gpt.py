@@ -19,6 +19,8 @@ from .machines import StateMachine, elementwise, residual, stack
 
 @dataclass(frozen=True)
 class GPTConfig:
+    """A model's shape. GPT-2's smallest by default; the four scales are in `SCALES`."""
+
     vocab_size: int = 50257  # GPT-2's tokens; 256 when the text is bytes
     n_positions: int = 1024  # learned positions: the longest text the model can read
     n_layer: int = 12
