@@ -1,0 +1,180 @@
+/* Reading values off a plot, by pointer, touch or arrow keys: one cursor, one box
+   with the values of every curve at one x. It is a native-feeling slider laid over
+   the plot, so that a screen reader speaks the same words that the box shows. */
+(function () {
+  "use strict";
+  const model = window.ExplorableModel;
+  const STEPS = 100;  // across a plot of lines, by arrow key
+  const MOST_ROWS = 12;
+
+  function make(className, parent) {
+    const element = document.createElement("div");
+    element.className = className;
+    parent.append(element);
+    return element;
+  }
+
+  class Cursor {
+    constructor(frame) {
+      this.element = make("explorable-cursor", frame);
+      this.element.tabIndex = 0;
+      this.element.setAttribute("role", "slider");
+      this.level = make("explorable-level", this.element);
+      this.line = make("explorable-rule", this.element);
+      this.dots = make("explorable-dots", this.element);
+      this.box = make("explorable-values", this.element);
+      this.index = 0;
+      this.hide();
+      this.element.addEventListener("pointermove", (event) => this.point(event));
+      this.element.addEventListener("pointerdown", (event) => this.point(event));
+      this.element.addEventListener("pointerleave", () => this.hide());
+      this.element.addEventListener("blur", () => this.hide());
+      this.element.addEventListener("focus", () => {
+        if (this.element.matches(":focus-visible")) this.moveTo(this.index);
+      });
+      this.element.addEventListener("keydown", (event) => this.key(event));
+    }
+
+    /* `view` as drawn in geometry `g`; `levelValue` is the y of a level line, or null. */
+    place(spec, view, g, levelValue) {
+      Object.assign(this, { spec, view, g });
+      const along = g.y.category ? "y" : "x";
+      this.scale = g[along];
+      this.along = along;
+      this.stops = this.stopsAlong();
+      this.index = Math.min(this.index, this.stops.length - 1);
+      Object.assign(this.element.style, {
+        left: `${g.left}px`, top: `${g.top}px`, width: `${g.width}px`, height: `${g.height}px`,
+      });
+      const set = (name, value) => this.element.setAttribute(name, value);
+      set("aria-label", `Read values along ${this.scale.axis.noun}`);
+      set("aria-valuemin", 0);
+      set("aria-valuemax", this.stops.length - 1);
+      this.describe(this.stops[this.index], this.index);
+      const share = levelValue === null ? -1 : g.y.to(levelValue);
+      this.level.hidden = share < 0 || share > 1;
+      this.level.style.top = `${(1 - share) * g.height}px`;
+      if (!this.box.hidden) this.show(this.stops[this.index]);
+    }
+
+    /* Lines are read anywhere, points and bars only where something was measured. */
+    stopsAlong() {
+      const { scale } = this;
+      if (scale.category) return scale.names;
+      const values = this.view.traces.flatMap((trace) => trace.x);
+      if (this.spec.mark !== "line") {
+        return [...new Set(values)].sort((a, b) => a - b).filter((x) => scale.to(x) >= 0 && scale.to(x) <= 1);
+      }
+      const [first, last] = model.extent(values).map((x) => Math.min(1, Math.max(0, scale.to(x))));
+      return Array.from({ length: STEPS + 1 }, (_, i) => this.whole(scale.from(first + (last - first) * i / STEPS)));
+    }
+
+    /* There is no update 12.3. */
+    whole(x) {
+      const counts = this.view.traces.every((trace) => trace.x.every(Number.isInteger));
+      return counts ? Math.round(x) : x;
+    }
+
+    point(event) {
+      const box = this.element.getBoundingClientRect();
+      const share = this.along === "x"
+        ? (event.clientX - box.left) / box.width
+        : 1 - (event.clientY - box.top) / box.height;
+      const distance = (stop) => Math.abs(this.scale.to(stop) - share);
+      const nearest = this.stops.reduce((best, stop, i) => (distance(stop) < distance(this.stops[best]) ? i : best), 0);
+      this.index = nearest;
+      this.show(this.stops[nearest]);
+    }
+
+    key(event) {
+      const last = this.stops.length - 1, page = Math.ceil(last / 10);
+      const next = {
+        ArrowLeft: this.index - 1, ArrowDown: this.index - 1, PageDown: this.index - page, Home: 0,
+        ArrowRight: this.index + 1, ArrowUp: this.index + 1, PageUp: this.index + page, End: last,
+      }[event.key];
+      if (event.key === "Escape") this.hide();
+      if (next === undefined) return;
+      event.preventDefault();
+      this.moveTo(Math.min(last, Math.max(0, next)));
+    }
+
+    moveTo(index) {
+      this.index = index;
+      this.show(this.stops[index]);
+    }
+
+    hide() {
+      this.line.hidden = this.box.hidden = this.dots.hidden = true;
+    }
+
+    rowsAt(stop) {
+      const { x, y } = this.g, across = this.along === "x" ? "y" : "x";
+      const rows = [];
+      for (const trace of this.view.traces) {
+        const lined = this.along === "x" && !x.category && (this.spec.mark === "line" || trace.curve.role === "ceiling");
+        let value = null;
+        if (lined) {
+          const inside = model.interpolate(trace.x.map(x.to), trace.y.map(y.to), x.to(stop));
+          value = inside === null ? null : y.from(inside);
+        } else {
+          const i = trace[this.along].indexOf(stop);
+          if (i >= 0) value = trace[across][i];
+        }
+        if (value !== null) rows.push({ curve: trace.curve, value, at: this.g[across].to(value) });
+      }
+      return rows.sort((a, b) => b.at - a.at);
+    }
+
+    describe(stop, index) {
+      const across = this.g[this.along === "x" ? "y" : "x"].axis;
+      const rows = this.rowsAt(stop);
+      const words = rows.map(({ curve, value }) => `${curve.name} ${model.quantity(value, across)}`).join("; ");
+      this.element.setAttribute("aria-valuenow", index);
+      this.element.setAttribute("aria-valuetext", `${model.quantity(stop, this.scale.axis)}: ${words || "no value"}`);
+      return rows;
+    }
+
+    show(stop) {
+      const rows = this.describe(stop, this.index);
+      const share = this.scale.to(stop), across = this.g[this.along === "x" ? "y" : "x"].axis;
+      this.line.hidden = this.box.hidden = this.dots.hidden = false;
+      const horizontal = this.along === "y";
+      this.line.className = `explorable-rule${horizontal ? " explorable-rule-across" : ""}`;
+      this.line.style[horizontal ? "top" : "left"] = `${(horizontal ? 1 - share : share) * 100}%`;
+      this.line.style[horizontal ? "left" : "top"] = "0";
+      this.dots.replaceChildren(...rows.filter(({ at }) => at >= 0 && at <= 1).map(({ curve, at }) => {
+        const dot = document.createElement("i");
+        dot.style.background = `var(--${curve.color})`;
+        dot.style.left = `${(horizontal ? at : share) * 100}%`;
+        dot.style.top = `${(1 - (horizontal ? share : at)) * 100}%`;
+        return dot;
+      }));
+      this.fill(stop, rows, across);
+      this.box.classList.toggle("explorable-values-left", !horizontal && share > 0.5);
+      this.box.style.left = horizontal ? "auto" : `${share * 100}%`;
+      this.box.style.right = horizontal ? "0" : "auto";
+    }
+
+    fill(stop, rows, across) {
+      const head = document.createElement("strong");
+      head.textContent = model.quantity(stop, this.scale.axis);
+      const lines = rows.slice(0, MOST_ROWS).map(({ curve, value }) => {
+        const line = document.createElement("span");
+        const name = document.createElement("span"), number = document.createElement("b");
+        name.textContent = curve.name;
+        name.style.color = `var(--${curve.color}-text)`;
+        number.textContent = model.quantity(value, across);
+        line.append(name, number);
+        return line;
+      });
+      if (rows.length > MOST_ROWS) {
+        const more = document.createElement("span");
+        more.textContent = `and ${rows.length - MOST_ROWS} more`;
+        lines.push(more);
+      }
+      this.box.replaceChildren(head, ...lines);
+    }
+  }
+
+  window.ExplorableCursor = Cursor;
+})();

@@ -1,0 +1,243 @@
+/* Draws a view with plotly and says where on the screen each value lies.
+   Ranges, ticks and margins are computed here, so that labels, the reading
+   cursor and the level line need nothing from plotly's internals. */
+(function () {
+  "use strict";
+  const model = window.ExplorableModel;
+  const DASHES = ["solid", "7px,4px", "2px,3px", "8px,3px,2px,3px", "12px,4px"];
+  const CEILING_DASH = "4px,4px";
+  const GAP = 16;        // between two labels, px
+  const MOST_LABELS = 8;
+
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+
+  /* Any CSS colour as rgba(): plotly does not know oklch() or color-mix(). */
+  function rgba(color, alpha = 1) {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data;
+    return `rgba(${r},${g},${b},${alpha})`;
+  }
+
+  function inkOf(element) {
+    const style = getComputedStyle(element);
+    return {
+      text: rgba(style.color),
+      quiet: rgba(style.color, 0.72),
+      grid: rgba(style.color, 0.11),
+      base: rgba(style.color, 0.4),
+      font: style.fontFamily,
+      of: (name) => style.getPropertyValue(`--${name}`).trim(),
+    };
+  }
+
+  function textWidth(text, font) {
+    canvas.font = font;
+    return canvas.measureText(text).width;
+  }
+
+  function isCategory(view, name) {
+    return view.traces.some((trace) => typeof trace[name][0] === "string");
+  }
+
+  /* The scale of one axis: value -> position in [0, 1] and back. */
+  function scale(view, name, mark) {
+    const axis = view[name];
+    if (isCategory(view, name)) {
+      const names = [...new Set(view.traces.flatMap((trace) => trace[name]))];
+      const share = (value) => (names.indexOf(value) + 0.5) / names.length;
+      return {
+        axis, category: true, names,
+        range: name === "y" ? [names.length - 0.5, -0.5] : [-0.5, names.length - 0.5],
+        to: name === "y" ? (value) => 1 - share(value) : share,
+      };
+    }
+    const spread = view.y.low ? name === "y" : name === "x";
+    const columns = view.traces.flatMap((trace) =>
+      [trace[name], ...(spread && trace.low ? [trace.low, trace.high] : [])]);
+    let [low, high] = axis.range || fitted(columns, mark);
+    const f = axis.log ? Math.log10 : Number;
+    const inverse = axis.log ? (value) => 10 ** value : Number;
+    if (!axis.range) {
+      const room = (f(high) - f(low) || Math.abs(f(high)) || 1) * (name === "y" ? 0.05 : 0.015);
+      const base = mark === "bar" && !axis.log;
+      [low, high] = [base && low === 0 ? 0 : inverse(f(low) - room), inverse(f(high) + room)];
+    }
+    return {
+      axis, category: false, low, high, range: [f(low), f(high)],
+      to: (value) => (f(value) - f(low)) / (f(high) - f(low)),
+      from: (share) => inverse(f(low) + share * (f(high) - f(low))),
+    };
+  }
+
+  function fitted(columns, mark) {
+    const ends = columns.map(model.extent);
+    const low = Math.min(...ends.map(([end]) => end)), high = Math.max(...ends.map(([, end]) => end));
+    return mark === "bar" ? [Math.min(0, low), Math.max(0, high)] : [low, high];
+  }
+
+  function linearTicks(low, high, most) {
+    const rough = (high - low) / Math.max(most, 2);
+    const size = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 2.5, 5, 10].find((times) => times * size >= rough * 0.999) * size;
+    const ticks = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
+      const value = Number((i * step).toPrecision(12));
+      const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (step / size === 2.5 ? 1 : 0));
+      const text = Number.isInteger(step) ? model.formatNumber(value) : value.toFixed(Math.min(places, 12));
+      ticks.push([value, text.replace("-", "−")]);
+    }
+    return ticks;
+  }
+
+  function ticksOf(scaled, most) {
+    if (scaled.category) return scaled.names.map((name) => [name, name]);
+    if (scaled.axis.log) return model.logTicks(scaled.low, scaled.high, scaled.axis.log, most);
+    return linearTicks(scaled.low, scaled.high, most);
+  }
+
+  function labelEnds(spec, view, x, y) {
+    const lines = spec.mark.startsWith("line");
+    const ends = new Map();
+    for (const { curve, ...trace } of view.traces) {
+      if (!lines && curve.role === "ceiling" ? x.category || y.category : !lines) continue;
+      let i = trace.x.length - 1;
+      while (i > 0 && x.to(trace.x[i]) > 1) i--;
+      const at = { name: curve.name, curve, x: x.to(trace.x[i]), y: y.to(trace.y[i]) };
+      if (at.y >= 0 && at.y <= 1 && !ends.has(at.name)) ends.set(at.name, at);
+    }
+    return [...ends.values()];
+  }
+
+  /* Push labels apart until none overlap, keeping their order. */
+  function spreadOut(labels, height) {
+    labels.sort((a, b) => a.y - b.y);
+    let floor = 0;
+    for (const label of labels) {
+      label.at = Math.max(label.y * height, floor);
+      floor = label.at + GAP;
+    }
+    let top = height;
+    for (const label of [...labels].reverse()) {
+      label.at = Math.min(label.at, top);
+      top = label.at - GAP;
+    }
+  }
+
+  function geometry(spec, view, frame, ink, sizes) {
+    const width = frame.clientWidth, height = frame.clientHeight;
+    const x = scale(view, "x", spec.mark), y = scale(view, "y", spec.mark);
+    const top = y.category ? 10 : 34, bottom = x.category ? 32 : 50;
+    const font = `${sizes.tick}px ${ink.font}`;
+    const yTicks = ticksOf(y, (height - top - bottom) / 44);
+    const left = Math.ceil(Math.max(...yTicks.map(([, text]) => textWidth(text, font)), 12)) + 10;
+    let labels = labelEnds(spec, view, x, y);
+    const roomy = width >= 560 && labels.length <= MOST_LABELS;
+    if (!roomy) labels = labels.filter(({ curve }) => curve.role !== "series");
+    let right = 14;
+    for (const label of labels) {
+      label.width = textWidth(label.name, `600 ${sizes.label}px ${ink.font}`);
+      if (roomy) right = Math.max(right, label.width + 12 - (1 - label.x) * (width - left - 14));
+    }
+    const inner = { left, top, width: width - left - right, height: height - top - bottom };
+    if (roomy) spreadOut(labels, inner.height);
+    return { ...inner, right, bottom, x, y, yTicks, labels, roomy, xTicks: ticksOf(x, inner.width / 84) };
+  }
+
+  function plotlyTraces(spec, view, g, ink) {
+    const many = view.traces.length > 12;
+    const order = [...view.traces].sort((a, b) => rank(a) - rank(b));
+    return order.flatMap((trace) => {
+      const { curve } = trace, color = ink.of(curve.color);
+      const common = { x: trace.x, y: trace.y, name: curve.name, hoverinfo: "skip", showlegend: false };
+      const ceiling = curve.role === "ceiling";
+      if (!ceiling && spec.mark === "bar") {
+        return [{ ...common, type: "bar", orientation: g.y.category ? "h" : "v", marker: { color }, ...errors(view, trace, color) }];
+      }
+      const lines = ceiling || spec.mark.startsWith("line");
+      const width = { ceiling: 1.5, machine: 4 }[curve.role] || (many ? 1.4 : 2.4);
+      const drawn = {
+        ...common,
+        type: "scatter",
+        mode: lines ? (spec.mark === "line+dot" && !ceiling ? "lines+markers" : "lines") : "markers",
+        line: { color, width, dash: ceiling ? CEILING_DASH : DASHES[curve.dash % DASHES.length], simplify: true },
+        marker: { color, size: lines ? 7 : 10 },
+        cliponaxis: Boolean(view.x.range || view.y.range) || spec.mark === "line",
+      };
+      if (spec.mark === "line" && trace.low) return [...band(trace, color, common), drawn];
+      return [{ ...drawn, ...errors(view, trace, color) }];
+    });
+  }
+
+  function rank({ curve }) {
+    return { ceiling: 0, series: 1, machine: 2 }[curve.role];
+  }
+
+  function band(trace, color, common) {
+    const edge = { ...common, type: "scatter", mode: "lines", line: { width: 0, color } };
+    return [{ ...edge, y: trace.low }, { ...edge, y: trace.high, fill: "tonexty", fillcolor: rgba(color, 0.16) }];
+  }
+
+  function errors(view, trace, color) {
+    if (!trace.low) return {};
+    const along = view.y.low ? "y" : "x";
+    const bars = {
+      type: "data", symmetric: false, color, thickness: 1.5, width: 4,
+      array: trace.high.map((high, i) => high - trace[along][i]),
+      arrayminus: trace.low.map((low, i) => trace[along][i] - low),
+    };
+    return { [`error_${along}`]: bars };
+  }
+
+  function plotlyLayout(g, frame, view, ink, sizes) {
+    const axis = (scaled, ticks) => ({
+      type: scaled.category ? "category" : scaled.axis.log ? "log" : "linear",
+      range: scaled.range, autorange: false, fixedrange: true,
+      categoryorder: "array", categoryarray: scaled.names,
+      tickmode: "array", tickvals: ticks.map(([value]) => value), ticktext: ticks.map(([, text]) => text),
+      showgrid: !scaled.category, gridcolor: ink.grid, gridwidth: 1, griddash: "solid",
+      zeroline: false, ticks: "", tickangle: 0, showline: false,
+      tickfont: { size: sizes.tick, color: ink.quiet },
+    });
+    const text = (content, more) =>
+      ({ text: content, xref: "paper", yref: "paper", showarrow: false, borderpad: 0, ...more });
+    const titles = [];
+    if (!g.y.category) {
+      titles.push(text(view.y.caption, {
+        name: "y title", x: 0, y: 1, xshift: -g.left, yshift: 12, xanchor: "left", yanchor: "bottom",
+        font: { size: sizes.label, color: ink.text },
+      }));
+    }
+    const labels = g.labels.map((label) => text(label.name, {
+      x: label.x, y: g.roomy ? label.at / g.height : label.y,
+      xanchor: g.roomy ? "left" : "right", yanchor: g.roomy ? "middle" : "bottom", xshift: g.roomy ? 7 : 0,
+      font: { size: sizes.label, color: ink.of(`${label.curve.color}-text`), weight: 600 },
+    }));
+    return {
+      width: frame.clientWidth, height: frame.clientHeight, autosize: false,
+      margin: { l: g.left, r: g.right, t: g.top, b: g.bottom, pad: 0, autoexpand: false },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: ink.font, color: ink.text },
+      hovermode: false, dragmode: false, showlegend: false, barmode: "group", bargap: 0.32, bargroupgap: 0.08,
+      xaxis: {
+        ...axis(g.x, g.xTicks),
+        title: g.x.category ? {} : { text: view.x.caption, standoff: 12, font: { size: sizes.label, color: ink.text } },
+      },
+      yaxis: axis(g.y, g.yTicks),
+      annotations: [...titles, ...labels],
+    };
+  }
+
+  /* Draws into `plot`, the size of `frame`; returns the geometry in px. */
+  function draw(plot, frame, spec, view) {
+    const ink = inkOf(frame);
+    const sizes = frame.clientWidth < 480 ? { tick: 12, label: 12.5 } : { tick: 12.5, label: 13.5 };
+    const g = geometry(spec, view, frame, ink, sizes);
+    const traces = plotlyTraces(spec, view, g, ink);
+    window.Plotly.react(plot, traces, plotlyLayout(g, frame, view, ink, sizes), { staticPlot: true, displayModeBar: false });
+    return g;
+  }
+
+  window.ExplorableDraw = { draw };
+})();

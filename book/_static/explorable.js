@@ -1,0 +1,283 @@
+/* Brings the explorables of a page to life: controls, the state in the URL's hash,
+   tables, CSV, and plotly, loaded once and only when a figure comes near.
+   Classic scripts without a build step, so that the book opens from file://:
+   explorable-model.js, explorable-draw.js and explorable-cursor.js come first. */
+(function () {
+  "use strict";
+  const model = window.ExplorableModel;
+  const script = document.currentScript.src;
+  const NEAR = 600;  // px from the screen at which a figure is drawn
+  const TABLE_ROWS = 16;
+  const figures = [];
+  let plotly = null;
+
+  function loadPlotly() {
+    plotly ||= new Promise((resolve, reject) => {
+      if (window.Plotly) return resolve();
+      const element = document.createElement("script");
+      element.src = new URL("plotly.min.js", script).href;
+      element.onload = resolve;
+      element.onerror = () => reject(new Error(`cannot load ${element.src}`));
+      document.head.append(element);
+    });
+    return plotly;
+  }
+
+  class Figure {
+    constructor(element) {
+      const find = (selector) => element.querySelector(selector);
+      this.element = element;
+      this.spec = model.decode(JSON.parse(find('script[type="application/json"]').textContent));
+      this.state = model.defaults(this.spec);
+      this.frame = find(".explorable-frame");
+      this.plot = find(".explorable-plot");
+      this.empty = find(".explorable-empty");
+      this.table = find(".explorable-data");
+      this.crossing = find(".explorable-crossing");
+      this.controls = new Map(this.spec.controls.map((control) =>
+        [control.name, find(`[data-control="${CSS.escape(control.name)}"]`)]));
+      this.bind();
+    }
+
+    bind() {
+      for (const control of this.spec.controls) {
+        this.controls.get(control.name).addEventListener("input", () => this.choose(control, this.read(control)));
+      }
+      this.table.addEventListener("toggle", () => this.fillTable());
+      const button = this.element.querySelector(".explorable-csv");
+      button.hidden = false;
+      button.addEventListener("click", () => this.download());
+      if (this.crossing) {
+        [this.slider, this.number] = this.crossing.querySelectorAll("input");
+        this.slider.addEventListener("input", () => this.chooseLevel(Number(this.slider.value)));
+        this.number.addEventListener("change", () =>
+          this.chooseLevel(this.number.value === "" ? null : Number(this.number.value)));
+      }
+    }
+
+    read({ name, kind, options }) {
+      const element = this.controls.get(name);
+      if (kind === "select") return element.querySelector("select").value;
+      if (kind === "range") return options[Number(element.querySelector("input").value)][0];
+      const checked = [...element.querySelectorAll("input:checked")].map((input) => input.value);
+      return kind === "check" ? checked : checked[0];
+    }
+
+    write({ name, kind, options }) {
+      const element = this.controls.get(name), value = this.state[name];
+      if (kind === "select") element.querySelector("select").value = value;
+      else if (kind === "range") {
+        const input = element.querySelector("input"), i = options.findIndex(([option]) => option === value);
+        input.value = i;
+        input.setAttribute("aria-valuetext", options[i][1]);
+        element.querySelector("output").textContent = options[i][1];
+      } else {
+        for (const input of element.querySelectorAll("input")) input.checked = [value].flat().includes(input.value);
+      }
+    }
+
+    choose(control, value) {
+      this.set({ [control.name]: value });
+      for (const other of figures) {
+        const linked = control.link && other !== this && other.spec.controls.find(({ link }) => link === control.link);
+        if (linked) other.set({ [linked.name]: allowed(linked, value, other.state[linked.name]) });
+      }
+      writeHash();
+    }
+
+    chooseLevel(level) {
+      const digits = this.spec.axes.y.find(({ column }) => column === this.spec.crossing.column).digits;
+      this.set({ level: level === null ? null : Number(level.toPrecision(digits)) });
+      writeHash();
+    }
+
+    set(changes) {
+      Object.assign(this.state, changes);
+      this.update();
+    }
+
+    update() {
+      this.view = model.resolve(this.spec, this.state);
+      for (const control of this.spec.controls) this.write(control);
+      this.markUnmeasured();
+      this.sayEmpty();
+      if (this.crossing) this.answer();
+      if (this.table.open) this.fillTable();
+      if (this.resized) this.draw();
+    }
+
+    markUnmeasured() {
+      for (const [name, values] of Object.entries(this.view.unmeasured)) {
+        for (const input of this.controls.get(name).querySelectorAll("input")) {
+          const missing = values.includes(input.value);
+          const label = input.closest("label");
+          label.toggleAttribute("data-unmeasured", missing);
+          label.querySelector(".explorable-hidden").textContent = missing ? " (not measured yet)" : "";
+        }
+      }
+    }
+
+    sayEmpty() {
+      const { empty } = this.view;
+      const chosen = this.spec.controls.filter(({ kind, axis }) => kind !== "check" && !axis)
+        .map(({ name, label, options }) => `${label} ${options.find(([value]) => value === this.state[name])[1]}`);
+      this.empty.textContent = empty === "unmeasured" ? `Not measured yet: ${chosen.join(", ")}` : "Nothing is selected";
+      this.empty.hidden = !empty;
+      this.plot.style.visibility = empty ? "hidden" : "";
+      if (this.cursor) this.cursor.element.hidden = Boolean(empty);
+    }
+
+    answer() {
+      const { crossing, axes } = this.spec;
+      const { level, rows, sentence } = model.crossings(this.spec, this.view, this.state);
+      this.level = level;
+      this.crossing.hidden = level === null;
+      if (level === null) return;
+      const ends = rows.map(({ curve }) => model.extent(curve.columns[crossing.column]));
+      const shown = axes.y.find(({ column }) => column === crossing.column);
+      const [low, high] = shown.range || [-Infinity, Infinity];
+      this.slider.min = Math.max(low, Math.min(...ends.map(([end]) => end)));
+      this.slider.max = Math.min(high, Math.max(...ends.map(([, end]) => end)));
+      this.slider.value = level;
+      this.slider.setAttribute("aria-valuetext", model.quantity(level, shown));
+      if (document.activeElement !== this.number) this.number.value = level;
+      const [list, words] = this.crossing.querySelector(".explorable-answer").children;
+      list.replaceChildren(...rows.map(({ curve, at }) => {
+        const item = document.createElement("li"), name = document.createElement("b");
+        name.textContent = curve.name;
+        name.style.color = `var(--${curve.color}-text)`;
+        const reached = axes.x.map((axis) => model.quantity(at[axis.column], axis)).join(" · ");
+        item.append(name, Object.values(at).includes(null) ? " not reached" : ` ${reached}`);
+        return item;
+      }));
+      words.textContent = sentence;
+    }
+
+    fillTable() {
+      const { x, y, traces } = this.view;
+      const spread = traces.some((trace) => trace.low);
+      const cell = (value, axis) => (typeof value === "string" ? value : model.formatNumber(value, axis.digits));
+      const row = (tag, first, cells) => {
+        const line = document.createElement("tr"), head = document.createElement("th");
+        head.scope = tag === "th" ? "col" : "row";
+        head.textContent = first;
+        line.append(head, ...cells.map((text) => {
+          const element = document.createElement(tag);
+          if (tag === "th") element.scope = "col";
+          element.textContent = text;
+          return element;
+        }));
+        return line;
+      };
+      const body = traces.flatMap((trace) => {
+        const every = Math.max(1, Math.ceil(trace.x.length / TABLE_ROWS));
+        return trace.x.flatMap((_, i) => (i % every ? [] : [row("td", trace.curve.name, [
+          cell(trace.x[i], x), cell(trace.y[i], y),
+          ...(spread ? [cell(trace.low?.[i], y), cell(trace.high?.[i], y)] : []),
+        ])]));
+      });
+      this.table.querySelector("thead").replaceChildren(
+        row("th", "Series", [x.caption, y.caption, ...(spread ? ["from", "to"] : [])]));
+      this.table.querySelector("tbody").replaceChildren(...body);
+    }
+
+    download() {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([model.csv(this.spec)], { type: "text/csv" }));
+      link.download = `${this.spec.id}.csv`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    }
+
+    draw() {
+      if (this.view.empty || !this.frame.clientWidth) return;
+      this.drawn ||= this.replaceStill();
+      const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view);
+      const leveled = this.crossing && this.view.y.column === this.spec.crossing.column;
+      this.cursor.place(this.spec, this.view, geometry, leveled ? this.level : null);
+    }
+
+    replaceStill() {
+      const drawing = document.createElement("div");
+      this.plot.replaceChildren(drawing);
+      this.cursor = new window.ExplorableCursor(this.frame);
+      return drawing;
+    }
+
+    approach() {
+      loadPlotly().then(() => {
+        if (this.resized) return;
+        this.resized = new ResizeObserver(() => requestAnimationFrame(() => this.draw()));
+        this.resized.observe(this.frame);
+      }, (error) => console.error(error.message));
+    }
+  }
+
+  /* A value from outside (hash, linked figure) as this control can show it. */
+  function allowed(control, value, otherwise) {
+    const values = control.options.map(([option]) => option);
+    if (control.kind === "check") return values.filter((option) => [value].flat().includes(option));
+    return values.includes(value) ? value : otherwise;
+  }
+
+  /* #headline:x=seconds&context=4096;other:scale=nano — only what differs from the default. */
+  function writeHash() {
+    const parts = figures.flatMap(({ spec, state }) => {
+      const usual = model.defaults(spec);
+      const changed = Object.keys(usual).filter((name) => String(state[name]) !== String(usual[name]));
+      const said = changed.map((name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`);
+      return said.length ? [`${spec.id}:${said.join("&")}`] : [];
+    });
+    const plain = location.hash.includes(":") ? "" : location.hash;
+    const hash = parts.length ? `#${parts.join(";")}` : plain;
+    if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname + location.search);
+  }
+
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
+  function readHash() {
+    let first = null;
+    for (const part of location.hash.slice(1).split(";")) {
+      const [, id, said] = /^([a-z][a-z0-9-]*):(.*)$/.exec(part) || [];
+      const figure = figures.find(({ spec }) => spec.id === id);
+      if (!figure) continue;
+      const state = model.defaults(figure.spec);
+      for (const [name, text] of said.split("&").map((pair) => pair.split("="))) {
+        const control = figure.spec.controls.find((one) => one.name === name);
+        const values = (text || "").split(",").map(decoded);
+        if (control) state[name] = allowed(control, control.kind === "check" ? values : values[0], state[name]);
+        else if (name === "level" && figure.crossing && Number.isFinite(Number(text))) state.level = Number(text);
+      }
+      figure.set(state);
+      first ||= figure;
+    }
+    if (first) first.element.scrollIntoView();
+  }
+
+  function start() {
+    for (const element of document.querySelectorAll("figure.explorable")) figures.push(new Figure(element));
+    if (!figures.length) return;
+    for (const figure of figures) figure.update();
+    readHash();
+    const watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        watch.unobserve(entry.target);
+        figures.find(({ element }) => element === entry.target).approach();
+      }
+    }, { rootMargin: `${NEAR}px 0px` });
+    for (const figure of figures) watch.observe(figure.element);
+    new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
+      .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    addEventListener("hashchange", readHash);
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

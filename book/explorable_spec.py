@@ -1,0 +1,163 @@
+"""What a figure is declared with: series, axes, controls, readouts, provenance."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
+
+def require(condition, argument, expected, got):
+    if not condition:
+        raise ValueError(f"{argument}: expected {expected}, got {got!r}")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, or one group of bars: what it is, and its columns.
+
+    keys     what controls and colour select on, e.g. {"attention": "softmax", "context": 1024}
+    columns  name -> values, all of one length [N]; finite numbers, or strings for categories
+    label    name at the end of the line; needed for ceilings, otherwise derived from the keys
+    source   path of the results file
+    """
+
+    keys: Mapping[str, str | int | float]
+    columns: Mapping[str, Sequence[float] | Sequence[str]]
+    label: str = ""
+    source: str = ""
+
+    def __post_init__(self):
+        where = f"Series({', '.join(f'{k}={v}' for k, v in self.keys.items()) or self.label})"
+        columns = {name: column_values(f"{where}.columns[{name!r}]", values) for name, values in self.columns.items()}
+        lengths = {name: len(values) for name, values in columns.items()}
+        require(lengths, f"{where}.columns", "at least one column", columns)
+        require(len(set(lengths.values())) == 1, f"{where}.columns", "columns of one length", lengths)
+        require(0 not in lengths.values(), f"{where}.columns", "at least one point", lengths)
+        object.__setattr__(self, "columns", columns)
+
+    def __repr__(self):
+        return f"Series({dict(self.keys)}, columns={list(self.columns)})"
+
+
+def column_values(where, values):
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    if all(isinstance(value, str) for value in values):
+        return values
+    for i, value in enumerate(values):
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        require(real and math.isfinite(value), f"{where}[{i}]", "a finite number (or strings throughout)", value)
+    return values
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column to lay along x or y.
+
+    title   the quantity, capitalised: "Training time"
+    unit    "h", "ms", "nats per token"; empty for plain counts
+    log     False, 10, or 2 (ticks at powers of two, where 4096 reads 4k)
+    digits  significant digits shown and stored; whole numbers are always exact
+    low, high  columns that bound the spread around `column`, drawn as a band or bars
+    range   (low, high) to show, in the column's unit; None fits the data
+    """
+
+    column: str
+    title: str
+    unit: str = ""
+    log: Literal[False, 2, 10] = False
+    digits: int = 4
+    low: str = ""
+    high: str = ""
+    range: tuple[float, float] | None = None
+
+    def __post_init__(self):
+        where = f"Axis({self.column!r})"
+        object.__setattr__(self, "log", 10 if self.log is True else self.log)
+        require(self.title, f"{where}.title", "the name of the quantity", self.title)
+        require(self.log in (False, 2, 10), f"{where}.log", "False, 2 or 10", self.log)
+        require(bool(self.low) == bool(self.high), f"{where}.low", "low and high together", (self.low, self.high))
+        if self.range is not None:
+            low, high = self.range
+            require(low < high and (low > 0 or not self.log), f"{where}.range", "rising (positive if log)", self.range)
+
+    @property
+    def columns(self):
+        return tuple(filter(None, (self.column, self.low, self.high)))
+
+    @property
+    def caption(self):
+        """Title as written beside the axis: unit, and whether the scale is logarithmic."""
+        notes = ", ".join(filter(None, (self.unit, "log scale" if self.log else "")))
+        return f"{self.title} ({notes})" if notes else self.title
+
+    @property
+    def noun(self):
+        """Title as written inside a sentence: "Training time" -> "training time"."""
+        return self.title if self.title[:2].isupper() else self.title[0].lower() + self.title[1:]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Two or more axes among which the reader chooses by radio: updates ↔ time."""
+
+    label: str
+    options: Sequence[Axis]
+    default: str = ""  # a column; the first option if empty
+    link: str = ""  # controls with the same link on a page move together
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Show only the series whose `key` has the chosen value.
+
+    options  values, or {value: label}; values without series are listed, disabled and
+             marked "not measured yet". None lists the values that have series.
+    """
+
+    key: str
+    label: str
+    options: Sequence | Mapping | None = None
+    kind: Literal["radio", "select", "range"] = "radio"
+    default: str | int | float | None = None  # first measured option if None
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Toggle:
+    """Show or hide each value of `key` by its own checkbox: the legend."""
+
+    key: str
+    label: str
+    options: Sequence | Mapping | None = None
+    default: Sequence | None = None  # values shown at first; all if None
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Ask at which x each series first reaches a level of y that the reader picks.
+
+    column   the y column in which the level lies
+    label    of the slider: "Loss to reach"
+    default  level at first; None takes the best level that every visible series reaches
+    compare  two values of the colour key (a, b): "a needs 2× the time of b"
+    falling  True if good values are small (a loss), False if they are large
+    """
+
+    column: str
+    label: str
+    default: float | None = None
+    compare: tuple[str, str] | None = None
+    falling: bool = True
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where numbers come from; equal parts of many records are said once."""
+
+    device: str
+    commit: str
+    date: str
+    command: str
+    href: str = ""
