@@ -24,7 +24,13 @@ ROOT = BOOK.parent
 
 # The order matters: colours, then the page, then the figures that use both.
 STYLES = ("palette.css", "book.css", "explorable.css")
-SCRIPTS = ("shell.js", "explorable.js")
+SCRIPTS = (
+    "shell.js",
+    "explorable-model.js",
+    "explorable-draw.js",
+    "explorable-cursor.js",
+    "explorable.js",
+)
 
 # The theme's icon library is half a megabyte compressed for nine icons, which
 # book.css draws instead.
@@ -36,7 +42,6 @@ UNUSED_ASSETS = (
     "mathjax/a11y/explorer.js",
     "mathjax/a11y/semantic-enrich.js",
     "mathjax/a11y/sre.js",
-    "mathjax/core.js",
     "mathjax/input/asciimath.js",
     "mathjax/input/mml",
     "mathjax/input/mml.js",
@@ -46,9 +51,8 @@ UNUSED_ASSETS = (
     "mathjax/output/svg",
     "mathjax/output/svg.js",
     "mathjax/sre",
-    "mathjax/tex-*-full*.js",
-    "mathjax/tex-mml-*.js",
-    "mathjax/tex-svg*.js",
+    "mathjax/tex-*.js",
+    "mathjax/ui",
     "scripts/*.map",
     "scripts/fontawesome.js*",
     "sphinx-thebe.*",
@@ -63,6 +67,11 @@ def kernel_environment() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     # Tells figures to render for a page, not for a live notebook.
     os.environ["BOOK_STATIC"] = "1"
+
+
+def outdated_chapters(app: Sphinx, env, added: set, changed: set, removed: set) -> list[str]:
+    """Execute every chapter at every build: its figures depend on more than its source."""
+    return [page for page in env.found_docs if is_notebook(app, page)]
 
 
 def executed_notebook(app: Sphinx, page: str) -> Path:
@@ -105,6 +114,8 @@ def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
 
 def prepare_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     context["shell_links"] = header_links(app, page, context["pathto"])
+    # The book's title stands right above this entry of the contents.
+    context["root_title"] = "The result"
     # sphinx-thebe is loaded twice by Jupyter Book, throws on every page, and
     # names a script on another host.
     context["script_files"] = [
@@ -187,10 +198,15 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict:
     kernel_environment()
+    app.setup_extension("sphinx-mathjax-offline")
+    # Loads the parts named in _config.yml instead of the one large bundle.
+    app.config.mathjax_path = "mathjax/startup.js"
+    app.setup_extension("shell_citations")
     app.setup_extension("shell_statements")
     app.setup_extension("shell_directives")
     app.setup_extension("shell_previews")
-    app.config.templates_path.append(str(BOOK / "_templates"))
+    # Before the theme's own, which the last extension put there.
+    app.config.templates_path.insert(0, str(BOOK / "_templates"))
     app.config.html_static_path.append(
         str(Path(plotly.__file__).parent / "package_data" / "plotly.min.js")
     )
@@ -198,6 +214,7 @@ def setup(app: Sphinx) -> dict:
         app.add_css_file(style, priority=600)
     for script in SCRIPTS:
         app.add_js_file(script, priority=600, defer="defer")
+    app.connect("env-get-outdated", outdated_chapters)
     app.connect("doctree-resolved", drop_thebe_config, priority=900)
     app.connect("html-page-context", prepare_page, priority=900)
     # After MathJax has been copied.

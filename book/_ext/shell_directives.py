@@ -1,10 +1,10 @@
 """The book's own blocks, each a plain HTML element that works without a script.
 
-    question   the one question a chapter opens with
-    predict    a prediction to make, with a nested `reveal` that holds the answer
-    reveal     a folded answer
-    aside      a folded digression, its title as argument
-    margin     a note beside the text; inside the text where there is no margin
+- question: the one question a chapter opens with
+- predict: a prediction to make, with a nested `reveal` that holds the answer
+- reveal: a folded answer
+- aside: a folded digression, its title as argument
+- margin: a note beside the text; inside the text where there is no margin
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 
-class element(nodes.General, nodes.Element):
+class HtmlElement(nodes.General, nodes.Element):
     """An HTML element: `tag`, `classes` and `attrs`; its children alone elsewhere."""
 
 
-def visit_html(translator, node: element) -> None:
+def visit_html(translator, node: HtmlElement) -> None:
     translator.body.append(translator.starttag(node, node["tag"], **node["attrs"]))
 
 
-def depart_html(translator, node: element) -> None:
+def depart_html(translator, node: HtmlElement) -> None:
     translator.body.append(f"</{node['tag']}>\n")
 
 
-def pass_through(translator, node: element) -> None:
+def pass_through(translator, node: HtmlElement) -> None:
     pass
 
 
-def make(tag: str, *children: nodes.Node, css: str = "", **attrs: str) -> element:
-    return element("", *children, tag=tag, classes=css.split(), attrs=attrs)
+def make(tag: str, *children: nodes.Node, css: str = "", **attrs: str) -> HtmlElement:
+    return HtmlElement("", *children, tag=tag, classes=css.split(), attrs=attrs)
 
 
 class Block(SphinxDirective):
@@ -97,7 +97,7 @@ class Margin(Block):
 
 def setup(app: Sphinx) -> dict:
     others = dict.fromkeys(("latex", "text", "man", "texinfo"), (pass_through, pass_through))
-    app.add_node(element, html=(visit_html, depart_html), **others)
+    app.add_node(HtmlElement, html=(visit_html, depart_html), **others)
     app.add_directive("question", Question)
     app.add_directive("predict", Predict)
     app.add_directive("reveal", Reveal)

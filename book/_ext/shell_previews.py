@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from bs4 import BeautifulSoup, Tag
 from sphinx.application import Sphinx
 
+ADDED = re.compile(r'\s*<template class="preview-source".*?</template>', re.DOTALL)
 REFERENCE = re.compile(r'<a class="[^"]*\binternal\b[^"]*" href="([^"#]*)#([^"]+)"')
 
 
@@ -62,7 +63,8 @@ def add_previews(app: Sphinx, error: Exception | None) -> None:
 
     for name in app.env.found_docs:
         reader = Path(app.builder.get_outfilename(name))
-        html = reader.read_text(encoding="utf-8")
+        # A page that this build left alone has those of the build before.
+        html = ADDED.sub("", reader.read_text(encoding="utf-8"))
         templates = []
         for path, anchor in sorted(set(REFERENCE.findall(html))):
             target = Path(os.path.normpath(reader.parent / unquote(path)))
@@ -72,10 +74,8 @@ def add_previews(app: Sphinx, error: Exception | None) -> None:
             found = block(named) if named else None
             if found:
                 templates.append(render(found, target, reader, f"{path}#{anchor}"))
-        if templates:
-            reader.write_text(
-                html.replace("</body>", "\n".join(templates) + "\n</body>"), encoding="utf-8"
-            )
+        html = html.replace("</body>", "\n".join([*templates, "</body>"]))
+        reader.write_text(html, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:

@@ -1,21 +1,28 @@
-"""Definitions, results and proofs: sphinx-proof with the word this book uses.
+"""Definitions, results and proofs: sphinx-proof, with this book's words.
 
-sphinx-proof has theorems and propositions; the book has *results*. Its kinds
-are two dictionaries, so the new one is added before the extension reads them.
+sphinx-proof knows theorems and propositions; the book has *results*. Its kinds
+live in two dictionaries and its directives in a third, so the book's own are
+put there before the extension sets itself up. Its proof starts by writing
+"Proof." into the source's first line, which fails where a proof opens with an
+equation or a list; the one here does not touch the source.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from docutils import nodes
+from docutils.parsers.rst import directives
+from shell_directives import make
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.directive import ElementDirective
-from sphinx_proof.nodes import NODE_TYPES, proof_node
+from sphinx_proof.domain import ProofDomain
+from sphinx_proof.nodes import NODE_TYPES
 from sphinx_proof.proof_type import PROOF_TYPES
 
-SHARED_IDS = {"proof", "proof-content"}
 
-
-class result_node(nodes.Admonition, nodes.Element):
+class ResultNode(nodes.Admonition, nodes.Element):
     pass
 
 
@@ -23,17 +30,43 @@ class ResultDirective(ElementDirective):
     name = "result"
 
 
-def drop_shared_ids(app: Sphinx, doctree: nodes.document) -> None:
-    """sphinx-proof gives every statement's body one id; ids must be unique."""
-    kinds = (*NODE_TYPES.values(), proof_node)
+class ProofDirective(SphinxDirective):
+    """A proof; with `:folded:` behind a line that the reader opens."""
+
+    has_content = True
+    option_spec: ClassVar = {"folded": directives.flag}
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        body = self.parse_content_to_nodes()
+        if "folded" in self.options:
+            inside = make("div", *body, css="folded-body")
+            summary = make("summary", nodes.Text("Proof"))
+            return [make("details", summary, inside, css="folded proof-text")]
+        if not isinstance(body[0], nodes.paragraph):
+            body.insert(0, nodes.paragraph())
+        body[0].insert(0, nodes.emphasis("", "Proof."))
+        body[0].insert(1, nodes.Text(" "))
+        return [make("div", *body, css="proof-text")]
+
+
+def unwrap_sections(app: Sphinx, doctree: nodes.document) -> None:
+    """Make the body of a statement a block.
+
+    sphinx-proof makes it a section, all with one id: ids must be unique, and a
+    statement does not belong in the table of contents.
+    """
+    kinds = tuple(NODE_TYPES.values())
     for statement in doctree.findall(lambda node: isinstance(node, kinds)):
-        for node in statement.findall(nodes.Element):
-            node["ids"] = [name for name in node["ids"] if name not in SHARED_IDS]
+        for section in list(statement.findall(nodes.section)):
+            section["ids"] = []
+            section.replace_self(make("div", *section.children, css="statement-body"))
 
 
 def setup(app: Sphinx) -> dict:
-    NODE_TYPES["result"] = result_node
+    NODE_TYPES["result"] = ResultNode
     PROOF_TYPES["result"] = ResultDirective
+    ProofDomain.directives |= {"result": ResultDirective, "proof": ProofDirective}
     app.setup_extension("sphinx_proof")
-    app.connect("doctree-read", drop_shared_ids)
+    app.connect("doctree-read", unwrap_sections)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

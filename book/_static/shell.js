@@ -1,0 +1,132 @@
+/* The page's own behaviour: previews of references, keyboard access to boxes that
+   scroll, and the margin. Everything below works from a file and adds nothing
+   that a reader without scripts would miss. */
+(() => {
+  "use strict";
+
+  // A page opened from a file may not read the others, from which Sphinx's
+  // search would take its excerpts.
+  if (location.protocol === "file:" && window.DOCUMENTATION_OPTIONS) {
+    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+  }
+
+  const SHOW_AFTER_MS = 180;
+  const HIDE_AFTER_MS = 250;
+  const PREVIEWED = ".proof, .citation, div.math, aside.footnote";
+
+  /* What `link` refers to, as a fresh node, or null. */
+  function previewOf(link) {
+    const href = link.getAttribute("href");
+    const stored = document.querySelector(
+      `template.preview-source[data-href="${CSS.escape(href)}"]`
+    );
+    if (stored) return stored.content.cloneNode(true).firstElementChild;
+    if (!href.startsWith("#") || href.length < 2) return null;
+    let target = document.getElementById(decodeURIComponent(href.slice(1)));
+    if (!target) return null;
+    if (target.tagName === "DT") target = target.nextElementSibling;
+    else if (!target.matches(PREVIEWED)) return null;
+    const copy = target.cloneNode(true);
+    copy.removeAttribute("id");
+    copy.querySelectorAll("[id]").forEach((node) => node.removeAttribute("id"));
+    copy.querySelectorAll(".headerlink, .backrefs").forEach((node) => node.remove());
+    return copy;
+  }
+
+  function installPreviews() {
+    const box = document.createElement("div");
+    box.id = "preview";
+    box.className = "bd-article";
+    box.setAttribute("role", "tooltip");
+    box.hidden = true;
+    document.body.append(box);
+    let shownFor = null;
+    let timer = 0;
+
+    const hide = () => {
+      clearTimeout(timer);
+      shownFor?.removeAttribute("aria-describedby");
+      shownFor = null;
+      box.hidden = true;
+    };
+
+    const place = (link) => {
+      const at = link.getClientRects()[0] ?? link.getBoundingClientRect();
+      const width = document.documentElement.clientWidth;
+      const left = Math.max(16, Math.min(at.left, width - box.offsetWidth - 16));
+      const below = at.bottom + 8;
+      const fits = below + box.offsetHeight < window.innerHeight || at.top < box.offsetHeight + 16;
+      const top = fits ? below : at.top - box.offsetHeight - 8;
+      box.style.left = `${left + window.scrollX}px`;
+      box.style.top = `${top + window.scrollY}px`;
+    };
+
+    const show = (link) => {
+      const content = previewOf(link);
+      if (!content) return;
+      hide();
+      box.replaceChildren(content);
+      box.hidden = false;
+      shownFor = link;
+      link.setAttribute("aria-describedby", "preview");
+      place(link);
+      if (window.MathJax?.typesetPromise && !content.querySelector("mjx-container")) {
+        MathJax.typesetPromise([box]).then(() => shownFor === link && place(link));
+      }
+    };
+
+    const later = (action, wait) => {
+      clearTimeout(timer);
+      timer = setTimeout(action, wait);
+    };
+
+    document.querySelectorAll("main a.internal, main a.footnote-reference").forEach((link) => {
+      if (!link.hash) return;
+      link.addEventListener("mouseenter", () => later(() => show(link), SHOW_AFTER_MS));
+      link.addEventListener("mouseleave", () => later(hide, HIDE_AFTER_MS));
+      link.addEventListener("focus", () => link.matches(":focus-visible") && show(link));
+      link.addEventListener("blur", hide);
+    });
+    box.addEventListener("mouseenter", () => clearTimeout(timer));
+    box.addEventListener("mouseleave", () => later(hide, HIDE_AFTER_MS));
+    document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  }
+
+  /* A box that scrolls must be reachable without a mouse. */
+  function installScrollAccess() {
+    const boxes = document.querySelectorAll(
+      ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)"
+    );
+    const check = (box) => {
+      // MathJax puts its own box, which is the one that scrolls, into the formula's.
+      const inner = box.querySelector(":scope > mjx-container") ?? box;
+      const scrolls =
+        inner.scrollWidth > inner.clientWidth + 1 || inner.scrollHeight > inner.clientHeight + 1;
+      if (scrolls) inner.tabIndex = 0;
+      else inner.removeAttribute("tabindex");
+    };
+    const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
+    boxes.forEach((box) => observer.observe(box));
+  }
+
+  /* The table of contents steps aside while something else is in the margin. */
+  function installMargin() {
+    const inMargin = new Set();
+    const observer = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) {
+          inMargin[entry.isIntersecting ? "add" : "delete"](entry.target);
+        }
+        document.body.classList.toggle("margin-in-use", inMargin.size > 0);
+      },
+      { rootMargin: "0px 0px -25% 0px" }
+    );
+    document
+      .querySelectorAll(".bd-article :is(.margin-note, .wide, .tag_wide)")
+      .forEach((node) => observer.observe(node));
+  }
+
+  installPreviews();
+  installScrollAccess();
+  installMargin();
+})();

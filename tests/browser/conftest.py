@@ -1,0 +1,116 @@
+"""The built book and a real browser, for every test under tests/browser."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, Request, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
+JUPYTER_BOOK = str(Path(sys.executable).with_name("jupyter-book"))
+BUILD = [JUPYTER_BOOK, "build", ".", "-W", "-n", "--keep-going"]
+SOURCES = ("_config.yml", "_toc.yml", "book", "lsa", "experiments", "results")
+BROWSER_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+def newest_source() -> float:
+    paths = [ROOT / name for name in SOURCES]
+    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*"))]
+    return max(
+        file.stat().st_mtime for file in files if file.is_file() and "__pycache__" not in file.parts
+    )
+
+
+def stale() -> bool:
+    done = HTML / "index.html"
+    return not done.is_file() or done.stat().st_mtime < newest_source()
+
+
+@pytest.fixture(scope="session")
+def built_book() -> Path:
+    """The folder of the built book: BOOK_HTML, or _build/html built when stale."""
+    if given := os.environ.get("BOOK_HTML"):
+        folder = Path(given).resolve()
+        assert (folder / "index.html").is_file(), f"BOOK_HTML={folder} holds no book"
+        return folder
+    (ROOT / "_build").mkdir(exist_ok=True)
+    # Under pytest-xdist every worker comes here; one builds, the others wait.
+    with (ROOT / "_build" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if stale():
+            built = subprocess.run(BUILD, cwd=ROOT, capture_output=True, text=True, check=False)
+            assert built.returncode == 0, f"{built.stdout[-6000:]}\n{built.stderr[-6000:]}"
+            (HTML / "index.html").touch()
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    with sync_playwright() as playwright:
+        try:
+            launched = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
+        except Error as error:
+            message = f"no Chromium: {error.message.splitlines()[0]}"
+            if os.environ.get("CI") == "true":
+                pytest.fail(message)
+            pytest.skip(message)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page of the book from file://, as `open_page(name, theme=, width=)`.
+
+    `name` is a path inside the book, with or without a #fragment. The test fails
+    at its end if the page asked for anything that is not local, or if anything
+    went wrong in its scripts.
+    """
+    troubles: list[str] = []
+    contexts = []
+
+    def check(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            troubles.append(f"request to {request.url}")
+
+    def open_one(
+        name: str, *, theme: str = "light", width: int = 1280, height: int = 900, **options
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", check)
+        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+        page.on("pageerror", lambda error: troubles.append(f"{name}: {error.message}"))
+        page.on(
+            "console",
+            lambda message: message.type == "error" and troubles.append(f"{name}: {message.text}"),
+        )
+        page.goto(f"file://{built_book}/{name}")
+        page.evaluate("window.MathJax?.startup?.promise")
+        page.evaluate("document.fonts.ready.then(() => true)")
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not troubles, "\n".join(troubles)

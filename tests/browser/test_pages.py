@@ -1,0 +1,208 @@
+"""Every page of the built book: local, quiet, accessible, and readable at any width."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+import yaml
+from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[2]
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+CHAPTERS = [
+    TOC["root"],
+    *(chapter["file"] for part in TOC.get("parts", [TOC]) for chapter in part.get("chapters", [])),
+]
+CHAPTER_PAGES = [f"{name}.html" for name in CHAPTERS]
+PAGES = [*CHAPTER_PAGES, "genindex.html", "search.html"]
+REDIRECT = "index.html"
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 375)]
+TEXT_PAGE_KB = 400
+
+# The theme and what Jupyter Book adds to every page of every book.
+THEME_FILES = re.compile(
+    r"_static/(styles|scripts)/|_static/(basic|pygments|togglebutton|copybutton|mystnb|proof"
+    r"|sphinx-design|doctools|documentation_options|sphinx_highlight|clipboard|copybutton"
+    r"|togglebutton|design-tabs|searchtools|language_data)"
+)
+
+pytestmark = pytest.mark.browser
+
+
+def soup_of(book: Path, page: str) -> BeautifulSoup:
+    return BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
+
+
+def is_notebook(chapter: str) -> bool:
+    text = (ROOT / f"{chapter}.md").read_text(encoding="utf-8")
+    return text.startswith("---") and "kernelspec" in text.split("---")[1]
+
+
+def test_no_page_is_left_out(built_book):
+    built = {
+        str(path.relative_to(built_book))
+        for path in built_book.rglob("*.html")
+        if "_static" not in path.parts
+    }
+    assert built == {*PAGES, REDIRECT}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
+    tab = open_page(page, theme=theme, width=width)
+    assert tab.evaluate("document.documentElement.dataset.theme") == theme
+
+    wider = tab.evaluate(
+        """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+        [...document.querySelectorAll('main *')]
+            .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+            .map((e) => e.tagName + '.' + e.className).slice(0, 8)"""
+    )
+    assert not wider, f"the page scrolls sideways: {wider}"
+
+    found = Axe().run(tab).response["violations"]
+    grave = [
+        f"{rule['id']} ({rule['impact']}): {rule['help']}\n  "
+        + "\n  ".join(node["html"][:200] for node in rule["nodes"][:5])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]
+    assert not grave, "\n".join(grave)
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_headings_step_down_one_at_a_time(built_book, page):
+    article = soup_of(built_book, page).select_one("article")
+    levels = [int(heading.name[1]) for heading in article.select("h1, h2, h3, h4, h5, h6")]
+    assert levels.count(1) == 1 and levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_ids_are_unique(built_book, page):
+    ids = [tag["id"] for tag in soup_of(built_book, page).select("[id]")]
+    assert sorted(ids) == sorted(set(ids))
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_images_say_what_they_show(built_book, page):
+    silent = [
+        str(image)[:120]
+        for image in soup_of(built_book, page).select("article img, article svg[role=img]")
+        if not (image.get("alt") or image.get("aria-label") or image.get("aria-labelledby"))
+        and image.get("aria-hidden") != "true"
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize("page", [*PAGES, REDIRECT])
+def test_links_inside_the_book_lead_somewhere(built_book, page):
+    ids: dict[Path, set[str]] = {}
+    broken = []
+    for link in soup_of(built_book, page).select("a[href], link[href], script[src], img[src]"):
+        href = link.get("href") or link.get("src")
+        parts = urlsplit(href)
+        if parts.scheme or parts.netloc:
+            continue
+        target = (built_book / page).parent / unquote(parts.path)
+        target = target.resolve() if parts.path else built_book / page
+        if not target.is_file():
+            broken.append(href)
+        elif parts.fragment and target.suffix == ".html":
+            if target not in ids:
+                text = target.read_text(encoding="utf-8")
+                ids[target] = {
+                    tag["id"] for tag in BeautifulSoup(text, "html.parser").select("[id]")
+                }
+            # A figure keeps the state of its controls behind its id.
+            name = unquote(parts.fragment).split("?")[0].split("&")[0]
+            if name and name not in ids[target]:
+                broken.append(href)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", [*PAGES, REDIRECT])
+def test_nothing_on_a_page_is_fetched_from_another_host(built_book, page):
+    fetched = soup_of(built_book, page).select("script[src], link[href], img[src], iframe, source")
+    hosts = [str(tag)[:160] for tag in fetched if re.search(r'(src|href)="(https?:)?//', str(tag))]
+    assert not hosts
+
+
+@pytest.mark.parametrize("chapter", filter(is_notebook, CHAPTERS))
+def test_chapter_can_be_taken_away_as_a_notebook(built_book, chapter):
+    link = soup_of(built_book, f"{chapter}.html").select_one(".header-link[download]")
+    path = (built_book / chapter).parent / link["href"]
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source]
+    assert code and all(cell.execution_count for cell in code)
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_one_search_and_it_finds_from_a_file(open_page, width):
+    tab = open_page(f"{TOC['root']}.html", width=width)
+    buttons = tab.locator(".search-button__button:visible, input[type=search]:visible")
+    assert buttons.count() == 1
+    buttons.first.click()
+    tab.keyboard.type("attention")
+    tab.wait_for_selector("#search-results .search li")
+
+
+def test_theme_switch_is_kept(open_page):
+    tab = open_page(f"{TOC['root']}.html", theme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    before = tab.evaluate(background)
+    for _ in range(3):
+        tab.locator(".theme-switch-button").click()
+        if tab.evaluate("document.documentElement.dataset.theme") == "dark":
+            break
+    assert tab.evaluate(background) != before
+    tab.reload()
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_contents_lead_to_a_chapter(open_page, width):
+    tab = open_page(f"{TOC['root']}.html", width=width)
+    link = tab.locator(".bd-links a", has_text="Notation")
+    if width < 992:
+        tab.locator(".primary-toggle:visible").click()
+    link.click()
+    tab.wait_for_url("**/book/notation.html")
+
+
+def test_icons_are_all_drawn(built_book):
+    """The theme's icon library is left out; book.css must know every icon in use."""
+    css = (built_book / "_static" / "book.css").read_text(encoding="utf-8")
+    used = {
+        name
+        for page in PAGES
+        for icon in soup_of(built_book, page).select("[class*='fa-']")
+        for name in icon["class"]
+        if name.startswith("fa-") and name not in ("fa-solid", "fa-lg")
+    }
+    assert not {name for name in used if f".{name} " not in css}
+
+
+def test_text_of_a_page_is_light(built_book, open_page):
+    """All that a page of text and formulas loads beyond the theme, compressed."""
+    requests: set[str] = set()
+    tab = open_page("search.html")
+    tab.context.on("request", lambda request: requests.add(request.url))
+    tab.goto(f"file://{built_book}/book/notation.html", wait_until="networkidle")
+    files = [Path(unquote(urlsplit(url).path)) for url in requests if url.startswith("file:")]
+    own = [file for file in files if not THEME_FILES.search(str(file.relative_to(built_book)))]
+    weight = sum(
+        len(file.read_bytes() if "woff" in file.suffix else gzip.compress(file.read_bytes()))
+        for file in own
+    )
+    assert weight <= TEXT_PAGE_KB * 1000, sorted(map(os.fspath, own))
