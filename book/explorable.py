@@ -8,19 +8,20 @@ which controls choose among them. From that one declaration come
 - the still picture, as SVG (`explorable_still`);
 - the notebook: a plotly FigureWidget with ipywidgets (`explorable_live`).
 
-All of them ask `resolve(figure, state)` what to draw. The page's script has its
-own copy of that function, and a browser test holds the two equal.
+All of them ask `resolve(figure, state)` in `explorable_view` what to draw.
 """
 
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import explorable_palette as palette
-from explorable_numbers import crossing_share, format_number, round_column
+from explorable_numbers import format_number, round_column
 from explorable_spec import Axis, Choice, Crossing, Filter, Provenance, Series, Toggle, require
+from explorable_view import Curve
 
 __all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "Series", "Toggle"]
 
@@ -39,45 +40,6 @@ class Control:
     measured: frozenset[str]
     default: str | tuple[str, ...]
     link: str = ""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A series as every face sees it: named, coloured, rounded."""
-
-    name: str
-    color: str  # a palette name
-    dash: int  # index into the dash styles
-    role: Literal["series", "ceiling", "machine"]
-    keys: dict[str, str]
-    columns: dict[str, list]
-    source: str
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A curve with the chosen columns taken out of it."""
-
-    curve: Curve
-    x: list
-    y: list
-    low: list | None = None
-    high: list | None = None
-
-
-@dataclass(frozen=True)
-class View:
-    """What one state of the controls shows.
-
-    empty       "", "unmeasured" (no run was made) or "unselected" (the reader hid them all)
-    unmeasured  key of a toggle -> values without a run under the present filters
-    """
-
-    x: Axis
-    y: Axis
-    traces: list[Trace]
-    empty: str
-    unmeasured: dict[str, list[str]]
 
 
 class Explorable:
@@ -103,7 +65,9 @@ class Explorable:
         self, *, id, caption, alt, series, x, y, color,
         dash=None, mark="line", controls=(), ceilings=(), readouts=(), provenance=(), aspect=16 / 9,
     ):  # fmt: skip
-        require(re.fullmatch(r"[a-z][a-z0-9-]*", id or ""), "id", "lower case, digits and hyphens", id)
+        require(
+            re.fullmatch(r"[a-z][a-z0-9-]*", id or ""), "id", "lower case, digits and hyphens", id
+        )
         require(caption and alt, f"Explorable({id!r})", "a caption and an alt text", (caption, alt))
         require(series, f"Explorable({id!r}).series", "at least one Series", series)
         require(mark in MARKS, "mark", f"one of {MARKS}", mark)
@@ -112,6 +76,7 @@ class Explorable:
         self.color, self.dash, self.provenance = color, dash, list(provenance)
         self.axes = {name: _axes(name, given) for name, given in (("x", x), ("y", y))}
         self.crossing = readouts[0] if readouts else None
+        self.shown = []  # notebook faces, to be told of a new machine
         self._check_columns(series)
         for i, one in enumerate(ceilings):
             require(one.label, f"ceilings[{i}].label", "a name for the end of its line", one.label)
@@ -135,10 +100,12 @@ class Explorable:
         """
         self._check_columns([series])
         self.curves.append(self._curve(series, "machine"))
+        for face in self.shown:
+            face.refresh()
         return self
 
     def default_state(self):
-        """`{control: value}`, a tuple of values for a toggle; "level" is None: chosen by `crossing_level`."""
+        """`{control: value}`, a tuple for a toggle; a "level" of None is left to the figure."""
         return {control.name: control.default for control in self.controls} | {
             "level": self.crossing.default if self.crossing else None
         }
@@ -173,25 +140,42 @@ class Explorable:
         for i, one in enumerate(series):
             for axis in self._all_axes():
                 for column in axis.columns:
-                    require(column in one.columns, f"series[{i}].columns", f"a column {column!r}", list(one.columns))
+                    require(
+                        column in one.columns,
+                        f"series[{i}].columns",
+                        f"a column {column!r}",
+                        list(one.columns),
+                    )
                 values = one.columns[axis.column]
                 if axis.log:
                     where = f"series[{i}].columns[{axis.column!r}]"
                     require(min(values) > 0, where, "positive values (log axis)", min(values))
             for column in self.axes["x"] if self.mark.startswith("line") else ():
                 values = one.columns[column]
-                rising = all(a <= b for a, b in zip(values, values[1:]))
-                require(rising, f"series[{i}].columns[{column!r}]", "values that never fall (x of a line)", one)
+                rising = all(a <= b for a, b in pairwise(values))
+                require(
+                    rising,
+                    f"series[{i}].columns[{column!r}]",
+                    "values that never fall (x of a line)",
+                    one,
+                )
 
     def _check_crossing(self):
         if self.crossing:
             columns, values = list(self.axes["y"]), list(self.labels[self.color])
-            require(self.crossing.column in columns, "Crossing.column", f"one of {columns}", self.crossing.column)
+            require(
+                self.crossing.column in columns,
+                "Crossing.column",
+                f"one of {columns}",
+                self.crossing.column,
+            )
             for value in self.crossing.compare or ():
                 require(value in values, "Crossing.compare", f"among {values}", value)
 
     def _controls(self, axes, given, series):
-        controls = [_axis_control(name, axis) for name, axis in axes.items() if isinstance(axis, Choice)]
+        controls = [
+            _axis_control(name, axis) for name, axis in axes.items() if isinstance(axis, Choice)
+        ]
         controls += [_control(one, series) for one in given]
         for key in self._legend_keys:
             legend = _control(Toggle(key, key.replace("_", " ").capitalize()), series)
@@ -210,16 +194,30 @@ class Explorable:
         digits = {}
         for axis in self._all_axes():
             digits |= {column: max(axis.digits, digits.get(column, 0)) for column in axis.columns}
-        columns = {name: round_column(values, digits.get(name, 6)) for name, values in one.columns.items()}
+        columns = {
+            name: round_column(values, digits.get(name, 6)) for name, values in one.columns.items()
+        }
         keys = {key: str(value) for key, value in one.keys.items()}
         if role == "ceiling":
             return Curve(one.label, "ceiling", 0, role, keys, columns, one.source)
         if role == "machine":
             name = one.label or palette.label("this-machine")
             return Curve(name, "this-machine", 0, role, keys, columns, one.source)
-        parts = [labels[keys[key]] for key, labels in self.labels.items() if key == self.color or len(labels) > 1]
+        parts = [
+            labels[keys[key]]
+            for key, labels in self.labels.items()
+            if key == self.color or len(labels) > 1
+        ]
         dash = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0
-        return Curve(one.label or ", ".join(parts), self.palette[keys[self.color]], dash, role, keys, columns, one.source)
+        return Curve(
+            one.label or ", ".join(parts),
+            self.palette[keys[self.color]],
+            dash,
+            role,
+            keys,
+            columns,
+            one.source,
+        )
 
     def _order(self, curve):
         return [list(labels).index(curve.keys[key]) for key, labels in self.labels.items()]
@@ -229,7 +227,12 @@ def _axes(name, given):
     axes = given.options if isinstance(given, Choice) else [given]
     for axis in axes:
         require(isinstance(axis, Axis), name, "an Axis or a Choice of Axis", axis)
-    require(len({axis.column for axis in axes}) == len(axes), name, "a different column in each option", axes)
+    require(
+        len({axis.column for axis in axes}) == len(axes),
+        name,
+        "a different column in each option",
+        axes,
+    )
     return {axis.column: axis for axis in axes}
 
 
@@ -247,16 +250,26 @@ def _control(given, series):
         require(given.key in one.keys, f"series[{i}].keys", f"a key {given.key!r}", dict(one.keys))
     options = _options(given.options, [one.keys[given.key] for one in series])
     measured = frozenset(str(one.keys[given.key]) for one in series)
-    require(measured <= set(options), f"{where}.options", f"all of {sorted(measured)}", list(options))
+    require(
+        measured <= set(options), f"{where}.options", f"all of {sorted(measured)}", list(options)
+    )
     present = [value for value in options if value in measured]
     if isinstance(given, Toggle):
-        kind, wanted = "check", present if given.default is None else [str(value) for value in given.default]
+        kind, wanted = (
+            "check",
+            present if given.default is None else [str(value) for value in given.default],
+        )
         default = tuple(value for value in options if value in wanted)
     else:
         kind, default = given.kind, present[0] if given.default is None else str(given.default)
         wanted = [default]
     require(set(wanted) <= measured, f"{where}.default", f"measured values, {present}", wanted)
-    require(kind in ("radio", "select", "range", "check"), f"{where}.kind", "radio, select or range", kind)
+    require(
+        kind in ("radio", "select", "range", "check"),
+        f"{where}.kind",
+        "radio, select or range",
+        kind,
+    )
     return Control(given.key, kind, given.label, options, measured, default, given.link)
 
 
@@ -272,73 +285,3 @@ def _options(given, values):
 
 def _option_label(value):
     return palette.label(value) or value if isinstance(value, str) else format_number(value)
-
-
-def resolve(figure, state):
-    """What `state` (see `Explorable.default_state`) shows, as a View."""
-    x, y = (axes[state.get(name, next(iter(axes)))] for name, axes in figure.axes.items())
-    filters = {c.name: state[c.name] for c in figure.controls if c.name not in figure.axes and c.kind != "check"}
-    toggles = {c.name: state[c.name] for c in figure.controls if c.kind == "check"}
-    # A curve without the key is not subject to the control: a ceiling, or this machine.
-    eligible = [c for c in figure.curves if all(c.keys.get(key, value) == value for key, value in filters.items())]
-    shown = [c for c in eligible if all(key not in c.keys or c.keys[key] in on for key, on in toggles.items())]
-    columns = {*x.columns, *y.columns}
-    shown = [curve for curve in shown if columns <= set(curve.columns)]
-    measured = [curve for curve in eligible if curve.role != "ceiling"]
-    unmeasured = {
-        c.name: [value for value in c.options if all(curve.keys.get(c.name) != value for curve in measured)]
-        for c in figure.controls
-        if c.kind == "check"
-    }
-    empty = "" if any(curve.role != "ceiling" for curve in shown) else "unselected" if measured else "unmeasured"
-    return View(x, y, [_trace(curve, x, y) for curve in shown], empty, unmeasured)
-
-
-def _trace(curve, x, y):
-    low, high = (curve.columns[column] if column else None for column in (y.low or x.low, y.high or x.high))
-    return Trace(curve, curve.columns[x.column], curve.columns[y.column], low, high)
-
-
-def crossing_level(figure, view, state):
-    """The level the reader chose, or else the best one that every visible series reaches."""
-    if state.get("level") is not None:
-        return state["level"]
-    runs = [t.curve.columns[figure.crossing.column] for t in view.traces if t.curve.role != "ceiling"]
-    if not runs:
-        return None
-    return max(map(min, runs)) if figure.crossing.falling else min(map(max, runs))
-
-
-def crossings(figure, view, state):
-    """`(level, [(curve, {x column: value or None})], sentence)` for the figure's Crossing."""
-    level, rows = crossing_level(figure, view, state), []
-    if level is None:
-        return None, [], ""
-    for trace in view.traces:
-        columns = trace.curve.columns
-        if trace.curve.role != "ceiling":
-            found = crossing_share(columns[figure.crossing.column], level, figure.crossing.falling)
-            rows.append((trace.curve, {x: _at(columns[x], found) for x in figure.axes["x"]}))
-    return level, rows, _ratio_sentence(figure, rows)
-
-
-def _at(values, found):
-    if found is None:
-        return None
-    i, share = found
-    return values[i] if i == 0 else values[i - 1] + share * (values[i] - values[i - 1])
-
-
-def _ratio_sentence(figure, rows):
-    """"Softmax attention needs 0.77× the updates and 4.2× the time of linear attention."""
-    pair = [[row for row in rows if row[0].keys.get(figure.color) == value] for value in figure.crossing.compare or ()]
-    if len(pair) != 2 or any(len(found) != 1 for found in pair):
-        return ""
-    (first, a), (second, b) = pair[0][0], pair[1][0]
-    parts = [
-        f"{format_number(a[x] / b[x], 3)}× the {axis.noun}"
-        for x, axis in figure.axes["x"].items()
-        if a[x] is not None and b[x]
-    ]
-    name = second.name if second.name[:2].isupper() else second.name[0].lower() + second.name[1:]
-    return f"{first.name} needs {' and '.join(parts)} of {name}." if parts else ""

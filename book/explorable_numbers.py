@@ -97,6 +97,34 @@ def log_ticks(low, high, base, most):
     return [(value, tick_text(value, 1024 if base == 2 else 1000)) for value in values[::every]]
 
 
+def linear_ticks(low, high, most):
+    """`[(value, text)]` at round steps, about `most` of them, all with the same decimals."""
+    rough = (high - low) / max(most, 2)
+    size = 10.0 ** math.floor(math.log10(rough))
+    times = next(times for times in (1, 2, 2.5, 5, 10) if times * size >= rough * 0.999)
+    step = times * size
+    places = (
+        0
+        if step >= 1 and step.is_integer()
+        else -math.floor(math.log10(size)) + (times == 2.5) - (times == 10)
+    )
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    values = [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+    return [
+        (value, ("−" if value < 0 else "") + f"{abs(value):,.{max(0, places)}f}")
+        for value in values
+    ]
+
+
+def eased(value, digits, upwards):
+    """A number a little easier to reach than a noisy best, and rounder."""
+    if value == 0:
+        return 0
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    steps = math.ceil(value / step - 1e-6) if upwards else math.floor(value / step + 1e-6)
+    return float(f"{steps * step:.12g}")
+
+
 def tick_text(value, thousand):
     """A tick in few characters: 65536 -> "64k" where a thousand is 1024, 0.01 -> "0.01"."""
     for power, suffix in ((3, "G"), (2, "M"), (1, "k")):

@@ -9,12 +9,12 @@ import re
 from dataclasses import asdict
 from html import escape
 
-from explorable import crossings, resolve
 from explorable_numbers import format_number, progression, quantity
+from explorable_spec import NOT_MEASURED
 from explorable_still import still
+from explorable_view import crossings, resolve
 
-NOT_MEASURED = "not measured yet"
-DASHES = ("", "7 4", "2 3", "8 3 2 3", "12 4")
+DASHES = ("none", "7 4", "2 3", "8 3 2 3", "12 4")
 TABLE_ROWS = 16  # a series in the table; all of them are in the CSV
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
@@ -22,32 +22,52 @@ _shown = {}  # id -> figure, to catch two figures of one name on a page
 
 def page(figure):
     """The figure as HTML for `_static/explorable.js` to bring to life."""
-    other = _shown.setdefault(figure.id, figure)
-    if other is not figure:
-        raise ValueError(f"Explorable.id: expected an id used once on a page, got {figure.id!r} twice")
+    if _shown.setdefault(figure.id, figure) is not figure:
+        raise ValueError(f"Explorable.id: expected one figure of a name, got {figure.id!r} twice")
     state = figure.default_state()
     view = resolve(figure, state)
-    controls = "\n".join(_control(figure, control, view) for control in figure.controls)
-    plot = still(figure) if not view.empty else ""
-    return f"""\
-<figure class="explorable" id="{figure.id}" aria-labelledby="{figure.id}-caption">
-<div class="explorable-controls">
-{controls}
-</div>
-<noscript><p class="explorable-note">The controls need JavaScript; picture and table show the first setting.</p></noscript>
-<div class="explorable-frame" style="--aspect: {figure.aspect:.4g}">
-<div class="explorable-plot" role="img" aria-label="{escape(figure.alt)}">{plot}</div>
-<p class="explorable-empty"{"" if view.empty else " hidden"}>{NOT_MEASURED.capitalize()}</p>
-</div>
-{_crossing(figure, view, state)}<div class="explorable-tools">
-<details class="explorable-data"><summary>Table</summary>
-<div class="explorable-scroll" tabindex="0" role="region" aria-label="Data of the figure">{_table(view)}</div>
-</details>
-<button type="button" class="explorable-csv" hidden>Download CSV</button>
-</div>
-<figcaption><p id="{figure.id}-caption">{inline(figure.caption)}</p>{_provenance(figure.provenance)}</figcaption>
-<script type="application/json">{payload(figure)}</script>
-</figure>"""
+    caption = f"{figure.id}-caption"
+    controls = [_control(figure, control, view) for control in figure.controls]
+    note = "The controls need JavaScript; picture and table show the first setting."
+    return tag(
+        "figure",
+        tag("div", *controls, _limits(figure), cls="explorable-controls"),
+        tag("noscript", tag("p", note, cls="explorable-note")),
+        tag(
+            "div",
+            _plot(figure, view),
+            tag("p", NOT_MEASURED.capitalize(), cls="explorable-empty", hidden=not view.empty),
+            cls="explorable-frame",
+            style=f"--aspect: {figure.aspect:.4g}",
+        ),
+        _crossing(figure, view, state),
+        tag("div", _table(view), _csv_button(), cls="explorable-tools"),
+        tag(
+            "figcaption",
+            tag("p", inline(figure.caption), id=caption),
+            _provenance(figure.provenance),
+        ),
+        tag("script", payload(figure), type="application/json"),
+        cls="explorable",
+        id=figure.id,
+        aria_labelledby=caption,
+    )
+
+
+def tag(name, /, *children, **attributes):
+    """An HTML element. `cls` is class; True gives a bare attribute, False and None none.
+
+    Children are HTML: text has to be escaped by the caller; attributes are escaped here.
+    """
+    written = ""
+    for key, value in attributes.items():
+        key = "class" if key == "cls" else key.replace("_", "-")
+        if value is True:
+            written += f" {key}"
+        elif value is not False and value is not None:
+            written += f' {key}="{escape(str(value))}"'
+    opening = f"<{name}{written}>"
+    return opening if name == "input" else f"{opening}{''.join(children)}</{name}>"
 
 
 def inline(text):
@@ -68,92 +88,145 @@ def payload(figure):
     arrays, index = [], {}
 
     def place(values):
-        key = json.dumps(progression(values) or values, separators=(",", ":"))
+        stored = progression(values) or values
+        key = json.dumps(stored)
         if key not in index:
             index[key] = len(arrays)
-            arrays.append(progression(values) or values)
+            arrays.append(stored)
         return index[key]
 
-    curves = [
-        {
-            "name": curve.name, "color": curve.color, "dash": curve.dash, "role": curve.role,
-            "keys": curve.keys, "source": curve.source,
-            "columns": {name: place(values) for name, values in curve.columns.items()},
-        }
-        for curve in figure.curves
-    ]  # fmt: skip
-    controls = [
-        {
-            "name": control.name, "kind": control.kind, "label": control.label, "link": control.link,
-            "options": list(control.options.items()), "default": control.default,
-            "axis": control.name in figure.axes,
-        }
-        for control in figure.controls
-    ]  # fmt: skip
-    axes = {
-        name: [asdict(axis) | {"caption": axis.caption, "noun": axis.noun} for axis in axes.values()]
-        for name, axes in figure.axes.items()
-    }
     document = {
-        "id": figure.id, "mark": figure.mark, "color": figure.color, "axes": axes, "controls": controls,
-        "crossing": asdict(figure.crossing) if figure.crossing else None, "curves": curves, "arrays": arrays,
-    }  # fmt: skip
+        "id": figure.id,
+        "mark": figure.mark,
+        "color": figure.color,
+        "axes": {
+            name: [
+                asdict(axis) | {"caption": axis.caption, "noun": axis.noun}
+                for axis in axes.values()
+            ]
+            for name, axes in figure.axes.items()
+        },
+        "controls": [
+            {
+                "name": control.name,
+                "kind": control.kind,
+                "label": control.label,
+                "link": control.link,
+                "options": list(control.options.items()),
+                "default": control.default,
+                "axis": control.name in figure.axes,
+            }
+            for control in figure.controls
+        ],
+        "crossing": asdict(figure.crossing) if figure.crossing else None,
+        "curves": [
+            asdict(curve) | {"columns": {name: place(v) for name, v in curve.columns.items()}}
+            for curve in figure.curves
+        ],
+        "arrays": arrays,
+    }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
 
 
+def _plot(figure, view):
+    picture = "" if view.empty else still(figure)
+    return tag("div", picture, cls="explorable-plot", role="img", aria_label=figure.alt)
+
+
 def _control(figure, control, view):
-    legend = f'<span class="explorable-label">{escape(control.label)}</span>'
+    label = escape(control.label)
     if control.kind in ("radio", "check"):
-        choices = "".join(_choice(figure, control, i, view) for i in range(len(control.options)))
+        choices = [_choice(figure, control, i, view) for i in range(len(control.options))]
         missing = set(control.options) - control.measured
-        note = f'<span class="explorable-key" aria-hidden="true">{NOT_MEASURED}</span>' if missing else ""
-        return (
-            f'<fieldset class="explorable-control explorable-{control.kind}" data-control="{escape(control.name)}">'
-            f'<legend class="explorable-label">{escape(control.label)}</legend>'
-            f'<span class="explorable-choices">{choices}</span>{note}</fieldset>'
+        key = tag("span", NOT_MEASURED, cls="explorable-key", aria_hidden="true")
+        return tag(
+            "fieldset",
+            tag("legend", label, cls="explorable-label"),
+            tag("span", *choices, cls="explorable-choices"),
+            key if missing and control.kind == "radio" else "",
+            cls=f"explorable-control explorable-{control.kind}",
+            data_control=control.name,
         )
-    opening = f'<label class="explorable-control" data-control="{escape(control.name)}">{legend}'
-    if control.kind == "select":
-        choices = "".join(
-            f'<option value="{escape(value)}"'
-            + (" selected" if value == control.default else "")
-            + (f">{escape(label)}" if value in control.measured else f" disabled>{escape(label)} – {NOT_MEASURED}")
-            + "</option>"
-            for value, label in control.options.items()
-        )
-        return f"{opening}<select>{choices}</select></label>"
-    position = list(control.options).index(control.default)
-    text = escape(control.options[control.default])
-    return (
-        f'{opening}<input type="range" min="0" max="{len(control.options) - 1}" step="1" value="{position}" '
-        f'aria-valuetext="{text}"><output>{text}</output></label>'
+    return tag(
+        "label",
+        tag("span", label, cls="explorable-label"),
+        _select(control) if control.kind == "select" else _range(control),
+        cls="explorable-control",
+        data_control=control.name,
     )
+
+
+def _select(control):
+    return tag(
+        "select",
+        *(
+            tag(
+                "option",
+                escape(label if value in control.measured else f"{label} – {NOT_MEASURED}"),
+                value=value,
+                selected=value == control.default,
+                disabled=value not in control.measured,
+            )
+            for value, label in control.options.items()
+        ),
+    )
+
+
+def _range(control):
+    text = control.options[control.default]
+    slider = tag(
+        "input",
+        type="range",
+        min="0",
+        max=len(control.options) - 1,
+        step="1",
+        value=list(control.options).index(control.default),
+        aria_valuetext=text,
+    )
+    return slider + tag("output", escape(text))
 
 
 def _choice(figure, control, i, view):
     value, label = list(control.options.items())[i]
-    chosen = value in control.default if control.kind == "check" else value == control.default
+    check = control.kind == "check"
     absent = value not in control.measured
-    here = absent or value in view.unmeasured.get(control.name, ())
-    kind = {"radio": "radio", "check": "checkbox"}[control.kind]
-    return (
-        f'<label class="explorable-choice"{" data-unmeasured" if here else ""}><input type="{kind}" '
-        f'name="{figure.id}-{escape(control.name)}" value="{escape(value)}"'
-        f"{' checked' if chosen else ''}{' disabled' if absent else ''}>"
-        f"<span>{_swatch(figure, control, i, value)}{escape(label)}"
-        f'<span class="explorable-hidden">{f" ({NOT_MEASURED})" if here else ""}</span></span></label>'
+    absent_here = absent or value in view.unmeasured.get(control.name, ())
+    box = tag(
+        "input",
+        type="checkbox" if check else "radio",
+        name=f"{figure.id}-{control.name}",
+        value=value,
+        checked=value in control.default if check else value == control.default,
+        disabled=absent,
     )
+    note = tag("span", f" ({NOT_MEASURED})" if absent_here else "", cls="explorable-hidden")
+    text = tag("span", _swatch(figure, control, i), escape(label), note)
+    return tag("label", box, text, cls="explorable-choice", data_unmeasured=absent_here)
 
 
-def _swatch(figure, control, i, value):
-    if control.name not in (figure.color, figure.dash) or control.kind != "check":
+def _swatch(figure, control, i):
+    value = list(control.options)[i]
+    if control.kind != "check" or control.name not in (figure.color, figure.dash):
         return ""
     color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
-    dash = f' stroke-dasharray="{DASHES[i % len(DASHES)]}"' if control.name == figure.dash and i else ""
-    return (
-        '<svg class="explorable-swatch" width="22" height="10" aria-hidden="true">'
-        f'<path d="M0 5H22" stroke="{color}" stroke-width="3"{dash}/></svg>'
-    )
+    return _line(color, DASHES[i % len(DASHES)] if control.name == figure.dash else "none")
+
+
+def _line(color, dash):
+    path = tag("path", d="M0 5H22", stroke=color, stroke_width="3", stroke_dasharray=dash)
+    return tag("svg", path, cls="explorable-swatch", width="22", height="10", aria_hidden="true")
+
+
+def _limits(figure):
+    """Names of the lines that no checkbox names, for plots too narrow to label them."""
+    others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
+    items = [
+        tag(
+            "li", _line(f"var(--{c.color})", "4 4" if c.role == "ceiling" else "none"), escape(name)
+        )
+        for name, c in others.items()
+    ]
+    return tag("ul", *items, cls="explorable-limits") if items else ""
 
 
 def _crossing(figure, view, state):
@@ -161,24 +234,33 @@ def _crossing(figure, view, state):
         return ""
     level, rows, sentence = crossings(figure, view, state)
     axis = figure.axes["y"][figure.crossing.column]
-    value = "" if level is None else f' value="{level}"'
-    answers = "".join(f"<li>{_answer(figure, curve, at)}</li>" for curve, at in rows)
-    unit = f'<span class="explorable-unit">{escape(axis.unit)}</span>'
-    name = f"{figure.id}-level"
-    return f"""\
-<div class="explorable-crossing">
-<div class="explorable-level-control"><label class="explorable-label" for="{name}">{escape(figure.crossing.label)}</label>
-<input type="range" id="{name}" step="any" min="0" max="1"><input type="number" step="any" aria-label="{escape(figure.crossing.label)}, typed"{value}>{unit}</div>
-<div class="explorable-answer" aria-live="polite"><ul>{answers}</ul><p>{escape(sentence)}</p></div>
-</div>
-"""
+    label, name = figure.crossing.label, f"{figure.id}-level"
+    return tag(
+        "div",
+        tag(
+            "div",
+            tag("label", escape(label), cls="explorable-label", **{"for": name}),
+            tag("input", type="range", id=name, step="any", min="0", max="1"),
+            tag("input", type="number", step="any", aria_label=f"{label}, typed", value=level),
+            tag("span", escape(axis.unit), cls="explorable-unit"),
+            cls="explorable-level-control",
+        ),
+        tag(
+            "div",
+            tag("ul", *(tag("li", _answer(figure, curve, at)) for curve, at in rows)),
+            tag("p", escape(sentence)),
+            cls="explorable-answer",
+            aria_live="polite",
+        ),
+        cls="explorable-crossing",
+    )
 
 
 def _answer(figure, curve, at):
-    name = f'<b style="color: var(--{curve.color}-text)">{escape(curve.name)}</b>'
-    if all(value is None for value in at.values()):
+    name = tag("b", escape(curve.name), style=f"color: var(--{curve.color}-text)")
+    if None in at.values():
         return f"{name} not reached"
-    return f"{name} " + " · ".join(escape(quantity(at[x], axis)) for x, axis in figure.axes["x"].items())
+    return f"{name} {escape(' · '.join(quantity(at[x], a) for x, a in figure.axes['x'].items()))}"
 
 
 def _table(view):
@@ -186,33 +268,46 @@ def _table(view):
     heads = ["Series", view.x.caption, view.y.caption] + (["from", "to"] if spread else [])
     rows = []
     for trace in view.traces:
-        every = max(1, -(-len(trace.x) // TABLE_ROWS))
-        for i in range(0, len(trace.x), every):
-            cells = [(trace.x[i], view.x), (trace.y[i], view.y)]
+        for i in range(0, len(trace.x), max(1, -(-len(trace.x) // TABLE_ROWS))):
+            cells = [_cell(trace.x[i], view.x), _cell(trace.y[i], view.y)]
             if spread:
-                cells += [(ends[i] if ends else None, view.y) for ends in (trace.low, trace.high)]
-            numbers = "".join(f"<td>{escape(_cell(value, axis))}</td>" for value, axis in cells)
-            rows.append(f'<tr><th scope="row">{escape(trace.curve.name)}</th>{numbers}</tr>')
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+                ends = (trace.low, trace.high)
+                cells += [_cell(end[i] if end else None, view.y) for end in ends]
+            name = tag("th", escape(trace.curve.name), scope="row")
+            rows.append(tag("tr", name, *(tag("td", escape(cell)) for cell in cells)))
+    head = tag("tr", *(tag("th", escape(text), scope="col") for text in heads))
+    table = tag("table", tag("thead", head), tag("tbody", *rows))
+    scroll = tag(
+        "div",
+        table,
+        cls="explorable-scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Data of the figure",
+    )
+    return tag("details", tag("summary", "Table"), scroll, cls="explorable-data")
 
 
 def _cell(value, axis):
     return value if isinstance(value, str) else format_number(value, axis.digits)
 
 
+def _csv_button():
+    return tag("button", "Download CSV", type="button", cls="explorable-csv", hidden=True)
+
+
 def _provenance(records):
+    """One line for all records: what they share is said once, dates as a span."""
     if not records:
         return ""
 
     def said(field):
-        return ", ".join(dict.fromkeys(getattr(record, field) for record in records))
+        return escape(", ".join(dict.fromkeys(getattr(record, field) for record in records)))
 
     dates = sorted({record.date for record in records})
-    date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     links = list(dict.fromkeys(record.href for record in records if record.href))
-    data = " ".join(
-        f'<a href="{escape(href)}">{"JSON" if len(links) == 1 else f"JSON {i}"}</a>' for i, href in enumerate(links, 1)
-    )
-    parts = [escape(said("device")), escape(said("commit")), date, f"<code>{escape(said('command'))}</code>"]
-    return f'<p class="explorable-provenance">{" · ".join(filter(None, [*parts, data]))}</p>'
+    names = ["JSON"] if len(links) == 1 else [f"JSON {i + 1}" for i in range(len(links))]
+    data = " ".join(tag("a", name, href=href) for name, href in zip(names, links, strict=True))
+    parts = [said("device"), said("commit"), escape(span), tag("code", said("command")), data]
+    return tag("p", " · ".join(filter(None, parts)), cls="explorable-provenance")

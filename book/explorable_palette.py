@@ -42,7 +42,8 @@ def assign(values):
     strangers = [value for value in values if value not in known]
     if len(strangers) > len(OTHERS):
         raise ValueError(
-            f"colour: expected at most {len(OTHERS)} values without a name in palette.css, got {strangers}"
+            f"color: expected at most {len(OTHERS)} values that palette.css does not name, "
+            f"got {strangers}"
         )
     ordered = [name for name in known if name in values]
-    return {name: name for name in ordered} | dict(zip(strangers, OTHERS))
+    return {name: name for name in ordered} | dict(zip(strangers, OTHERS, strict=False))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
+NOT_MEASURED = "not measured yet"
+
 
 def require(condition, argument, expected, got):
     if not condition:
@@ -29,10 +31,15 @@ class Series:
 
     def __post_init__(self):
         where = f"Series({', '.join(f'{k}={v}' for k, v in self.keys.items()) or self.label})"
-        columns = {name: column_values(f"{where}.columns[{name!r}]", values) for name, values in self.columns.items()}
+        columns = {
+            name: column_values(f"{where}.columns[{name!r}]", values)
+            for name, values in self.columns.items()
+        }
         lengths = {name: len(values) for name, values in columns.items()}
         require(lengths, f"{where}.columns", "at least one column", columns)
-        require(len(set(lengths.values())) == 1, f"{where}.columns", "columns of one length", lengths)
+        require(
+            len(set(lengths.values())) == 1, f"{where}.columns", "columns of one length", lengths
+        )
         require(0 not in lengths.values(), f"{where}.columns", "at least one point", lengths)
         object.__setattr__(self, "columns", columns)
 
@@ -46,7 +53,12 @@ def column_values(where, values):
         return values
     for i, value in enumerate(values):
         real = isinstance(value, Real) and not isinstance(value, bool)
-        require(real and math.isfinite(value), f"{where}[{i}]", "a finite number (or strings throughout)", value)
+        require(
+            real and math.isfinite(value),
+            f"{where}[{i}]",
+            "a finite number (or strings throughout)",
+            value,
+        )
     return values
 
 
@@ -76,10 +88,20 @@ class Axis:
         object.__setattr__(self, "log", 10 if self.log is True else self.log)
         require(self.title, f"{where}.title", "the name of the quantity", self.title)
         require(self.log in (False, 2, 10), f"{where}.log", "False, 2 or 10", self.log)
-        require(bool(self.low) == bool(self.high), f"{where}.low", "low and high together", (self.low, self.high))
+        require(
+            bool(self.low) == bool(self.high),
+            f"{where}.low",
+            "low and high together",
+            (self.low, self.high),
+        )
         if self.range is not None:
             low, high = self.range
-            require(low < high and (low > 0 or not self.log), f"{where}.range", "rising (positive if log)", self.range)
+            require(
+                low < high and (low > 0 or not self.log),
+                f"{where}.range",
+                "rising (positive if log)",
+                self.range,
+            )
 
     @property
     def columns(self):
@@ -140,7 +162,7 @@ class Crossing:
 
     column   the y column in which the level lies
     label    of the slider: "Loss to reach"
-    default  level at first; None takes the best level that every visible series reaches
+    default  level at first; None takes about the best that every visible series reaches
     compare  two values of the colour key (a, b): "a needs 2× the time of b"
     falling  True if good values are small (a loss), False if they are large
     """

@@ -8,33 +8,42 @@ import io
 import re
 
 import explorable_palette as palette
-from explorable import resolve
-from explorable_numbers import format_number, log_ticks
+from explorable_numbers import linear_ticks, log_ticks
+from explorable_view import resolve
 from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small print
+LABEL_GAP = 11  # points between two labels
 POINTS = 160  # a line; more cannot be seen at this width
 INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
 DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)))
 # Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
-STYLE = {"svg.fonttype": "none", "path.simplify": True, "font.size": 9, "text.color": INK, "axes.labelcolor": INK}
+STYLE = {
+    "svg.fonttype": "none",
+    "path.simplify": True,
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+}
 
 
 def still(figure, theme=None):
-    """SVG text of the default state. `theme` fixes "light" or "dark" colours; None leaves them to the page."""
+    """SVG of the default state, in the colours of `theme`, or in CSS variables if None."""
     view = resolve(figure, figure.default_state())
     with rc_context(STYLE | {"svg.hashsalt": figure.id}):
-        canvas = Figure(figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none")
+        canvas = Figure(
+            figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none"
+        )
         axes = canvas.add_subplot(facecolor="none")
-        _axis(axes, view, "x")
-        _axis(axes, view, "y")
         for place, trace in enumerate(view.traces):
             _draw(axes, figure.mark, trace, view, place)
-        _label_ends(axes, figure.mark, view)
+        _axis(axes, view, "x")
+        _axis(axes, view, "y")
         _furnish(axes, view)
+        _label_ends(axes, figure.mark, view)
         buffer = io.StringIO()
         FigureCanvasSVG(canvas).print_svg(buffer, metadata={"Date": None, "Creator": None})
     return _themed(_compact(buffer.getvalue(), figure.id), theme)
@@ -45,7 +54,9 @@ def _categories(view, name):
 
 
 def _is_category(view, name):
-    return any(isinstance(value, str) for trace in view.traces for value in getattr(trace, name)[:1])
+    return any(
+        isinstance(value, str) for trace in view.traces for value in getattr(trace, name)[:1]
+    )
 
 
 def _axis(axes, view, name):
@@ -54,20 +65,21 @@ def _axis(axes, view, name):
         names = _categories(view, name)
         side.set_major_locator(FixedLocator(range(len(names))))
         side.set_major_formatter(FixedFormatter(names))
-        getattr(axes, f"set_{name}lim")(*((len(names) - 0.5, -0.5) if name == "y" else (-0.5, len(names) - 0.5)))
-    elif axis.log:
-        values = [value for trace in view.traces for value in getattr(trace, name)]
-        low, high = axis.range or (min(values), max(values))
+        getattr(axes, f"set_{name}lim")(
+            *((len(names) - 0.5, -0.5) if name == "y" else (-0.5, len(names) - 0.5))
+        )
+        return
+    if axis.log:
         getattr(axes, f"set_{name}scale")("log")
-        ticks = log_ticks(low / 1.01, high * 1.01, axis.log, 8)
-        side.set_major_locator(FixedLocator([value for value, _ in ticks]))
-        side.set_major_formatter(FixedFormatter([text for _, text in ticks]))
-        side.set_minor_locator(NullLocator())
-    else:
-        side.set_major_locator(MaxNLocator(6))
-        side.set_major_formatter(FuncFormatter(lambda value, _: format_number(round(value, 9), 3)))
     if axis.range:
         getattr(axes, f"set_{name}lim")(*axis.range)
+    low, high = getattr(axes, f"get_{name}lim")()
+    most = {"x": 6, "y": 5}[name]
+    ticks = log_ticks(low, high, axis.log, most) if axis.log else linear_ticks(low, high, most)
+    side.set_major_locator(FixedLocator([value for value, _ in ticks]))
+    side.set_major_formatter(FixedFormatter([text for _, text in ticks]))
+    side.set_minor_locator(NullLocator())
+    getattr(axes, f"set_{name}lim")(low, high)
 
 
 def _draw(axes, mark, trace, view, place):
@@ -82,7 +94,9 @@ def _draw(axes, mark, trace, view, place):
         dots = "o" if mark == "line+dot" and not ceiling else None
         axes.plot(xs, ys, color=color, linestyle=style, linewidth=width, marker=dots, markersize=4)
         if trace.low and mark == "line":
-            axes.fill_between(xs, trace.low[::every], trace.high[::every], color=color, alpha=0.18, linewidth=0)
+            axes.fill_between(
+                xs, trace.low[::every], trace.high[::every], color=color, alpha=0.18, linewidth=0
+            )
         elif trace.low:
             _bars_of_error(axes, trace, trace.x, trace.y, color, "y")
     else:
@@ -97,11 +111,18 @@ def _draw_category(axes, mark, trace, view, place, color):
     names, count = _categories(view, across), len(view.traces)
     values = trace.x if across == "y" else trace.y
     width = 0.7 / count if mark == "bar" else 0
-    places = [names.index(value) + (place - (count - 1) / 2) * width for value in getattr(trace, across)]
+    places = [
+        names.index(value) + (place - (count - 1) / 2) * width for value in getattr(trace, across)
+    ]
     if mark == "bar":
         (axes.barh if across == "y" else axes.bar)(places, values, width * 0.92, color=color)
     else:
-        axes.plot(*((values, places) if across == "y" else (places, values)), "o", color=color, markersize=6)
+        axes.plot(
+            *((values, places) if across == "y" else (places, values)),
+            "o",
+            color=color,
+            markersize=6,
+        )
     if trace.low:
         points = (values, places, color, "x") if across == "y" else (places, values, color, "y")
         _bars_of_error(axes, trace, *points)
@@ -109,19 +130,37 @@ def _draw_category(axes, mark, trace, view, place, color):
 
 def _bars_of_error(axes, trace, xs, ys, color, along):
     centre = xs if along == "x" else ys
-    spread = [[c - low for c, low in zip(centre, trace.low)], [high - c for c, high in zip(centre, trace.high)]]
-    axes.errorbar(xs, ys, **{f"{along}err": spread}, fmt="none", ecolor=color, elinewidth=1.2, capsize=2)
+    spread = [
+        [c - low for c, low in zip(centre, trace.low, strict=True)],
+        [high - c for c, high in zip(centre, trace.high, strict=True)],
+    ]
+    axes.errorbar(
+        xs, ys, **{f"{along}err": spread}, fmt="none", ecolor=color, elinewidth=1.2, capsize=2
+    )
 
 
 def _label_ends(axes, mark, view):
-    lines = {trace.curve.name: trace for trace in view.traces if mark.startswith("line") or trace.curve.role == "ceiling"}
+    lines = {
+        trace.curve.name: trace
+        for trace in view.traces
+        if mark.startswith("line") or trace.curve.role == "ceiling"
+    }
     if not lines or len(lines) > 8 or _is_category(view, "x"):
         return
-    for name, trace in lines.items():
+    floor = float("-inf")
+    for trace in sorted(lines.values(), key=lambda trace: trace.y[-1]):
+        end = (trace.x[-1], trace.y[-1])
+        height = axes.transData.transform(end)[1] * 72 / axes.figure.dpi
+        floor = max(height, floor + LABEL_GAP)
         axes.annotate(
-            name, (trace.x[-1], trace.y[-1]), xytext=(5, 0), textcoords="offset points", va="center",
-            color=palette.colour(f"{trace.curve.color}-text"), annotation_clip=True,
-        )  # fmt: skip
+            trace.curve.name,
+            end,
+            xytext=(5, floor - height),
+            textcoords="offset points",
+            va="center",
+            color=palette.colour(f"{trace.curve.color}-text"),
+            annotation_clip=True,
+        )
 
 
 def _furnish(axes, view):
@@ -132,29 +171,50 @@ def _furnish(axes, view):
         if not _is_category(view, name):
             axes.grid(axis=name, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
-    axes.set_title(view.y.caption if not _is_category(view, "y") else "", loc="left", fontsize=9, color=INK, pad=8)
+    axes.set_title(
+        view.y.caption if not _is_category(view, "y") else "",
+        loc="left",
+        fontsize=9,
+        color=INK,
+        pad=8,
+    )
     axes.set_xlabel(view.x.caption if not _is_category(view, "x") else "", labelpad=6)
 
 
 def _compact(svg, figure_id):
-    """Only the drawing, with ids that are unique on the page and coordinates to a tenth of a point."""
+    """Only the drawing, with ids of its own and coordinates to a tenth of a point."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.S)
-    svg = re.sub(r'<svg [^>]*viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', svg, count=1)
+    svg = re.sub(
+        r'<svg [^>]*viewBox="([^"]+)"[^>]*>',
+        r'<svg viewBox="\1" aria-hidden="true" focusable="false">',
+        svg,
+        count=1,
+    )
     used = set(re.findall(r"#([\w-]+)[\"')]", svg))
-    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{figure_id}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(
+        r' id="([^"]+)"', lambda m: f' id="{figure_id}-{m[1]}"' if m[1] in used else "", svg
+    )
     svg = re.sub(r"(url\(|xlink:href=\")#", rf"\1#{figure_id}-", svg).replace("xlink:href", "href")
     svg = re.sub(r"\d+\.\d{2,}", lambda m: f"{float(m[0]):.1f}".rstrip("0").rstrip("."), svg)
-    svg = re.sub(r"font-family: [^;\"]*;?|stroke-linecap: square|transform=\"rotate\(-0 [^\"]*\"", "", svg)
+    svg = re.sub(
+        r"font-family: [^;\"]*;?|stroke-linecap: square|transform=\"rotate\(-0 [^\"]*\"", "", svg
+    )
     return re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", svg))
 
 
 def _themed(svg, theme):
     if theme:
-        fixed = {INK: palette.colour("this-machine", theme), GRID: {"light": "#E3E3E3", "dark": "#3A3F45"}[theme]}
+        fixed = {
+            INK: palette.colour("this-machine", theme),
+            GRID: {"light": "#E3E3E3", "dark": "#3A3F45"}[theme],
+        }
     else:
         fixed = {INK: "currentColor", GRID: "var(--explorable-grid)"}
     for name in palette.names():
         for used in (name, f"{name}-text"):
-            fixed.setdefault(palette.colour(used), f"var(--{used})" if theme is None else palette.colour(used, theme))
+            fixed.setdefault(
+                palette.colour(used),
+                f"var(--{used})" if theme is None else palette.colour(used, theme),
+            )
     return re.sub(r"#[0-9a-fA-F]{6}\b", lambda m: fixed.get(m[0].upper(), m[0]), svg)

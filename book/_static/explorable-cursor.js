@@ -66,13 +66,11 @@
         return [...new Set(values)].sort((a, b) => a - b).filter((x) => scale.to(x) >= 0 && scale.to(x) <= 1);
       }
       const [first, last] = model.extent(values).map((x) => Math.min(1, Math.max(0, scale.to(x))));
-      return Array.from({ length: STEPS + 1 }, (_, i) => this.whole(scale.from(first + (last - first) * i / STEPS)));
-    }
-
-    /* There is no update 12.3. */
-    whole(x) {
-      const counts = this.view.traces.every((trace) => trace.x.every(Number.isInteger));
-      return counts ? Math.round(x) : x;
+      const counts = values.every(Number.isInteger);  // there is no update 12.3
+      return Array.from({ length: STEPS + 1 }, (_, i) => {
+        const x = scale.from(first + (last - first) * i / STEPS);
+        return counts ? Math.round(x) : x;
+      });
     }
 
     point(event) {

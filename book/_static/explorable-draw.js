@@ -8,6 +8,7 @@
   const CEILING_DASH = "4px,4px";
   const GAP = 16;        // between two labels, px
   const MOST_LABELS = 8;
+  const LABEL_WIDTH = 560;  // px of figure from which lines carry their names
 
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 
@@ -77,24 +78,10 @@
     return mark === "bar" ? [Math.min(0, low), Math.max(0, high)] : [low, high];
   }
 
-  function linearTicks(low, high, most) {
-    const rough = (high - low) / Math.max(most, 2);
-    const size = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 2.5, 5, 10].find((times) => times * size >= rough * 0.999) * size;
-    const ticks = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
-      const value = Number((i * step).toPrecision(12));
-      const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (step / size === 2.5 ? 1 : 0));
-      const text = Number.isInteger(step) ? model.formatNumber(value) : value.toFixed(Math.min(places, 12));
-      ticks.push([value, text.replace("-", "−")]);
-    }
-    return ticks;
-  }
-
   function ticksOf(scaled, most) {
     if (scaled.category) return scaled.names.map((name) => [name, name]);
     if (scaled.axis.log) return model.logTicks(scaled.low, scaled.high, scaled.axis.log, most);
-    return linearTicks(scaled.low, scaled.high, most);
+    return model.linearTicks(scaled.low, scaled.high, most);
   }
 
   function labelEnds(spec, view, x, y) {
@@ -128,21 +115,26 @@
   function geometry(spec, view, frame, ink, sizes) {
     const width = frame.clientWidth, height = frame.clientHeight;
     const x = scale(view, "x", spec.mark), y = scale(view, "y", spec.mark);
-    const top = y.category ? 10 : 34, bottom = x.category ? 32 : 50;
+    const top = y.category ? 8 : 32, bottom = x.category ? 32 : 52;
     const font = `${sizes.tick}px ${ink.font}`;
     const yTicks = ticksOf(y, (height - top - bottom) / 44);
-    const left = Math.ceil(Math.max(...yTicks.map(([, text]) => textWidth(text, font)), 12)) + 10;
-    let labels = labelEnds(spec, view, x, y);
-    const roomy = width >= 560 && labels.length <= MOST_LABELS;
-    if (!roomy) labels = labels.filter(({ curve }) => curve.role !== "series");
+    const left = Math.ceil(Math.max(...yTicks.map(([, text]) => textWidth(text, font)), 12)) + 12;
+    const ends = labelEnds(spec, view, x, y);
+    const labels = width >= LABEL_WIDTH && ends.length <= MOST_LABELS ? ends : [];
     let right = 14;
     for (const label of labels) {
-      label.width = textWidth(label.name, `600 ${sizes.label}px ${ink.font}`);
-      if (roomy) right = Math.max(right, label.width + 12 - (1 - label.x) * (width - left - 14));
+      const room = (1 - label.x) * (width - left - right);
+      right = Math.max(right, textWidth(label.name, `600 ${sizes.label}px ${ink.font}`) + 12 - room);
+    }
+    const xTicks = ticksOf(x, (width - left - right) / 60);
+    const [value, text] = xTicks[xTicks.length - 1] || [null, ""];
+    if (!x.category && text) {
+      const over = (1 - x.to(value)) * (width - left - right);
+      right = Math.max(right, textWidth(text, font) / 2 + 3 - over);
     }
     const inner = { left, top, width: width - left - right, height: height - top - bottom };
-    if (roomy) spreadOut(labels, inner.height);
-    return { ...inner, right, bottom, x, y, yTicks, labels, roomy, xTicks: ticksOf(x, inner.width / 84) };
+    spreadOut(labels, inner.height);
+    return { ...inner, right, bottom, x, y, xTicks, yTicks, labels, unlabelled: ends.length > labels.length };
   }
 
   function plotlyTraces(spec, view, g, ink) {
@@ -197,7 +189,7 @@
       categoryorder: "array", categoryarray: scaled.names,
       tickmode: "array", tickvals: ticks.map(([value]) => value), ticktext: ticks.map(([, text]) => text),
       showgrid: !scaled.category, gridcolor: ink.grid, gridwidth: 1, griddash: "solid",
-      zeroline: false, ticks: "", tickangle: 0, showline: false,
+      zeroline: false, ticks: "outside", ticklen: 6, tickcolor: "rgba(0,0,0,0)", tickangle: 0, showline: false,
       tickfont: { size: sizes.tick, color: ink.quiet },
     });
     const text = (content, more) =>
@@ -210,8 +202,7 @@
       }));
     }
     const labels = g.labels.map((label) => text(label.name, {
-      x: label.x, y: g.roomy ? label.at / g.height : label.y,
-      xanchor: g.roomy ? "left" : "right", yanchor: g.roomy ? "middle" : "bottom", xshift: g.roomy ? 7 : 0,
+      x: label.x, y: label.at / g.height, xanchor: "left", yanchor: "middle", xshift: 7,
       font: { size: sizes.label, color: ink.of(`${label.curve.color}-text`), weight: 600 },
     }));
     return {

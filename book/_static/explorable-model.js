@@ -75,7 +75,17 @@
     const { column, falling } = spec.crossing;
     const ends = runs(view).map((curve) => extent(curve.columns[column]));
     if (!ends.length) return null;
-    return falling ? Math.max(...ends.map(([low]) => low)) : Math.min(...ends.map(([, high]) => high));
+    const best = falling ? Math.max(...ends.map(([low]) => low)) : Math.min(...ends.map(([, high]) => high));
+    const { digits } = spec.axes.y.find((axis) => axis.column === column);
+    return eased(best, digits - 1, falling);
+  }
+
+  /* A little easier than the noisy best, and a rounder number. */
+  function eased(value, digits, upwards) {
+    if (value === 0) return 0;
+    const step = 10 ** (Math.floor(Math.log10(Math.abs(value))) - digits + 1);
+    const steps = upwards ? Math.ceil(value / step - 1e-6) : Math.floor(value / step + 1e-6);
+    return Number((steps * step).toPrecision(12));
   }
 
   function crossingShare(ys, level, falling) {
@@ -110,7 +120,7 @@
     const parts = spec.axes.x
       .filter(({ column }) => first.at[column] !== null && second.at[column])
       .map((axis) =>
-        `${formatNumber(first.at[axis.column] / second.at[axis.column], 3)}× the ${axis.noun}`);
+        `${formatNumber(first.at[axis.column] / second.at[axis.column], 2)}× the ${axis.noun}`);
     const name = second.curve.name;
     const start = name.slice(0, 2);
     const acronym = start === start.toUpperCase() && start !== start.toLowerCase();
@@ -167,6 +177,20 @@
       .map((value) => [value, tickText(value, base === 2 ? 1024 : 1000)]);
   }
 
+  function linearTicks(low, high, most) {
+    const rough = (high - low) / Math.max(most, 2);
+    const size = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 2.5, 5, 10].find((times) => times * size >= rough * 0.999) * size;
+    const places = step >= 1 && Number.isInteger(step) ? 0 : -Math.floor(Math.log10(size)) + (step / size === 2.5 ? 1 : 0) - (step / size === 10 ? 1 : 0);
+    const ticks = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
+      const value = Number((i * step).toPrecision(12));
+      const [whole, part] = Math.abs(value).toFixed(Math.max(0, places)).split(".");
+      ticks.push([value, (value < 0 ? "−" : "") + grouped(whole) + (part ? `.${part}` : "")]);
+    }
+    return ticks;
+  }
+
   function tickText(value, thousand) {
     const plain = (number) => {
       const text = number.toFixed(4).replace(/\.?0+$/, "");
@@ -204,6 +228,6 @@
   }
 
   window.ExplorableModel = {
-    decode, defaults, resolve, crossings, extent, formatNumber, quantity, interpolate, logTicks, csv,
+    decode, defaults, resolve, crossings, extent, formatNumber, quantity, interpolate, logTicks, linearTicks, csv,
   };
 })();

@@ -193,6 +193,7 @@
       if (this.view.empty || !this.frame.clientWidth) return;
       this.drawn ||= this.replaceStill();
       const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view);
+      this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
       const leveled = this.crossing && this.view.y.column === this.spec.crossing.column;
       this.cursor.place(this.spec, this.view, geometry, leveled ? this.level : null);
     }
