@@ -6,7 +6,7 @@
 
   // A page opened from a file may not read the others, from which Sphinx's
   // search would take its excerpts.
-  if (location.protocol === "file:" && window.DOCUMENTATION_OPTIONS) {
+  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   }
 
