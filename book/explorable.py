@@ -203,9 +203,10 @@ class Explorable:
         if role == "machine":
             name = one.label or palette.label("this-machine")
             return Curve(name, "this-machine", 0, role, keys, columns, one.source)
+        told_apart = self.labels | {c.name: c.options for c in self.controls if c.kind == "check"}
         parts = [
             labels[keys[key]]
-            for key, labels in self.labels.items()
+            for key, labels in told_apart.items()
             if key == self.color or len(labels) > 1
         ]
         dash = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0

@@ -15,7 +15,7 @@ from explorable_still import still
 from explorable_view import crossings, resolve
 
 DASHES = ("none", "7 4", "2 3", "8 3 2 3", "12 4")
-TABLE_ROWS = 16  # a series in the table; all of them are in the CSV
+TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
 
@@ -266,9 +266,9 @@ def _answer(figure, curve, at):
 def _table(view):
     spread = any(trace.low for trace in view.traces)
     heads = ["Series", view.x.caption, view.y.caption] + (["from", "to"] if spread else [])
-    rows = []
+    rows, most = [], max(4, TABLE_ROWS // max(1, len(view.traces)))
     for trace in view.traces:
-        for i in range(0, len(trace.x), max(1, -(-len(trace.x) // TABLE_ROWS))):
+        for i in range(0, len(trace.x), -(-len(trace.x) // most)):
             cells = [_cell(trace.x[i], view.x), _cell(trace.y[i], view.y)]
             if spread:
                 ends = (trace.low, trace.high)

@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small print
 LABEL_GAP = 11  # points between two labels
-POINTS = 160  # a line; more cannot be seen at this width
+POINTS = 2400  # in all, and at most 160 a line: more cannot be seen at this width
 INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
 DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)))
 # Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
@@ -87,7 +87,7 @@ def _draw(axes, mark, trace, view, place):
     color = palette.colour(curve.color)
     ceiling = curve.role == "ceiling"
     if mark in ("line", "line+dot") or ceiling:
-        every = max(1, len(trace.x) // POINTS)
+        every = max(1, len(trace.x) // min(160, POINTS // len(view.traces)))
         xs, ys = trace.x[::every], trace.y[::every]
         style = (0, (4, 3)) if ceiling else DASHES[curve.dash % len(DASHES)]
         width = {"ceiling": 1.2, "machine": 3}.get(curve.role, 1.9)
@@ -135,7 +135,7 @@ def _bars_of_error(axes, trace, xs, ys, color, along):
         [high - c for c, high in zip(centre, trace.high, strict=True)],
     ]
     axes.errorbar(
-        xs, ys, **{f"{along}err": spread}, fmt="none", ecolor=color, elinewidth=1.2, capsize=2
+        xs, ys, **{f"{along}err": spread}, fmt="none", color=color, elinewidth=1.2, capsize=2
     )
 
 

@@ -4,6 +4,7 @@
 two over every state that a reader can reach.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,15 +123,25 @@ def crossings(figure, view, state):
         columns = trace.curve.columns
         if trace.curve.role != "ceiling":
             found = crossing_share(columns[figure.crossing.column], level, figure.crossing.falling)
-            rows.append((trace.curve, {x: _at(columns[x], found) for x in figure.axes["x"]}))
+            rows.append(
+                (
+                    trace.curve,
+                    {x: _at(columns[x], found, axis) for x, axis in figure.axes["x"].items()},
+                )
+            )
     return level, rows, _ratio_sentence(figure, rows)
 
 
-def _at(values, found):
+def _at(values, found, axis):
     if found is None:
         return None
     i, share = found
-    return values[i] if i == 0 else values[i - 1] + share * (values[i] - values[i - 1])
+    if i == 0:
+        return values[0]
+    value = values[i - 1] + share * (values[i] - values[i - 1])
+    # A count has no fractions: a level is reached at an update, not between two.
+    counted = not axis.unit and all(float(end).is_integer() for end in values[i - 1 : i + 1])
+    return math.ceil(value) if counted else value
 
 
 def _ratio_sentence(figure, rows):

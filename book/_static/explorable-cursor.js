@@ -66,7 +66,8 @@
         return [...new Set(values)].sort((a, b) => a - b).filter((x) => scale.to(x) >= 0 && scale.to(x) <= 1);
       }
       const [first, last] = model.extent(values).map((x) => Math.min(1, Math.max(0, scale.to(x))));
-      const counts = values.every(Number.isInteger);  // there is no update 12.3
+      // There is no update 12.3; but few and whole hours still have fractions between them.
+      const counts = values.every(Number.isInteger) && scale.high - scale.low > 2 * STEPS;
       return Array.from({ length: STEPS + 1 }, (_, i) => {
         const x = scale.from(first + (last - first) * i / STEPS);
         return counts ? Math.round(x) : x;

@@ -101,15 +101,20 @@
     const rows = runs(view).map((curve) => {
       const found = crossingShare(curve.columns[column], level, falling);
       const at = {};
-      for (const axis of spec.axes.x) {
-        const values = curve.columns[axis.column];
-        if (!found) at[axis.column] = null;
-        else if (found[0] === 0) at[axis.column] = values[0];
-        else at[axis.column] = values[found[0] - 1] + found[1] * (values[found[0]] - values[found[0] - 1]);
-      }
+      for (const axis of spec.axes.x) at[axis.column] = pointAt(curve.columns[axis.column], found, axis);
       return { curve, at };
     });
     return { level, rows, sentence: ratioSentence(spec, rows) };
+  }
+
+  function pointAt(values, found, axis) {
+    if (!found) return null;
+    const [i, share] = found;
+    if (i === 0) return values[0];
+    const value = values[i - 1] + share * (values[i] - values[i - 1]);
+    // A count has no fractions: a level is reached at an update, not between two.
+    const counted = !axis.unit && Number.isInteger(values[i - 1]) && Number.isInteger(values[i]);
+    return counted ? Math.ceil(value) : value;
   }
 
   function ratioSentence(spec, rows) {

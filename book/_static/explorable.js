@@ -7,7 +7,7 @@
   const model = window.ExplorableModel;
   const script = document.currentScript.src;
   const NEAR = 600;  // px from the screen at which a figure is drawn
-  const TABLE_ROWS = 16;
+  const TABLE_ROWS = 160;  // in all, and at least 4 a series; every point is in the CSV
   const figures = [];
   let plotly = null;
 
@@ -169,8 +169,9 @@
         }));
         return line;
       };
+      const most = Math.max(4, Math.floor(TABLE_ROWS / Math.max(1, traces.length)));
       const body = traces.flatMap((trace) => {
-        const every = Math.max(1, Math.ceil(trace.x.length / TABLE_ROWS));
+        const every = Math.ceil(trace.x.length / most);
         return trace.x.flatMap((_, i) => (i % every ? [] : [row("td", trace.curve.name, [
           cell(trace.x[i], x), cell(trace.y[i], y),
           ...(spread ? [cell(trace.low?.[i], y), cell(trace.high?.[i], y)] : []),

@@ -1,0 +1,347 @@
+"""A figure's declaration: what it refuses, what it shows, what it stores."""
+
+# The book's modules are imported as a chapter imports them, from its own folder.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+sys.path.insert(0, str(BOOK))
+
+import explorable_page
+import explorable_palette as palette
+from explorable import Axis, Choice, Crossing, Explorable, Filter, Provenance, Series, Toggle
+from explorable_numbers import (
+    eased,
+    format_number,
+    linear_ticks,
+    log_ticks,
+    progression,
+    round_column,
+)
+from explorable_still import still
+from explorable_view import crossings, resolve
+
+DARK_PAGE = "#14181e"
+
+
+def curve(attention="softmax", context=1024, points=50, **more):
+    update = np.arange(points) * 20
+    loss = 3 + (attention == "linear") * 0.1 + 6 * np.exp(-update / 300)
+    return Series(
+        {"attention": attention, "context": context},
+        {"update": update, "hours": update * 0.37 / 3600, "loss": loss, **more},
+        source=f"{attention}-{context}.json",
+    )
+
+
+def figure(**changes):
+    given = {
+        "id": "headline",
+        "caption": "A finding.",
+        "alt": "Two falling curves.",
+        "series": [curve("linear"), curve("softmax"), curve("softmax", 4096)],
+        "x": Choice("Horizontal axis", [Axis("update", "Updates"), Axis("hours", "Time", "h")]),
+        "y": Axis("loss", "Loss", "nats per token"),
+        "color": "attention",
+        "controls": [Filter("context", "Context", [1024, 4096, 16384])],
+        "readouts": [Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+    }
+    return Explorable(**given | changes)
+
+
+def contrast(one, other):
+    def luminance(color):
+        parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_palette_keeps_the_colours_the_book_promises():
+    promised = {
+        "softmax": "#D55E00",
+        "linear": "#0072B2",
+        "attention": "#E69F00",
+        "recurrent": "#CC79A7",
+        "chunked": "#009E73",
+    }
+    assert {name: palette.colour(name) for name in promised} == promised
+
+
+@pytest.mark.parametrize("name", palette.names())
+def test_palette_is_readable_in_both_themes(name):
+    assert contrast(palette.colour(name, "dark"), DARK_PAGE) >= 3
+    assert contrast(palette.colour(f"{name}-text", "dark"), DARK_PAGE) >= 4.5
+    assert contrast(palette.colour(f"{name}-text"), "#ffffff") >= 4.5
+
+
+def test_no_two_names_share_a_colour():
+    for theme in ("light", "dark"):
+        colours = [palette.colour(name, theme) for name in palette.names()]
+        assert len(colours) == len(set(colours))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": "Head line"}, "^id: expected lower case"),
+        ({"series": []}, "at least one Series"),
+        ({"alt": ""}, "a caption and an alt text"),
+        ({"mark": "pie"}, "^mark: expected one of"),
+        ({"color": "layer"}, r"^series\[0\]\.keys: expected a key 'layer'"),
+        ({"x": Axis("tokens", "Tokens")}, r"^series\[0\]\.columns: expected a column 'tokens'"),
+        ({"x": Axis("update", "Updates", log=True)}, "positive values"),
+        ({"controls": [Filter("scale", "Model")]}, "a key 'scale'"),
+        ({"controls": [Filter("context", "Context", [1024])]}, r"Filter\('context'\)\.options"),
+        ({"controls": [Filter("context", "Context", default=512)]}, "measured values"),
+        ({"controls": [Filter("context", "C"), Toggle("context", "C")]}, "one control for each"),
+        ({"ceilings": [curve()]}, r"^ceilings\[0\]\.label"),
+        ({"readouts": [Crossing("seconds", "Level")]}, r"^Crossing\.column"),
+        ({"readouts": [Crossing("loss", "L", compare=("softmax", "s4"))]}, r"^Crossing\.compare"),
+        ({"x": Choice("X", [Axis("update", "U")], default="hours")}, r"^x\.default"),
+    ],
+)
+def test_errors_name_the_argument_and_what_was_expected(changes, message):
+    with pytest.raises(ValueError, match=message):
+        figure(**changes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1, 2], "b": [1]}, r"columns of one length, got \{'a': 2, 'b': 1\}"),
+        ({"a": [1, float("nan")]}, r"\['a'\]\[1\]: expected a finite number"),
+        ({"a": []}, "at least one point"),
+        ({}, "at least one column"),
+        ({"a": [1, "two"]}, "a finite number"),
+    ],
+)
+def test_series_refuses_what_cannot_be_drawn(columns, message):
+    with pytest.raises(ValueError, match=message):
+        Series({"attention": "softmax"}, columns)
+
+
+def test_lines_refuse_an_x_that_falls():
+    with pytest.raises(ValueError, match="never fall"):
+        figure(series=[Series({"attention": "rnn"}, {"update": [2, 1], "loss": [1, 1]})],
+               x=Axis("update", "Updates"), controls=[], readouts=[])  # fmt: skip
+
+
+def test_curves_are_named_coloured_and_sorted_by_the_palette():
+    found = [(one.name, one.color) for one in figure().curves]
+    assert found == [
+        ("Softmax attention", "softmax"),
+        ("Softmax attention", "softmax"),
+        ("Linear attention", "linear"),
+    ]
+
+
+def test_what_has_no_name_in_the_palette_gets_a_colour_of_its_own():
+    series = [Series({"library": name}, {"t": [1, 2], "ms": [1, 2]}) for name in ("fla", "helion")]
+    drawn = figure(series=series, x=Axis("t", "Length"), y=Axis("ms", "Time", "ms"),
+                   color="library", controls=[], readouts=[])  # fmt: skip
+    assert [one.color for one in drawn.curves] == ["other-1", "other-2"]
+
+
+def test_filters_choose_and_absence_is_said():
+    drawn = figure()
+    state = drawn.default_state()
+    assert [one.curve.name for one in resolve(drawn, state).traces] == [
+        "Softmax attention",
+        "Linear attention",
+    ]
+    longer = resolve(drawn, state | {"context": "4096"})
+    assert longer.unmeasured == {"attention": ["linear"]}
+    assert resolve(drawn, state | {"context": "16384"}).empty == "unmeasured"
+    assert resolve(drawn, state | {"attention": ()}).empty == "unselected"
+
+
+@pytest.mark.parametrize("level", [3.4, 3.5, 7.77])
+def test_crossings_agree_with_numpy(level):
+    drawn = figure()
+    state = drawn.default_state() | {"level": level}
+    _, rows, sentence = crossings(drawn, resolve(drawn, state), state)
+    expected = {}
+    for one, at in rows:
+        loss, update, hours = (one.columns[name] for name in ("loss", "update", "hours"))
+        expected[one.name] = np.interp(-level, -np.array(loss), update)
+        assert at["hours"] == pytest.approx(np.interp(-level, -np.array(loss), hours), rel=1e-9)
+        assert at["update"] == np.ceil(expected[one.name]), "a level is reached at an update"
+    ratio = format_number(
+        np.ceil(expected["Softmax attention"]) / np.ceil(expected["Linear attention"]), 2
+    )
+    assert f"Softmax attention needs {ratio}× the updates" in sentence
+
+
+def test_a_level_below_every_curve_is_not_reached():
+    drawn = figure()
+    state = drawn.default_state() | {"level": 0.5}
+    _, rows, sentence = crossings(drawn, resolve(drawn, state), state)
+    assert all(value is None for _, at in rows for value in at.values())
+    assert sentence == ""
+
+
+def test_columns_are_rounded_but_whole_numbers_are_exact():
+    assert round_column([131072, 3.20714, 0.000123456, 65537.0], 4) == [
+        131072,
+        3.207,
+        0.0001235,
+        65537,
+    ]
+
+
+def test_even_steps_are_stored_as_a_progression():
+    values = list(range(0, 10000, 20))
+    assert progression(values) == {"from": 0, "step": 20, "count": 500}
+    assert progression([0, 1, 2, 4]) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (131072, 4, "131,072"), (3.20714, 4, "3.207"), (12345.6, 4, "12,346"), (-0.5, 2, "−0.50"),
+        (0.0000123456, 3, "1.23×10⁻⁵"), (None, 4, "–"), (3.0, 4, "3"),
+    ],
+)  # fmt: skip
+def test_numbers_read_well(value, digits, text):
+    assert format_number(value, digits) == text
+
+
+def test_ticks_are_round():
+    assert [text for _, text in log_ticks(1024, 131072, 2, 8)] == [
+        "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k",
+    ]  # fmt: skip
+    assert [text for _, text in log_ticks(0.02, 20000, 10, 8)][:3] == ["0.1", "1", "10"]
+    assert [text for _, text in linear_ticks(3, 5, 5)] == ["3.0", "3.5", "4.0", "4.5", "5.0"]
+    assert eased(3.2749, 3, upwards=True) == 3.28
+
+
+def html_of(drawn):
+    explorable_page._shown.clear()
+    return BeautifulSoup(explorable_page.page(drawn), "html.parser")
+
+
+def test_page_has_labelled_controls_and_disables_what_was_not_measured():
+    soup = html_of(figure())
+    context = soup.select_one('[data-control="context"]')
+    assert context.legend.text == "Context"
+    disabled = {one["value"]: one.has_attr("disabled") for one in context.select("input")}
+    assert disabled == {"1024": False, "4096": False, "16384": True}
+    assert "not measured yet" in context.text
+    assert all(one.find_parent("label") or one.get("id") or one.get("aria-label")
+               for one in soup.select("input, select"))  # fmt: skip
+
+
+def test_page_has_picture_and_table_before_any_script():
+    soup = html_of(figure())
+    assert soup.select_one(".explorable-plot svg")
+    assert soup.select_one(".explorable-plot")["aria-label"] == "Two falling curves."
+    heads = [head.text for head in soup.select("thead th")]
+    assert heads == ["Series", "Updates", "Loss (nats per token)"]
+    assert soup.select_one("tbody td:last-child").text == "9"
+
+
+def test_two_figures_of_one_name_are_refused():
+    explorable_page._shown.clear()
+    explorable_page.page(figure())
+    with pytest.raises(ValueError, match="'headline' twice"):
+        explorable_page.page(figure())
+
+
+def test_captions_are_marked_up_and_escaped():
+    marked = explorable_page.inline("*a* `x<y` [t](#u) & **b**")
+    assert marked == ('<em>a</em> <code>x&lt;y</code> <a href="#u">t</a> &amp; <strong>b</strong>')
+
+
+def test_data_cannot_close_its_script():
+    named = Series({"attention": "</script>"}, {"update": [1, 2], "hours": [1, 2], "loss": [1, 2]})
+    drawn = figure(series=[named], controls=[], readouts=[])
+    assert "</script>" not in explorable_page.payload(drawn)
+
+
+def test_provenance_is_one_line_said_once():
+    records = [
+        Provenance("H100", "abc1234", day, "python -m experiments run", f"results/{day}.json")
+        for day in ("2025-11-20", "2025-11-21")
+    ]
+    text = html_of(figure(provenance=records)).select_one(".explorable-provenance").text
+    assert text == (
+        "H100 · abc1234 · 2025-11-20 to 2025-11-21 · python -m experiments run · JSON 1 JSON 2"
+    )
+
+
+def test_sixty_four_runs_stay_light():
+    noise = np.random.default_rng(0)
+    series = [
+        curve(attention, context, 500, loss=3 + 6 * np.exp(-np.arange(500) / 40)
+              + noise.normal(0, 0.01, 500))
+        for attention in ("softmax", "linear") for context in range(32)
+    ]  # fmt: skip
+    text = explorable_page.payload(figure(series=series, controls=[Filter("context", "Context")]))
+    assert len(text) < 240_000
+    assert len(gzip.compress(text.encode())) < 80_000
+
+
+@pytest.mark.parametrize("mark", ["line", "line+dot", "dot", "bar"])
+def test_still_is_well_formed_and_themed_by_the_page(mark):
+    names = {"task": ["Copy", "Recall"], "score": [0.9, 0.4], "lo": [0.8, 0.3], "hi": [1, 0.5]}
+    if mark in ("dot", "bar"):
+        drawn = figure(mark=mark, series=[Series({"attention": "s4"}, names)], controls=[],
+                       readouts=[], x=Axis("score", "Score", low="lo", high="hi"),
+                       y=Axis("task", "Task"))  # fmt: skip
+    else:
+        drawn = figure(mark=mark)
+    svg = still(drawn)
+    ElementTree.fromstring(svg)
+    color = "s4" if mark in ("dot", "bar") else "softmax"
+    assert f"var(--{color})" in svg
+    assert not re.search(r"#[0-9a-f]{6}\b", svg, re.I), "a colour that no theme changes"
+    assert "<style" not in svg
+    assert len(svg) < 30_000
+
+
+def test_still_takes_the_colours_of_a_theme():
+    assert palette.colour("linear", "dark") in still(figure(), theme="dark")
+
+
+def test_notebook_answers_controls_and_shows_this_machine():
+    drawn = figure()
+    live = drawn.live()
+    assert [trace.name for trace in live.plot.data] == ["Softmax attention", "Linear attention"]
+    live.state["x"] = "hours"
+    live.refresh()
+    assert live.plot.layout.xaxis.title.text == "Time (h)"
+    drawn.add_machine(
+        Series({"context": 1024}, {"update": [0, 900], "hours": [0, 2], "loss": [9, 3.2]})
+    )
+    machine = live.plot.data[-1]
+    assert (machine.name, machine.line.width) == ("This machine", 4)
+    assert "This machine" in live.words.value
+
+
+def test_display_is_html_in_the_book_and_widgets_in_a_notebook(monkeypatch):
+    explorable_page._shown.clear()
+    monkeypatch.setenv("BOOK_STATIC", "1")
+    assert figure()._repr_mimebundle_()["text/html"].startswith("<figure")
+    monkeypatch.delenv("BOOK_STATIC")
+    assert "application/vnd.jupyter.widget-view+json" in figure()._repr_mimebundle_()
+
+
+def test_payload_holds_each_column_once():
+    document = json.loads(explorable_page.payload(figure()))
+    updates = {one["columns"]["update"] for one in document["curves"]}
+    assert len(updates) == 1
