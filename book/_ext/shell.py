@@ -35,6 +35,8 @@ SCRIPTS = (
 # The theme's icon library is half a megabyte compressed for nine icons, which
 # book.css draws instead.
 ICON_LIBRARY = re.compile(r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>')
+# docutils marks the bibliography as a list whose members are no list items.
+BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
 RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
 
 NOTEBOOKS = "_notebooks"
@@ -192,7 +194,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         publish_results(app, page, html)
-        page.write_text(ICON_LIBRARY.sub("", html), encoding="utf-8")
+        html = ICON_LIBRARY.sub("", html).replace(BIBLIOGRAPHY_ROLE, 'role="listitem"')
+        page.write_text(html, encoding="utf-8")
     drop_unused_assets(app)
 
 

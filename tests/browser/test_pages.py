@@ -22,7 +22,7 @@ CHAPTERS = [
     *(chapter["file"] for part in TOC.get("parts", [TOC]) for chapter in part.get("chapters", [])),
 ]
 CHAPTER_PAGES = [f"{name}.html" for name in CHAPTERS]
-PAGES = [*CHAPTER_PAGES, "genindex.html", "search.html"]
+PAGES = [*CHAPTER_PAGES, "search.html"]
 REDIRECT = "index.html"
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 375)]
 TEXT_PAGE_KB = 400
@@ -181,6 +181,25 @@ def test_contents_lead_to_a_chapter(open_page, width):
         tab.locator(".primary-toggle:visible").click()
     link.click()
     tab.wait_for_url("**/book/notation.html")
+
+
+def test_a_citation_shows_what_it_cites(built_book, open_page):
+    """By keyboard, on a page that may not read the bibliography's file."""
+    page = next(
+        page
+        for page in CHAPTER_PAGES
+        if soup_of(built_book, page).select_one("main p a.internal[href*='bibliography.html#']")
+    )
+    tab = open_page(page)
+    link = tab.locator("main p a.internal[href*='bibliography.html#']").first
+    cited = link.inner_text().split(",")[0].split(" ")[0]
+    tab.keyboard.press("Tab")
+    link.focus()
+    preview = tab.locator("#preview")
+    assert cited in preview.inner_text()
+    assert link.get_attribute("aria-describedby") == "preview"
+    tab.keyboard.press("Escape")
+    assert preview.is_hidden()
 
 
 def test_icons_are_all_drawn(built_book):

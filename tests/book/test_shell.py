@@ -1,0 +1,140 @@
+"""The page shell's own parts, without building the book or starting a browser."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import yaml
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+import shell  # noqa: E402
+import shell_previews  # noqa: E402
+from bs4 import BeautifulSoup  # noqa: E402
+
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+BOOK_CSS = (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8")
+
+
+def app_at(site: Path, notebooks: tuple[str, ...] = ()) -> SimpleNamespace:
+    metadata = {name: {"kernelspec": "{}"} for name in notebooks}
+    env = SimpleNamespace(metadata=metadata, found_docs=set(notebooks))
+    return SimpleNamespace(outdir=site, env=env)
+
+
+def pathto(name: str, resource: int) -> str:
+    return f"../{name}"
+
+
+def test_a_notebook_is_offered_without_any_service(tmp_path, monkeypatch):
+    monkeypatch.delenv("BOOK_REPOSITORY_URL", raising=False)
+    app = app_at(tmp_path, ("book/sampling",))
+    (link,) = shell.header_links(app, "book/sampling", pathto)
+    assert link["href"] == "../_notebooks/sampling.ipynb"
+    assert link["download"]
+    assert shell.header_links(app, "book/notation", pathto) == []
+
+
+def test_published_notebooks_open_on_colab_and_fetch_their_code(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_REPOSITORY_URL", "https://github.com/someone/book/")
+    site = tmp_path / "html"
+    app = app_at(site, ("book/sampling",))
+    links = {
+        link["text"]: link["href"] for link in shell.header_links(app, "book/sampling", pathto)
+    }
+    assert links["Colab"].endswith("/someone/book/blob/gh-pages/_notebooks/sampling.ipynb")
+    assert links["Source"] == "https://github.com/someone/book"
+
+    executed = tmp_path / "jupyter_execute" / "book" / "sampling.ipynb"
+    executed.parent.mkdir(parents=True)
+    site.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(), executed)
+    shell.publish_notebooks(app)
+    published = nbformat.read(site / "_notebooks" / "sampling.ipynb", as_version=4)
+    nbformat.validate(published)
+    assert '"git", "clone"' in published.cells[0].source
+    compile(published.cells[0].source, "first cell", "exec")
+
+
+def test_results_that_a_page_cites_come_along(tmp_path, monkeypatch):
+    root, site = tmp_path / "root", tmp_path / "site"
+    source = root / "results" / "kernels" / "H100" / "run a.json"
+    source.parent.mkdir(parents=True)
+    source.write_text("{}")
+    monkeypatch.setattr(shell, "ROOT", root)
+    page = site / "book" / "kernels.html"
+    shell.publish_results(app_at(site), page, '<a href="../results/kernels/H100/run%20a.json">')
+    assert (site / "results" / "kernels" / "H100" / "run a.json").read_text() == "{}"
+
+    with pytest.raises(ExtensionError, match=r"not in results/"):
+        shell.publish_results(app_at(site), page, '<a href="../results/missing.json">')
+    with pytest.raises(ExtensionError, match="does not lead"):
+        shell.publish_results(app_at(site), page, '<a href="results/kernels/run.json">')
+
+
+def test_what_a_preview_shows_and_where_its_links_lead():
+    page = Path("/site/book/state-machines.html")
+    reader = Path("/site/book/sub/sampling.html")
+    html = BeautifulSoup(
+        '<div class="proof result" id="res-a"><p id="x">By <a href="#def-b">b</a> and '
+        '<a href="bibliography.html#id1">c</a><a class="headerlink" href="#res-a">#</a></p></div>'
+        '<dl><dt id="term-state">state</dt><dd>What is kept.</dd></dl><h2 id="title">No</h2>',
+        "html.parser",
+    )
+    assert shell_previews.block(html.find(id="term-state")).name == "dd"
+    assert shell_previews.block(html.find(id="title")) is None
+    shown = shell_previews.render(
+        html.find(id="res-a"), page, reader, "../state-machines.html#res-a"
+    )
+    assert 'data-href="../state-machines.html#res-a"' in shown
+    assert 'href="../state-machines.html#def-b"' in shown
+    assert 'href="../bibliography.html#id1"' in shown
+    assert "headerlink" not in shown and 'id="' not in shown
+
+
+def contrast(one: str, other: str) -> float:
+    def luminance(color: str) -> float:
+        parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_of_text_can_be_read(theme):
+    rule = re.search(rf'html\[data-theme="{theme}"\] \{{(.*?)\}}', BOOK_CSS, re.DOTALL)[1]
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", rule))
+    for name in ("ink", "muted", "link", "code-string", "code-number"):
+        for ground in ("page", "surface"):
+            assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+    for name in ("focus", "rule-strong"):
+        assert contrast(colours[name], colours["page"]) >= 3, name
+
+
+def test_the_page_names_no_other_host():
+    folder = ROOT / "book" / "_static"
+    for path in [*folder.glob("*.css"), *folder.rglob("*.js"), *(ROOT / "book").rglob("*.html")]:
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
+        assert not re.search(r"""(url\(|src=|href=|import |fetch\()["']?https?:""", text), path.name
+
+
+def test_fonts_named_are_there_with_their_licence():
+    fonts = ROOT / "book" / "_static" / "fonts"
+    named = set(re.findall(r'url\("fonts/([^"]+)"\)', BOOK_CSS))
+    assert named == {path.name for path in fonts.glob("*.woff2")}
+    assert "SIL OPEN FONT LICENSE" in (fonts / "OFL.txt").read_text(encoding="utf-8")
+
+
+def test_macros_of_the_notation_are_known_to_the_page():
+    macros = CONFIG["sphinx"]["config"]["mathjax3_config"]["tex"]["macros"]
+    for name in ("Seq", "SeqT", "CSeqT", "Dist", "SM", "Fn", "R", "Z", "N", "softmax"):
+        assert name in macros
