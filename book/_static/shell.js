@@ -39,7 +39,7 @@
     box.className = "bd-article";
     box.setAttribute("role", "tooltip");
     box.hidden = true;
-    document.body.append(box);
+    document.querySelector("main").append(box);
     let shownFor = null;
     let timer = 0;
 
@@ -57,8 +57,8 @@
       const below = at.bottom + 8;
       const fits = below + box.offsetHeight < window.innerHeight || at.top < box.offsetHeight + 16;
       const top = fits ? below : at.top - box.offsetHeight - 8;
-      box.style.left = `${left + window.scrollX}px`;
-      box.style.top = `${top + window.scrollY}px`;
+      box.style.left = `${left}px`;
+      box.style.top = `${top}px`;
     };
 
     const show = (link) => {
@@ -90,6 +90,7 @@
     box.addEventListener("mouseenter", () => clearTimeout(timer));
     box.addEventListener("mouseleave", () => later(hide, HIDE_AFTER_MS));
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+    document.addEventListener("scroll", hide, { passive: true });
   }
 
   /* A box that scrolls must be reachable without a mouse. */
