@@ -93,7 +93,7 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     if not (folder / "sha256").exists():
         documents = makers[name](source) if name in makers else stream(name)
         dtype = np.uint8 if name in makers else np.uint16
-        _store(folder, documents, dtype)
+        store(folder, documents, dtype)
     splits = {
         split: Split(
             np.load(folder / f"{split}.npy", mmap_mode="r"), np.load(folder / f"{split}-starts.npy")
@@ -104,7 +104,7 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     return Corpus(name, vocab_size, (folder / "sha256").read_text(), splits)
 
 
-def _store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
+def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
     """Write (split, tokens) documents as arrays; the checksum comes last and marks them whole."""
     parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
     for split, tokens in documents:

@@ -74,11 +74,11 @@ def chunked_mode(
 
     2 T C (K + V) + 4 T K V FLOPs a head, T / C steps.
     """
-    B, H, T, K = q.shape
+    T = q.shape[2]
     C = max(1, min(chunk_size, T))
     N = -(-T // C)
     # A token of zeros adds nothing to a state, so the tail is filled with them.
-    q, k, v = (F.pad(x, (0, 0, 0, N * C - T)).reshape(B, H, N, C, -1) for x in (q, k, v))
+    q, k, v = (F.pad(x, (0, 0, 0, N * C - T)).unflatten(2, (N, C)) for x in (q, k, v))
     # 1. What each chunk adds to the state.
     dS, dz = k.transpose(-1, -2) @ v, k.sum(-2)  # [B, H, N, K, V], [B, H, N, K]
     # 2. The state before each chunk, and after the last: a running sum over the chunks.
@@ -89,5 +89,5 @@ def chunked_mode(
     # 4. The past through the state, the chunk through its products.
     num = q @ S[:, :, :N] + A @ v
     den = (q @ z[:, :, :N].unsqueeze(-1)).squeeze(-1) + A.sum(-1)
-    o = _divide(num, den, eps).reshape(B, H, N * C, -1)[:, :, :T]
+    o = _divide(num, den, eps).flatten(2, 3)[:, :, :T]
     return o, S[:, :, N], z[:, :, N]

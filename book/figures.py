@@ -1,0 +1,335 @@
+"""The book's figures and the numbers in its prose, each a function of stored results.
+
+A chapter says `figures.loss()` and shows what it gets. Which runs exist decides what is drawn:
+a figure shows the best device for which runs are stored, and lists what has not been measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
+
+from explorable import Axis, Choice, Crossing, Explorable, Filter, Provenance, Series, Toggle
+
+from experiments import record
+from lsa.gpt import SCALES
+
+Record = dict[str, Any]
+SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
+CONTEXTS = [256, 1024, 4096, 16384, 65536, 131072]
+
+
+class Text(str):
+    """A string that a notebook shows without quotation marks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def say(**values: object) -> None:
+    """Glue values for use in the prose: {glue:text}`name`."""
+    from myst_nb import glue
+
+    for name, value in values.items():
+        glue(name, Text(value), display=False)
+
+
+def stored(experiment: str) -> list[Record]:
+    """The records of the best device that has any: a GPU before a CPU, more memory before less."""
+    records = record.load(experiment)
+    if not records:
+        raise LookupError(f"results/{experiment}: nothing stored; python -m experiments run {experiment}")
+
+    def rank(one: Record) -> tuple[bool, int, str]:
+        device = one["provenance"]["device"]
+        return device["kind"] == "cuda", device["memory_bytes"], device["name"]
+
+    best = max(map(rank, records))
+    return [one for one in records if rank(one) == best]
+
+
+def device_name(one: Record) -> str:
+    """How a device is named to a reader: "AMD EPYC, 2 threads"."""
+    device = one["provenance"]["device"]
+    if device["kind"] == "cpu":
+        return f"{device['name']}, {device['count']} threads"
+    return device["name"] if device["count"] == 1 else f"{device['count']} × {device['name']}"
+
+
+def provenance(records: Iterable[Record]) -> list[Provenance]:
+    """The line under a figure, one entry a record."""
+    return [
+        Provenance(
+            device=device_name(one),
+            commit=one["provenance"]["commit"][:7],
+            date=one["provenance"]["started"][:10],
+            command=one["provenance"]["command"],
+            href=f"../{one['path']}",
+        )
+        for one in records
+    ]
+
+
+def curve(one: Record) -> dict[str, list]:
+    """Validation loss against updates, minutes of training and megabytes read, from the first update on."""
+    config, tables = one["config"], one["tables"]
+    seconds = [0.0, *accumulate(tables["train"]["seconds"])]
+    tokens = config["spans"] * config["span"]
+    points = [
+        (update, loss)
+        for update, loss in zip(tables["validation"]["update"], tables["validation"]["loss"], strict=True)
+        if update
+    ]
+    return {
+        "update": [update for update, _ in points],
+        "minutes": [seconds[update] / 60 for update, _ in points],
+        "megabytes": [update * tokens / 1e6 for update, _ in points],
+        "loss": [loss for _, loss in points],
+    }
+
+
+def loss(id: str = "headline") -> Explorable:
+    """Loss on held-out novels by updates and by time: the book's first figure."""
+    records = [one for one in stored("loss_curves") if curve(one)["update"]]
+    return Explorable(
+        id=id,
+        caption=(
+            "**The same GPT-2 with and without the exponential.** Loss on five novels that were never "
+            "trained on. Both read the same bytes in the same order. By *updates*, linear attention "
+            "keeps close to softmax; by *time*, the longer the context, the further ahead it is."
+        ),
+        alt=(
+            "Two falling curves of validation loss, softmax and linear attention, against training time. "
+            "At a long context the linear curve reaches any given loss in a fraction of the time."
+        ),
+        series=[
+            Series(
+                keys={key: one["config"][key] for key in ("attention", "scale", "context")},
+                columns=curve(one),
+                source=one["path"],
+            )
+            for one in records
+        ],
+        x=Choice(
+            "Against",
+            [
+                Axis("update", "Updates"),
+                Axis("minutes", "Time", "minutes of training", digits=3),
+            ],
+            default="minutes",
+        ),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter("scale", "Model", options=SCALE_LABELS, kind="select"),
+            Filter("context", "Context", options=CONTEXTS, default=_longest(records)),
+            Toggle("attention", "Attention"),
+        ],
+        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        provenance=provenance(records),
+    )
+
+
+def _longest(records: list[Record]) -> int:
+    return max(one["config"]["context"] for one in records if one["config"]["scale"] == "nano")
+
+
+def pair(records: list[Record], scale: str, context: int) -> tuple[Record, Record]:
+    """The softmax and the linear run of one scale and context."""
+    found = {
+        one["config"]["attention"]: one
+        for one in records
+        if one["config"]["scale"] == scale and one["config"]["context"] == context
+    }
+    return found["softmax"], found["linear"]
+
+
+def seconds_per_update(one: Record) -> float:
+    """Median seconds of an update."""
+    seconds = sorted(one["tables"]["train"]["seconds"])
+    return seconds[len(seconds) // 2]
+
+
+def loss_after(one: Record, updates: int) -> float:
+    """Validation loss after so many updates; raises LookupError where it was not measured."""
+    table = one["tables"]["validation"]
+    for update, value in zip(table["update"], table["loss"], strict=True):
+        if update == updates:
+            return value
+    raise LookupError(f"{one['name']}: no validation after {updates} updates")
+
+
+def common_updates(*records: Record) -> int:
+    """The last number of updates after which all of these runs were validated."""
+    return max(set.intersection(*({*one["tables"]["validation"]["update"]} for one in records)))
+
+
+def signed(difference: float, digits: int = 3) -> str:
+    """"0.012 higher" or "0.012 lower"; "the same" when it rounds to nothing."""
+    if round(abs(difference), digits) == 0:
+        return "the same"
+    return f"{abs(difference):.{digits}f} {'higher' if difference > 0 else 'lower'}"
+
+
+def times(ratio: float) -> str:
+    """A ratio as a reader would say it: 1.04×, 7.3×, 120×."""
+    if ratio < 1.95:
+        return f"{ratio:.2f}×"
+    return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that fits: 310 µs, 4.2 ms, 1.3 s."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that fits, powers of 1024: 16 KiB, 1.5 GiB."""
+    for unit, one in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= one:
+            return f"{count / one:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def rows(one: Record, **wanted: object) -> list[dict[str, Any]]:
+    """The rows of a record's table in which every named column has the value wanted."""
+    table = one["tables"]["rows"]
+    every = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+    return [row for row in every if all(row[key] == value for key, value in wanted.items())]
+
+
+def modes(id: str = "mode-speed") -> Explorable:
+    """Time and memory of one attention layer against the length, by mode."""
+    records = stored("mode_speed")
+    series = []
+    for one in records:
+        for mode in dict.fromkeys(one["tables"]["rows"]["mode"]):
+            for direction in ("forward", "forward+backward"):
+                points = rows(one, mode=mode, **{"pass": direction})
+                if not points:
+                    continue
+                series.append(
+                    Series(
+                        keys={
+                            "mode": mode,
+                            "pass": direction,
+                            "heads": one["config"]["heads"],
+                        },
+                        columns={
+                            "length": [row["length"] for row in points],
+                            "ms": [row["seconds"] * 1e3 for row in points],
+                            "ms_low": [row["low"] * 1e3 for row in points],
+                            "ms_high": [row["high"] * 1e3 for row in points],
+                            "us_token": [row["seconds"] / row["length"] * 1e6 for row in points],
+                            "peak": [row["peak"] / 2**20 for row in points],
+                        },
+                        source=one["path"],
+                    )
+                )
+    controls = [
+        Filter(
+            "pass",
+            "Pass",
+            options={"forward": "forward", "forward+backward": "forward and backward"},
+            default="forward+backward",
+        ),
+        Toggle("mode", "Mode"),
+    ]
+    if len(records) > 1:
+        controls.insert(0, Filter("heads", "Heads"))
+    return Explorable(
+        id=id,
+        caption=(
+            "**One head, four ways to compute it.** Attention mode and softmax grow with the square of "
+            "the length; recurrent and chunked mode grow with the length. Chunked mode takes the "
+            "better of both."
+        ),
+        alt=(
+            "Time against sequence length on logarithmic scales. Recurrent mode is slowest at every "
+            "ordinary length; attention mode and softmax bend upwards; chunked mode stays lowest at long lengths."
+        ),
+        series=series,
+        x=Axis("length", "Sequence length", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time", "ms", log=10, low="ms_low", high="ms_high", digits=3),
+                Axis("us_token", "Time per token", "µs", log=10, digits=3),
+                Axis("peak", "Peak memory", "MiB", log=10, digits=3),
+            ],
+        ),
+        color="mode",
+        mark="line+dot",
+        controls=controls,
+        provenance=provenance(records),
+    )
+
+
+def sampling(id: str = "sampling-speed") -> Explorable:
+    """Time and state of one sampled token against its position."""
+    records = stored("sampling_speed")
+    series = []
+    for one in records:
+        for attention in dict.fromkeys(one["tables"]["rows"]["attention"]):
+            points = rows(one, attention=attention)
+            series.append(
+                Series(
+                    keys={
+                        "attention": attention,
+                        "scale": one["config"]["scale"],
+                        "batch": one["config"]["batch"],
+                    },
+                    columns={
+                        "position": [row["position"] for row in points],
+                        "ms": [row["seconds"] * 1e3 for row in points],
+                        "ms_low": [row["low"] * 1e3 for row in points],
+                        "ms_high": [row["high"] * 1e3 for row in points],
+                        "state": [row["state"] / 2**20 for row in points],
+                        "rate": [one["config"]["batch"] / row["seconds"] for row in points],
+                    },
+                    source=one["path"],
+                )
+            )
+    scales = {one["config"]["scale"] for one in records}
+    return Explorable(
+        id=id,
+        caption=(
+            "**The price of one more token.** With a KV cache it rises with everything written so far; "
+            "with a recurrent state the thousandth token costs what the first did."
+        ),
+        alt=(
+            "Milliseconds a token against position in the text. The KV cache's line rises from a few "
+            "thousand tokens on; the recurrent state's line is flat."
+        ),
+        series=series,
+        x=Axis("position", "Position in the text", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time per token", "ms", log=10, low="ms_low", high="ms_high", digits=3),
+                Axis("state", "State kept", "MiB", log=10, digits=3),
+                Axis("rate", "Throughput", "tokens/s", log=10, digits=3),
+            ],
+        ),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "scale",
+                "Model",
+                options=SCALE_LABELS,
+                kind="select",
+                default="124M" if "124M" in scales else None,
+            ),
+            Filter("batch", "Texts at once", default=1),
+            Toggle("attention", "Attention"),
+        ],
+        provenance=provenance(records),
+    )

@@ -1,0 +1,107 @@
+"""What computing costs: FLOPs, bytes, sequential steps and state size, as formulas.
+
+Conventions. A multiply-add is 2 FLOPs, and only the products of matrices and vectors are
+counted (as torch.utils.flop_counter does): they are what grows. Bytes are the least traffic with
+main memory when everything that fits stays on the chip. Costs are for one head of one sequence
+unless said otherwise; K features, V values, T tokens, C tokens a chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .gpt import GPTConfig
+
+STATE_BYTES = 4  # states are float32 whatever the inputs are
+TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """flops: FLOP. bytes: B to and from main memory. steps: one after the other. state: B kept."""
+
+    flops: int
+    bytes: int
+    steps: int
+    state: int
+
+    def seconds(self, flops_per_second: float, bytes_per_second: float) -> float:
+        """The roofline: no less time than either the arithmetic or the traffic takes.
+
+        Williams, Waterman and Patterson (2009). Speeds in FLOP/s and B/s; returns seconds.
+        """
+        return max(self.flops / flops_per_second, self.bytes / bytes_per_second)
+
+
+def mode_cost(
+    mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
+) -> Cost:
+    """One forward pass of a head in "softmax", "attention", "recurrent" or "chunked" mode.
+
+    Masked products are counted as half done: position i meets the i positions up to its own.
+    itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode.
+    """
+    tokens = T * (2 * K + 2 * V) * itemsize  # q, k, v in and o out, once each
+    products = T * (T + 1) * (K + V)
+    state = (K * V + K) * STATE_BYTES
+    if mode in ("softmax", "attention"):
+        # Each tile of queries reads the keys and values up to its own end again.
+        tiles = -(-T // TILE)
+        again = sum(min(T, (i + 1) * TILE) for i in range(tiles)) - T if T else 0
+        cache = T * (K + V) * itemsize
+        traffic = tokens + again * (K + V) * itemsize
+        return Cost(products, traffic, min(T, 1), cache if mode == "softmax" else state)
+    if mode == "recurrent":
+        return Cost(4 * T * K * V, tokens, T, state)
+    if mode == "chunked":
+        N = -(-T // chunk_size)
+        last = T - (N - 1) * chunk_size if N else 0
+        inside = (max(N - 1, 0) * chunk_size * (chunk_size + 1) + last * (last + 1)) * (K + V)
+        return Cost(4 * T * K * V + inside, tokens + 2 * N * state, N, state)
+    raise ValueError(f"mode: expected softmax, attention, recurrent or chunked, got {mode!r}")
+
+
+def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:
+    """The FLOPs that `lsa.reference` really spends: masked products formed whole, tails filled.
+
+    What torch's FLOP counter reports for it; `mode_cost` is what has to be spent.
+    """
+    state = 2 * T * K * V
+    if mode == "attention":
+        return 2 * T * T * (K + V) + 2 * state + 2 * T * K
+    if mode == "recurrent":
+        return state  # the outer product k v^T is elementwise, and not counted
+    if mode == "chunked":
+        C = max(1, min(chunk_size, T))
+        padded = -(-T // C) * C
+        return 2 * padded * C * (K + V) + 4 * padded * K * V + 2 * padded * K
+    raise ValueError(f"mode: expected attention, recurrent or chunked, got {mode!r}")
+
+
+def tick_cost(attention: str, t: int, config: GPTConfig, *, itemsize: int = 2) -> Cost:
+    """One tick of a whole GPT's machine when t tokens are in its state, batch of one.
+
+    Every weight is read once; the state is read (a KV cache) or read and written (a recurrent
+    state). `state` is the state's size after the tick. Raises ValueError for unknown attention.
+    """
+    D, L = config.d_model, config.n_layer
+    weights = L * 12 * D * D + config.vocab_size * D
+    if attention == "softmax":
+        cache = 2 * (t + 1) * D * L * itemsize
+        return Cost(2 * weights + 4 * (t + 1) * D * L, weights * itemsize + cache, L, cache)
+    if attention == "linear":
+        width = D // config.n_head
+        state = L * config.n_head * (width * width + width) * STATE_BYTES
+        flops = 2 * weights + 4 * L * config.n_head * width * width
+        return Cost(flops, weights * itemsize + 2 * state, L, state)
+    raise ValueError(f"attention: expected softmax or linear, got {attention!r}")
+
+
+def update_flops(attention: str, config: GPTConfig, T: int, *, chunk_size: int = 64) -> int:
+    """FLOPs a token of one training update (forward, and twice that backward) at context T."""
+    D, L = config.d_model, config.n_layer
+    weights = L * 12 * D * D + config.vocab_size * D
+    width = D // config.n_head
+    mode = "chunked" if attention == "linear" else "softmax"
+    heads = L * config.n_head * mode_cost(mode, T, width, width, chunk_size=chunk_size).flops
+    return 3 * (2 * weights + heads // T)

@@ -1,0 +1,89 @@
+"""The chapters' figures come from stored results, and their prose from the same files."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
+sys.path.insert(0, str(BOOK))
+
+import figures  # noqa: E402
+from explorable_still import still  # noqa: E402
+
+from experiments import record  # noqa: E402
+
+CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
+
+
+@pytest.mark.parametrize("make", [figures.loss, figures.modes, figures.sampling])
+def test_every_figure_names_where_its_numbers_come_from(make):
+    figure = make()
+    assert figure.provenance
+    for one in figure.provenance:
+        path = ROOT / one.href.removeprefix("../")
+        stored = record.read(path)
+        assert stored["provenance"]["commit"].startswith(one.commit)
+        assert stored["provenance"]["command"] == one.command
+
+
+def test_a_figure_draws_what_is_stored():
+    """Each point of the first figure, against the files themselves."""
+    for curve in figures.loss().curves:
+        stored = record.read(ROOT / curve.source)
+        table = stored["tables"]["validation"]
+        seconds = stored["tables"]["train"]["seconds"]
+        for update, minutes, loss in zip(
+            curve.columns["update"], curve.columns["minutes"], curve.columns["loss"], strict=True
+        ):
+            assert loss == pytest.approx(table["loss"][table["update"].index(update)], rel=1e-3)
+            assert minutes == pytest.approx(sum(seconds[:update]) / 60, rel=1e-2)
+
+
+def test_stored_results_were_made_by_code_in_the_history():
+    history = subprocess.run(
+        ["git", "rev-list", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    if (ROOT / ".git" / "shallow").exists():
+        pytest.skip("a shallow clone has no history to look in")
+    for one in record.load():
+        assert not one["provenance"]["dirty"], one["path"]
+        assert one["provenance"]["commit"] in history, one["path"]
+
+
+def test_the_readme_shows_the_figure_as_it_is():
+    drawn = still(figures.loss(), theme="light")
+    kept = (BOOK / "_static" / "headline.svg").read_text(encoding="utf-8")
+    assert drawn == kept, "run python book/picture.py"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_no_measured_number_is_typed_into_prose(chapter):
+    """A ratio or a time in a sentence is glued, so that it cannot go stale."""
+    text = (BOOK / f"{chapter}.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```\{code-cell\}.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"\b\d[\d.,]*\s?(?:×|ms\b|µs\b|MiB\b|GiB\b|times faster)", prose)
+    assert not found
+
+
+def test_numbers_are_said_as_a_reader_would():
+    assert [figures.times(r) for r in (1.0, 1.944, 2, 7.26, 19.4, 203.4)] == [
+        "1.00×", "1.94×", "2.0×", "7.3×", "19.4×", "203×",
+    ]  # fmt: skip
+    assert [figures.duration(s) for s in (2.5, 0.0042, 3.1e-4, 5e-9)] == [
+        "2.5 s", "4.2 ms", "310 µs", "5 ns",
+    ]  # fmt: skip
+    assert [figures.size(b) for b in (12, 2048, 3 * 2**20, 1.5 * 2**30)] == [
+        "12 B", "2 KiB", "3 MiB", "1.5 GiB",
+    ]  # fmt: skip
+    assert figures.signed(0.0124) == "0.012 higher"
+    assert figures.signed(-0.5) == "0.500 lower"
+    assert figures.signed(0.0001) == "the same"
+
+
+def test_an_experiment_without_results_says_how_to_get_them():
+    with pytest.raises(LookupError, match="python -m experiments run nothing_yet"):
+        figures.stored("nothing_yet")

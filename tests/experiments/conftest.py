@@ -1,0 +1,20 @@
+"""A small made-up corpus in the place where prepared corpora lie."""
+
+import numpy as np
+import pytest
+
+from experiments import corpora
+
+
+@pytest.fixture
+def made_corpus(tmp_path, monkeypatch):
+    """`novels`, already prepared: seeded noise with a rhythm a model can learn something of."""
+    rng = np.random.default_rng(0)
+    cache = tmp_path / "cache"
+    documents = [
+        (split, (rng.integers(0, 20, n) + 97 * (np.arange(n) % 2)).astype(np.uint8))
+        for split, n in [("train", 5000), ("train", 3000), ("validation", 2000), ("test", 2000)]
+    ]
+    corpora.store(cache / "novels", documents, np.uint8)
+    monkeypatch.setenv("LSA_CACHE", str(cache))
+    return cache

@@ -1,0 +1,180 @@
+"""Corpora: checked, cached, split by whole documents; the same text for every run that asks."""
+
+import hashlib
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import corpora
+from experiments.batches import held_out_tokens, update_tokens
+from experiments.corpora import CorpusError, Split, load_corpus
+
+BOOKS = {
+    "Doyle_Hound_1902.txt": b"\xef\xbb\xbfMr. Sherlock\r\nHolmes",
+    "Hardy_Tess_1891.txt": b"On an evening\r\n",
+    "Lee_Brown_1884.txt": b"The lamp-light\n",
+}
+
+
+@pytest.fixture
+def small_novels(tmp_path, monkeypatch):
+    """Three made books with a manifest of their own, as a folder."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name, text in BOOKS.items():
+        (folder / name).write_bytes(text)
+    lines = [f"{hashlib.sha256(text).hexdigest()}  {name}" for name, text in BOOKS.items()]
+    (tmp_path / "novels.sha256").write_text("\n".join(lines))
+    monkeypatch.setattr(corpora, "HERE", tmp_path)
+    monkeypatch.delenv("LSA_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_a_folder_becomes_splits_of_whole_books(small_novels, tmp_path):
+    corpus = load_corpus("novels", small_novels, tmp_path / "cache")
+    texts = {name: bytes(split.tokens) for name, split in corpus.splits.items()}
+    assert texts == {
+        "train": b"The lamp-light\n",
+        "validation": b"Mr. Sherlock\nHolmes",
+        "test": b"On an evening\n",
+    }
+    assert corpus.vocab_size == 256
+    again = load_corpus("novels", tmp_path / "not there any more", tmp_path / "cache")
+    assert again.sha256 == corpus.sha256
+
+
+def test_an_archive_gives_the_same_bytes(small_novels, tmp_path):
+    archive = tmp_path / "100_english_novels-1.4.tar.xz"
+    with tarfile.open(archive, "w:xz") as tar:
+        tar.add(small_novels, "novels/corpus")
+    a = load_corpus("novels", archive, tmp_path / "a")
+    b = load_corpus("novels", small_novels, tmp_path / "b")
+    assert a.sha256 == b.sha256
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CorpusError, match="not a whole archive.*fetch it again"):
+        load_corpus("novels", archive, tmp_path / "c")
+    assert not (tmp_path / "c" / "novels").exists()
+
+
+def test_a_wrong_checksum_names_the_book(small_novels, tmp_path):
+    (small_novels / "Hardy_Tess_1891.txt").write_bytes(b"something else")
+    with pytest.raises(CorpusError, match="Hardy_Tess_1891.txt: expected SHA-256"):
+        load_corpus("novels", small_novels, tmp_path / "cache")
+
+
+def test_a_missing_book_is_named(small_novels, tmp_path):
+    (small_novels / "Hardy_Tess_1891.txt").unlink()
+    with pytest.raises(CorpusError, match=r"Hardy_Tess_1891.txt: cannot be read"):
+        load_corpus("novels", small_novels, tmp_path / "cache")
+
+
+def test_no_network_says_what_to_do(small_novels, tmp_path, monkeypatch):
+    for book in small_novels.iterdir():
+        book.unlink()
+
+    def offline(*arguments, **options):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("pooch.retrieve", offline)
+    with pytest.raises(CorpusError, match=r"cannot be fetched.*\./data.*--corpus-source"):
+        load_corpus("novels", None, tmp_path / "cache")
+
+
+def test_other_mistakes_are_named(small_novels, tmp_path):
+    with pytest.raises(CorpusError, match="corpus: expected one of novels, enwik8"):
+        load_corpus("shakespeare")
+    with pytest.raises(CorpusError, match="no such file or folder"):
+        load_corpus("novels", tmp_path / "nowhere", tmp_path / "cache")
+    (tmp_path / "enwik8").write_bytes(b"short")
+    with pytest.raises(CorpusError, match="expected 100000000 bytes, got 5"):
+        load_corpus("enwik8", tmp_path / "enwik8", tmp_path / "cache")
+
+
+def test_the_real_manifest_and_held_out_books():
+    names = [line.split()[1] for line in (corpora.HERE / "novels.sha256").read_text().splitlines()]
+    titles = {name.removesuffix(".txt") for name in names}
+    held_out = {*corpora.VALIDATION_NOVELS, *corpora.TEST_NOVELS}
+    assert len(titles) == 100
+    assert len(held_out) == 10
+    assert held_out <= titles
+
+
+def test_pages_are_held_out_whole():
+    pages = [[i] * 3 for i in range(400)]
+    found = [(split, tokens.tolist()) for split, tokens in corpora.split_pages(pages, 10_000)]
+    assert [tokens for _, tokens in found] == pages
+    assert {i for i, (split, _) in enumerate(found) if split == "validation"} == {0, 200}
+    assert {i for i, (split, _) in enumerate(found) if split == "test"} == {100, 300}
+    assert len(list(corpora.split_pages(pages, 7))) == 3
+
+
+def test_streams_use_gpt2_tokens(monkeypatch):
+    """The loading code with a made tokenizer and made pages: nothing is fetched."""
+
+    class Encoding:
+        eot_token = 50256
+
+        def encode_ordinary(self, text):
+            return list(text.encode())
+
+    class Tiktoken:
+        @staticmethod
+        def get_encoding(name):
+            assert name == "gpt2"
+            return Encoding()
+
+    monkeypatch.setitem(sys.modules, "tiktoken", Tiktoken)
+    found = list(corpora.stream("openwebtext", ["ab", "c"]))
+    assert [tokens.tolist() for _, tokens in found] == [[97, 98, 50256], [99, 50256]]
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(CorpusError, match="openwebtext: pip install datasets tiktoken"):
+        list(corpora.stream("openwebtext", ["ab"]))
+
+
+documents = st.lists(st.integers(1, 60), min_size=1, max_size=5)
+
+
+@given(documents, st.integers(0, 5), st.integers(0, 50), st.integers(1, 3), st.sampled_from([1, 2]))
+def test_updates_are_spans_inside_one_document(lengths, seed, update, spans, pieces):
+    span = 8
+    lengths = [*lengths, 20]
+    # Every token says which document it is in and where.
+    tokens = np.concatenate([100 * d + np.arange(n) for d, n in enumerate(lengths)])
+    split = Split(tokens, np.cumsum([0, *lengths]))
+    inputs, targets = update_tokens(
+        split, seed=seed, update=update, spans=spans, span=span, context=span // pieces
+    )
+    assert inputs.shape == targets.shape == (spans * pieces, span // pieces)
+    assert (targets == inputs + 1).all()
+    whole = inputs.reshape(spans, span)
+    assert (whole // 100 == whole[:, :1] // 100).all()
+    again, _ = update_tokens(split, seed=seed, update=update, spans=spans, span=span, context=span)
+    assert (again == whole).all()
+
+
+def test_every_place_can_be_drawn():
+    split = Split(np.arange(12), np.array([0, 6, 12]))
+    starts = {
+        update_tokens(split, seed=0, update=u, spans=1, span=4, context=4)[0][0, 0].item()
+        for u in range(200)
+    }
+    assert starts == {0, 1, 6, 7}
+
+
+def test_held_out_spans_are_fixed_and_spread():
+    split = Split(np.arange(3000), np.array([0, 1000, 2000, 3000]))
+    inputs, targets = held_out_tokens(split, span=64, context=16, spans=6)
+    assert inputs.shape == (24, 16)
+    assert (targets == inputs + 1).all()
+    starts = inputs.reshape(6, 64)[:, 0]
+    assert sorted((starts // 1000).tolist()) == [0, 0, 1, 1, 2, 2]
+    with pytest.raises(ValueError, match="context: expected a divisor of the span 64, got 48"):
+        held_out_tokens(split, span=64, context=48, spans=1)
+    with pytest.raises(ValueError, match="span: no document is longer than 4096"):
+        held_out_tokens(split, span=4096, context=16, spans=1)

@@ -1,0 +1,129 @@
+"""Results are written whole or not at all, and everything wrong with one is said by name."""
+
+import copy
+import json
+import os
+
+import pytest
+
+from experiments import record
+
+
+def good():
+    return {
+        "schema": 1,
+        "experiment": "loss_curves",
+        "name": "nano-linear-64",
+        "config": {"scale": "nano"},
+        "complete": True,
+        "provenance": {
+            "commit": "0" * 40,
+            "dirty": False,
+            "command": "python -m experiments run",
+            "started": "2026-01-01T00:00:00+00:00",
+            "seconds": 1.0,
+            "seed": 0,
+            "device": {"kind": "cpu", "name": "A CPU", "count": 2, "memory_bytes": 1},
+            "versions": {"torch": "2"},
+        },
+        "units": {"seconds": "s", "loss": "nats/token", "mode": "name"},
+        "tables": {"train": {"seconds": [0.5, 0.25], "loss": [2.0, -1.5], "mode": ["a", "b"]}},
+    }
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    path = record.path_of(tmp_path, "loss_curves", good()["provenance"]["device"], "x")
+    assert path == tmp_path / "loss_curves" / "cpu-a-cpu-2" / "x.json"
+    record.write(path, good())
+    assert record.read(path) == good()
+    (loaded,) = record.load("loss_curves", tmp_path)
+    assert loaded["tables"] == good()["tables"]
+    assert [p.name for p in path.parent.iterdir()] == ["x.json"]
+    # One line a column: a difference between two runs can be read.
+    assert '"seconds": [0.5, 0.25],\n' in path.read_text()
+
+
+def change(path, value):
+    contents = copy.deepcopy(good())
+    place = contents
+    for key in path[:-1]:
+        place = place[key]
+    if value is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return contents
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["schema"], 99, "schema: expected 1, got 99"),
+        (["units"], None, "units: missing"),
+        (["complete"], "yes", "complete: expected bool"),
+        (["provenance", "commit"], None, "provenance.commit: missing"),
+        (["provenance", "device", "name"], None, "provenance.device.name: missing"),
+        (["tables", "train", "seconds"], [0.5, -0.1], r"tables.train.seconds\[1\]: expected 0 or"),
+        (["tables", "train", "loss"], [float("nan"), 1.0], r"tables.train.loss\[0\]: expected a f"),
+        (["tables", "train", "loss"], [None, 1.0], r"tables.train.loss\[0\]: expected a number"),
+        (["tables", "train", "loss"], [1.0], "tables.train: columns differ in length"),
+        (["units", "loss"], None, "tables.train.loss: no unit"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, path, value, message):
+    file = tmp_path / "x.json"
+    with pytest.raises(record.RecordError, match=f"x.json: {message}"):
+        record.write(file, change(path, value))
+    assert not file.exists()
+    file.write_text(json.dumps(change(path, value)))
+    expected = "NaN is not a finite number" if "loss" in path and "a f" in message else message
+    with pytest.raises(record.RecordError, match=expected):
+        record.read(file)
+
+
+def test_a_truncated_file_is_named(tmp_path):
+    file = tmp_path / "x.json"
+    record.write(file, good())
+    file.write_text(file.read_text()[:-40])
+    with pytest.raises(record.RecordError, match="x.json: not a whole JSON file"):
+        record.read(file)
+    with pytest.raises(record.RecordError, match="x.json: expected a JSON object"):
+        file.write_text("[]")
+        record.read(file)
+
+
+def test_nothing_stored_is_overwritten_unless_asked(tmp_path):
+    file = tmp_path / "x.json"
+    record.write(file, good())
+    with pytest.raises(record.RecordError, match="exists already; --force"):
+        record.write(file, {**good(), "name": "other"})
+    assert record.read(file)["name"] == good()["name"]
+    record.write(file, {**good(), "name": "other"}, overwrite=True)
+    assert record.read(file)["name"] == "other"
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
+    file = tmp_path / "x.json"
+    record.write(file, good())
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(record.RecordError, match="No space left on device.*--out"):
+        record.write(file, {**good(), "name": "other"}, overwrite=True)
+    assert record.read(file) == good()
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_partial_record_steps_back_for_a_whole_one(tmp_path):
+    path = tmp_path / "e" / "d" / "x.json"
+    record.write(record.partial_path(path), {**good(), "complete": False})
+    assert [r["complete"] for r in record.load("e", tmp_path)] == [False]
+    assert record.load("e", tmp_path, partial=False) == []
+    record.write(path, good())
+    assert [r["complete"] for r in record.load("e", tmp_path)] == [True]
+
+
+def test_every_stored_result_is_sound():
+    assert record.load() or not any(record.RESULTS.glob("*/*/*.json"))

@@ -1,0 +1,238 @@
+"""The runner: repeats what it stored, resumes, keeps to its budget, and survives being killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import loss_curves, record, runner
+from experiments.__main__ import main
+from experiments.corpora import load_corpus
+from experiments.plan import Session
+from experiments.provenance import describe_device
+
+CPU = torch.device("cpu")
+
+
+def smoke(tmp_path, *arguments):
+    return main(["run", *arguments, "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")])
+
+
+def test_smoke_runs_are_stored_sound_and_found_again(tmp_path, made_corpus, capsys):
+    assert smoke(tmp_path) == 0
+    records = record.load(results=tmp_path / "out")
+    assert {r["experiment"] for r in records} >= {"loss_curves", "mode_speed", "sampling_speed"}
+    assert all(r["complete"] for r in records)
+    assert main(["check", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert smoke(tmp_path) == 0
+    assert "0 runs stored" in capsys.readouterr().out
+
+
+def test_the_same_seed_gives_the_same_losses(tmp_path, made_corpus):
+    assert smoke(tmp_path, "loss_curves") == 0
+    first = record.load("loss_curves", tmp_path / "out")
+    assert smoke(tmp_path, "loss_curves", "--force") == 0
+    second = record.load("loss_curves", tmp_path / "out")
+    assert len(first) == len(second) == 2
+    for a, b in zip(first, second, strict=True):
+        for table in ("train", "validation"):
+            np.testing.assert_allclose(
+                a["tables"][table]["loss"], b["tables"][table]["loss"], atol=1e-3
+            )
+        assert a["provenance"]["corpus"] == b["provenance"]["corpus"] is not None
+
+
+def config(**changes):
+    run, *_ = loss_curves.runs("cpu", True)
+    return {**run.config, **changes}
+
+
+def train(tmp_path, contents, deadline=None):
+    session = Session(
+        device=CPU,
+        corpus=load_corpus,
+        save=lambda tables: None,
+        show=lambda *_: None,
+        checkpoint=tmp_path / "run.pt",
+        deadline=deadline,
+    )
+    return loss_curves.perform(contents, session)
+
+
+def test_a_training_run_that_was_stopped_goes_on_where_it_was(tmp_path, made_corpus):
+    whole = train(tmp_path, config(updates=6))
+    part = train(tmp_path, config(updates=6), deadline=time.monotonic())
+    assert not part.complete
+    assert len(part.tables["train"]["loss"]) == 0
+
+    # Stop after three updates, then go on from the checkpoint.
+    training = loss_curves.Training(config(updates=6), load_corpus("novels"), CPU)
+    training.warm_up()
+    training.validate()
+    while training.updates < 3:
+        training.update()
+        if training.updates % 2 == 0:
+            training.validate()
+    training.save(tmp_path / "run.pt")
+    rest = train(tmp_path, config(updates=6))
+    assert rest.complete
+    for table in ("train", "validation"):
+        np.testing.assert_allclose(rest.tables[table]["loss"], whole.tables[table]["loss"], atol=1e-4)
+
+    # A checkpoint of another configuration is not gone on from.
+    other = train(tmp_path, config(updates=2))
+    assert other.tables["train"]["update"] == [1, 2]
+
+
+def test_training_by_the_clock_stops_at_its_seconds(tmp_path, made_corpus):
+    outcome = train(tmp_path, config(updates=0, train_seconds=0.2))
+    seconds = outcome.tables["train"]["seconds"]
+    assert outcome.complete
+    assert sum(seconds) >= 0.2 > sum(seconds[:-1])
+
+
+def test_micro_batches_change_nothing_but_memory(tmp_path, made_corpus):
+    one = train(tmp_path, config(updates=2))
+    four = train(tmp_path, config(updates=2, micro_batches=4))
+    np.testing.assert_allclose(
+        one.tables["train"]["loss"], four.tables["train"]["loss"], atol=2e-3
+    )
+
+
+def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_corpus, monkeypatch):
+    out = tmp_path / "out"
+    monkeypatch.setattr(runner, "PARTIAL_EVERY", 0.0)
+    (run,) = runner.plan(["mode_speed"], "cpu", smoke=True)
+    ended = runner.perform(run, CPU, out, "x", deadline=time.monotonic() + 0.3)
+    device = describe_device(CPU)
+    if not ended:
+        assert runner.state_of(run, out, device) == "partial"
+    assert runner.run_all([run], CPU, out) in (0, 1)
+    assert runner.state_of(run, out, device) == "stored"
+    assert not record.partial_path(record.path_of(out, "mode_speed", device, run.name)).exists()
+    assert runner.run_all([run], CPU, out, budget=-1.0, force=True) == 0
+
+
+def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    assert smoke(tmp_path, "mode_speed") == 0
+    (stored,) = record.paths(out)
+    before = stored.read_text()
+    (run,) = runner.plan(["mode_speed"], "cpu", smoke=True)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.mode_speed.measure", killed)
+    assert smoke(tmp_path, "mode_speed", "--force") == 130
+    assert stored.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "loss_curve"], "experiment: expected one of loss_curves"),
+        (["run", "--device", "tpu"], "device: expected cpu or cuda, got 'tpu'"),
+        (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
+        (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),
+        (["run", "loss_curves", "--only", "scale=13B"], "--only: no run has scale=13B; scale can"),
+        (["collect", "nowhere.tar"], "nowhere.tar: no such file or folder"),
+        (["check", "nowhere"], "nowhere: no such folder"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, capsys):
+    if arguments[0] == "run":
+        arguments = [*arguments, "--smoke"]
+        if "--device" not in arguments:
+            arguments = [*arguments, "--device", "cpu"]
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_cuda_asked_for_and_absent(capsys):
+    assert main(["run", "--device", "cuda"]) == 1
+    assert "cuda asked for, but torch sees no GPU" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(tmp_path, capsys):
+    (tmp_path / "out").write_text("a file where a folder should be")
+    assert smoke(tmp_path, "mode_speed") == 1
+    error = capsys.readouterr().err
+    assert "cannot be written" in error
+    assert "--out" in error
+
+
+def test_only_and_priorities():
+    runs = runner.plan(["loss_curves"], "cpu", only=["scale=nano,context=1024"])
+    assert [run.name for run in runs] == ["nano-softmax-1024", "nano-linear-1024"]
+    for kind in ("cpu", "cuda"):
+        runs = runner.plan([], kind)
+        assert [run.priority for run in runs] == sorted(run.priority for run in runs)
+        names = [(run.experiment, run.name) for run in runs]
+        assert len(names) == len(set(names))
+
+
+def test_collect_brings_results_home(tmp_path, capsys):
+    assert smoke(tmp_path, "mode_speed") == 0
+    home = tmp_path / "home"
+    assert main(["collect", str(tmp_path / "out"), "--out", str(home)]) == 0
+    (path,) = record.paths(home)
+    assert record.read(path) == record.read(next(record.paths(tmp_path / "out")))
+    assert main(["collect", str(tmp_path / "out"), "--out", str(home)]) == 0
+    assert "stored already" in capsys.readouterr().out
+
+    subprocess.run(["tar", "cJf", tmp_path / "a.tar.xz", "-C", tmp_path / "out", "."], check=True)
+    assert main(["collect", str(tmp_path / "a.tar.xz"), "--out", str(tmp_path / "other")]) == 0
+    broken = tmp_path / "broken.tar.xz"
+    broken.write_bytes((tmp_path / "a.tar.xz").read_bytes()[:200])
+    assert main(["collect", str(broken), "--out", str(tmp_path / "third")]) == 1
+
+    # One unsound file among the sound: nothing is written.
+    source = next(record.paths(tmp_path / "out"))
+    source.with_name("bad.json").write_text("{")
+    assert main(["collect", str(tmp_path / "out"), "--out", str(tmp_path / "fourth")]) == 1
+    assert not list((tmp_path / "fourth").rglob("*.json"))
+
+
+def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
+    """Twenty times kill -9; afterwards every file loads, and the next run ends the work."""
+    out = tmp_path / "out"
+    command = [
+        sys.executable, "-c",
+        # Saving all the time makes a kill in the middle of a write as likely as can be.
+        "import sys; from experiments import runner; runner.PARTIAL_EVERY = 0.0;"
+        "from experiments.__main__ import main; sys.exit(main(sys.argv[1:]))",
+        "run", "mode_speed", "sampling_speed", "--smoke", "--device", "cpu", "--force",
+        "--out", str(out),
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    rng = random.Random(0)
+    for kill in range(20):
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        # Half of the kills come at any moment, half once files are being written.
+        limit = time.monotonic() + 60
+        if kill % 2:
+            while not list(out.rglob("*.json")) and time.monotonic() < limit:
+                time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 3.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        for path in out.rglob("*.json"):
+            record.read(path)
+    done = subprocess.run([*command, "--budget", "600"], env=environment, capture_output=True)
+    assert done.returncode == 0
+    assert {p.parent.parent.name for p in record.paths(out)} == {"mode_speed", "sampling_speed"}
+    assert all(r["complete"] for r in record.load(results=out))

@@ -1,0 +1,221 @@
+"""One function, three modes: against a float64 sum written as the definition reads."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import LinearState, linear_attention, softmax_attention
+from lsa.attention import EPS, MODES
+from lsa.feature_maps import FEATURE_MAPS, elu_plus_one
+
+RELATIVE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
+
+
+def definition(q, k, v, *, normalize, scale, eps, S, z):
+    """Token by token, head by head, nothing clever. All float64."""
+    B, T, H, _ = q.shape
+    rows = []
+    for i in range(T):
+        weights = scale * torch.einsum("bhk,bjhk->bhj", q[:, i], k[:, : i + 1])
+        num = torch.einsum("bhj,bjhv->bhv", weights, v[:, : i + 1])
+        num = num + scale * torch.einsum("bhk,bhkv->bhv", q[:, i], S)
+        den = weights.sum(-1) + scale * torch.einsum("bhk,bhk->bh", q[:, i], z)
+        rows.append(num / (den + eps).unsqueeze(-1) if normalize else num)
+    o = torch.stack(rows, 1) if rows else v.new_zeros(B, 0, H, v.shape[-1])
+    return o, S + torch.einsum("bjhk,bjhv->bhkv", k, v), z + k.sum(1)
+
+
+def relative_rms(found, wanted):
+    if wanted.numel() == 0:
+        return 0.0
+    error = (found.double() - wanted).square().mean().sqrt()
+    return (error / wanted.square().mean().sqrt().clamp_min(1e-30)).item()
+
+
+problems = st.fixed_dictionaries(
+    {
+        "B": st.integers(0, 3),
+        "T": st.sampled_from([0, 1, 2, 3, 7, 16, 31, 64, 65, 97]),
+        "H": st.integers(1, 3),
+        "K": st.integers(1, 20),
+        "V": st.integers(1, 20),
+        "mode": st.sampled_from(MODES),
+        "chunk_size": st.sampled_from([None, 1, 2, 7, 16, 64, 1000]),
+        "normalize": st.booleans(),
+        "scale": st.sampled_from([None, 1.0, 0.3]),
+        "dtype": st.sampled_from(list(RELATIVE)),
+        "with_state": st.booleans(),
+        "contiguous": st.booleans(),
+        "seed": st.integers(0, 2**31 - 1),
+    }
+)
+
+
+def draw(p):
+    """Inputs in p's dtype, the same values in float64, and the initial state (float64)."""
+    g = torch.Generator().manual_seed(p["seed"])
+    B, T, H, K, V = (p[letter] for letter in "BTHKV")
+    q = elu_plus_one(torch.randn(B, T, H, K, generator=g))
+    k = elu_plus_one(torch.randn(B, T, H, K, generator=g))
+    v = torch.randn(B, T, H, V, generator=g)
+    if not p["contiguous"]:
+        q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
+    q, k, v = (x.to(p["dtype"]) for x in (q, k, v))
+    S = torch.randn(B, H, K, V, generator=g).double() * p["with_state"]
+    z = torch.rand(B, H, K, generator=g).double() * p["with_state"]
+    return (q, k, v), S, z
+
+
+@given(problems)
+def test_every_mode_is_the_definition(p):
+    (q, k, v), S, z = draw(p)
+    scale = p["K"] ** -0.5 if p["scale"] is None else p["scale"]
+    wanted = definition(
+        *(x.double() for x in (q, k, v)), normalize=p["normalize"], scale=scale, eps=EPS, S=S, z=z
+    )
+    state = LinearState(S.to(torch.float32), z.to(torch.float32)) if p["with_state"] else None
+    if p["dtype"] == torch.float64 and p["with_state"]:
+        state = LinearState(S, z)
+    o, (S_end, z_end) = linear_attention(
+        q,
+        k,
+        v,
+        mode=p["mode"],
+        chunk_size=p["chunk_size"],
+        normalize=p["normalize"],
+        scale=p["scale"],
+        initial_state=state,
+        return_state=True,
+    )
+    assert o.shape == v.shape
+    assert o.dtype == v.dtype
+    for found, exact in zip((o, S_end, z_end), wanted, strict=True):
+        assert relative_rms(found, exact) <= RELATIVE[p["dtype"]]
+
+
+@given(problems)
+def test_gradients_agree_across_modes(p):
+    (q, k, v), S, z = draw({**p, "dtype": torch.float64})
+    leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
+    g = torch.Generator().manual_seed(p["seed"])
+    gradients = []
+    weights = None
+    for mode in MODES:
+        o, (S_end, z_end) = linear_attention(
+            q,
+            k,
+            v,
+            mode=mode,
+            chunk_size=p["chunk_size"],
+            normalize=p["normalize"],
+            initial_state=LinearState(S, z),
+            return_state=True,
+        )
+        outputs = (o, S_end, z_end)
+        if weights is None:
+            weights = [torch.randn(x.shape, generator=g, dtype=x.dtype) for x in outputs]
+        loss = sum((w * x).sum() for w, x in zip(weights, outputs, strict=True))
+        gradients.append(torch.autograd.grad(loss, leaves, allow_unused=True))
+    for other in gradients[1:]:
+        for first, second in zip(gradients[0], other, strict=True):
+            torch.testing.assert_close(first, second, rtol=1e-9, atol=1e-9)
+
+
+@given(problems, st.integers(0, 97))
+def test_split_anywhere_pass_the_state_and_nothing_changes(p, cut):
+    (q, k, v), S, z = draw({**p, "dtype": torch.float64})
+    options = {name: p[name] for name in ("mode", "chunk_size", "normalize", "scale")}
+    whole, end = linear_attention(
+        q, k, v, **options, initial_state=LinearState(S, z), return_state=True
+    )
+    left, state = linear_attention(
+        *(x[:, :cut] for x in (q, k, v)),
+        **options,
+        initial_state=LinearState(S, z),
+        return_state=True,
+    )
+    right, last = linear_attention(
+        *(x[:, cut:] for x in (q, k, v)), **options, initial_state=state, return_state=True
+    )
+    torch.testing.assert_close(torch.cat((left, right), 1), whole, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(tuple(last), tuple(end), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradcheck(mode):
+    q, k, v = (torch.rand(1, 5, 2, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    assert torch.autograd.gradcheck(
+        lambda *qkv: linear_attention(*qkv, mode=mode, chunk_size=2), (q, k, v)
+    )
+
+
+@given(problems)
+def test_softmax_is_its_definition(p):
+    (q, k, v), _, _ = draw({**p, "dtype": torch.float64})
+    T = p["T"]
+    scores = torch.einsum("bihk,bjhk->bhij", q, k) * p["K"] ** -0.5
+    future = torch.ones(T, T, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(future, float("-inf")).softmax(-1)
+    wanted = torch.einsum("bhij,bjhv->bihv", weights, v)
+    torch.testing.assert_close(softmax_attention(q, k, v), wanted, rtol=1e-9, atol=1e-9)
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_softmax_with_a_cache_is_the_tail_of_the_whole(new, old):
+    q, k, v = (torch.randn(2, old + new, 2, 8, dtype=torch.float64) for _ in range(3))
+    whole = softmax_attention(q, k, v)
+    torch.testing.assert_close(softmax_attention(q[:, old:], k, v), whole[:, old:])
+
+
+@pytest.mark.parametrize("name", [name for name in FEATURE_MAPS if name != "identity"])
+def test_feature_maps_are_never_negative(name):
+    x = torch.linspace(-80, 80, 4001)
+    assert FEATURE_MAPS[name](x).min() >= 0
+
+
+def make(B=2, T=4, H=2, K=8, V=8, dtype=torch.float32):
+    return [torch.rand(B, T, H, n, dtype=dtype) for n in (K, K, V)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"q": (3, 4, 2, 8)}, "k: expected q's batch 3, got 2"),
+        ({"k": (2, 5, 2, 8)}, "k: expected q's length 4, got 5"),
+        ({"v": (2, 5, 2, 8)}, "v: expected k's length 4, got 5"),
+        ({"v": (2, 4, 3, 8)}, "v: expected q's heads 2, got 3"),
+        ({"k": (2, 4, 2, 9)}, "k: expected q's features 8, got 9"),
+        ({"q": (4, 2, 8)}, r"q: expected \[B, T, H, features\], got \[4, 2, 8\]"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(change, message):
+    inputs = dict(zip("qkv", make(), strict=True))
+    inputs.update({name: torch.rand(shape) for name, shape in change.items()})
+    with pytest.raises(ValueError, match=message):
+        linear_attention(**inputs)
+    if "length 4, got 5" not in message or "v:" in message:
+        with pytest.raises(ValueError, match=message):
+            softmax_attention(**inputs)
+
+
+def test_other_bad_input_is_named():
+    q, k, v = make()
+    with pytest.raises(ValueError, match=r"k: expected q's dtype torch.float32, got torch.float64"):
+        linear_attention(q, k.double(), v)
+    with pytest.raises(ValueError, match="v: expected q's device cpu, got meta"):
+        linear_attention(q, k, v.to("meta"))
+    with pytest.raises(ValueError, match="q: expected a floating dtype, got torch.int64"):
+        linear_attention(q.long(), k, v)
+    with pytest.raises(ValueError, match="mode: expected one of attention, recurrent, chunked"):
+        linear_attention(q, k, v, mode="parallel")
+    with pytest.raises(ValueError, match="chunk_size: expected at least 1, got 0"):
+        linear_attention(q, k, v, chunk_size=0)
+    with pytest.raises(ValueError, match=r"initial_state.S: expected \[2, 2, 8, 8\]"):
+        linear_attention(
+            q, k, v, initial_state=LinearState(torch.zeros(2, 2, 8, 9), torch.zeros(2, 2, 8))
+        )
+    with pytest.raises(ValueError, match=r"initial_state.z: expected \[2, 2, 8\]"):
+        linear_attention(
+            q, k, v, initial_state=LinearState(torch.zeros(2, 2, 8, 8), torch.zeros(2, 2, 9))
+        )

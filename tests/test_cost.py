@@ -1,0 +1,95 @@
+"""The formulas of cost.py against torch's FLOP counter and the sizes of real tensors."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from lsa import GPT, gpt_config, linear_attention
+from lsa.attention import MODES
+from lsa.cost import mode_cost, reference_flops, tick_cost, update_flops
+from lsa.layers import KVCache
+
+
+def state_bytes(state):
+    if isinstance(state, KVCache | torch.Tensor):
+        return state.nbytes
+    return sum(map(state_bytes, state)) if isinstance(state, tuple) else 0
+
+
+@given(
+    st.sampled_from(MODES),
+    st.integers(1, 50),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.sampled_from([1, 4, 16, 64]),
+)
+def test_reference_flops_are_what_torch_counts(mode, T, K, V, chunk_size):
+    q, k, v = torch.rand(1, T, 1, K), torch.rand(1, T, 1, K), torch.rand(1, T, 1, V)
+    with FlopCounterMode(display=False) as counter:
+        linear_attention(q, k, v, mode=mode, chunk_size=chunk_size)
+    assert counter.get_total_flops() == reference_flops(mode, T, K, V, chunk_size=chunk_size)
+
+
+def test_costs_grow_as_the_book_says():
+    """T^2 d, T d^2, and for a fixed chunk T again."""
+    K = V = 64
+    double = {
+        mode: mode_cost(mode, 65536, K, V).flops / mode_cost(mode, 32768, K, V).flops
+        for mode in MODES
+    }
+    assert double["attention"] == pytest.approx(4, rel=1e-3)
+    assert double["recurrent"] == 2
+    assert double["chunked"] == 2
+    assert mode_cost("attention", 100, K, V).flops == sum(2 * i * (K + V) for i in range(1, 101))
+    assert mode_cost("chunked", 100, K, V, chunk_size=100).flops == (
+        mode_cost("attention", 100, K, V).flops + mode_cost("recurrent", 100, K, V).flops
+    )
+    assert [mode_cost(mode, 1000, K, V, chunk_size=64).steps for mode in MODES] == [1, 1000, 16]
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear"])
+def test_state_sizes_are_those_of_the_real_machines(attention):
+    config = gpt_config("nano", vocab_size=256, n_positions=64, attention=attention)
+    machine = GPT(config).machine()
+    state = machine.initial_state
+    for t in range(20):
+        with torch.no_grad():
+            state, _ = machine.step(state, torch.tensor([t]))
+        assert state_bytes(state) == tick_cost(attention, t, config, itemsize=4).state
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear"])
+def test_tick_flops_are_what_torch_counts(attention):
+    config = gpt_config("nano", vocab_size=256, n_positions=64, attention=attention)
+    machine = GPT(config).machine()
+    with torch.no_grad():
+        state, _ = machine.prefill(machine.initial_state, torch.zeros(1, 40, dtype=torch.long))
+        with FlopCounterMode(display=False) as counter:
+            machine.step(state, torch.tensor([0]))
+    counted = counter.get_total_flops()
+    formula = tick_cost(attention, 40, config).flops
+    if attention == "linear":  # torch does not count the outer product, which is elementwise
+        formula -= 2 * config.n_layer * config.d_model * config.d_model // config.n_head
+    assert counted == formula
+
+
+def test_update_flops_near_six_a_parameter_when_the_context_is_short():
+    config = gpt_config("124M", vocab_size=256)
+    for attention in ("softmax", "linear"):
+        flops = update_flops(attention, config, 64)
+        with torch.device("meta"):
+            n = GPT(config).n_parameters
+        assert flops / (6 * n) == pytest.approx(1, abs=0.05)
+
+
+def test_roofline_and_bad_modes():
+    cost = mode_cost("recurrent", 1000, 64, 64)
+    assert cost.seconds(1e12, 1e30) == cost.flops / 1e12
+    assert cost.seconds(1e30, 1e12) == cost.bytes / 1e12
+    for function in (mode_cost, reference_flops):
+        with pytest.raises(ValueError, match="mode: expected"):
+            function("parallel", 1, 1, 1)
+    with pytest.raises(ValueError, match="attention: expected softmax or linear"):
+        tick_cost("cosine", 0, gpt_config("nano"))

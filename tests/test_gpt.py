@@ -1,0 +1,59 @@
+"""GPT-2 is GPT-2: the same weights give Hugging Face's logits."""
+
+import pytest
+import torch
+
+from lsa import GPT, SCALES, GPTConfig, gpt_config
+from lsa.gpt import gpt2_state_dict, next_token_loss
+
+
+def test_agrees_with_hugging_face():
+    transformers = pytest.importorskip("transformers")
+    theirs_config = transformers.GPT2Config(
+        vocab_size=101, n_positions=64, n_embd=48, n_layer=3, n_head=4, attn_implementation="eager"
+    )
+    theirs = transformers.GPT2LMHeadModel(theirs_config).eval()
+    ours = GPT(GPTConfig(vocab_size=101, n_positions=64, n_layer=3, n_head=4, d_model=48)).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():  # biases and gains too, not only their start values
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    ours.load_state_dict(gpt2_state_dict(theirs.state_dict()))
+    tokens = torch.randint(101, (3, 64))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(tokens), theirs(tokens).logits, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scale", "millions"), [("124M", 124.4), ("355M", 354.8), ("774M", 774.0), ("1.5B", 1557.6)]
+)
+def test_the_scales_are_gpt2s(scale, millions):
+    """Counted on the meta device, positions included, as the counts are usually quoted."""
+    with torch.device("meta"):
+        model = GPT(gpt_config(scale))
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.1)
+
+
+def test_softmax_and_linear_have_the_same_parameters():
+    shapes = [
+        {name: p.shape for name, p in GPT(gpt_config("nano", attention=a)).named_parameters()}
+        for a in ("softmax", "linear")
+    ]
+    assert shapes[0] == shapes[1]
+
+
+def test_loss_of_an_untrained_model_is_that_of_guessing():
+    model = GPT(gpt_config("nano", vocab_size=256, n_positions=32))
+    tokens = torch.randint(256, (4, 32))
+    loss = next_token_loss(model(tokens), tokens)
+    assert loss.item() == pytest.approx(torch.tensor(256.0).log().item(), abs=0.15)
+
+
+def test_bad_configurations_are_named():
+    with pytest.raises(ValueError, match="scale: expected one of nano, 124M"):
+        gpt_config("13B")
+    with pytest.raises(ValueError, match="attention: expected softmax or linear, got 'cosine'"):
+        GPT(GPTConfig(attention="cosine", n_layer=1))
+    model = GPT(gpt_config("nano", vocab_size=256, n_positions=8))
+    with pytest.raises(ValueError, match="tokens: expected at most n_positions = 8"):
+        model(torch.zeros(1, 9, dtype=torch.long))
+    assert set(SCALES) == {"nano", "124M", "355M", "774M", "1.5B"}

@@ -1,0 +1,106 @@
+"""Sampling, written once over machines, draws what the logits say, repeatably."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import GPT, GPTConfig, StateMachine, sample
+from lsa.sampling import choose
+
+CONFIG = {"vocab_size": 23, "n_positions": 32, "n_layer": 2, "n_head": 2, "d_model": 8}
+
+
+def machine(attention="softmax"):
+    return GPT(GPTConfig(**CONFIG, attention=attention)).double().machine()
+
+
+def test_a_stream_is_what_the_whole_model_says():
+    for attention in ("softmax", "linear"):
+        model = GPT(GPTConfig(**CONFIG, attention=attention)).double()
+        prompt = torch.randint(23, (2, 5))
+        tokens = torch.stack(list(sample(model.machine(), prompt, max_tokens=9, temperature=0)), 1)
+        text = torch.cat((prompt, tokens), 1)
+        assert torch.equal(model(text)[:, 4:-1].argmax(-1), tokens)
+
+
+def test_a_seed_repeats_and_another_does_not():
+    prompt = torch.zeros(1, 1, dtype=torch.long)
+    first, again, other = (
+        torch.stack(list(sample(machine(), prompt, max_tokens=20, seed=seed)))
+        for seed in (1, 1, 2)
+    )
+    assert first.shape == (20, 1)
+    torch.manual_seed(0)
+    assert torch.equal(first, first)
+    assert not torch.equal(first, other) or not torch.equal(again, other)
+
+
+def test_the_same_machine_and_seed_give_the_same_text():
+    m = machine()
+    prompt = torch.zeros(1, 1, dtype=torch.long)
+    a, b = (torch.stack(list(sample(m, prompt, max_tokens=20, seed=3))) for _ in range(2))
+    assert torch.equal(a, b)
+
+
+def test_positions_end_the_text():
+    prompt = torch.zeros(1, 30, dtype=torch.long)
+    # 32 positions can be read: the 30 given and two more; a third is drawn and never read.
+    assert len(list(sample(machine(), prompt, max_tokens=100, seed=0))) == 3
+
+
+def test_streaming_computes_only_what_is_taken():
+    ticks = []
+
+    def step(state, token):
+        ticks.append(token)
+        return state, torch.zeros(1, 4)
+
+    stream = sample(StateMachine((), step), torch.zeros(1, 1, dtype=torch.long), max_tokens=100)
+    next(stream)
+    next(stream)
+    assert len(ticks) == 2
+
+
+@given(st.integers(1, 30), st.floats(0.05, 1.0), st.floats(0.1, 3.0), st.integers(0, 1000))
+def test_only_allowed_tokens_are_drawn(top_k, top_p, temperature, seed):
+    g = torch.Generator().manual_seed(seed)
+    logits = torch.randn(64, 23, generator=g) * 3
+    drawn = choose(logits, temperature, top_k, top_p, g)
+    order = logits.argsort(-1, descending=True)
+    rank = (order == drawn.unsqueeze(-1)).int().argmax(-1)
+    assert (rank < top_k).all()
+    kept = min(top_k, 23)
+    p = (logits / temperature).gather(-1, order)[:, :kept].softmax(-1)
+    before = (p.cumsum(-1) - p).gather(-1, rank.unsqueeze(-1)).squeeze(-1)
+    assert (before < top_p + 1e-6).all()
+
+
+def test_frequencies_are_the_softmax():
+    logits = torch.tensor([0.0, 1.0, 2.0, -1.0])
+    g = torch.Generator().manual_seed(0)
+    draws = choose(logits.expand(40000, 4), generator=g)
+    counts = torch.bincount(draws, minlength=4) / 40000
+    torch.testing.assert_close(counts, logits.softmax(-1), atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prompt": torch.zeros(1, 0, dtype=torch.long)}, "prompt: expected at least one token"),
+        ({"prompt": torch.tensor([[1, 23]])}, "prompt: expected tokens from 0 to 22, got 23"),
+        ({"prompt": torch.tensor([[-1]])}, "prompt: expected tokens from 0 to 22, got -1"),
+        ({"prompt": torch.zeros(1, 3)}, r"prompt: expected integer tokens \[B, T\]"),
+        ({"prompt": [1, 2]}, r"prompt: expected integer tokens \[B, T\]"),
+        ({"prompt": torch.zeros(1, 33, dtype=torch.long)}, "prompt: expected at most 32 tokens"),
+        ({"max_tokens": -1}, "max_tokens: expected 0 or more"),
+        ({"temperature": -0.1}, "temperature: expected 0 or more"),
+        ({"temperature": float("nan")}, "temperature: expected 0 or more"),
+        ({"top_k": 0}, "top_k: expected 1 or more"),
+        ({"top_p": 0.0}, "top_p: expected a probability above 0"),
+    ],
+)
+def test_bad_input_is_named_at_the_call(arguments, message):
+    arguments = {"prompt": torch.zeros(1, 1, dtype=torch.long), "max_tokens": 3, **arguments}
+    with pytest.raises(ValueError, match=message):
+        sample(machine(), **arguments)
