@@ -41,7 +41,8 @@ def stored(experiment: str) -> list[Record]:
     """The records of the best device that has any: a GPU before a CPU, more memory before less."""
     records = record.load(experiment)
     if not records:
-        raise LookupError(f"results/{experiment}: nothing stored; python -m experiments run {experiment}")
+        command = f"python -m experiments run {experiment}"
+        raise LookupError(f"results/{experiment}: nothing stored; {command}")
 
     def rank(one: Record) -> tuple[bool, int, str]:
         device = one["provenance"]["device"]
@@ -74,19 +75,18 @@ def provenance(records: Iterable[Record]) -> list[Provenance]:
 
 
 def curve(one: Record) -> dict[str, list]:
-    """Validation loss against updates, minutes of training and megabytes read, from the first update on."""
-    config, tables = one["config"], one["tables"]
+    """Validation loss against updates and minutes of training, the untrained model left out."""
+    tables = one["tables"]
     seconds = [0.0, *accumulate(tables["train"]["seconds"])]
-    tokens = config["spans"] * config["span"]
+    validation = tables["validation"]
     points = [
         (update, loss)
-        for update, loss in zip(tables["validation"]["update"], tables["validation"]["loss"], strict=True)
+        for update, loss in zip(validation["update"], validation["loss"], strict=True)
         if update
     ]
     return {
         "update": [update for update, _ in points],
         "minutes": [seconds[update] / 60 for update, _ in points],
-        "megabytes": [update * tokens / 1e6 for update, _ in points],
         "loss": [loss for _, loss in points],
     }
 
@@ -97,13 +97,14 @@ def loss(id: str = "headline") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**The same GPT-2 with and without the exponential.** Loss on five novels that were never "
-            "trained on. Both read the same bytes in the same order. By *updates*, linear attention "
-            "keeps close to softmax; by *time*, the longer the context, the further ahead it is."
+            "**The same GPT-2 with and without the exponential.** Loss on five novels that were "
+            "never trained on. Both read the same bytes in the same order. By *updates*, linear "
+            "attention keeps close to softmax; by *time*, the longer the context, the further "
+            "ahead it is."
         ),
         alt=(
-            "Two falling curves of validation loss, softmax and linear attention, against training time. "
-            "At a long context the linear curve reaches any given loss in a fraction of the time."
+            "Two falling curves of validation loss, softmax and linear attention, against training "
+            "time. At a long context the linear curve reaches a given loss in far less time."
         ),
         series=[
             Series(
@@ -169,7 +170,7 @@ def common_updates(*records: Record) -> int:
 
 
 def signed(difference: float, digits: int = 3) -> str:
-    """"0.012 higher" or "0.012 lower"; "the same" when it rounds to nothing."""
+    """ "0.012 higher" or "0.012 lower"; "the same" when it rounds to nothing."""
     if round(abs(difference), digits) == 0:
         return "the same"
     return f"{abs(difference):.{digits}f} {'higher' if difference > 0 else 'lower'}"
@@ -247,13 +248,14 @@ def modes(id: str = "mode-speed") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**One head, four ways to compute it.** Attention mode and softmax grow with the square of "
-            "the length; recurrent and chunked mode grow with the length. Chunked mode takes the "
+            "**One head, four ways to compute it.** Attention mode and softmax grow with the square "
+            "of the length; recurrent and chunked mode grow with the length. Chunked mode takes the "
             "better of both."
         ),
         alt=(
-            "Time against sequence length on logarithmic scales. Recurrent mode is slowest at every "
-            "ordinary length; attention mode and softmax bend upwards; chunked mode stays lowest at long lengths."
+            "Time against sequence length on logarithmic scales. Recurrent mode is slowest at most "
+            "lengths; attention mode and softmax bend upwards; chunked mode stays lowest at long "
+            "lengths."
         ),
         series=series,
         x=Axis("length", "Sequence length", "tokens", log=2),
@@ -301,12 +303,12 @@ def sampling(id: str = "sampling-speed") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**The price of one more token.** With a KV cache it rises with everything written so far; "
-            "with a recurrent state the thousandth token costs what the first did."
+            "**The price of one more token.** With a KV cache it rises with everything written so "
+            "far; with a recurrent state the thousandth token costs what the first did."
         ),
         alt=(
-            "Milliseconds a token against position in the text. The KV cache's line rises from a few "
-            "thousand tokens on; the recurrent state's line is flat."
+            "Milliseconds a token against position in the text. The KV cache's line rises from a "
+            "few thousand tokens on; the recurrent state's line is flat."
         ),
         series=series,
         x=Axis("position", "Position in the text", "tokens", log=2),

@@ -1,6 +1,6 @@
 """Draws the README's picture, the first figure as it stands by default.
 
-    python book/picture.py     writes book/_static/headline.svg
+python book/picture.py     writes book/_static/headline.svg
 """
 
 from pathlib import Path

@@ -27,8 +27,7 @@ def test_a_stream_is_what_the_whole_model_says():
 def test_a_seed_repeats_and_another_does_not():
     prompt = torch.zeros(1, 1, dtype=torch.long)
     first, again, other = (
-        torch.stack(list(sample(machine(), prompt, max_tokens=20, seed=seed)))
-        for seed in (1, 1, 2)
+        torch.stack(list(sample(machine(), prompt, max_tokens=20, seed=seed))) for seed in (1, 1, 2)
     )
     assert first.shape == (20, 1)
     torch.manual_seed(0)

@@ -84,7 +84,8 @@ def test_a_training_run_that_was_stopped_goes_on_where_it_was(tmp_path, made_cor
     rest = train(tmp_path, config(updates=6))
     assert rest.complete
     for table in ("train", "validation"):
-        np.testing.assert_allclose(rest.tables[table]["loss"], whole.tables[table]["loss"], atol=1e-4)
+        losses = (outcome.tables[table]["loss"] for outcome in (rest, whole))
+        np.testing.assert_allclose(*losses, atol=1e-4)
 
     # A checkpoint of another configuration is not gone on from.
     other = train(tmp_path, config(updates=2))
@@ -101,9 +102,7 @@ def test_training_by_the_clock_stops_at_its_seconds(tmp_path, made_corpus):
 def test_micro_batches_change_nothing_but_memory(tmp_path, made_corpus):
     one = train(tmp_path, config(updates=2))
     four = train(tmp_path, config(updates=2, micro_batches=4))
-    np.testing.assert_allclose(
-        one.tables["train"]["loss"], four.tables["train"]["loss"], atol=2e-3
-    )
+    np.testing.assert_allclose(one.tables["train"]["loss"], four.tables["train"]["loss"], atol=2e-3)
 
 
 def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_corpus, monkeypatch):
