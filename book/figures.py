@@ -248,9 +248,9 @@ def modes(id: str = "mode-speed") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**One head, four ways to compute it.** Attention mode and softmax grow with the square "
-            "of the length; recurrent and chunked mode grow with the length. Chunked mode takes the "
-            "better of both."
+            "**One head, four ways to compute it.** Attention mode and softmax grow with the "
+            "square of the length; recurrent and chunked mode grow with the length. Chunked mode "
+            "takes the better of both."
         ),
         alt=(
             "Time against sequence length on logarithmic scales. Recurrent mode is slowest at most "
