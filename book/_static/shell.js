@@ -127,7 +127,18 @@
       .forEach((node) => observer.observe(node));
   }
 
+  /* Paper cannot be unfolded. */
+  function installPrinting() {
+    let opened = [];
+    window.addEventListener("beforeprint", () => {
+      opened = [...document.querySelectorAll(".bd-article details.folded:not([open])")];
+      opened.forEach((details) => (details.open = true));
+    });
+    window.addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
+  }
+
   installPreviews();
   installScrollAccess();
   installMargin();
+  installPrinting();
 })();
