@@ -91,6 +91,39 @@ def curve(one: Record) -> dict[str, list]:
     }
 
 
+def ngram_loss() -> dict[int, float]:
+    """Held-out loss of counting models, by how many letters they look at together."""
+    (one,) = stored("ngram_baseline")
+    return dict(zip(*(one["tables"]["rows"][name] for name in ("order", "loss")), strict=True))
+
+
+def yardsticks(records: list[Record]) -> list[Series]:
+    """Grey lines: the counting models that the runs of each plot have passed, and the next."""
+    named = {1: "single letters", 2: "letter pairs", 3: "letter triples"}
+    lines = []
+    for key in {(one["config"]["scale"], one["config"]["context"]) for one in records}:
+        curves = [curve(one) for one in pair(records, *key)]
+        best = min(min(one["loss"]) for one in curves)
+        worst = max(max(one["loss"]) for one in curves)
+        for order, level in ngram_loss().items():
+            if level > worst:
+                continue
+            columns = {"loss": [level, level]}
+            for column in ("update", "minutes"):
+                ends = [(one[column][0], one[column][-1]) for one in curves]
+                columns[column] = [min(first for first, _ in ends), max(last for _, last in ends)]
+            lines.append(
+                Series(
+                    keys=dict(zip(("scale", "context"), key, strict=True)),
+                    columns=columns,
+                    label=f"counting {named.get(order, f'{order} letters')}",
+                )
+            )
+            if level < best:
+                break
+    return lines
+
+
 def loss(id: str = "headline") -> Explorable:
     """Loss on held-out novels by updates and by time: the book's first figure."""
     records = [one for one in stored("loss_curves") if curve(one)["update"]]
@@ -130,8 +163,9 @@ def loss(id: str = "headline") -> Explorable:
             Filter("context", "Context", options=CONTEXTS, default=_longest(records)),
             Toggle("attention", "Attention"),
         ],
+        ceilings=yardsticks(records),
         readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
-        provenance=provenance(records),
+        provenance=provenance([*records, *stored("ngram_baseline")]),
     )
 
 

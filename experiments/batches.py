@@ -13,6 +13,8 @@ from torch import Tensor
 
 from .corpora import Split
 
+VALIDATION_SPANS = 5  # one from each held-out novel
+
 
 def update_tokens(
     split: Split, *, seed: int, update: int, spans: int, span: int, context: int

@@ -17,12 +17,11 @@ import torch
 
 from lsa.gpt import GPT, gpt_config, next_token_loss
 
-from .batches import held_out_tokens, update_tokens
+from .batches import VALIDATION_SPANS, held_out_tokens, update_tokens
 from .corpora import Corpus
 from .plan import Experiment, Outcome, Run, Session, Tables
 
 UNITS = {"update": "updates", "seconds": "s", "loss": "nats/token"}
-VALIDATION_SPANS = 5  # one from each held-out novel
 BASE = {
     "corpus": "novels",
     "seed": 0,
