@@ -101,8 +101,12 @@ def yardsticks(records: list[Record]) -> list[Series]:
     """Grey lines: the counting models that the runs of each plot have passed, and the next."""
     named = {1: "single letters", 2: "letter pairs", 3: "letter triples"}
     lines = []
-    for key in {(one["config"]["scale"], one["config"]["context"]) for one in records}:
-        curves = [curve(one) for one in pair(records, *key)]
+    for key in sorted({(one["config"]["scale"], one["config"]["context"]) for one in records}):
+        curves = [
+            curve(one)
+            for one in records
+            if (one["config"]["scale"], one["config"]["context"]) == key
+        ]
         best = min(min(one["loss"]) for one in curves)
         worst = max(max(one["loss"]) for one in curves)
         for order, level in ngram_loss().items():
