@@ -6,6 +6,7 @@
   const model = window.ExplorableModel;
   const STEPS = 100;  // across a plot of lines, by arrow key
   const MOST_ROWS = 12;
+  const BESIDE = 12;  // px from the cursor to its box
 
   function make(className, parent) {
     const element = document.createElement("div");
@@ -27,7 +28,10 @@
       this.hide();
       this.element.addEventListener("pointermove", (event) => this.point(event));
       this.element.addEventListener("pointerdown", (event) => this.point(event));
-      this.element.addEventListener("pointerleave", () => this.hide());
+      // A finger has to be lifted to see what it pointed at: the box stays until a tap elsewhere.
+      this.element.addEventListener("pointerleave", (event) => {
+        if (event.pointerType === "mouse") this.hide();
+      });
       this.element.addEventListener("blur", () => this.hide());
       this.element.addEventListener("focus", () => {
         if (this.element.matches(":focus-visible")) this.moveTo(this.index);
@@ -149,9 +153,15 @@
         return dot;
       }));
       this.fill(stop, rows, across);
-      this.box.classList.toggle("explorable-values-left", !horizontal && share > 0.5);
-      this.box.style.left = horizontal ? "auto" : `${share * 100}%`;
-      this.box.style.right = horizontal ? "0" : "auto";
+      this.placeBox(horizontal ? 0 : share * this.g.width);
+    }
+
+    /* Beside the cursor, on the side with more room, never outside the figure. */
+    placeBox(x) {
+      const { left, right, width } = this.g, own = this.box.offsetWidth;
+      const beside = x > width / 2 ? x - BESIDE - own : x + BESIDE;
+      const inside = this.along === "y" ? width - own : Math.min(beside, width + right - own);
+      this.box.style.left = `${Math.max(-left, inside)}px`;
     }
 
     fill(stop, rows, across) {

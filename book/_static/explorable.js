@@ -29,6 +29,9 @@
       this.element = element;
       this.spec = model.decode(JSON.parse(find('script[type="application/json"]').textContent));
       this.state = model.defaults(this.spec);
+      if (document.querySelectorAll(`#${this.spec.id}`).length > 1) {
+        console.error(`Two elements have the id ${this.spec.id}: a heading and a figure?`);
+      }
       this.frame = find(".explorable-frame");
       this.plot = find(".explorable-plot");
       this.empty = find(".explorable-empty");

@@ -448,6 +448,20 @@ def test_points_are_read_where_they_were_measured(show):
     expect(page.locator("#tasks .explorable-values")).to_contain_text("S6 (Mamba)0.9000 accuracy")
 
 
+def test_a_tap_leaves_the_values_standing_inside_the_screen(show):
+    page = show(headline(), width=375, has_touch=True, is_mobile=True)
+    plot(page, "headline")
+    cursor = page.locator("#headline .explorable-cursor")
+    values = page.locator("#headline .explorable-values")
+    for share in (0.1, 0.45, 0.55, 0.9):
+        cursor.tap(position={"x": share * cursor.bounding_box()["width"], "y": 60})
+        box = values.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 375
+    page.locator("#top").tap()
+    expect(values).to_be_hidden()
+
+
 def test_linked_legends_move_together(show):
     page = show(headline(), speed())
     plot(page, "speed")
