@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lsa.machines import StateMachine, elementwise, residual, stack, tape, unroll
 from lsa.sequences import Counted, all_prefixes, is_causal, sequences, take_last
 
-many = settings(max_examples=700, deadline=None, derandomize=True)
+many = settings(max_examples=500, derandomize=True)
 
 
 @st.composite

@@ -27,8 +27,8 @@ from lsa.sequences import (
     take_last,
 )
 
-many = settings(max_examples=800, deadline=None, derandomize=True)
-some = settings(max_examples=300, deadline=None, derandomize=True)
+many = settings(max_examples=600, derandomize=True)
+some = settings(max_examples=300, derandomize=True)
 
 
 def distributions(alphabet):

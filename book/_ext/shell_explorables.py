@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -29,7 +30,10 @@ NO_SCRIPT = (
 
 class Stage(Block):
     required_arguments = 1
-    option_spec = {"title": directives.unchanged_required, "part": directives.unchanged_required}
+    option_spec: ClassVar = {
+        "title": directives.unchanged_required,
+        "part": directives.unchanged_required,
+    }
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]

@@ -80,7 +80,7 @@ Stage.mount("causality", (stage) => {
       const moved = after.map((y, i) => Math.max(...y.map((value, d) => Math.abs(value - before[name][i][d]))) > 1e-9);
       cells.forEach((cell, i) => {
         cell.className = moved[i] ? "moved" : "";
-        cell.firstChild.textContent = moved[i] ? "moved".slice(0, 1) : "·";
+        cell.firstChild.textContent = moved[i] ? "●" : "·";
         cell.firstChild.setAttribute("aria-label", moved[i] ? "moved" : "same");
         cell.firstChild.setAttribute("role", "img");
       });

@@ -42,35 +42,35 @@ Stage.mount("diagram", (stage, part) => {
     SM: ["SM", "machines"],
     CSeqT: ["CSeqT", "whole texts"],
     Fn: ["Fn", "a prefix"],
-    Dist: ["Dist Seqₜ", "probabilities"],
+    Dist: [["Dist Seq", element("sub", {}, "t")], "probabilities"],
   };
   const arrows = {
-    U: { from: "SM", to: "CSeqT", sign: "U →", word: "unroll", cost: "t ticks", run() {
+    U: { from: "SM", to: "CSeqT", sign: ["U →"], word: "unroll", cost: "t ticks", run() {
       unroll(machine)(START + x);
       return [`Unroll the machine over ${START}${x}.`, ...trace];
     } },
-    L: { from: "CSeqT", to: "Fn", sign: "L →", word: "take last", cost: "1 call", run() {
+    L: { from: "CSeqT", to: "Fn", sign: ["L →"], word: "take last", cost: "1 call", run() {
       const y = h(START + x);
-      return [`h(${START}${x}) = ${y.map(show).join(", ")}`, `Keep the last: g(${x}) = ${show(y.at(-1))}`];
+      return [`h(${START}${x}) =`, ...y.map((one) => `  ${show(one)}`), `Keep the last: g(${x}) = ${show(y.at(-1))}`];
     } },
-    "L⁻¹": { from: "Fn", to: "CSeqT", sign: "← L⁻¹", word: "all prefixes", cost: "t calls", dear: true, run() {
+    inverse: { from: "Fn", to: "CSeqT", sign: ["← L", element("sup", {}, "−1")], word: "all prefixes", cost: "t calls", dear: true, run() {
       const text = START + x;
       return [...text].map((_, i) => `g(${text.slice(1, i + 1) || "[ ]"}) = ${show(g(text.slice(0, i + 1)))}`);
     } },
-    Aₜ: { from: "Fn", to: "Dist", sign: "Aₜ →", word: "multiply", cost: "1 call of h", run() {
+    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "1 call", run() {
       const y = h(START + x.slice(0, -1));
       const factors = [...x].map((letter, i) => y[i][letter === "b" ? 1 : 0]);
       return [`One call, h(${START}${x.slice(0, -1)}), gives every factor.`,
         `f(${x}) = ${factors.map((p) => p.toFixed(2)).join(" · ")} = ${factors.reduce((a, b) => a * b, 1).toFixed(4)}`];
     } },
-    P: { from: "Fn", to: "SM", sign: "← P", word: "tape", cost: "1 call a tick, over the whole tape", dear: true, run() {
+    P: { from: "Fn", to: "SM", sign: ["← P"], word: "tape, from a prefix all the way back", cost: "t calls", dear: true, run() {
       let tape = "";
       return [...(START + x)].map((letter) => {
         tape += letter;
         return `${letter}: state "${tape}", output ${show(g(tape))}`;
       });
     } },
-    PLU: { from: "SM", to: "SM", sign: "P ∘ L ∘ U", word: "once around", cost: "1 + 2 + … ticks", dear: true, run() {
+    PLU: { from: "SM", to: "SM", sign: ["P ∘ L ∘ U"], word: "once around", cost: "1 + 2 + … ticks", dear: true, run() {
       let tape = "";
       const lines = [...(START + x)].map((letter) => {
         tape += letter;
@@ -81,9 +81,9 @@ Stage.mount("diagram", (stage, part) => {
     } },
   };
   const order = part === "machines" ? ["SM", "CSeqT", "Fn", "Dist"] : ["CSeqT", "Fn", "Dist"];
-  const shown = part === "machines" ? ["U", "L", "L⁻¹", "Aₜ", "P", "PLU"] : ["L", "L⁻¹", "Aₜ"];
+  const shown = part === "machines" ? ["U", "L", "inverse", "A", "P", "PLU"] : ["L", "inverse", "A"];
 
-  let chosen = "L";
+  let chosen = part === "machines" ? "PLU" : "inverse";
   const boxes = Object.fromEntries(order.map((name) => {
     const [title, note] = places[name];
     return [name, element("div", { class: "diagram-place" }, element("b", {}, title), element("small", {}, note))];
@@ -91,7 +91,7 @@ Stage.mount("diagram", (stage, part) => {
   const buttons = Object.fromEntries(shown.map((name) => {
     const { sign, word, cost, dear } = arrows[name];
     return [name, element("button", { type: "button", class: `diagram-arrow${dear ? " diagram-dear" : ""}`, onclick: () => run(name) },
-      `${sign} `, element("small", {}, `${word}: ${cost}`))];
+      element("b", {}, sign), element("small", {}, word), element("small", {}, cost))];
   }));
   const between = (left, right) => element("div", { class: "diagram-arrows" },
     shown.filter((name) => {
@@ -109,7 +109,7 @@ Stage.mount("diagram", (stage, part) => {
     trace = [];
     const lines = arrows[name].run();
     const used = [["ticks of the machine", calls.r], ["calls of h", calls.h], ["calls of g", calls.g]].filter(([, n]) => n);
-    result.textContent = [...lines, `Counted: ${used.map(([what, n]) => `${n} ${what}`).join(", ")}.`].join("\n");
+    result.textContent = [...lines, `Counted: ${used.map(([what, n]) => `${what} ${n}`).join(", ")}.`].join("\n");
     for (const key of shown) buttons[key].setAttribute("aria-pressed", key === name);
     for (const key of order) boxes[key].classList.toggle("diagram-on", [arrows[name].from, arrows[name].to].includes(key));
   }

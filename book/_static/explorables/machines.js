@@ -83,5 +83,6 @@ Stage.mount("machines", (stage) => {
     element("div", { class: "machines" }, panels.map(({ section }) => section)),
     steps.line, steps.bar);
   Stage.keys(stage, steps, () => T);
-  steps.show(0);
+  // Far enough for the growing ones to have grown.
+  steps.show(10);
 });

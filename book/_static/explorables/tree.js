@@ -32,9 +32,12 @@ Stage.mount("tree", (stage) => {
   }
   for (const text of levels.flat()) {
     const [x, y] = place.get(text);
-    nodes.set(text, svg("circle", { cx: x, cy: y, r: text.length === DEPTH ? 3.2 : 4 }));
-    picture.append(nodes.get(text));
-    if (text) picture.append(svg("text", { x, y: y + 13, "text-anchor": "middle", "font-size": 9 }, text.at(-1)));
+    const leaf = text.length === DEPTH;
+    const group = svg("g", {}, svg("circle", { cx: x, cy: y, r: leaf ? 3.2 : 6.5 }));
+    // A leaf has its letter below, an inner node inside.
+    if (text) group.append(svg("text", { x, y: y + (leaf ? 13 : 3), "text-anchor": "middle", "font-size": 9 }, text.at(-1)));
+    nodes.set(text, group);
+    picture.append(group);
   }
   let left = 0;
   masses.forEach((mass) => {
@@ -116,5 +119,5 @@ Stage.mount("tree", (stage) => {
     element("dl", { class: "stage-counts" }, evaluations.group, other.group),
     steps.line, steps.bar);
   Stage.keys(stage, steps, length);
-  steps.show(0);
+  steps.show(length());
 });
