@@ -41,18 +41,23 @@ class Stage(Block):
             raise self.error(f"explorable: no script {name}.js in _static/explorables")
         anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
         static = "../" * self.env.docname.count("/") + "_static/explorables"
-        data = {"data-explorable": name, "data-part": self.options.get("part", "")}
-        title = make("p", nodes.Text(self.options["title"]), css="stage-title")
-        title["attrs"] = {"ids": [f"{anchor}-title"]}
-        caption = make("div", *self.body(), css="stage-caption")
-        frame = make("div", title, _html(NO_SCRIPT), _html('<div class="stage"></div>'), caption)
-        frame["classes"] = ["explorable"]
-        frame["attrs"] = {
-            "ids": [anchor],
-            "role": "group",
-            "aria-labelledby": f"{anchor}-title",
-            **{key: value for key, value in data.items() if value},
-        }
+        about = {"data-explorable": name}
+        if "part" in self.options:
+            about["data-part"] = self.options["part"]
+        frame = make(
+            "div",
+            make(
+                "p", nodes.Text(self.options["title"]), css="stage-title", ids=[f"{anchor}-title"]
+            ),
+            _html(NO_SCRIPT),
+            _html('<div class="stage"></div>'),
+            make("div", *self.body(), css="stage-caption"),
+            css="explorable",
+            ids=[anchor],
+            role="group",
+            **{"aria-labelledby": f"{anchor}-title"},
+            **about,
+        )
         scripts = "".join(
             f'<script defer src="{escape(static)}/{script}.js"></script>'
             for script in ("stage", name)

@@ -105,7 +105,7 @@ def test_tree_counts_evaluations(open_stage):
         leaf = int(re.match(r"Leaf (\d+)", line(frame)).group(1))
         dumb, quick = frame.locator("dd").all_inner_texts()
         assert (int(dumb), int(quick)) == (3 * leaf, 3)
-    frame.get_by_text("Autoregressive", exact=True).click()
+    frame.get_by_role("radio", name="Autoregressive").check()
     frame.get_by_role("button", name="Step").focus()
     tab.keyboard.press("End")
     assert frame.locator("dd").first.inner_text() == "3"
@@ -153,7 +153,7 @@ def run_arrow(frame, word):
 @pytest.mark.parametrize("text", ["ab", "abba", "abababababab"])
 def test_arrows_cost_what_they_say(open_stage, text):
     tab, frame = open_stage("diagram-machines")
-    frame.get_by_text(text, exact=True).first.click()
+    frame.get_by_role("radio", name=text, exact=True).check()
     t = len(text) + 1  # with the start token
     assert f"ticks of the machine {t}." in run_arrow(frame, "unroll")
     assert "Counted: calls of h 1." in run_arrow(frame, "take last")
