@@ -2,24 +2,43 @@
 
 from .attention import LinearState, linear_attention, softmax_attention
 from .gpt import GPT, SCALES, GPTConfig, gpt_config
-from .layers import LinearAttention, SoftmaxAttention
+from .layers import (
+    RNN,
+    BidirectionalAttention,
+    DeepRNN,
+    KGram,
+    LinearAttention,
+    SoftmaxAttention,
+    TaylorAttention,
+)
 from .machines import StateMachine, tape, unroll
 from .sampling import sample
+from .sequences import all_prefixes, autoregressive, is_causal, is_causal_at, take_last
 
 __version__ = "0.1.0"
 
 __all__ = [
     "GPT",
+    "RNN",
     "SCALES",
+    "BidirectionalAttention",
+    "DeepRNN",
     "GPTConfig",
+    "KGram",
     "LinearAttention",
     "LinearState",
     "SoftmaxAttention",
     "StateMachine",
+    "TaylorAttention",
+    "all_prefixes",
+    "autoregressive",
     "gpt_config",
+    "is_causal",
+    "is_causal_at",
     "linear_attention",
     "sample",
     "softmax_attention",
+    "take_last",
     "tape",
     "unroll",
 ]

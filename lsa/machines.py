@@ -46,7 +46,7 @@ def _tick_through(machine: StateMachine, state: Any, xs: Tensor | Sequence) -> t
         for x in xs:
             state, y = machine.step(state, x)
             ys.append(y)
-        return state, ys
+        return state, tuple(ys)
     if xs.shape[1] == 0:
         # The shape of an output is only known from a tick, so one is taken and forgotten.
         _, y = machine.step(state, xs.new_zeros(xs.shape[0], *xs.shape[2:]))
@@ -62,7 +62,7 @@ def unroll(machine: StateMachine) -> Callable[[Any], Any]:
     """U: the causal sequence transformation that a machine computes, tick by tick.
 
     The result takes a tensor [B, T, ...] (time is axis 1) and returns one, or takes any
-    other sequence and returns a list. It never uses `machine.many`: it is the definition
+    other sequence and returns a tuple. It never uses `machine.many`: it is the definition
     that shortcuts are tested against.
     """
     return lambda xs: _tick_through(machine, machine.initial_state, xs)[1]
@@ -71,13 +71,13 @@ def unroll(machine: StateMachine) -> Callable[[Any], Any]:
 def tape(g: Callable[[Any], Any]) -> StateMachine:
     """P(g): the machine that remembers every input and recomputes g at each tick.
 
-    g takes a list of inputs (or a tensor [B, t, ...] when the inputs are tensors [B, ...])
+    g takes a tuple of inputs (or a tensor [B, t, ...] when the inputs are tensors [B, ...])
     and returns one output. The slowest machine there is, and the reference for the others.
     """
 
     def step(state: tuple, x: Any) -> tuple[tuple, Any]:
         state = (*state, x)
-        return state, g(torch.stack(state, dim=1) if isinstance(x, Tensor) else list(state))
+        return state, g(torch.stack(state, dim=1) if isinstance(x, Tensor) else state)
 
     return StateMachine(initial_state=(), step=step)
 

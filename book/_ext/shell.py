@@ -23,7 +23,7 @@ BOOK = Path(__file__).resolve().parent.parent
 ROOT = BOOK.parent
 
 # The order matters: colours, then the page, then the figures that use both.
-STYLES = ("palette.css", "book.css", "explorable.css")
+STYLES = ("palette.css", "book.css", "explorable.css", "explorables/stage.css")
 SCRIPTS = (
     "shell.js",
     "explorable-model.js",
@@ -207,6 +207,7 @@ def setup(app: Sphinx) -> dict:
     app.setup_extension("shell_citations")
     app.setup_extension("shell_statements")
     app.setup_extension("shell_directives")
+    app.setup_extension("shell_explorables")
     app.setup_extension("shell_previews")
     # Before the theme's own, which the last extension put there.
     app.config.templates_path.insert(0, str(BOOK / "_templates"))

@@ -5,7 +5,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsa import GPT, GPTConfig, LinearAttention, SoftmaxAttention, tape, unroll
+from lsa import (
+    GPT,
+    RNN,
+    DeepRNN,
+    GPTConfig,
+    KGram,
+    LinearAttention,
+    SoftmaxAttention,
+    TaylorAttention,
+    is_causal_at,
+    tape,
+    unroll,
+)
 from lsa.attention import MODES
 from lsa.feature_maps import FEATURE_MAPS
 from lsa.layers import KVCache
@@ -22,6 +34,10 @@ LAYERS = {
         if name != "identity"
     },
     "linear-identity": lambda: LinearAttention(D, 2, feature_map="identity", normalize=False),
+    **{f"taylor-{n}": lambda n=n: TaylorAttention(D, 3, degree=n) for n in (0, 2, 4)},
+    "rnn": lambda: RNN(D),
+    "deep-rnn": lambda: DeepRNN(D, 3),
+    **{f"kgram-{k}": lambda k=k: KGram(D, k, 16) for k in (1, 4)},
 }
 layers = pytest.mark.parametrize("name", LAYERS)
 
@@ -57,6 +73,23 @@ def test_gradients_pass_through_both_faces(name):
         face(x).square().sum().backward()
         gradients.append([p.grad.clone() for p in layer.parameters()])
     torch.testing.assert_close(*gradients, rtol=1e-8, atol=1e-8)
+
+
+@layers
+@given(T=st.integers(1, 12))
+def test_every_layer_with_a_machine_is_causal(name, T):
+    assert is_causal_at(LAYERS[name]().double(), torch.randn(1, T, D).double(), atol=1e-9)
+
+
+@layers
+@pytest.mark.parametrize(("dtype", "allowed"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+def test_the_law_holds_in_lower_precision(name, dtype, allowed):
+    layer, x = LAYERS[name]().to(dtype), torch.randn(2, 17, D).to(dtype)
+    with torch.no_grad():
+        whole, ticked = layer(x), unroll(layer.machine())(x)
+    assert whole.dtype == ticked.dtype == dtype
+    error = (ticked - whole).float().norm() / whole.float().norm()
+    assert error < allowed
 
 
 @layers
@@ -104,9 +137,9 @@ def test_the_law_holds_for_the_whole_gpt(attention, T):
 
 def test_unroll_of_plain_sequences():
     running_sum = StateMachine(0, lambda s, x: (s + x, s + x))
-    assert unroll(running_sum)([1, 2, 3]) == [1, 3, 6]
-    assert unroll(running_sum)([]) == []
-    assert unroll(tape(lambda xs: xs[::-1]))("abc") == [["a"], ["b", "a"], ["c", "b", "a"]]
+    assert unroll(running_sum)([1, 2, 3]) == (1, 3, 6)
+    assert unroll(running_sum)([]) == ()
+    assert unroll(tape(lambda xs: xs[::-1]))("abc") == (("a",), ("b", "a"), ("c", "b", "a"))
 
 
 def test_bad_layers_are_named():
@@ -114,3 +147,7 @@ def test_bad_layers_are_named():
         SoftmaxAttention(D, 5)
     with pytest.raises(ValueError, match="feature_map: expected one of elu_plus_one"):
         LinearAttention(D, 2, feature_map="sigmoid")
+    with pytest.raises(ValueError, match="degree: expected 0 or more, got -1"):
+        TaylorAttention(D, 2, degree=-1)
+    with pytest.raises(ValueError, match="k: expected at least 1, got 0"):
+        KGram(D, 0, 4)

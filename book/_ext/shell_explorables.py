@@ -1,0 +1,74 @@
+"""Stepping explorables: a titled frame that a small script of the book's own fills.
+
+    :::{explorable} machines
+    :title: Four machines read one text
+    :part: ...          optional, handed to the script
+
+    What there is to see, for every reader: the caption, and all there is without JavaScript.
+    :::
+
+The script is book/_static/explorables/<name>.js; stage.js, which they share, comes before it.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from shell_directives import Block, make
+from sphinx.application import Sphinx
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "_static" / "explorables"
+NO_SCRIPT = (
+    '<noscript><p class="stage-note">The steps need JavaScript; the text below says '
+    "what they show.</p></noscript>"
+)
+
+
+class Stage(Block):
+    required_arguments = 1
+    option_spec: ClassVar = {
+        "title": directives.unchanged_required,
+        "part": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        if not (SCRIPTS / f"{name}.js").is_file():
+            raise self.error(f"explorable: no script {name}.js in _static/explorables")
+        anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
+        static = "../" * self.env.docname.count("/") + "_static/explorables"
+        about = {"data-explorable": name}
+        if "part" in self.options:
+            about["data-part"] = self.options["part"]
+        frame = make(
+            "div",
+            make(
+                "p", nodes.Text(self.options["title"]), css="stage-title", ids=[f"{anchor}-title"]
+            ),
+            _html(NO_SCRIPT),
+            _html('<div class="stage"></div>'),
+            make("div", *self.body(), css="stage-caption"),
+            css="explorable",
+            ids=[anchor],
+            role="group",
+            **{"aria-labelledby": f"{anchor}-title"},
+            **about,
+        )
+        scripts = "".join(
+            f'<script defer src="{escape(static)}/{script}.js"></script>'
+            for script in ("stage", name)
+        )
+        return [frame, _html(scripts)]
+
+
+def _html(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("explorable", Stage)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,113 @@
+"use strict";
+
+/* What the stepping explorables share: mounting, a row of buttons, keys, a spoken line.
+   A page may hold several of them, so this file may run more than once. */
+
+window.Stage ??= (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  let count = 0;
+
+  function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== false && value != null) node.setAttribute(name, value);
+    }
+    node.append(...children.flat().filter((child) => child != null));
+    return node;
+  }
+
+  const element = (tag, attributes = {}, ...children) =>
+    fill(document.createElement(tag), attributes, children);
+  const svg = (tag, attributes = {}, ...children) =>
+    fill(document.createElementNS(SVG, tag), attributes, children);
+
+  /* Call build(stage, part) for each place on the page that asks for `name`. */
+  function mount(name, build) {
+    for (const root of document.querySelectorAll(`[data-explorable="${name}"]`)) {
+      if (root.dataset.mounted) continue;
+      root.dataset.mounted = "";
+      build(root.querySelector(".stage"), root.dataset.part);
+    }
+  }
+
+  /* A choice among few, as radio buttons. options: {value: label}. */
+  function radios(label, options, chosen, change) {
+    const name = `stage-${count++}`;
+    const choices = Object.entries(options).map(([value, text]) =>
+      element("label", { class: "explorable-choice" },
+        element("input", { type: "radio", name, value, checked: value === chosen, onchange: () => change(value) }),
+        element("span", {}, text)));
+    return element("fieldset", { class: "explorable-control explorable-radio" },
+      element("legend", { class: "explorable-label" }, label),
+      element("span", { class: "explorable-choices" }, choices));
+  }
+
+  /* Back, Step, Play and Start over, for a picture that is a function of a step number.
+     length(): the last step. render(n) draws. say(n): the line that is shown and spoken.
+     Returns {bar, line, show}: two nodes to place, and show(n) to go to a step. */
+  function stepper({ length, render, say, milliseconds = 700 }) {
+    let step = 0, timer = 0;
+    const line = element("p", { class: "stage-line", role: "status" });
+    const button = (text, act) => element("button", { type: "button", onclick: act }, text);
+    const back = button("Back", () => show(step - 1));
+    const next = button("Step", () => show(step + 1));
+    const play = button("Play", () => (timer ? stop() : start()));
+    const over = button("Start over", () => show(0));
+    const bar = element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" },
+      back, next, calm.matches ? null : play, over);
+
+    function stop() {
+      clearInterval(timer);
+      timer = 0;
+      play.textContent = "Play";
+    }
+
+    function start() {
+      if (step >= length()) go(0);
+      play.textContent = "Pause";
+      timer = setInterval(() => (step < length() ? go(step + 1) : stop()), milliseconds);
+    }
+
+    function go(n) {
+      step = Math.max(0, Math.min(n, length()));
+      // Unlike `disabled`, this keeps the keyboard's place on the button.
+      for (const [node, off] of [[back, step === 0], [over, step === 0], [next, step >= length()]]) {
+        node.setAttribute("aria-disabled", off);
+      }
+      render(step);
+      line.textContent = say(step);
+    }
+
+    function show(n) {
+      stop();
+      go(n);
+    }
+
+    return { bar, line, show, step: () => step };
+  }
+
+  /* Arrow keys, Home and End anywhere on the stage, unless a control there wants them itself. */
+  function keys(stage, { show, step }, length) {
+    stage.addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      if (event.target.closest("input, select, [data-own-keys]")) return;
+      const target = { ArrowLeft: step() - 1, ArrowRight: step() + 1, Home: 0, End: length() }[event.key];
+      if (target === undefined) return;
+      event.preventDefault();
+      show(target);
+    });
+  }
+
+  /* Repeatable numbers in [0, 1): Numerical Recipes' generator, 32 bits. */
+  function random(seed) {
+    let state = seed >>> 0;
+    return () => {
+      state = (Math.imul(1664525, state) + 1013904223) >>> 0;
+      return state / 2 ** 32;
+    };
+  }
+
+  return { element, svg, mount, radios, stepper, keys, random };
+})();

@@ -1,0 +1,41 @@
+"""The k-gram MLP: all but the last k inputs are dropped before anything is computed."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..machines import StateMachine
+
+
+class KGram(nn.Module):
+    """y_t = MLP(x_{t-k+1}, ..., x_t), zeros before the start. [B, T, D] to [B, T, D].
+
+    One hidden layer of `hidden` tanh units, as in Bengio et al. (2003).
+    """
+
+    def __init__(self, d_model: int, k: int, hidden: int) -> None:
+        super().__init__()
+        if k < 1:
+            raise ValueError(f"k: expected at least 1, got {k}")
+        self.d_model, self.k = d_model, k
+        self.mlp = nn.Sequential(
+            nn.Linear(k * d_model, hidden), nn.Tanh(), nn.Linear(hidden, d_model)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        past = F.pad(x, (0, 0, self.k - 1, 0))
+        T = x.shape[1]
+        windows = torch.stack([past[:, i : i + T] for i in range(self.k)], dim=2)  # [B, T, k, D]
+        return self.mlp(windows.flatten(-2))
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. The state is the last k - 1 inputs."""
+
+        def step(past: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            window = torch.cat((past.expand(x.shape[0], -1, -1), x.unsqueeze(1)), dim=1)
+            return window[:, 1:], self.mlp(window.flatten(-2))
+
+        weight = self.mlp[0].weight
+        return StateMachine(weight.new_zeros(1, self.k - 1, self.d_model), step)

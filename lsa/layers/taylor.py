@@ -1,0 +1,103 @@
+"""Softmax attention with the exponential cut after n terms: a state again, of size O(K^n V)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import lru_cache
+from itertools import combinations_with_replacement
+
+import torch
+from torch import Tensor
+
+from ..attention import LinearState, accumulator_dtype, linear_attention
+from ..machines import StateMachine
+from ..reference import recurrent_step
+from .multihead import MultiHead
+
+
+def taylor_exp(s: Tensor, degree: int) -> Tensor:
+    """1 + s + s^2/2! + ... + s^n/n!: positive for every s when n is even, exp(s) as n grows."""
+    total = torch.ones_like(s)
+    for m in range(degree, 0, -1):
+        total = 1 + s / m * total
+    return total
+
+
+@lru_cache
+def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
+    """Every monomial of degree at most n in `width` variables, and its coefficient.
+
+    A monomial is n indices into (1, x_1, ..., x_K); index 0 fills up those of lower degree. Its
+    coefficient is 1/sqrt(a!), a the exponents of the variables: by the multinomial theorem
+    sum_a x^a y^a / a! is then the Taylor sum of x·y. Order is kept only up to symmetry, which
+    leaves (K + n choose n) of the (K + 1)^n products.
+    """
+    indices = tuple(combinations_with_replacement(range(width + 1), degree))
+    coefficients = []
+    for monomial in indices:
+        exponents = Counter(i for i in monomial if i)
+        coefficients.append(math.prod(map(math.factorial, exponents.values())) ** -0.5)
+    return indices, tuple(coefficients)
+
+
+def taylor_features(x: Tensor, degree: int) -> Tensor:
+    """phi with phi(x)·phi(y) = taylor_exp(x·y, n). [..., K] to [..., (K + n choose n)]."""
+    indices, coefficients = monomials(x.shape[-1], degree)
+    indices = torch.tensor(indices, dtype=torch.long, device=x.device)
+    x = torch.cat((torch.ones_like(x[..., :1]), x), dim=-1)
+    return x[..., indices].prod(-1) * x.new_tensor(coefficients)
+
+
+class TaylorAttention(MultiHead):
+    """Causal attention with weights taylor_exp(q·k / sqrt(K), n), normalised. [B, T, D] likewise.
+
+    degree: n, the terms kept after the 1. An even one keeps every weight positive; with an odd
+    one the normaliser can vanish.
+
+    `forward` forms all T x T products (attention mode); the machine keeps sums of features.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, degree: int = 2, bias: bool = True) -> None:
+        super().__init__(d_model, n_heads, bias=bias)
+        if degree < 0:
+            raise ValueError(f"degree: expected 0 or more, got {degree}")
+        self.degree = degree
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
+        A = taylor_exp(q @ k.transpose(-1, -2), self.degree).tril()  # [B, H, T, T]
+        o = (A @ v) / A.sum(-1, keepdim=True)
+        return self.out(o.transpose(1, 2).to(x.dtype))
+
+    def scaled_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """q / sqrt(K), k, v, each [..., H, D / H], in the precision that states are kept in."""
+        q, k, v = self.qkv(x)
+        dtype = accumulator_dtype(x.dtype)
+        return (q * self.head_width**-0.5).to(dtype), k.to(dtype), v.to(dtype)
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """x [..., D] to phi(q), phi(k) [..., H, F] and v [..., H, V]."""
+        q, k, v = self.scaled_qkv(x)
+        return taylor_features(q, self.degree), taylor_features(k, self.degree), v
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. The state holds F (V + 1) numbers a head, always."""
+
+        def step(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
+            o, S, z = recurrent_step(*self.features(x), *state, 0.0)
+            return LinearState(S, z), self.out(o.to(x.dtype))
+
+        def many(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
+            state = LinearState(*(s.expand(x.shape[0], *s.shape[1:]) for s in state))
+            o, state = linear_attention(
+                *self.features(x), scale=1.0, eps=0.0, initial_state=state, return_state=True
+            )
+            return state, self.out(o.to(x.dtype))
+
+        weight = self.c_attn.weight
+        n_features = math.comb(self.head_width + self.degree, self.degree)
+        S = weight.new_zeros(
+            1, self.n_heads, n_features, self.head_width, dtype=accumulator_dtype(weight.dtype)
+        )
+        return StateMachine(LinearState(S, S[..., 0]), step, many)

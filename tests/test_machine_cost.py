@@ -1,0 +1,80 @@
+"""The cost table of the chapter on state machines, against real machines ticking."""
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from lsa.cost import MACHINES, machine_cost
+from lsa.layers import (
+    RNN,
+    DeepRNN,
+    KGram,
+    KVCache,
+    LinearAttention,
+    SoftmaxAttention,
+    TaylorAttention,
+)
+from lsa.machines import tape
+from lsa.sequences import take_last
+
+D, H, DEGREE, K_GRAM = 12, 2, 4, 3
+
+
+def state_bytes(state):
+    if isinstance(state, KVCache | torch.Tensor):
+        return state.nbytes
+    return sum(map(state_bytes, state))
+
+
+def built(machine):
+    torch.manual_seed(0)
+    return {
+        "rnn tape": lambda: tape(take_last(RNN(D))),
+        "rnn state": lambda: RNN(D).machine(),
+        "k-gram state": lambda: KGram(D, K_GRAM, 4 * D).machine(),
+        "attention tape": lambda: tape(take_last(SoftmaxAttention(D, H))),
+        "kv cache": lambda: SoftmaxAttention(D, H).machine(),
+        "linear state": lambda: LinearAttention(D, H).machine(),
+        "taylor state": lambda: TaylorAttention(D, H, degree=DEGREE).machine(),
+    }[machine]()
+
+
+def not_counted(machine, t):
+    """What torch's counter leaves out (outer products), less what it counts twice (the mask)."""
+    if machine in ("linear state", "taylor state"):
+        K = D // H
+        return 2 * H * K * {"linear state": K, "taylor state": 210}[machine]
+    return -2 * t * (t - 1) * D if machine == "attention tape" else 0
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_machine_cost_is_what_ticking_costs(machine):
+    running = built(machine)
+    state = running.initial_state
+    for t in range(1, 8):
+        x = torch.randn(1, D)
+        # The counter does not see inside the fused kernel.
+        with (
+            torch.no_grad(),
+            sdpa_kernel(SDPBackend.MATH),
+            FlopCounterMode(display=False) as counter,
+        ):
+            state, _ = running.step(state, x)
+        cost = machine_cost(machine, t, D, n_heads=H, degree=DEGREE, k=K_GRAM)
+        assert state_bytes(state) == cost.state
+        assert counter.get_total_flops() == cost.flops - not_counted(machine, t)
+
+
+def test_a_deep_machine_costs_the_sum_of_its_layers():
+    torch.manual_seed(0)
+    running, x = DeepRNN(D, 5).machine(), torch.randn(1, D)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        state, _ = running.step(running.initial_state, x)
+    cost = machine_cost("rnn state", 1, D)
+    assert (counter.get_total_flops(), state_bytes(state)) == (5 * cost.flops, 5 * cost.state)
+
+
+def test_unknown_machines_are_named():
+    with pytest.raises(ValueError, match="machine: expected one of rnn tape"):
+        machine_cost("turing", 1, 1)
