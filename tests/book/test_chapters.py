@@ -2,19 +2,16 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+import figures
 import pytest
+from explorable_still import still
+
+from experiments import record
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
-sys.path.insert(0, str(BOOK))
-
-import figures  # noqa: E402
-from explorable_still import still  # noqa: E402
-
-from experiments import record  # noqa: E402
 
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 

@@ -1,26 +1,17 @@
 """A figure's declaration: what it refuses, what it shows, what it stores."""
 
-# The book's modules are imported as a chapter imports them, from its own folder.
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import gzip
 import json
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
-
-import numpy as np
-import pytest
-from bs4 import BeautifulSoup
-
-BOOK = Path(__file__).resolve().parents[2] / "book"
-sys.path.insert(0, str(BOOK))
 
 import explorable_page
 import explorable_palette as palette
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
 from explorable import Axis, Choice, Crossing, Explorable, Filter, Provenance, Series, Toggle
 from explorable_numbers import (
     eased,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
+import shell
+import shell_previews
 import yaml
+from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-
-import shell  # noqa: E402
-import shell_previews  # noqa: E402
-from bs4 import BeautifulSoup  # noqa: E402
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 BOOK_CSS = (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from lsa.cost import STATE_BYTES, machine_cost
+from lsa.cost import STATE_BYTES, machine_cost, mode_cost
 
 pytestmark = pytest.mark.browser
 
@@ -17,6 +17,7 @@ PLACES = {
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
+    "modes": "book/three-modes.html",
 }
 
 
@@ -195,3 +196,37 @@ def test_machines_do_the_work_that_the_library_says(open_stage):
             cost = machine_cost(machine, t, 4)
             assert int(numbers) * STATE_BYTES == cost.state
             assert int(work) == cost.flops
+
+
+def counts(frame):
+    names, values = (
+        frame.locator(f".stage-counts {tag}").all_inner_texts() for tag in ("dt", "dd")
+    )
+    numbers = (int(value.replace(",", "")) for value in values)
+    return dict(zip(names, numbers, strict=True))
+
+
+@pytest.mark.parametrize("mode", ["attention", "recurrent", "chunked"])
+@pytest.mark.parametrize(("t", "d", "c"), [(16, 64, 4), (23, 16, 5), (7, 128, 24)])
+def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
+    _, frame = open_stage("modes")
+    frame.get_by_role("radio", name=mode.capitalize()).check()
+    for name, list_, value in (
+        ("Tokens", list(range(2, 25)), t),
+        ("Head width", [8, 16, 32, 64, 128, 256], d),
+        ("Chunk", list(range(1, 25)), c),
+    ):
+        frame.get_by_role("slider", name=name).fill(str(list_.index(value)))
+    frame.get_by_role("button", name="Start over").click()
+    assert counts(frame)["Products formed so far"] == 0
+    expected = mode_cost(mode, t, d, d, chunk_size=c)
+    for _ in range(expected.steps):
+        frame.get_by_role("button", name="Step").click()
+    found = counts(frame)
+    assert found["FLOPs"] == expected.flops
+    assert found["Bytes moved, at least"] == expected.bytes
+    assert found["Steps in a row"] == expected.steps
+    inside = sum(min(c, t - n) * (min(c, t - n) + 1) // 2 for n in range(0, t, c))
+    formed = {"attention": t * (t + 1) // 2, "recurrent": 0, "chunked": inside}
+    assert found["Products formed so far"] == formed[mode]
+    assert frame.get_by_role("button", name="Step").get_attribute("aria-disabled") == "true"

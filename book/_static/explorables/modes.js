@@ -1,0 +1,102 @@
+"use strict";
+
+/* The T x T grid of positions, computed in three modes. A square is a product of a query and a
+   key that is really formed; a striped area is reached through a state instead. Costs are those
+   of lsa.cost.mode_cost for one head, 16-bit numbers; a browser test holds them equal. */
+
+Stage.mount("modes", (stage) => {
+  const { element, svg } = Stage;
+  const CELL = 12, GAP = 1.5, MOST = 24;
+  const MODES = { attention: "Attention", recurrent: "Recurrent", chunked: "Chunked" };
+  const sizes = { t: 16, d: 64, c: 4 };
+  let mode = "chunked";
+
+  const chunks = () => Math.ceil(sizes.t / sizes.c);
+  const last = () => ({ attention: 1, recurrent: sizes.t, chunked: chunks() })[mode];
+
+  /* The rows done at step n, from and to, and from which column on products are formed. */
+  const rows = (n) => ({
+    attention: [0, sizes.t, 0],
+    recurrent: [n - 1, n, n],
+    chunked: [(n - 1) * sizes.c, Math.min(n * sizes.c, sizes.t), (n - 1) * sizes.c],
+  })[mode];
+
+  /* FLOPs, bytes, steps and numbers of state, as in lsa.cost with K = V = d and 2 bytes a number. */
+  function cost() {
+    const { t, d, c } = sizes, tokens = 8 * t * d, state = 4 * (d * d + d);
+    if (mode === "attention") return { flops: 2 * t * (t + 1) * d, bytes: tokens, steps: 1 };
+    if (mode === "recurrent") return { flops: 4 * t * d * d, bytes: tokens, steps: t };
+    const n = chunks(), tail = t - (n - 1) * c;
+    const inside = ((n - 1) * c * (c + 1) + tail * (tail + 1)) * 2 * d;
+    return { flops: 4 * t * d * d + inside, bytes: tokens + 2 * n * state, steps: n };
+  }
+
+  const number = (value) => value.toLocaleString("en");
+  const stripes = svg("pattern", { id: "modes-stripes", width: 4, height: 4, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    svg("rect", { width: 1.4, height: 4 }));
+  const grid = svg("g");
+  const picture = svg("svg", { class: "modes-grid", role: "img", "aria-label": "Grid of queries, downwards, and keys, to the right" },
+    svg("defs", {}, stripes), grid);
+  const values = Object.fromEntries(["flops", "bytes", "steps", "products", "states"].map((key) => [key, element("dd")]));
+  const counts = element("dl", { class: "stage-counts" }, Object.entries({
+    flops: "FLOPs", bytes: "Bytes moved, at least", steps: "Steps in a row", products: "Products formed so far", states: "States so far",
+  }).map(([key, name]) => element("div", {}, element("dt", {}, name), values[key])));
+
+  const square = (i, j, css) => svg("rect", { class: css, x: j * CELL, y: i * CELL, width: CELL - GAP, height: CELL - GAP });
+  const area = (from, to, columns, css) => svg("rect", { class: css, x: 0, y: from * CELL, width: columns * CELL - GAP, height: (to - from) * CELL - GAP });
+
+  function render(n) {
+    const { t } = sizes, nodes = [];
+    let products = 0;
+    picture.setAttribute("viewBox", `0 0 ${t * CELL} ${t * CELL}`);
+    stage.style.setProperty("--mode", `var(--${mode})`);
+    for (let i = 0; i < t; i++) for (let j = 0; j <= i; j++) nodes.push(square(i, j, "modes-open"));
+    for (let step = 1; step <= n; step++) {
+      const [from, to, column] = rows(step), now = step === n ? " modes-now" : "";
+      if (column > 0) nodes.push(area(from, to, Math.min(column, to), `modes-state${now}`));
+      for (let i = from; i < to; i++) for (let j = column; j <= i; j++, products++) nodes.push(square(i, j, `modes-product${now}`));
+    }
+    grid.replaceChildren(...nodes);
+    const { flops, bytes, steps } = cost();
+    const states = mode === "attention" ? 0 : n;
+    for (const [key, value] of Object.entries({ flops, bytes, steps, products, states })) values[key].textContent = number(value);
+  }
+
+  function say(n) {
+    if (n === 0) return "Nothing computed yet. Each empty square is a query meeting a key of its past.";
+    if (mode === "attention") return "One step: every query meets every key of its past, all at once.";
+    const [from, to] = rows(n);
+    if (mode === "recurrent") return `Step ${n} of ${last()}: token ${n} enters the state, and its query reads the state. No products of two positions are formed.`;
+    const inside = to - from === 1 ? "token" : "tokens";
+    const past = from ? ` Everything before is read through the state after ${from} tokens.` : " There is no past yet.";
+    return `Step ${n} of ${last()}: ${inside} ${from + 1}${to - from > 1 ? ` to ${to}` : ""} meet each other.${past}`;
+  }
+
+  const steps = Stage.stepper({ length: last, render, say, milliseconds: 450 });
+
+  function slider(key, label, list) {
+    const output = element("output", {}, number(sizes[key]));
+    const input = element("input", {
+      type: "range", min: 0, max: list.length - 1, value: list.indexOf(sizes[key]), "aria-valuetext": number(sizes[key]),
+      oninput: () => {
+        sizes[key] = list[input.value];
+        output.textContent = number(sizes[key]);
+        input.setAttribute("aria-valuetext", number(sizes[key]));
+        steps.show(Math.min(steps.step(), last()) || last());
+      },
+    });
+    return element("label", { class: "explorable-control modes-slider" }, element("span", { class: "explorable-label" }, label, " ", output), input);
+  }
+
+  const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+  stage.append(
+    element("div", { class: "stage-row" },
+      Stage.radios("Mode", MODES, mode, (chosen) => { mode = chosen; steps.show(last()); }),
+      slider("t", "Tokens t", whole(2, MOST)),
+      slider("d", "Head width d", [8, 16, 32, 64, 128, 256]),
+      slider("c", "Chunk c", whole(1, MOST))),
+    element("div", { class: "modes" }, picture, counts),
+    steps.line, steps.bar);
+  Stage.keys(stage, steps, last);
+  steps.show(3);
+});
