@@ -6,6 +6,7 @@ import math
 import re
 
 import pytest
+from bs4 import BeautifulSoup
 
 from lsa.cost import STATE_BYTES, machine_cost, mode_cost
 
@@ -56,10 +57,12 @@ def test_mounts_inside_the_page(open_stage, name, theme, width):
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_without_javascript_the_caption_says_it(open_stage, name):
-    _, frame = open_stage(name, java_script_enabled=False)
-    assert "JavaScript" in frame.inner_text()
-    assert len(frame.locator(".stage-caption").inner_text()) > 80
+def test_without_javascript_the_caption_says_it(built_book, name):
+    page = BeautifulSoup((built_book / PLACES[name]).read_text(encoding="utf-8"), "html.parser")
+    frame = page.find(id=name)
+    assert "JavaScript" in frame.noscript.get_text()
+    assert len(frame.select_one(".stage-caption").get_text()) > 80
+    assert not frame.select_one(".stage").get_text(strip=True)
 
 
 @pytest.mark.parametrize("name", ["tree", "machines"])
@@ -104,12 +107,12 @@ def test_tree_counts_evaluations(open_stage):
         frame.get_by_role("button", name="Step").focus()
         tab.keyboard.press("End")
         leaf = int(re.match(r"Leaf (\d+)", line(frame)).group(1))
-        dumb, quick = frame.locator("dd").all_inner_texts()
+        dumb, quick = frame.locator(".stage-counts b").all_inner_texts()
         assert (int(dumb), int(quick)) == (3 * leaf, 3)
     frame.get_by_role("radio", name="Autoregressive").check()
     frame.get_by_role("button", name="Step").focus()
     tab.keyboard.press("End")
-    assert frame.locator("dd").first.inner_text() == "3"
+    assert frame.locator(".stage-counts b").first.inner_text() == "3"
     assert re.search(r"The text is [abc]{3}\.", line(frame))
 
 

@@ -5,7 +5,7 @@
 
 Stage.mount("machines", (stage) => {
   const { element, svg } = Stage;
-  const TEXT = [..."I like penguins"], T = TEXT.length, D = 4, CELL = 8, ROWS = 8, LINE = 44;
+  const TEXT = [..."I like penguins"], T = TEXT.length, D = 4, CELL = 8, LINE = 36;
 
   const next = Stage.random(5);
   const matrix = () => Array.from({ length: D }, () => Array.from({ length: D }, () => 2 * next() - 1));
@@ -27,18 +27,19 @@ Stage.mount("machines", (stage) => {
     columns.linear.push([...last.slice(0, D).map((column, i) => column.map((a, j) => a + f[j] * v[i])), last[D].map((a, j) => a + f[j])]);
   });
 
+  /* rows: the height of the picture, the same for neighbours. */
   const machines = {
-    tape: { name: "Attention tape", color: "--attention", work: (t) => 8 * t * D * D + 2 * t * (t + 1) * D },
-    cache: { name: "KV cache", color: "--softmax", work: (t) => 8 * D * D + 4 * t * D },
-    rnn: { name: "RNN", color: "--rnn", work: () => 4 * D * D },
-    linear: { name: "Linear attention", color: "--linear", work: () => 8 * D * D + 4 * D * D },
+    tape: { name: "Attention tape", rows: 2 * D, color: "--attention", work: (t) => 8 * t * D * D + 2 * t * (t + 1) * D },
+    cache: { name: "KV cache", rows: 2 * D, color: "--softmax", work: (t) => 8 * D * D + 4 * t * D },
+    rnn: { name: "RNN", rows: D, color: "--rnn", work: () => 4 * D * D },
+    linear: { name: "Linear attention", rows: D, color: "--linear", work: () => 8 * D * D + 4 * D * D },
   };
   const most = machines.tape.work(T);
   const span = Math.max(...Object.values(columns).flat(3).map(Math.abs));
 
   const text = TEXT.map((letter) => element("span", {}, letter));
-  const panels = Object.entries(machines).map(([key, { name, color, work }]) => {
-    const memory = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${ROWS * CELL}`, role: "img" });
+  const panels = Object.entries(machines).map(([key, { name, rows, color, work }]) => {
+    const memory = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${rows * CELL}`, role: "img" });
     const bars = TEXT.map((_, i) => {
       const height = Math.max(0.8, (LINE * work(i + 1)) / most);
       return svg("rect", { x: i * (CELL + 2), y: LINE - height, width: CELL, height });
@@ -53,9 +54,9 @@ Stage.mount("machines", (stage) => {
   });
 
   function render(t) {
-    text.forEach((span_, i) => {
-      span_.classList.toggle("machines-read", i < t);
-      span_.classList.toggle("machines-now", i === t - 1);
+    text.forEach((letter, i) => {
+      letter.classList.toggle("machines-read", i < t);
+      letter.classList.toggle("machines-now", i === t - 1);
     });
     for (const { key, work, memory, bars, size, effortLine } of panels) {
       const state = columns[key][t];
@@ -67,7 +68,7 @@ Stage.mount("machines", (stage) => {
       memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
       bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
       size.textContent = `State: ${state.flat().length} numbers`;
-      effortLine.textContent = t ? `This tick: ${work(t).toLocaleString("en")} operations` : "No tick yet";
+      effortLine.textContent = t ? `Tick: ${work(t).toLocaleString("en")} operations` : "No tick yet";
     }
   }
 

@@ -48,8 +48,8 @@ Stage.mount("tree", (stage) => {
   picture.append(...bars, mark, name);
 
   const count = (label) => {
-    const value = element("dd");
-    return { value, group: element("div", {}, element("dt", {}, label), value) };
+    const value = element("b");
+    return { value, group: element("p", {}, element("span", {}, label), value) };
   };
   const evaluations = count("Evaluations of g"), other = count("The other way, this time");
 
@@ -116,7 +116,7 @@ Stage.mount("tree", (stage) => {
         steps.show(0);
       }), again),
     picture,
-    element("dl", { class: "stage-counts" }, evaluations.group, other.group),
+    element("div", { class: "stage-counts" }, evaluations.group, other.group),
     steps.line, steps.bar);
   Stage.keys(stage, steps, length);
   steps.show(length());
