@@ -40,10 +40,9 @@ def recurrent_mode(
     q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One state, updated T times: 4 T K V FLOPs a head, T steps. Returns o, S, z."""
-    T = q.shape[2]
     o = []
-    for t in range(T):
-        q_t, k_t, v_t = q[:, :, t], k[:, :, t], v[:, :, t]
+    # unbind, not q[:, :, t]: the gradient of T slices would be T arrays as long as q.
+    for q_t, k_t, v_t in zip(q.unbind(2), k.unbind(2), v.unbind(2), strict=True):
         o_t, S, z = recurrent_step(q_t, k_t, v_t, S, z, eps)
         o.append(o_t)
     return (torch.stack(o, dim=2) if o else q @ S), S, z
