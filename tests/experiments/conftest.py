@@ -18,3 +18,9 @@ def made_corpus(tmp_path, monkeypatch):
     corpora.store(cache / "novels", documents, np.uint8)
     monkeypatch.setenv("LSA_CACHE", str(cache))
     return cache
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch):
+    """A point is timed for a fiftieth of the time: what is tested is that it is stored."""
+    monkeypatch.setattr("experiments.timing.ENOUGH_SECONDS", 0.02)
