@@ -20,21 +20,12 @@ SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name !
 CONTEXTS = [256, 1024, 4096, 16384, 65536, 131072]
 
 
-class Text(str):
-    """A string that a notebook shows without quotation marks."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
 def say(**values: object) -> None:
     """Glue values for use in the prose: {glue:text}`name`."""
     from myst_nb import glue
 
     for name, value in values.items():
-        glue(name, Text(value), display=False)
+        glue(name, str(value), display=False)
 
 
 def stored(experiment: str) -> list[Record]:
@@ -61,13 +52,17 @@ def device_name(one: Record) -> str:
 
 
 def provenance(records: Iterable[Record]) -> list[Provenance]:
-    """The line under a figure, one entry a record."""
+    """The line under a figure, one entry a record.
+
+    The command is the one that measures the whole figure again; what was typed for a single run
+    is in its file.
+    """
     return [
         Provenance(
             device=device_name(one),
             commit=one["provenance"]["commit"][:7],
             date=one["provenance"]["started"][:10],
-            command=one["provenance"]["command"],
+            command=f"python -m experiments run {one['experiment']}",
             href=f"../{one['path']}",
         )
         for one in records
@@ -99,7 +94,7 @@ def ngram_loss() -> dict[int, float]:
 
 def yardsticks(records: list[Record]) -> list[Series]:
     """Grey lines: the counting models that the runs of each plot have passed, and the next."""
-    named = {1: "single letters", 2: "letter pairs", 3: "letter triples"}
+    named = {2: "letter pairs", 3: "letter triples"}
     lines = []
     for key in sorted({(one["config"]["scale"], one["config"]["context"]) for one in records}):
         curves = [
@@ -110,7 +105,7 @@ def yardsticks(records: list[Record]) -> list[Series]:
         best = min(min(one["loss"]) for one in curves)
         worst = max(max(one["loss"]) for one in curves)
         for order, level in ngram_loss().items():
-            if level > worst:
+            if order == 1 or level > worst:
                 continue
             columns = {"loss": [level, level]}
             for column in ("update", "minutes"):
