@@ -383,15 +383,18 @@ class Launch:
 BACKWARD = Launch(64, 64, 8, 2)
 
 
-def pass_launch(dtype: torch.dtype, A: int, D: int, whole: bool) -> Launch:
-    """The configuration of pass_kernel for a state of A by D; `whole`: BD must hold all of D."""
+def pass_launch(dtype: torch.dtype, A: int, D: int, whole: bool, summing: bool) -> Launch:
+    """The configuration of pass_kernel for a state of A by D.
+
+    whole: BD must hold all of D. summing: a sum over δ beside the state takes registers too.
+    """
     BA, most = block(A), 32 if A > 128 or dtype == torch.float32 else 64
     BD = block(D, 128 if whole else most)
     if dtype == torch.float32:
         return Launch(16, BD, 4 if BA <= 64 else 8, 1)
     if dtype == torch.float16:
         return Launch(32, BD, 4 if max(BA, BD) <= 64 else 8, 1)
-    return Launch(64, BD, 4 if max(BA, BD) <= 64 else 8, 2)
+    return Launch(64, BD, 4 if max(BA, BD) <= 64 and not summing else 8, 2)
 
 
 def forms_delta(problem: Problem) -> bool:
@@ -494,7 +497,8 @@ def run_pass(
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     form_delta = role.name == "dq" and forms_delta(problem)
-    launch = launch or pass_launch(problem.q.dtype, A, D, form_delta)
+    summing = role.name == "dk" and problem.normalize
+    launch = launch or pass_launch(problem.q.dtype, A, D, form_delta, summing)
     like = role.out
     raw = pointer(role.raw, like)
     pass_kernel[(triton.cdiv(D, launch.BD) * G * B * H,)](
