@@ -56,7 +56,7 @@ def everything(mode, inputs, S, z, dS, dz, **options):
 problems = st.fixed_dictionaries(
     {
         "T": st.sampled_from([0, 1, 2, 31, 63, 64, 65, 129, 500]),
-        "K": st.integers(1, 33),
+        "K": st.integers(4, 33),  # with K = 1, a normalised q has no gradient to compare
         "V": st.integers(1, 33),
         "chunk_size": st.sampled_from([None, 1, 5, 64, 100]),
         "normalize": st.booleans(),

@@ -31,10 +31,10 @@ def chunk_major(x: Tensor, C: int) -> Tensor:
     return x.reshape(B * H, T // C, C, D).transpose(0, 1).contiguous()
 
 
-def from_chunks(x: Tensor, B: int) -> Tensor:
+def from_chunks(x: Tensor, B: int, H: int) -> Tensor:
     """The inverse of chunk_major."""
     N, M, C, D = x.shape
-    return x.transpose(0, 1).reshape(B, M // B, N * C, D)
+    return x.transpose(0, 1).reshape(B, H, N * C, D)
 
 
 def running(first: Tensor, added: Callable[[Tensor], object], N: int, reverse: bool) -> Tensor:
@@ -79,9 +79,9 @@ def chunked_forward(
     if eps is not None:
         den = A.sum(-1, keepdim=True).baddbmm_(q, zs[:N].reshape(N * M, K, 1))
         o /= den + eps
-        den = from_chunks(den.view(N, M, C, 1), B).squeeze(-1)
+        den = from_chunks(den.view(N, M, C, 1), B, H).squeeze(-1)
     return (
-        from_chunks(o.view(N, M, C, V), B),
+        from_chunks(o.view(N, M, C, V), B, H),
         den,
         states[N].clone().view(B, H, K, V),
         zs[N].clone().view(B, H, K),
@@ -163,7 +163,7 @@ def chunked_backward(
         dk.view(N, M, C, K).add_(m.unsqueeze(2))
     A = torch.bmm(q3, k3.transpose(1, 2)).tril_()
     dv = torch.bmm(k3, R).baddbmm_(A.transpose(1, 2), dnum3)
-    dq, dk, dv = (from_chunks(x.view(N, M, C, -1), B) for x in (dq, dk, dv))
+    dq, dk, dv = (from_chunks(x.view(N, M, C, x.shape[-1]), B, H) for x in (dq, dk, dv))
     return dq, dk, dv, dS, m[0].clone().view(B, H, K)
 
 
