@@ -203,7 +203,7 @@ def test_machines_do_the_work_that_the_library_says(open_stage):
 
 def counts(frame):
     names, values = (
-        frame.locator(f".stage-counts {tag}").all_inner_texts() for tag in ("dt", "dd")
+        frame.locator(f".stage-counts {tag}").all_inner_texts() for tag in ("span", "b")
     )
     numbers = (int(value.replace(",", "")) for value in values)
     return dict(zip(names, numbers, strict=True))

@@ -37,10 +37,10 @@ Stage.mount("modes", (stage) => {
   const grid = svg("g");
   const picture = svg("svg", { class: "modes-grid", role: "img", "aria-label": "Grid of queries, downwards, and keys, to the right" },
     svg("defs", {}, stripes), grid);
-  const values = Object.fromEntries(["flops", "bytes", "steps", "products", "states"].map((key) => [key, element("dd")]));
-  const counts = element("dl", { class: "stage-counts" }, Object.entries({
+  const values = Object.fromEntries(["flops", "bytes", "steps", "products", "states"].map((key) => [key, element("b")]));
+  const counts = element("div", { class: "stage-counts" }, Object.entries({
     flops: "FLOPs", bytes: "Bytes moved, at least", steps: "Steps in a row", products: "Products formed so far", states: "States so far",
-  }).map(([key, name]) => element("div", {}, element("dt", {}, name), values[key])));
+  }).map(([key, name]) => element("p", {}, element("span", {}, name), values[key])));
 
   const square = (i, j, css) => svg("rect", { class: css, x: j * CELL, y: i * CELL, width: CELL - GAP, height: CELL - GAP });
   const area = (from, to, columns, css) => svg("rect", { class: css, x: 0, y: from * CELL, width: columns * CELL - GAP, height: (to - from) * CELL - GAP });
