@@ -90,7 +90,9 @@
     box.addEventListener("mouseenter", () => clearTimeout(timer));
     box.addEventListener("mouseleave", () => later(hide, HIDE_AFTER_MS));
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
-    document.addEventListener("scroll", hide, { passive: true });
+    // Focus scrolls its link into view, so what was shown for it follows; the rest goes away.
+    const follow = () => (shownFor && shownFor === document.activeElement ? place(shownFor) : hide());
+    document.addEventListener("scroll", follow, { passive: true });
   }
 
   /* A box that scrolls must be reachable without a mouse. */

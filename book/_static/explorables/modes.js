@@ -76,8 +76,9 @@ Stage.mount("modes", (stage) => {
 
   function slider(key, label, list) {
     const output = element("output", {}, number(sizes[key]));
+    const id = `modes-${key}`;
     const input = element("input", {
-      type: "range", min: 0, max: list.length - 1, value: list.indexOf(sizes[key]), "aria-valuetext": number(sizes[key]),
+      type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(sizes[key]), "aria-valuetext": number(sizes[key]),
       oninput: () => {
         sizes[key] = list[input.value];
         output.textContent = number(sizes[key]);
@@ -85,7 +86,9 @@ Stage.mount("modes", (stage) => {
         steps.show(Math.min(steps.step(), last()) || last());
       },
     });
-    return element("label", { class: "explorable-control modes-slider" }, element("span", { class: "explorable-label" }, label, " ", output), input);
+    // An output inside the label would be what the label names.
+    return element("div", { class: "explorable-control modes-slider" },
+      element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
   }
 
   const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
