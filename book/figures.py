@@ -348,7 +348,7 @@ def sampling(id: str = "sampling-speed") -> Explorable:
         y=Choice(
             "Show",
             [
-                Axis("ms", "Time per token", "ms", log=10, low="ms_low", high="ms_high", digits=3),
+                Axis("ms", "Time per token", "ms", low="ms_low", high="ms_high", digits=3),
                 Axis("state", "State kept", "MiB", log=10, digits=3),
                 Axis("rate", "Throughput", "tokens/s", log=10, digits=3),
             ],
