@@ -166,8 +166,6 @@ def perform(
         if outcome.tables:
             write(outcome.tables, outcome.complete)
         bar.set_postfix_str("stored" if outcome.complete else "stopped by the budget, kept")
-    for warning in session.warnings:
-        print(f"{label}: {warning}", flush=True)
     if outcome.complete:
         session.checkpoint.unlink(missing_ok=True)
     return outcome.complete

@@ -7,16 +7,10 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from experiments.sampling_speed import state_bytes
 from lsa import GPT, gpt_config, reference
 from lsa.attention import MODES
 from lsa.cost import mode_cost, reference_flops, tick_cost, update_flops
-from lsa.layers import KVCache
-
-
-def state_bytes(state):
-    if isinstance(state, KVCache | torch.Tensor):
-        return state.nbytes
-    return sum(map(state_bytes, state)) if isinstance(state, tuple) else 0
 
 
 @given(

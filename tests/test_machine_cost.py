@@ -5,12 +5,12 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from experiments.sampling_speed import state_bytes
 from lsa.cost import MACHINES, machine_cost
 from lsa.layers import (
     RNN,
     DeepRNN,
     KGram,
-    KVCache,
     LinearAttention,
     SoftmaxAttention,
     TaylorAttention,
@@ -19,12 +19,6 @@ from lsa.machines import tape
 from lsa.sequences import take_last
 
 D, H, DEGREE, K_GRAM = 12, 2, 4, 3
-
-
-def state_bytes(state):
-    if isinstance(state, KVCache | torch.Tensor):
-        return state.nbytes
-    return sum(map(state_bytes, state))
 
 
 def built(machine):
