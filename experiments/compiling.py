@@ -7,6 +7,7 @@ their launches are recorded instead of made, and each is compiled as the GPU wou
 from __future__ import annotations
 
 import math
+import os
 import re
 import subprocess
 import tempfile
@@ -23,7 +24,7 @@ from triton.runtime import JITFunction
 
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
 OPTIONS = ("num_warps", "num_stages")
-CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ class Launched:
 
 @dataclass(frozen=True)
 class Built:
-    """What the compiler made of a launch. `stack` is where spilled registers would go."""
+    """What the compiler made of a launch. spilled: bytes a thread stores for want of registers."""
 
     registers: int
-    stack: int
+    spilled: int
     shared: int
     wgmma: int
     mma: int
@@ -82,7 +83,8 @@ def source(launched: Launched) -> ASTSource:
     signature, constants, attributes = {}, {}, {}
     for i, parameter in enumerate(launched.kernel.params):
         name, value = parameter.name, launched.arguments[parameter.name]
-        if parameter.is_constexpr or (type(value) is int and value == 1):
+        special = not parameter.do_not_specialize
+        if parameter.is_constexpr or (type(value) is int and value == 1 and special):
             signature[name], constants[(i,)] = "constexpr", value
         elif isinstance(value, torch.Tensor):
             signature[name] = POINTERS[value.dtype]
@@ -91,7 +93,7 @@ def source(launched: Launched) -> ASTSource:
             signature[name] = "fp32"
         else:
             signature[name] = "i64" if value >= 2**31 else "i32"
-            if value % 16 == 0:
+            if value % 16 == 0 and special:
                 attributes[(i,)] = [["tt.divisibility", 16]]
     return ASTSource(launched.kernel, signature, constants, attributes)
 
@@ -104,7 +106,7 @@ def build(launched: Launched, arch: int) -> Built:
     registers, stack = resources(compiled.asm["cubin"])
     return Built(
         registers,
-        stack,
+        spilled(ptx, arch) if stack else 0,
         compiled.metadata.shared,
         len(re.findall(r"wgmma\.mma_async", ptx)),
         len(re.findall(r"(?<!wg)\bmma\.sync", ptx)),
@@ -118,8 +120,21 @@ def resources(cubin: bytes) -> tuple[int, int]:
         file.write(cubin)
         file.flush()
         text = subprocess.run(
-            [CUOBJDUMP, "--dump-resource-usage", file.name],
+            [NVIDIA / "cuobjdump", "--dump-resource-usage", file.name],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
     registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", text).groups()
     return int(registers), int(stack)
+
+
+def spilled(ptx: str, arch: int) -> int:
+    """Bytes a thread spills. A stack alone does not tell: a division's subroutine has one too."""
+    target = f"sm_{arch}a" if arch >= 90 else f"sm_{arch}"
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        text = subprocess.run(
+            [NVIDIA / "ptxas", "-v", "--gpu-name", target, file.name, "-o", os.devnull],
+            capture_output=True, text=True, check=True,
+        ).stderr  # fmt: skip
+    return int(re.search(r"(\d+) bytes spill stores", text)[1])

@@ -102,7 +102,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 "programs": launched.programs,
                 "warps": launched.options["num_warps"],
                 "registers": built.registers,
-                "spilled": built.stack,
+                "spilled": built.spilled,
                 "shared": built.shared,
                 "wgmma": built.wgmma,
                 "traffic": traffic(launched.arguments, launched.name),

@@ -43,12 +43,13 @@ from .shared import (
     segment_sums,
     slope,
     store_tile,
+    store_tokens,
 )
 
 SUMMED = 1024  # tokens a program sums where only the last state is asked for
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "H"])
 def tile_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z,
     s_ab, s_at, s_ah, s_ad,
@@ -133,7 +134,7 @@ def tile_kernel(
     if ROLE == "o" and NORMALIZE:
         b_n *= scale
         if i_d == 0:
-            tl.store(p_den + (x + o_x).to(tl.int64) * H, b_n, mask=x + o_x < T)
+            store_tokens(b_n, p_den, x, T, H, C)
         b_o *= (scale / (b_n + eps))[:, None]
     else:
         if ROLE == "dq" and NORMALIZE:
@@ -141,7 +142,7 @@ def tile_kernel(
             b_r = 1.0 / (load_tokens(p_den, x, T, H, 1.0, C) + eps)
             b_q = load_tile(p_raw, x, T, s_rt, s_rd, 0, D, MAP_C, C, BD)
             b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
-            tl.store(p_delta + (x + o_x).to(tl.int64) * H, b_delta, mask=x + o_x < T)
+            store_tokens(b_delta, p_delta, x, T, H, C)
             b_k = load_tile(p_c, x, T, s_ct, s_cd, 0, D, MAP_C, C, BD).to(OPERAND)
             b_past = tl.dot(m_A.to(OPERAND), b_k, input_precision=PRECISION) + b_m[None, :]
             b_o = (b_o + b_delta[:, None] * b_past) * b_r[:, None]
@@ -161,7 +162,7 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
     form_delta = role.name == "dq" and problem.normalize
     wide = problem.q.dtype == torch.bfloat16
     C = 64 if wide else 32
-    BD = block(D) if form_delta else block(D, 128 if wide else 64)
+    BD = block(D) if form_delta else block(D, 128 if wide and A <= 128 else 64)
     raw = pointer(role.raw, role.out)
     tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,

@@ -30,7 +30,8 @@ pass_kernel for each of dq, dk and dv; normalised, its dq reads q too (2 D).
 C = 64 fills wgmma's 64 rows with four warps; 128 would double the products inside chunks, and
 their registers, to save nothing that memory notices. The output's features are split into blocks
 of 64 (BD), programs of one head side by side, so that q and k come from the L2 cache the second
-time. The normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
+time. Where that would spill registers, chunks or blocks are smaller (`pass_launch`). The
+normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from .shared import (
     empty_gradients,
     empty_outputs,
     forward_role,
+    large,
     load_tile,
     load_tokens,
     multiprocessors,
@@ -69,12 +71,13 @@ from .shared import (
     segment_sums,
     slope,
     store_tile,
+    store_tokens,
 )
 
 SEGMENT_MULTIPLE = 128
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "N", "H", "L", "G"])
 def pass_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z, p_between, p_last, p_last_z,
     s_ab, s_at, s_ah, s_ad,
@@ -82,7 +85,7 @@ def pass_kernel(
     s_cb, s_ct, s_ch, s_cd,
     s_rb, s_rt, s_rh, s_rd,
     s_ob, s_ot, s_oh, s_od,
-    s_ma, s_mc, first_factor, last_factor,
+    s_ma, s_mc, s_la, s_lc, first_factor, last_factor,
     T, N, H, L, G, scale, eps, A: tl.constexpr, D: tl.constexpr,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr,
     MAP_A: tl.constexpr, MAP_B: tl.constexpr, MAP_C: tl.constexpr, SLOPE: tl.constexpr,
@@ -121,7 +124,7 @@ def pass_kernel(
     b_z = tl.zeros([BA], dtype=tl.float32)
     b_m = tl.zeros([BD], dtype=tl.float32)
     b_ones = tl.full([C, 16], 1.0, dtype=OPERAND)
-    o_n = tl.arange(0, 16)
+    o_n = tl.arange(0, 16)[None, :]
     if REVERSE:
         i_order = G - 1 - i_g
         i_state = i_g
@@ -147,9 +150,11 @@ def pass_kernel(
         if WITH_Z and (ROLE == "dq" or ROLE == "dk"):
             b_m += tl.load(p_between + A * D + o_d, mask=m_d, other=0.0)
 
-    # FOLD: z as 16 equal columns, so that tensor cores sum k and multiply q, and neither tile
-    # has to be spread over registers for it.
+    # FOLD: the vectors as 16 columns, so that tensor cores form their sums and no tile has to be
+    # spread over registers for it: z in each, m as the sum of the first PARTS.
+    PARTS: tl.constexpr = 2 if ROLE == "dk" else 1
     b_Z = b_z[:, None] + tl.zeros([BA, 16], dtype=tl.float32)
+    b_Y = tl.where(o_n == 0, b_m[:, None], 0.0)
 
     o_x = tl.arange(0, C)
     if REVERSE:
@@ -175,7 +180,7 @@ def pass_kernel(
             b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
             b_A += b_delta[None, :]
         if REVERSE and NORMALIZE:
-            b_A *= b_r[None, :]
+            b_c = (b_c.to(tl.float32) * b_r[:, None]).to(WIDE)
         b_A = tl.where(m_A, b_A, 0.0)
         # 3. The past through the state, the chunk through its products.
         b_o = tl.dot(b_a.to(WIDE), b_M.to(WIDE), input_precision=PRECISION)
@@ -185,16 +190,15 @@ def pass_kernel(
                 # Three columns of bf16 hold the 24 bits of a float32 z.
                 b_1 = b_Z.to(tl.bfloat16).to(tl.float32)
                 b_2 = (b_Z - b_1).to(tl.bfloat16).to(tl.float32)
-                b_3 = tl.where(o_n[None, :] == 2, b_Z - b_1 - b_2, 0.0)
-                b_3 = tl.where(o_n[None, :] == 1, b_2, b_3)
-                b_3 = tl.where(o_n[None, :] == 0, b_1, b_3)
+                b_3 = tl.where(o_n == 2, b_Z - b_1 - b_2, 0.0)
+                b_3 = tl.where(o_n == 1, b_2, b_3)
+                b_3 = tl.where(o_n == 0, b_1, b_3)
                 b_n = tl.sum(tl.dot(b_a, b_3.to(OPERAND), input_precision=PRECISION), axis=1)
             else:
                 b_n = tl.sum(b_a.to(tl.float32) * b_z[None, :], axis=1)
             b_n = scale * (b_n + tl.sum(b_A, axis=1))
             if i_d == 0:
-                o_t = start + o_x
-                tl.store(p_den + o_t.to(tl.int64) * H, b_n, mask=o_t < end)
+                store_tokens(b_n, p_den, start, end, H, C)
             b_o *= (scale / (b_n + eps))[:, None]
         else:
             if ROLE == "dq" and NORMALIZE and FORM_DELTA:
@@ -202,47 +206,61 @@ def pass_kernel(
                 # takes out what rounding left along q, where the exact gradient has nothing.
                 b_q = load_tile(p_raw, start, end, s_rt, s_rd, 0, D, MAP_C, C, BD)
                 b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
-                tl.store(p_delta + (start + o_x).to(tl.int64) * H, b_delta, mask=start + o_x < end)
-                b_past = tl.dot(m_A.to(OPERAND), b_c.to(OPERAND), input_precision=PRECISION)
-                b_o = (b_o + b_delta[:, None] * (b_past + b_m[None, :])) * b_r[:, None]
-            elif ROLE == "dq" and NORMALIZE:
-                b_o = (b_o + b_delta[:, None] * b_m[None, :]) * b_r[:, None]
+                store_tokens(b_delta, p_delta, start, end, H, C)
+                # δ in two parts of bf16, times the k of its past.
+                b_1 = b_delta.to(tl.bfloat16).to(tl.float32)
+                b_A = tl.where(m_A, b_1[:, None], 0.0).to(WIDE)
+                b_o = tl.dot(b_A, b_c.to(WIDE), b_o, input_precision=PRECISION)
+                b_A = tl.where(m_A, (b_delta - b_1)[:, None], 0.0).to(WIDE)
+                b_o = tl.dot(b_A, b_c.to(WIDE), b_o, input_precision=PRECISION)
+            if FOLD and (ROLE == "dq" or ROLE == "dk"):
+                b_m = tl.sum(tl.where(o_n < PARTS, b_Y, 0.0), axis=1)
             if ROLE == "dk" and WITH_Z:
                 b_o += b_m[None, :]
-            b_o *= scale
+            if ROLE == "dq" and NORMALIZE:
+                b_o = (b_o + b_delta[:, None] * b_m[None, :]) * (scale * b_r)[:, None]
+            else:
+                b_o *= scale
         if SLOPE != "identity":
             b_raw = load_tile(p_raw, start, end, s_rt, s_rd, i_d * BD, D, "identity", C, BD)
             b_o *= slope(b_raw.to(tl.float32), SLOPE)
         store_tile(b_o, p_out, start, end, s_ot, s_od, i_d * BD, D, C, BD)
         # 4. The chunk enters the state.
         if REVERSE and NORMALIZE:
-            b_w = b_c.to(tl.float32) * b_r[:, None]
-            b_M += tl.dot(tl.trans(b_b.to(WIDE)), b_w.to(WIDE), input_precision=PRECISION)
-            if ROLE == "dk":
-                b_m += tl.sum(b_w * b_delta[:, None], axis=0)
+            b_M += tl.dot(tl.trans(b_b.to(WIDE)), b_c, input_precision=PRECISION)
+            if ROLE == "dk" and FOLD:
+                b_1 = b_delta.to(tl.bfloat16).to(tl.float32)
+                b_2 = tl.where(o_n == 0, b_1[:, None], (b_delta - b_1)[:, None])
+                b_Y += tl.dot(tl.trans(b_c), b_2.to(WIDE), input_precision=PRECISION)
+            elif ROLE == "dk":
+                b_m += tl.sum(b_c.to(tl.float32) * b_delta[:, None], axis=0)
         else:
             b_M += tl.dot(tl.trans(b_b.to(OPERAND)), b_c.to(OPERAND), input_precision=PRECISION)
             if ROLE == "o" and WITH_Z and FOLD:
                 b_Z += tl.dot(tl.trans(b_b.to(OPERAND)), b_ones, input_precision=PRECISION)
             elif ROLE == "o" and WITH_Z:
                 b_z += tl.sum(b_b.to(tl.float32), axis=0)
-            if ROLE == "dq" and FORM_DELTA:
-                b_m += tl.sum(tl.where(o_x[:, None] == C - 1, b_past, 0.0), axis=0)
+            if ROLE == "dq" and NORMALIZE and FOLD:
+                b_Y += tl.dot(tl.trans(b_c.to(OPERAND)), b_ones, input_precision=PRECISION)
             elif ROLE == "dq" and NORMALIZE:
                 b_m += tl.sum(b_c.to(tl.float32), axis=0)
 
     if i_order == G - 1:
         if LAST:
-            tl.store(p_last + i_bh * A * D + o_M, b_M * last_factor, mask=m_M)
+            # The strides come twice so that no offset of the beginning is kept for the end.
+            o_L = o_a[:, None] * s_la + o_d[None, :] * s_lc
+            tl.store(p_last + i_bh * A * D + o_L, b_M * last_factor, mask=m_M)
         if LAST_Z and ROLE == "o":
             if FOLD:
-                b_z = tl.sum(tl.where(o_n[None, :] == 0, b_Z, 0.0), axis=1)
+                b_z = tl.sum(tl.where(o_n == 0, b_Z, 0.0), axis=1)
             tl.store(p_last_z + i_bh * A + o_a, b_z * last_factor, mask=m_a & (i_d == 0))
         if LAST_Z and ROLE == "dk":
+            if FOLD:
+                b_m = tl.sum(tl.where(o_n < PARTS, b_Y, 0.0), axis=1)
             tl.store(p_last_z + i_bh * D + o_d, b_m * last_factor, mask=m_d)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "N", "H", "L", "G"])
 def backward_kernel(
     p_q, p_k, p_v, p_do, p_dq, p_dk, p_dv, p_den,
     p_S, p_z, p_states, p_dS_T, p_dz_T, p_R, p_dS, p_dz,
@@ -383,18 +401,34 @@ class Launch:
 BACKWARD = Launch(64, 64, 8, 2)
 
 
-def pass_launch(dtype: torch.dtype, A: int, D: int, whole: bool, summing: bool) -> Launch:
-    """The configuration of pass_kernel for a state of A by D.
+def pass_launch(problem: Problem, role: Role) -> Launch:
+    """The configuration of pass_kernel: the widest that spills no registers.
 
-    whole: BD must hold all of D. summing: a sum over δ beside the state takes registers too.
+    Found by compiling every choice for compute capabilities 8.0 and 9.0; the experiment
+    kernel_build keeps what came of it. float32 forms its products without tensor cores, whose
+    operands take the more registers the wider the state: past 128 it does spill.
     """
-    BA, most = block(A), 32 if A > 128 or dtype == torch.float32 else 64
-    BD = block(D, 128 if whole else most)
+    dtype, normalize = problem.q.dtype, problem.normalize
+    A, D = block(role.a.shape[-1]), role.c.shape[-1]
     if dtype == torch.float32:
-        return Launch(16, BD, 4 if BA <= 64 else 8, 1)
+        return Launch(16, block(D, 64 if A <= 64 else 16), 4 if A <= 32 else 8, 1)
+    # Where dq forms δ, a program holds all of the output's features.
+    whole = role.name == "dq" and forms_delta(problem)
+    if A > 128:
+        if dtype == torch.bfloat16 and not normalize and large(problem.q.device):
+            return Launch(64, block(D, 32), 8, 3)
+        return Launch(16, block(D) if whole else block(D, 32), 8, 2)
+    BD = block(D, 128 if whole else 64)
+    if not large(problem.q.device):
+        return Launch(32 if max(A, BD) <= 64 else 16, BD, 8, 3 if whole else 2)
     if dtype == torch.float16:
-        return Launch(32, BD, 4 if max(BA, BD) <= 64 else 8, 1)
-    return Launch(64, BD, 4 if max(BA, BD) <= 64 and not summing else 8, 2)
+        return Launch(16 if BD > 64 else 32, BD, 8, 2)
+    summing = normalize and role.name in ("dq", "dk")
+    if whole and BD > 64:
+        return Launch(32, BD, 8, 2)
+    if summing and A > 64:
+        return Launch(64, BD, 8, 3)
+    return Launch(64, BD, 4 if A <= 64 and not summing else 8, 2)
 
 
 def forms_delta(problem: Problem) -> bool:
@@ -486,7 +520,7 @@ def backward(
 def fits_fused(problem: Problem) -> bool:
     """Whether both states and a chunk's products fit in registers without spilling."""
     narrow = max(problem.sizes[3:]) <= 64 and problem.q.dtype == torch.bfloat16
-    return narrow and not problem.normalize
+    return narrow and not problem.normalize and large(problem.q.device)
 
 
 def run_pass(
@@ -497,8 +531,7 @@ def run_pass(
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     form_delta = role.name == "dq" and forms_delta(problem)
-    summing = role.name == "dk" and problem.normalize
-    launch = launch or pass_launch(problem.q.dtype, A, D, form_delta, summing)
+    launch = launch or pass_launch(problem, role)
     like = role.out
     raw = pointer(role.raw, like)
     pass_kernel[(triton.cdiv(D, launch.BD) * G * B * H,)](
@@ -506,7 +539,7 @@ def run_pass(
         pointer(role.first, like), pointer(role.first_z, like), between,
         pointer(role.last, like), pointer(role.last_z, like),
         *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
-        *role.state_strides(V), role.first_factor, role.last_factor,
+        *role.state_strides(V), *role.state_strides(V), role.first_factor, role.last_factor,
         T, B * H, H, L, G, problem.scale, problem.eps, A=A, D=D,
         ROLE=role.name, NORMALIZE=problem.normalize, WITH_Z=role.with_z,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,

@@ -52,7 +52,7 @@ def load_row(p, t, s_t, s_d, o_d, m_d, m_t, MAP: tl.constexpr):
     return x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "H", "A", "D"])
 def step_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z, p_last, p_last_z,
     s_ab, s_at, s_ah, s_ad,

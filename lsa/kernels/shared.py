@@ -111,6 +111,14 @@ def load_tokens(p, start, end, s_t, other, C: tl.constexpr):
 
 
 @triton.jit
+def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
+    """The counterpart of load_tokens."""
+    o_t = tl.arange(0, C)
+    p += start.to(tl.int64) * s_t
+    tl.store(p + o_t * s_t, x, mask=o_t < end - start)
+
+
+@triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "first_segment"])
 def sums_kernel(
     p_b, p_c, p_o, p_den, p_delta, p_sums,
     s_bb, s_bt, s_bh, s_bd,
@@ -170,7 +178,7 @@ def sums_kernel(
     tl.store(p_sums + K * V + o_k, b_z, mask=m_k & (i_v == 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "KV", "SIZE", "G"])
 def scan_kernel(
     p_sums, p_S, p_z, N, KV, SIZE, G, factor,
     REVERSE: tl.constexpr, FIRST_S: tl.constexpr, FIRST_Z: tl.constexpr, BLOCK: tl.constexpr,
@@ -194,7 +202,7 @@ def scan_kernel(
         tl.store(p, b, mask=m)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T", "H"])
 def delta_kernel(
     p_o, p_do, p_delta,
     s_ob, s_ot, s_oh, s_od,
@@ -380,6 +388,14 @@ def multiprocessors(device: torch.device) -> int:
     if device.type != "cuda":
         return 132
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def large(device: torch.device) -> bool:
+    """Whether a program may use 227 KiB of shared memory and wgmma: Hopper, and its successor.
+
+    The CPU stands in for an H100 here too.
+    """
+    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] in (9, 10)
 
 
 def segment_sums(
