@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Session:
     show: Callable[[float, float, str], None]
     checkpoint: Path
     deadline: float | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def out_of_time(self) -> bool:
         """Whether the budget is spent: the run should save and return as it is."""

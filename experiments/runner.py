@@ -11,14 +11,29 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from . import loss_curves, mode_speed, ngram_baseline, record, sampling_speed
+from . import (
+    kernel_build,
+    kernel_speed,
+    loss_curves,
+    mode_speed,
+    ngram_baseline,
+    record,
+    sampling_speed,
+)
 from .corpora import Corpus, load_corpus
 from .plan import Experiment, Run, Session, Tables
 from .provenance import describe_device, provenance
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (ngram_baseline, mode_speed, sampling_speed, loss_curves)
+    for module in (
+        ngram_baseline,
+        mode_speed,
+        sampling_speed,
+        loss_curves,
+        kernel_build,
+        kernel_speed,
+    )
 }
 PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
 

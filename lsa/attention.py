@@ -12,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import reference
+from .feature_maps import FEATURE_MAPS
+from .ops import FUSED_MAPS, attend
+from .ops import accumulator_dtype as accumulator_dtype
 
 MODES = ("attention", "recurrent", "chunked")
 EPS = 1e-6
-DEFAULT_CHUNK_SIZE = 64
 
 
 class LinearState(NamedTuple):
@@ -38,20 +39,23 @@ def linear_attention(
     eps: float = EPS,
     initial_state: LinearState | None = None,
     return_state: bool = False,
+    feature_map: str | None = None,
 ) -> Tensor | tuple[Tensor, LinearState]:
     """Causal linear attention, o_i = sum_{j<=i} (q_i·k_j) v_j / (sum_{j<=i} q_i·k_j + eps).
 
-    Katharopoulos et al. (2020), eqs. 9-12 and 16-20; the feature map is already in q and k.
+    Katharopoulos et al. (2020), eqs. 9-12 and 16-20. On CUDA it runs as Triton kernels.
 
-    q, k: [B, T, H, K]. With normalize=True their products must not be negative.
+    q, k: [B, T, H, K]. With normalize=True the products of their features must not be negative.
     v: [B, T, H, V].
     mode: "attention", "recurrent" or "chunked". The same function at different costs.
-    chunk_size: tokens in a chunk (chunked mode only).
+    chunk_size: tokens in a chunk (chunked mode in plain torch only; the kernels know theirs).
     normalize: divide by the sum of the weights.
     scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
     eps: added to the normaliser.
     initial_state: the state left by the tokens before; zeros by default.
     return_state: also return the state after the last token, in float32 (float64 for float64).
+    feature_map: a name in `lsa.feature_maps.FEATURE_MAPS`, applied to q and k; None when they
+        are mapped already. All but `exp` are computed on the way, and never stored.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes or devices that do not fit, or an unknown mode.
@@ -61,24 +65,21 @@ def linear_attention(
         raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+    feature_map = feature_map or "identity"
+    if feature_map not in FEATURE_MAPS:
+        raise ValueError(
+            f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
+        )
+    if feature_map not in FUSED_MAPS:
+        q, k = (FEATURE_MAPS[feature_map](x).to(v.dtype) for x in (q, k))
+        feature_map = "identity"
     B, _, H, K = q.shape
-    V = v.shape[-1]
-    dtype = accumulator_dtype(q.dtype)
-    if initial_state is None:
-        S, z = q.new_zeros(B, H, K, V, dtype=dtype), q.new_zeros(B, H, K, dtype=dtype)
-    else:
-        S, z = check_state(initial_state, (B, H, K, V))
-    scale = K**-0.5 if scale is None else scale
-    with torch.autocast(q.device.type, enabled=False):
-        heads = [x.transpose(1, 2).to(dtype) for x in (q * scale, k, v)]
-        state = (S.to(dtype), z.to(dtype), eps if normalize else None)
-        if mode == "attention":
-            o, S, z = reference.attention_mode(*heads, *state)
-        elif mode == "recurrent":
-            o, S, z = reference.recurrent_mode(*heads, *state)
-        else:
-            o, S, z = reference.chunked_mode(*heads, *state, chunk_size or DEFAULT_CHUNK_SIZE)
-    o = o.transpose(1, 2).to(v.dtype)
+    S, z = (None, None)
+    if initial_state is not None:
+        S, z = check_state(initial_state, (B, H, K, v.shape[-1]))
+    scale = float(K**-0.5 if scale is None else scale)
+    options = (mode, chunk_size or 0, normalize, scale, float(eps), feature_map, return_state)
+    o, S, z = attend(q, k, v, S, z, *options)[:3]
     return (o, LinearState(S, z)) if return_state else o
 
 
@@ -107,11 +108,6 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
         q, k, v, attn_mask=mask, is_causal=mask is None and T == L and T > 1, scale=scale
     )
     return o.transpose(1, 2)
-
-
-def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
-    """States and sums are kept in float32, or in float64 when the inputs are."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> None:

@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from experiments.sampling_speed import state_bytes
-from lsa import GPT, gpt_config, linear_attention
+from lsa import GPT, gpt_config, reference
 from lsa.attention import MODES
 from lsa.cost import mode_cost, reference_flops, tick_cost, update_flops
 
@@ -21,9 +21,11 @@ from lsa.cost import mode_cost, reference_flops, tick_cost, update_flops
     st.sampled_from([1, 4, 16, 64]),
 )
 def test_reference_flops_are_what_torch_counts(mode, T, K, V, chunk_size):
-    q, k, v = torch.rand(1, T, 1, K), torch.rand(1, T, 1, K), torch.rand(1, T, 1, V)
+    q, k, v = torch.rand(1, 1, T, K), torch.rand(1, 1, T, K), torch.rand(1, 1, T, V)
+    options = (chunk_size,) if mode == "chunked" else ()
     with FlopCounterMode(display=False) as counter:
-        linear_attention(q, k, v, mode=mode, chunk_size=chunk_size)
+        S, z = torch.zeros(1, 1, K, V), torch.zeros(1, 1, K)
+        getattr(reference, f"{mode}_mode")(q, k, v, S, z, 1e-6, *options)
     assert counter.get_total_flops() == reference_flops(mode, T, K, V, chunk_size=chunk_size)
 
 

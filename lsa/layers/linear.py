@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..attention import EPS, LinearState, accumulator_dtype, linear_attention
+from ..attention import LinearState, linear_attention
 from ..feature_maps import FEATURE_MAPS
 from ..machines import StateMachine
-from ..reference import recurrent_step
+from ..ops import accumulator_dtype
 from .multihead import MultiHead
 
 
@@ -34,23 +34,21 @@ class LinearAttention(MultiHead):
             raise ValueError(
                 f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
             )
-        self.feature_map = FEATURE_MAPS[feature_map]
+        self.feature_map = feature_map
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize
 
-    def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """x [..., D] to phi(q), phi(k) [..., H, K] and v [..., H, V]."""
-        q, k, v = self.qkv(x)
-        return self.feature_map(q), self.feature_map(k), v
-
-    def attend(self, x: Tensor, state: LinearState | None) -> tuple[Tensor, LinearState]:
+    def attend(
+        self, x: Tensor, state: LinearState | None, mode: str | None = None
+    ) -> tuple[Tensor, LinearState]:
         """x [B, T, D] and the state before it, to y [B, T, D] and the state after it."""
         o, state = linear_attention(
-            *self.features(x),
-            mode=self.mode,
+            *self.qkv(x),
+            mode=mode or self.mode,
             chunk_size=self.chunk_size,
             normalize=self.normalize,
             initial_state=state,
             return_state=True,
+            feature_map=self.feature_map,
         )
         return self.out(o), state
 
@@ -61,23 +59,17 @@ class LinearAttention(MultiHead):
         """One token a tick: [B, D] to [B, D]. The state holds K V + K numbers a head, always."""
 
         def step(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
-            q, k, v = self.features(x)
-            dtype = accumulator_dtype(q.dtype)
-            o, S, z = recurrent_step(
-                (q * self.head_width**-0.5).to(dtype),
-                k.to(dtype),
-                v.to(dtype),
-                *state,
-                EPS if self.normalize else None,
-            )
-            return LinearState(S, z), self.out(o.to(v.dtype))
+            state, y = advance(state, x.unsqueeze(1), "recurrent")
+            return state, y.squeeze(1)
 
-        def many(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
-            B = x.shape[0]
-            y, state = self.attend(x, LinearState(*(s.expand(B, *s.shape[1:]) for s in state)))
+        def advance(
+            state: LinearState, x: Tensor, mode: str | None = None
+        ) -> tuple[LinearState, Tensor]:
+            state = LinearState(*(s.expand(x.shape[0], *s.shape[1:]) for s in state))
+            y, state = self.attend(x, state, mode)
             return state, y
 
         weight = self.c_attn.weight
         dtype = accumulator_dtype(weight.dtype)
         S = weight.new_zeros(1, self.n_heads, self.head_width, self.head_width, dtype=dtype)
-        return StateMachine(LinearState(S, S[..., 0]), step, many)
+        return StateMachine(LinearState(S, S[..., 0]), step, advance)

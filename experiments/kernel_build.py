@@ -1,0 +1,118 @@
+"""What the compiler makes of the kernels: registers, shared memory, and the bytes they should move.
+
+Needs no GPU: every kernel that a call and its gradient launch is compiled for Hopper. The bytes
+are counted from the launch, each input and output of a program's tile once.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+from .plan import Experiment, Outcome, Run, Session
+
+UNITS = {
+    "mode": "name",
+    "kernel": "name",
+    "width": "features",
+    "normalized": "yes or no",
+    "programs": "programs",
+    "warps": "warps",
+    "registers": "registers a thread",
+    "spilled": "B a thread",
+    "shared": "B",
+    "wgmma": "instructions",
+    "traffic": "B a token and head",
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run, the same for every device; none where there is no compiler."""
+    if not find_spec("triton"):
+        return []
+    config = {
+        "arch": 90,
+        "dtype": "bfloat16",
+        "batch": 2,
+        "length": 4096,
+        "heads": 16,
+        "widths": [64] if smoke else [64, 128, 256],
+        "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
+        "seed": 0,
+    }
+    return [Run("kernel_build", "sm90", config, 3)]
+
+
+def traffic(arguments: dict[str, Any], name: str) -> float:
+    """Bytes a token and head that a launch has to read and write, states aside."""
+    kernel = name.split(":")[0]
+    size = 2
+    if kernel in ("pass_kernel", "tile_kernel", "step_kernel"):
+        forms_delta = arguments.get("FORM_DELTA", False)
+        width = 2 * arguments["A"] + 2 * arguments["D"]
+        return size * (width + arguments["D"] * forms_delta)
+    if kernel == "backward_kernel":
+        K, V = arguments["K"], arguments["V"]
+        return size * (4 * K + 3 * V)
+    if kernel == "sums_kernel":
+        K, V, T = arguments["K"], arguments["V"], arguments["T"]
+        first = arguments["first_segment"]
+        tokens = min(T, (first + arguments["G"]) * arguments["L"]) - first * arguments["L"]
+        return size * tokens / T * (K + V + V * arguments["FROM_O"])
+    if kernel == "delta_kernel":
+        return size * 2 * arguments["V"]
+    return 0.0
+
+
+def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None:
+    """One call and its gradient on tensors without storage."""
+    from importlib import import_module
+
+    from lsa.kernels.shared import Problem
+
+    module = import_module(f"lsa.kernels.{mode}")
+    shape = (config["batch"], config["length"], config["heads"], width)
+    dtype = getattr(torch, config["dtype"])
+    q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
+    problem = Problem(q, k, v, None, None, width**-0.5, 1e-6, normalize, "identity", normalize)
+    module.backward(problem, module.forward(problem), do, None, None)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """Record, compile and count."""
+    from .compiling import build, record_launches
+
+    rows: dict[str, list] = {name: [] for name in UNITS}
+    cases = [
+        (mode, width, normalize)
+        for mode in config["modes"]
+        for width in config["widths"]
+        for normalize in (False, True)
+    ]
+    for i, (mode, width, normalize) in enumerate(cases):
+        for launched in record_launches(lambda case=(mode, width, normalize): call(*case, config)):
+            built = build(launched, config["arch"])
+            row = {
+                "mode": mode,
+                "kernel": launched.name,
+                "width": width,
+                "normalized": "yes" if normalize else "no",
+                "programs": launched.programs,
+                "warps": launched.options["num_warps"],
+                "registers": built.registers,
+                "spilled": built.spilled,
+                "shared": built.shared,
+                "wgmma": built.wgmma,
+                "traffic": traffic(launched.arguments, launched.name),
+            }
+            for name, value in row.items():
+                rows[name].append(value)
+        session.show(i + 1, len(cases), f"{mode} {width}")
+    return Outcome({"rows": rows})
+
+
+EXPERIMENT = Experiment(
+    "kernel_build", "registers, shared memory and bytes of every kernel", UNITS, runs, perform
+)

@@ -1,0 +1,83 @@
+"""Random problems for the kernels, and their results in float64."""
+
+import torch
+
+from lsa.feature_maps import FEATURE_MAPS
+from lsa.kernels.shared import Problem
+
+RELATIVE = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
+
+
+def relative_rms(found, wanted):
+    if wanted.numel() == 0:
+        return 0.0
+    error = (found.double() - wanted).square().mean().sqrt()
+    return (error / wanted.square().mean().sqrt().clamp_min(1e-30)).item()
+
+
+def definition(q, k, v, S, z, *, scale, eps, normalize, feature_map):
+    """The T x T form in float64: o, S, z. Heads before time inside."""
+    phi = FEATURE_MAPS[feature_map]
+    q, k, v = (phi(q) * scale).transpose(1, 2), phi(k).transpose(1, 2), v.transpose(1, 2)
+    A = (q @ k.transpose(-1, -2)).tril()
+    o = A @ v + q @ S
+    if normalize:
+        o = o / (A.sum(-1) + (q @ z.unsqueeze(-1)).squeeze(-1) + eps).unsqueeze(-1)
+    return o.transpose(1, 2), S + k.transpose(-1, -2) @ v, z + k.sum(-2)
+
+
+def draw(B, T, H, K, V, dtype, *, device="cpu", feature_map="identity", contiguous=True, seed=0):
+    """q, k, v and the gradient of o. Without a feature map q and k are positive already."""
+    g = torch.Generator(device).manual_seed(seed)
+
+    def new(width):
+        shape = (B, T, H, width) if contiguous else (B, H, T, 2 * width)
+        x = torch.randn(shape, generator=g, device=device)
+        return x if contiguous else x.transpose(1, 2)[..., ::2]
+
+    q, k, v, do = new(K), new(K), new(V), new(V)
+    if feature_map == "identity":
+        q, k = FEATURE_MAPS["elu_plus_one"](q), FEATURE_MAPS["elu_plus_one"](k)
+    return [x.to(dtype) for x in (q, k, v, do)]
+
+
+def errors(mode, inputs, *, normalize, feature_map, first, last, scale=None, eps=1e-6, **options):
+    """The relative RMS error of every result of one call of a mode's module.
+
+    first, last: whether there is an initial state, and a gradient of the returned one.
+    """
+    q, k, v, do = inputs
+    B, T, H, K = q.shape
+    V = v.shape[-1]
+    g = torch.Generator(q.device).manual_seed(7)
+
+    def state(make):
+        return make((B, H, K, V), generator=g, device=q.device), make(
+            (B, H, K), generator=g, device=q.device
+        )
+
+    S, z = state(torch.rand) if first else (None, None)
+    dS, dz = state(torch.randn) if last else (None, None)
+    scale = K**-0.5 if scale is None else scale
+    problem = Problem(q, k, v, S, z, scale, eps, normalize, feature_map, normalize or last)
+    out = mode.forward(problem, **{n: x for n, x in options.items() if n != "fused"})
+    grads = mode.backward(problem, out, do, dS, dz, **options)
+
+    leaves = [x.double().requires_grad_() for x in (q, k, v)]
+    zeros = torch.zeros(B, H, K, V, dtype=torch.float64, device=q.device)
+    leaves += [
+        (zero if x is None else x.double()).clone().requires_grad_()
+        for x, zero in ((S, zeros), (z, zeros[..., 0]))
+    ]
+    wanted = definition(*leaves, scale=scale, eps=eps, normalize=normalize, feature_map=feature_map)
+    weights = [do.double()] + ([dS.double(), dz.double()] if last else [])
+    loss = sum((w * x).sum() for w, x in zip(weights, wanted, strict=False))
+    gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
+    found = {"o": out.o, "S": out.S_T, "dq": grads.dq, "dk": grads.dk, "dv": grads.dv}
+    exact = {"o": wanted[0], "S": wanted[1]}
+    exact |= dict(zip(("dq", "dk", "dv", "dS", "dz"), gradients, strict=True))
+    if normalize or last:
+        found["z"], exact["z"] = out.z_T, wanted[2]
+    if first:
+        found |= {"dS": grads.dS} | ({"dz": grads.dz} if normalize or last else {})
+    return {name: relative_rms(x, exact[name]) for name, x in found.items()}

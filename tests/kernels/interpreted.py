@@ -1,0 +1,69 @@
+"""Run by test_interpreter.py in a process of its own, where Triton interprets every kernel."""
+
+import pytest
+import torch
+from cases import RELATIVE, draw, errors
+
+from lsa.kernels import attention, chunked, recurrent
+
+MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
+KINDS = [  # normalize, feature map, initial state, gradient of the returned state
+    (True, "elu_plus_one", True, True),
+    (True, "identity", False, False),
+    (False, "softplus", True, True),
+    (True, "relu", True, False),
+]
+
+
+def check(mode, inputs, kind, **options):
+    normalize, feature_map, first, last = kind
+    found = errors(
+        MODES[mode], inputs,
+        normalize=normalize, feature_map=feature_map, first=first, last=last, **options,
+    )  # fmt: skip
+    bound = RELATIVE[inputs[0].dtype]
+    assert {name: error for name, error in found.items() if not error <= bound} == {}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
+@pytest.mark.parametrize(("mode", "T"), [("attention", 70), ("recurrent", 9), ("chunked", 141)])
+def test_results_and_gradients(mode, T, dtype, kind):
+    check(mode, draw(1, T, 2, 24, 40, dtype, feature_map=kind[1]), kind)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("cut", [(2, 128), (3, 64)], ids=str)
+def test_segments(cut, fused):
+    inputs = draw(1, 141, 2, 16, 24, torch.bfloat16)
+    for kind in KINDS[:3]:
+        check("chunked", inputs, (kind[0], "identity", *kind[2:]), cut=cut, fused=fused)
+
+
+@pytest.mark.parametrize(("K", "V"), [(136, 16), (16, 136), (33, 100)])
+def test_wide_and_odd_features(K, V):
+    check("chunked", draw(1, 65, 1, K, V, torch.bfloat16), KINDS[1])
+    check("attention", draw(1, 33, 1, K, V, torch.float16), KINDS[1])
+
+
+@pytest.mark.parametrize("T", [1, 2, 63, 64])
+def test_short_sequences(T):
+    # With a state before it: a single normalised token alone has no gradient in q to compare.
+    kind = (True, "identity", True, False)
+    for mode in ("attention", "chunked"):
+        check(mode, draw(2, T, 1, 16, 16, torch.float32), kind)
+    check("recurrent", draw(2, min(T, 3), 1, 16, 16, torch.float32), kind)
+
+
+@pytest.mark.parametrize(("mode", "T"), [("attention", 40), ("recurrent", 4), ("chunked", 70)])
+def test_strided_inputs(mode, T):
+    inputs = draw(2, T, 2, 20, 16, torch.float32, contiguous=False)
+    assert not any(x.is_contiguous() for x in inputs)
+    check(mode, inputs, KINDS[1])
+
+
+def test_large_inputs_stay_finite():
+    for dtype in RELATIVE:
+        q, k, v, do = (x.clamp(-1, 1) * 100 for x in draw(1, 70, 1, 16, 16, dtype))
+        for mode in ("attention", "chunked"):
+            check(mode, (q, k, v, do), KINDS[1])

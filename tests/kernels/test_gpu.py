@@ -1,0 +1,159 @@
+"""The kernels on a GPU, through the public function: skipped where there is none."""
+
+import pytest
+import torch
+from cases import RELATIVE, definition, draw, errors, relative_rms
+
+from lsa import LinearState, linear_attention
+
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+from lsa.kernels import attention, chunked, recurrent
+
+# The poison comes with torch's determinism, which warns about operators of others.
+pytestmark = pytest.mark.filterwarnings("ignore")
+MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
+GPU = "cuda"
+
+
+@pytest.fixture(autouse=True)
+def _poison():
+    """What no kernel writes is NaN, so that it cannot look right by chance."""
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["o", "o+state"])
+@pytest.mark.parametrize(
+    ("normalize", "feature_map"),
+    [(False, "identity"), (True, "identity"), (True, "elu_plus_one"), (True, "softplus")],
+)
+@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
+@pytest.mark.parametrize(
+    ("mode", "B", "T", "H", "K", "V"),
+    [
+        ("chunked", 2, 1000, 4, 64, 64),
+        ("chunked", 1, 2049, 3, 128, 128),
+        ("chunked", 1, 500, 2, 256, 256),
+        ("chunked", 2, 63, 2, 48, 100),
+        ("chunked", 1, 4096, 2, 64, 64),
+        ("attention", 2, 500, 2, 64, 64),
+        ("attention", 1, 300, 2, 200, 100),
+        ("recurrent", 2, 63, 2, 64, 64),
+        ("recurrent", 1, 100, 2, 200, 100),
+    ],
+)
+def test_results_and_gradients(mode, B, T, H, K, V, dtype, normalize, feature_map, last):
+    inputs = draw(B, T, H, K, V, dtype, device=GPU, feature_map=feature_map)
+    found = errors(
+        MODES[mode], inputs, normalize=normalize, feature_map=feature_map, first=last, last=last
+    )
+    bound = RELATIVE[dtype]
+    assert {name: error for name, error in found.items() if not error <= bound} == {}
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("cut", [(1, 2048), (2, 1024), (8, 256)])
+def test_segments_and_fused_gradients(cut, fused, normalize):
+    inputs = draw(1, 2000, 3, 64, 64, torch.bfloat16, device=GPU)
+    found = errors(
+        chunked, inputs, normalize=normalize, feature_map="identity", first=True, last=True,
+        cut=cut, fused=fused,
+    )  # fmt: skip
+    assert max(found.values()) <= RELATIVE[torch.bfloat16], found
+
+
+@pytest.mark.parametrize("T", [1, 2, 64])
+@pytest.mark.parametrize("mode", list(MODES))
+def test_short_sequences_after_a_state(mode, T):
+    inputs = draw(2, T, 2, 16, 16, torch.float32, device=GPU)
+    found = errors(
+        MODES[mode], inputs, normalize=True, feature_map="identity", first=True, last=True
+    )
+    assert max(found.values()) <= RELATIVE[torch.float32], found
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_strided_inputs(mode):
+    inputs = draw(2, 200, 3, 40, 24, torch.bfloat16, device=GPU, contiguous=False)
+    found = errors(
+        MODES[mode], inputs, normalize=True, feature_map="identity", first=False, last=False
+    )
+    assert max(found.values()) <= RELATIVE[torch.bfloat16], found
+
+
+def test_more_heads_than_a_grid_axis():
+    q, k, v, _ = draw(70000, 3, 1, 16, 16, torch.bfloat16, device=GPU)
+    for mode in MODES:
+        o = linear_attention(q, k, v, mode=mode)
+        zeros = torch.zeros(70000, 1, 16, 16, device=GPU, dtype=torch.float64)
+        wanted, _, _ = definition(
+            *(x.double() for x in (q, k, v)), zeros, zeros[..., 0],
+            scale=0.25, eps=1e-6, normalize=True, feature_map="identity",
+        )  # fmt: skip
+        assert relative_rms(o, wanted) <= RELATIVE[torch.bfloat16]
+
+
+def test_long_sequences_and_addresses_past_int32():
+    """2^31 elements and more a tensor: the last head is compared with itself computed alone."""
+    shape, kind = (1, 131073, 260, 64), {"dtype": torch.bfloat16, "device": GPU}
+    q, k, v = torch.rand(shape, **kind), torch.rand(shape, **kind), torch.randn(shape, **kind)
+    o = linear_attention(q, k, v)
+    alone = linear_attention(*(x[:, :, -1:].contiguous() for x in (q, k, v)))
+    assert relative_rms(o[:, :, -1:], alone.double()) <= RELATIVE[torch.bfloat16]
+    assert torch.isfinite(o).all()
+
+
+def test_compiled_captured_and_autocast():
+    q, k, v, do = draw(2, 1000, 4, 64, 64, torch.bfloat16, device=GPU)
+
+    def call(q, k, v):
+        return linear_attention(q, k, v, feature_map="elu_plus_one")
+
+    wanted = call(q, k, v)
+    assert torch.equal(torch.compile(call, fullgraph=True)(q, k, v), wanted)
+    with torch.autocast(GPU, torch.bfloat16):
+        assert call(q, k, v).dtype == torch.bfloat16
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+
+    def step():
+        return torch.autograd.grad(call(*leaves), leaves, do)
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        expected = step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    graph.replay()
+    torch.cuda.synchronize()
+    for found, exact in zip(captured, expected, strict=True):
+        assert torch.equal(found, exact)
+
+
+def test_double_backward_and_splits():
+    q, k, v, _ = draw(1, 300, 2, 32, 32, torch.float32, device=GPU)
+    whole, end = linear_attention(q, k, v, return_state=True)
+    left, state = linear_attention(*(x[:, :77] for x in (q, k, v)), return_state=True)
+    right, last = linear_attention(
+        *(x[:, 77:] for x in (q, k, v)), initial_state=LinearState(*state), return_state=True
+    )
+    assert relative_rms(torch.cat((left, right), 1), whole.double()) <= 2e-6
+    assert relative_rms(last.S, end.S.double()) <= 2e-6
+
+    def penalty(device, dtype):
+        leaves = [x.to(device, dtype).requires_grad_() for x in (q, k, v)]
+        (dq,) = torch.autograd.grad(
+            linear_attention(*leaves).square().sum(), leaves[:1], create_graph=True
+        )
+        return torch.autograd.grad(dq.square().sum(), leaves)
+
+    exact = penalty("cpu", torch.float64)
+    for found, wanted in zip(penalty(GPU, torch.float32), exact, strict=True):
+        assert relative_rms(found.cpu(), wanted) <= 1e-5

@@ -1,0 +1,223 @@
+"""The operators behind linear_attention on the CPU: gradients, compilation, extremes."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsa import LinearAttention, LinearState, linear_attention, unroll
+from lsa.attention import MODES
+from lsa.feature_maps import FEATURE_MAPS
+from lsa.ops import FUSED_MAPS, attend, gradient
+
+BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
+
+
+def relative_rms(found, wanted):
+    if wanted.numel() == 0:
+        return 0.0
+    error = (found.double() - wanted.double()).square().mean().sqrt()
+    return (error / wanted.double().square().mean().sqrt().clamp_min(1e-30)).item()
+
+
+def draw(B, T, H, K, V, dtype=torch.float64, *, strided=False, seed=0):
+    g = torch.Generator().manual_seed(seed)
+
+    def new(width):
+        if not strided:
+            return torch.randn(B, T, H, width, generator=g)
+        return torch.randn(B, H, 3, T, 2 * width, generator=g)[:, :, 1].transpose(1, 2)[..., ::2]
+
+    return [new(width).to(dtype) for width in (K, K, V, V)]
+
+
+def states(B, H, K, V, make, dtype=torch.float64, *, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    return (
+        make(B, H, K, V, generator=g, dtype=dtype),
+        make(B, H, K, generator=g, dtype=dtype),
+    )
+
+
+def everything(mode, inputs, S, z, dS, dz, **options):
+    """o, the state after it, and the gradients of q, k, v, S and z."""
+    q, k, v, do = inputs
+    leaves = [x.detach().requires_grad_() for x in (q, k, v, S, z)]
+    o, after = linear_attention(
+        *leaves[:3], mode=mode, initial_state=LinearState(*leaves[3:]), return_state=True, **options
+    )
+    loss = (o * do).sum().to(dS.dtype) + (after.S * dS).sum() + (after.z * dz).sum()
+    return [o, *after, *torch.autograd.grad(loss, leaves)]
+
+
+problems = st.fixed_dictionaries(
+    {
+        "T": st.sampled_from([0, 1, 2, 31, 63, 64, 65, 129, 500]),
+        "K": st.integers(4, 33),  # with K = 1, a normalised q has no gradient to compare
+        "V": st.integers(1, 33),
+        "chunk_size": st.sampled_from([None, 1, 5, 64, 100]),
+        "normalize": st.booleans(),
+        "feature_map": st.sampled_from(["elu_plus_one", "softplus"]),
+        "strided": st.booleans(),
+        "seed": st.integers(0, 2**31 - 1),
+    }
+)
+
+
+@settings(max_examples=25)
+@given(problems, st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
+def test_modes_and_gradients_against_float64(p, dtype):
+    inputs = draw(2, p["T"], 2, p["K"], p["V"], dtype, strided=p["strided"], seed=p["seed"])
+    options = {name: p[name] for name in ("chunk_size", "normalize", "feature_map")}
+    (S, z), (dS, dz) = (
+        states(2, 2, p["K"], p["V"], make, seed=p["seed"]) for make in (torch.rand, torch.randn)
+    )
+    wanted = everything("attention", [x.double() for x in inputs], S, z, dS, dz, **options)
+    for mode in MODES:
+        if mode == "recurrent" and p["T"] > 65:
+            continue
+        found = everything(mode, inputs, *(x.float() for x in (S, z, dS, dz)), **options)
+        for x, y in zip(found, wanted, strict=True):
+            assert relative_rms(x, y) <= BOUNDS[dtype], (mode, [tuple(x.shape)])
+
+
+@settings(max_examples=25)
+@given(problems, st.integers(0, 500), st.sampled_from(MODES))
+def test_gradients_cross_a_split(p, cut, mode):
+    T = min(p["T"], 40) if mode == "recurrent" else p["T"]
+    q, k, v, do = draw(1, T, 2, p["K"], p["V"], seed=p["seed"])
+    options = {name: p[name] for name in ("chunk_size", "normalize", "feature_map")}
+    S, z = states(1, 2, p["K"], p["V"], torch.rand, seed=p["seed"])
+    dS, dz = states(1, 2, p["K"], p["V"], torch.randn, seed=p["seed"])
+    whole = everything(mode, (q, k, v, do), S, z, dS, dz, **options)
+    leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
+    q, k, v, S, z = leaves
+    left, state = linear_attention(
+        q[:, :cut], k[:, :cut], v[:, :cut], mode=mode, initial_state=LinearState(S, z),
+        return_state=True, **options,
+    )  # fmt: skip
+    right, after = linear_attention(
+        q[:, cut:], k[:, cut:], v[:, cut:], mode=mode, initial_state=state,
+        return_state=True, **options,
+    )  # fmt: skip
+    o = torch.cat((left, right), 1)
+    loss = (o * do).sum() + (after.S * dS).sum() + (after.z * dz).sum()
+    for x, y in zip((o, *after, *torch.autograd.grad(loss, leaves)), whole, strict=True):
+        torch.testing.assert_close(x, y, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_first_and_second_derivatives(mode, normalize):
+    q, k, v, _ = draw(1, 5, 2, 3, 2)
+    S, z = states(1, 2, 3, 2, torch.rand)
+    leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
+
+    def call(q, k, v, S, z):
+        o, state = linear_attention(
+            q, k, v, mode=mode, chunk_size=2, normalize=normalize, feature_map="elu_plus_one",
+            initial_state=LinearState(S, z), return_state=True,
+        )  # fmt: skip
+        return o, *state
+
+    assert torch.autograd.gradcheck(call, leaves)
+    assert torch.autograd.gradgradcheck(call, leaves)
+
+
+@pytest.mark.parametrize("name", list(FEATURE_MAPS))
+def test_a_feature_map_inside_is_the_map_outside(name):
+    q, k, v, do = draw(1, 70, 2, 4, 3)
+    phi = FEATURE_MAPS[name]
+    results = []
+    for inside in (True, False):
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        a, b = leaves[:2] if inside else (phi(x) for x in leaves[:2])
+        o = linear_attention(a, b, leaves[2], normalize=False, feature_map=name if inside else None)
+        results.append((o, *torch.autograd.grad(o, leaves, do)))
+    for x, y in zip(*results, strict=True):
+        torch.testing.assert_close(x, y)
+
+
+def test_a_feature_map_that_does_not_exist_is_named():
+    q, k, v, _ = draw(1, 4, 1, 2, 2)
+    with pytest.raises(ValueError, match="feature_map: expected one of elu_plus_one"):
+        linear_attention(q, k, v, feature_map="elu")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_operators_keep_torchs_rules(mode):
+    q, k, v, do = draw(2, 9, 2, 4, 3, torch.float32)
+    S, z = states(2, 2, 4, 3, torch.rand, torch.float32)
+    options = (mode, 4, True, 0.5, 1e-6, "elu_plus_one")
+    leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
+    torch.library.opcheck(attend, (*leaves, *options, True))
+    plain = (None, None, mode, 0, False, 0.5, 0.0, "relu", False)
+    torch.library.opcheck(attend, (*leaves[:3], *plain))
+    with torch.no_grad():
+        out = attend(*leaves, *options, True)
+    torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_compiles_whole(mode):
+    q, k, v, do = draw(1, 70, 2, 8, 8, torch.float32)
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+
+    def call(q, k, v):
+        return linear_attention(q, k, v, mode=mode, feature_map="elu_plus_one")
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    found, wanted = compiled(*leaves), call(*leaves)
+    assert torch.equal(found, wanted)
+    for x, y in zip(
+        torch.autograd.grad(found, leaves, do), torch.autograd.grad(wanted, leaves, do), strict=True
+    ):
+        assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("dtype", list(BOUNDS), ids=str)
+@pytest.mark.parametrize("feature_map", ["elu_plus_one", "relu", "softplus"])
+def test_inputs_up_to_100_stay_finite(dtype, feature_map):
+    inputs = [x.clamp(-1, 1) * 100 for x in draw(1, 200, 2, 64, 64, dtype)]
+    for mode in ("attention", "chunked"):
+        leaves = [x.detach().requires_grad_() for x in inputs[:3]]
+        o = linear_attention(*leaves, mode=mode, feature_map=feature_map)
+        for x in (o, *torch.autograd.grad(o, leaves, inputs[3])):
+            assert torch.isfinite(x).all()
+
+
+def test_autocast_changes_nothing_inside():
+    q, k, v, _ = draw(1, 100, 2, 16, 16, torch.float32)
+    plain = linear_attention(q, k, v, feature_map="elu_plus_one")
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(linear_attention(q, k, v, feature_map="elu_plus_one"), plain)
+        half = linear_attention(*(x.bfloat16() for x in (q, k, v)), feature_map="elu_plus_one")
+    assert half.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", FUSED_MAPS)
+def test_the_layer_is_its_machine(mode, name):
+    normalize = name in ("elu_plus_one", "softplus")
+    layer = LinearAttention(12, 2, mode=mode, feature_map=name, normalize=normalize).double()
+    x = torch.randn(2, 9, 12, dtype=torch.float64)
+    torch.testing.assert_close(unroll(layer.machine())(x), layer(x))
+
+
+def test_backward_keeps_no_states():
+    """Beside its inputs, the graph holds o, the state after it and the normaliser."""
+    q, k, v, _ = draw(1, 4096, 1, 64, 64, torch.float32)
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        linear_attention(*leaves)
+    assert sum(x.numel() for x in kept) <= 4 * q.numel() + 64 * 65 + 4096
+
+
+def test_imports_without_triton():
+    code = "import sys; sys.modules['triton'] = None; import lsa, torch; " \
+        "lsa.linear_attention(*(torch.rand(1, 4, 1, 4) for _ in range(3)))"  # fmt: skip
+    subprocess.run([sys.executable, "-c", code], check=True)
