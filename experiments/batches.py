@@ -1,8 +1,7 @@
 """Which tokens an update sees: spans drawn by seed and step alone, so that runs can be compared.
 
-The tokens of an update do not depend on the context: a span is drawn, then cut into pieces of
-the context's length. Two runs with the same seed read the same text in the same order, whatever
-their attention, and whatever their context.
+Spans are drawn on their own, and may be cut into pieces of the context's length. Two runs with
+the same seed and the same spans read the same text in the same order, whatever their attention.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Train GPT-2 twice, with softmax and with linear attention, and keep the loss of every update.
 
 Everything but the attention is the same: initial weights by seed, text in the same order, the
-same tokens an update whatever the context, AdamW, a short warm-up and then a constant learning
-rate, so that every point of a curve is a place one could have stopped at. The seconds of an
-update are those of drawing its text, forward, backward and the step; compilation, warm-up and
-validation are apart. At the longest context both attentions get the same seconds instead of the
-same updates.
+seconds they may take, AdamW, a short warm-up and then a constant learning rate, so that every
+point of a curve is a place one could have stopped at. The seconds of an update are those of
+drawing its text, forward, backward and the step; compilation, warm-up and validation are apart.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ BASE = {
     "warmup_updates": 10,
     "weight_decay": 0.1,
     "micro_batches": 1,
+    "validation_span": 16384,  # tokens of each held-out novel, at every context the same ones
     "updates": 0,  # stop after this many; 0: by train_seconds
     "train_seconds": 0,  # stop after this many seconds of updates; 0: by updates
 }
@@ -36,39 +35,50 @@ BASE = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Both attentions at every scale and context, most telling first."""
     if smoke:
-        tiny = {"span": 256, "spans": 1, "updates": 3, "learning_rate": 1e-3, "validate_every": 2}
-        return [_run("nano", attention, 64, 0, **tiny) for attention in ("softmax", "linear")]
+        tiny = {"updates": 3, "learning_rate": 1e-3, "validate_every": 2, "validation_span": 256}
+        return _pair("nano", 64, 0, tokens=256, **tiny)
     return _cpu_runs() if kind == "cpu" else _cuda_runs()
 
 
-def _run(scale: str, attention: str, context: int, priority: int, **rest: Any) -> Run:
-    config = {"scale": scale, "attention": attention, "context": context, **BASE, **rest}
-    return Run("loss_curves", f"{scale}-{attention}-{context}", config, priority)
-
-
-def _pair(scale: str, context: int, priority: int, **rest: Any) -> list[Run]:
+def _pair(scale: str, context: int, priority: int, tokens: int, **rest: Any) -> list[Run]:
+    """Both attentions. tokens: an update reads at least so many, in windows of the context."""
+    draw = {"span": context, "spans": max(1, tokens // context)}
     return [
-        _run(scale, attention, context, priority, **rest) for attention in ("softmax", "linear")
+        Run(
+            "loss_curves",
+            f"{scale}-{attention}-{context}",
+            {
+                "scale": scale,
+                "attention": attention,
+                "context": context,
+                **BASE,
+                **draw,
+                **rest,
+            },
+            priority,
+        )
+        for attention in ("softmax", "linear")
     ]
 
 
 def _cpu_runs() -> list[Run]:
-    """16384 bytes an update everywhere; 192 updates are 3.1 million bytes."""
-    shared = {"span": 16384, "spans": 1, "learning_rate": 2e-3, "validate_every": 16}
+    """Small updates, since a processor has time for a few thousand: 2048 bytes, or one window."""
+    nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [
-        *_pair("nano", 1024, 10, updates=192, **shared),
-        *_pair("nano", 4096, 11, updates=192, **shared),
-        *_pair("nano", 16384, 12, train_seconds=480, **shared),
-        *_pair("nano", 256, 13, updates=192, **shared),
+        *_pair("nano", 256, 10, train_seconds=180, validate_every=100, **nano),
+        *_pair("nano", 1024, 11, train_seconds=240, validate_every=100, **nano),
+        *_pair("nano", 4096, 12, train_seconds=300, validate_every=50, **nano),
+        *_pair("nano", 16384, 13, train_seconds=480, validate_every=16, **nano),
     ]
 
 
 def _cuda_runs() -> list[Run]:
-    """131072 bytes an update; the same seconds for both attentions, most telling contexts first."""
-    nano = {"span": 131072, "spans": 1, "learning_rate": 2e-3, "validate_every": 50}
-    small = {**nano, "learning_rate": 6e-4, "validate_every": 25}
-    medium = {**nano, "learning_rate": 3e-4, "validate_every": 20, "micro_batches": 2}
-    large = {**nano, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
+    """131072 bytes an update, most telling contexts first."""
+    shared = {"tokens": 131072, "validation_span": 131072}
+    nano = {**shared, "learning_rate": 2e-3, "validate_every": 50}
+    small = {**shared, "learning_rate": 6e-4, "validate_every": 25}
+    medium = {**shared, "learning_rate": 3e-4, "validate_every": 20, "micro_batches": 2}
+    large = {**shared, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
     plan = [
         *_pair("124M", 4096, 20, train_seconds=75, **small),
         *_pair("124M", 65536, 21, train_seconds=75, **small),
@@ -182,7 +192,7 @@ class Training:
         """Loss on held-out books, cut into the same context; kept in the curve."""
         inputs, targets = held_out_tokens(
             self.corpus.splits["validation"],
-            span=self.config["span"],
+            span=self.config["validation_span"],
             context=self.config["context"],
             spans=VALIDATION_SPANS,
         )
