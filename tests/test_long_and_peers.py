@@ -1,0 +1,86 @@
+"""Lengths that books have, and the cases other libraries test their kernels with."""
+
+import pytest
+import torch
+
+from lsa import LinearState, linear_attention
+from lsa.feature_maps import elu_plus_one
+
+BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
+
+
+def relative_rms(found, wanted):
+    error = (found.double() - wanted).square().mean().sqrt()
+    return (error / wanted.square().mean().sqrt()).item()
+
+
+def draw(B, T, H, K, V, dtype):
+    g = torch.Generator().manual_seed(T + K)
+    q, k, v, do = (torch.randn(B, T, H, n, generator=g) for n in (K, K, V, V))
+    return [x.to(dtype) for x in (elu_plus_one(q), elu_plus_one(k), v, do)]
+
+
+def results(inputs, mode, dtype, normalize):
+    """o, the state and every gradient, with the inputs taken to dtype first."""
+    *leaves, do = (x.to(dtype) for x in inputs)
+    leaves = [x.requires_grad_() for x in leaves]
+    o, state = linear_attention(*leaves, mode=mode, normalize=normalize, return_state=True)
+    return o, state.S, state.z, *torch.autograd.grad(o, leaves, do)
+
+
+@pytest.mark.parametrize("dtype", list(BOUNDS), ids=str)
+@pytest.mark.parametrize(("T", "bound"), [(4096, 2e-6), (131_073, 1e-5)])
+def test_errors_do_not_grow_with_the_text(T, bound, dtype):
+    inputs = draw(1, T, 1, 16, 16, dtype)
+    wanted = results(inputs, "chunked", torch.float64, True)
+    bound = max(bound, BOUNDS[dtype])
+    for x, y in zip(results(inputs, "chunked", dtype, True), wanted, strict=True):
+        assert relative_rms(x, y) <= bound
+
+
+def test_a_long_decode_in_bfloat16_is_the_whole_text_at_once():
+    """65536 ticks: a normaliser kept in bfloat16 would have stopped growing at 256."""
+    T = 65_536
+    q, k, v, _ = draw(1, T, 1, 16, 16, torch.bfloat16)
+    whole, end = linear_attention(q, k, v, return_state=True)
+    state = LinearState(torch.zeros(1, 1, 16, 16), torch.zeros(1, 1, 16))
+    ticks = []
+    with torch.no_grad():
+        for i in range(T):
+            o, state = linear_attention(
+                q[:, i : i + 1], k[:, i : i + 1], v[:, i : i + 1],
+                mode="recurrent", initial_state=state, return_state=True,
+            )  # fmt: skip
+            ticks.append(o)
+    assert relative_rms(torch.cat(ticks, 1), whole.double()) <= 5e-3
+    for x, y in zip(state, end, strict=True):
+        assert relative_rms(x, y.double()) <= 1e-5
+
+
+# The shapes of flash-linear-attention's tests of its linear attention, B, T, H, D.
+CASES = [
+    (1, 1, 2, 64),
+    (1, 63, 1, 64),
+    (2, 500, 4, 60),
+    (2, 1000, 2, 100),
+    (2, 1024, 4, 128),
+    (3, 2048, 2, 64),
+    (1, 500, 1, 256),
+]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_cases_of_a_peer(case, dtype, normalize):
+    B, T, H, D = case
+    inputs = draw(B, T, H, D, D, dtype)
+    wanted = results(inputs, "attention", torch.float64, normalize)
+    for mode in ("chunked", "recurrent") if T <= 63 else ("chunked",):
+        for name, x, y in zip(
+            ("o", "S", "z", "dq", "dk", "dv"), results(inputs, mode, dtype, normalize), wanted,
+            strict=True,
+        ):  # fmt: skip
+            # A single normalised token is its own value: nothing flows back to q and k.
+            if not (T == 1 and normalize and name in ("dq", "dk")):
+                assert relative_rms(x, y) <= BOUNDS[dtype], name
