@@ -38,6 +38,29 @@ def measure(call: Callable[[], object], device: torch.device) -> Timing:
     return summarize(seconds)
 
 
+def take_turns(calls: dict[str, Callable[[], object]], device: torch.device) -> dict[str, Timing]:
+    """Time several calls round by round, so that their ratios hold whatever the machine's mood.
+
+    One round that is not timed, then rounds until the calls have had enough seconds each on
+    average (5 to 200 rounds).
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    enough = ENOUGH_SECONDS[device.type] * len(calls)
+    for call in calls.values():
+        call()
+    rounds, spent = 0, 0.0
+    while rounds < FEWEST or (spent < enough and rounds < MOST):
+        for name, call in calls.items():
+            synchronize(device)
+            began = time.perf_counter()
+            call()
+            synchronize(device)
+            seconds[name].append(time.perf_counter() - began)
+            spent += seconds[name][-1]
+        rounds += 1
+    return {name: summarize(values) for name, values in seconds.items()}
+
+
 def summarize(seconds: list[float]) -> Timing:
     """Median and quartiles of measured seconds."""
     if len(seconds) < 2:
