@@ -19,7 +19,7 @@ from torch import Tensor
 from lsa import DeepRNN, unroll
 
 from .plan import Experiment, Outcome, Run, Session
-from .timing import take_turns
+from .timing import measure_in_turns
 
 UNITS = {
     "order": "name",
@@ -82,7 +82,7 @@ def measure_shape(
     for name, difference in differences.items():
         if not difference < TOLERANCE:
             raise ArithmeticError(f"{name}: not the same function, off by {difference:.1e}")
-    timings = take_turns(
+    timings = measure_in_turns(
         {name: lambda program=program: program(x) for name, program in programs.items()}, device
     )
     return [

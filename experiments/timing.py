@@ -25,30 +25,18 @@ class Timing:
 
 def measure(call: Callable[[], object], device: torch.device) -> Timing:
     """Time `call` after two warm-up calls, until enough seconds are spent (5 to 200 calls)."""
-    for _ in range(2):
-        call()
-    seconds: list[float] = []
-    enough = ENOUGH_SECONDS[device.type]
-    while len(seconds) < FEWEST or (sum(seconds) < enough and len(seconds) < MOST):
-        synchronize(device)
-        began = time.perf_counter()
-        call()
-        synchronize(device)
-        seconds.append(time.perf_counter() - began)
-    return summarize(seconds)
+    return measure_in_turns({"": call}, device)[""]
 
 
-def take_turns(calls: dict[str, Callable[[], object]], device: torch.device) -> dict[str, Timing]:
-    """Time several calls round by round, so that their ratios hold whatever the machine's mood.
-
-    One round that is not timed, then rounds until the calls have had enough seconds each on
-    average (5 to 200 rounds).
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    enough = ENOUGH_SECONDS[device.type] * len(calls)
+def measure_in_turns(
+    calls: dict[str, Callable[[], object]], device: torch.device
+) -> dict[str, Timing]:
+    """Time several calls in rounds, each once a round: a mood of the machine is shared by all."""
     for call in calls.values():
-        call()
-    rounds, spent = 0, 0.0
+        for _ in range(2):
+            call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(calls), 0.0, 0
     while rounds < FEWEST or (spent < enough and rounds < MOST):
         for name, call in calls.items():
             synchronize(device)
@@ -58,7 +46,7 @@ def take_turns(calls: dict[str, Callable[[], object]], device: torch.device) -> 
             seconds[name].append(time.perf_counter() - began)
             spent += seconds[name][-1]
         rounds += 1
-    return {name: summarize(values) for name, values in seconds.items()}
+    return {name: summarize(each) for name, each in seconds.items()}
 
 
 def summarize(seconds: list[float]) -> Timing:
