@@ -8,18 +8,11 @@ drawing its text, forward, backward and the step; compilation, warm-up and valid
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-import torch
+from .plan import Experiment, Outcome, Run, Session
+from .training import UNITS, Training, train_through
 
-from lsa.gpt import GPT, gpt_config, next_token_loss
-
-from .batches import VALIDATION_SPANS, held_out_tokens, update_tokens
-from .corpora import Corpus
-from .plan import Experiment, Outcome, Run, Session, Tables
-
-UNITS = {"update": "updates", "seconds": "s", "loss": "nats/token"}
 BASE = {
     "corpus": "novels",
     "seed": 0,
@@ -94,172 +87,10 @@ def _cuda_runs() -> list[Run]:
     return plan
 
 
-class Training:
-    """A model, its optimizer and the curves so far."""
-
-    def __init__(self, config: dict[str, Any], corpus: Corpus, device: torch.device) -> None:
-        self.config, self.corpus, self.device = config, corpus, device
-        torch.manual_seed(config["seed"])
-        shape = gpt_config(
-            config["scale"],
-            vocab_size=corpus.vocab_size,
-            n_positions=config["context"],
-            attention=config["attention"],
-        )
-        self.model = GPT(shape).to(device)
-        self.forward = torch.compile(self.model) if device.type == "cuda" else self.model
-        self.optimizer = torch.optim.AdamW(
-            self._groups(), betas=(0.9, 0.95), fused=device.type == "cuda"
-        )
-        self.train: dict[str, list] = {"update": [], "seconds": [], "loss": []}
-        self.validation: dict[str, list] = {"update": [], "loss": []}
-
-    def _groups(self) -> list[dict[str, Any]]:
-        """Weight decay on matrices only, as GPT-2's successors do."""
-        parameters = list(self.model.parameters())
-        return [
-            {
-                "params": [p for p in parameters if p.dim() >= 2],
-                "weight_decay": self.config["weight_decay"],
-            },
-            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-        ]
-
-    @property
-    def updates(self) -> int:
-        return len(self.train["update"])
-
-    @property
-    def seconds(self) -> float:
-        return sum(self.train["seconds"])
-
-    @property
-    def tables(self) -> Tables:
-        return {"train": self.train, "validation": self.validation}
-
-    @property
-    def finished(self) -> bool:
-        by_updates, by_seconds = self.config["updates"], self.config["train_seconds"]
-        return bool(by_updates and self.updates >= by_updates) or bool(
-            by_seconds and self.seconds >= by_seconds
-        )
-
-    def warm_up(self) -> None:
-        """Compile and touch every buffer; the weights stay as they were."""
-        for _ in range(2):
-            self._gradients(0)
-            self.optimizer.zero_grad(set_to_none=True)
-        self._synchronize()
-
-    def update(self) -> None:
-        """One update, timed."""
-        began = time.perf_counter()
-        u = self.updates
-        rate = self.config["learning_rate"] * min(1.0, (u + 1) / self.config["warmup_updates"])
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        loss = self._gradients(u)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = loss.item()  # waits for the device
-        self._synchronize()
-        self.train["update"].append(u + 1)
-        self.train["seconds"].append(round(time.perf_counter() - began, 6))
-        self.train["loss"].append(round(loss, 5))
-
-    def _gradients(self, update: int) -> torch.Tensor:
-        keys = ("seed", "spans", "span", "context")
-        tokens = update_tokens(
-            self.corpus.splits["train"], update=update, **{key: self.config[key] for key in keys}
-        )
-        inputs, targets = (t.to(self.device, non_blocking=True) for t in tokens)
-        n = min(self.config["micro_batches"], len(inputs))
-        total = torch.zeros((), device=self.device)
-        for part, target in zip(inputs.chunk(n), targets.chunk(n), strict=True):
-            loss = self._loss(part, target) * (len(part) / len(inputs))
-            loss.backward()
-            total += loss.detach()
-        return total
-
-    def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(self.device.type, dtype=torch.bfloat16):
-            logits = self.forward(inputs)
-        return next_token_loss(logits, targets)
-
-    @torch.no_grad()
-    def validate(self) -> float:
-        """Loss on held-out books, cut into the same context; kept in the curve."""
-        inputs, targets = held_out_tokens(
-            self.corpus.splits["validation"],
-            span=self.config["validation_span"],
-            context=self.config["context"],
-            spans=VALIDATION_SPANS,
-        )
-        losses = [
-            self._loss(i.to(self.device), t.to(self.device)).item()
-            for i, t in zip(
-                inputs.chunk(VALIDATION_SPANS), targets.chunk(VALIDATION_SPANS), strict=True
-            )
-        ]
-        loss = sum(losses) / len(losses)
-        self.validation["update"].append(self.updates)
-        self.validation["loss"].append(round(loss, 5))
-        return loss
-
-    def _synchronize(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
-
-    def save(self, path: Any) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        torch.save(
-            {
-                "config": self.config,
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "tables": self.tables,
-            },
-            temporary,
-        )
-        temporary.replace(path)
-
-    def resume(self, path: Any) -> bool:
-        """Go on from a checkpoint of the same configuration, if there is one."""
-        if not path.exists():
-            return False
-        kept = torch.load(path, map_location=self.device, weights_only=True)
-        if kept["config"] != self.config:
-            return False
-        self.model.load_state_dict(kept["model"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        self.train, self.validation = kept["tables"]["train"], kept["tables"]["validation"]
-        return True
-
-
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
-    resumed = training.resume(session.checkpoint)
-    training.warm_up()
-    if not resumed:
-        training.validate()
-    while not training.finished:
-        if session.out_of_time():
-            training.save(session.checkpoint)
-            return Outcome(training.tables, complete=False)
-        training.update()
-        if training.updates % config["validate_every"] == 0 or training.finished:
-            training.validate()
-        session.save(training.tables)
-        done = (
-            (training.updates, config["updates"])
-            if config["updates"]
-            else (training.seconds, config["train_seconds"])
-        )
-        session.show(*done, f"loss {training.train['loss'][-1]:.3f}")
-    return Outcome(training.tables)
+    return train_through(training, session)
 
 
 EXPERIMENT = Experiment(

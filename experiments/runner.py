@@ -18,7 +18,10 @@ from . import (
     mode_speed,
     ngram_baseline,
     record,
+    rnn_orders,
     sampling_speed,
+    taylor_error,
+    variants,
 )
 from .corpora import Corpus, load_corpus
 from .plan import Experiment, Run, Session, Tables
@@ -33,6 +36,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         loss_curves,
         kernel_build,
         kernel_speed,
+        taylor_error,
+        rnn_orders,
+        variants,
     )
 }
 PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on

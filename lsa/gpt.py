@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .layers import LinearAttention, SoftmaxAttention
+from .layers import LinearAttention, SoftmaxAttention, TaylorAttention
 from .machines import StateMachine, elementwise, residual, stack
 
 
@@ -26,11 +26,12 @@ class GPTConfig:
     n_layer: int = 12
     n_head: int = 12
     d_model: int = 768
-    attention: str = "softmax"  # or "linear": the only thing this book changes
+    attention: str = "softmax"  # or "linear": the only thing this book changes; or "taylor"
     feature_map: str = "elu_plus_one"  # linear only
     normalize: bool = True  # linear only
     mode: str = "chunked"  # linear only
     chunk_size: int | None = None  # linear only
+    taylor_degree: int = 2  # taylor only: the exponential's terms kept after the 1
     bias: bool = True  # GPT-2 has biases everywhere
 
 
@@ -51,8 +52,8 @@ def gpt_config(scale: str, **overrides: object) -> GPTConfig:
     return GPTConfig(**{**SCALES[scale], **overrides})
 
 
-def attention_layer(config: GPTConfig) -> SoftmaxAttention | LinearAttention:
-    """The one line that differs between the two models."""
+def attention_layer(config: GPTConfig) -> SoftmaxAttention | LinearAttention | TaylorAttention:
+    """The one line that differs between the models."""
     if config.attention == "softmax":
         return SoftmaxAttention(config.d_model, config.n_head, bias=config.bias)
     if config.attention == "linear":
@@ -65,7 +66,11 @@ def attention_layer(config: GPTConfig) -> SoftmaxAttention | LinearAttention:
             normalize=config.normalize,
             bias=config.bias,
         )
-    raise ValueError(f"attention: expected softmax or linear, got {config.attention!r}")
+    if config.attention == "taylor":
+        return TaylorAttention(
+            config.d_model, config.n_head, degree=config.taylor_degree, bias=config.bias
+        )
+    raise ValueError(f"attention: expected softmax, linear or taylor, got {config.attention!r}")
 
 
 class MLP(nn.Module):

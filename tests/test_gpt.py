@@ -33,12 +33,12 @@ def test_the_scales_are_gpt2s(scale, millions):
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.1)
 
 
-def test_softmax_and_linear_have_the_same_parameters():
+def test_every_attention_has_the_same_parameters():
     shapes = [
         {name: p.shape for name, p in GPT(gpt_config("nano", attention=a)).named_parameters()}
-        for a in ("softmax", "linear")
+        for a in ("softmax", "linear", "taylor")
     ]
-    assert shapes[0] == shapes[1]
+    assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_loss_of_an_untrained_model_is_that_of_guessing():
@@ -51,8 +51,10 @@ def test_loss_of_an_untrained_model_is_that_of_guessing():
 def test_bad_configurations_are_named():
     with pytest.raises(ValueError, match="scale: expected one of nano, 124M"):
         gpt_config("13B")
-    with pytest.raises(ValueError, match="attention: expected softmax or linear, got 'cosine'"):
-        GPT(GPTConfig(attention="cosine", n_layer=1))
+    with pytest.raises(
+        ValueError, match="attention: expected softmax, linear or taylor, got 'cos'"
+    ):
+        GPT(GPTConfig(attention="cos", n_layer=1))
     model = GPT(gpt_config("nano", vocab_size=256, n_positions=8))
     with pytest.raises(ValueError, match="tokens: expected at most n_positions = 8"):
         model(torch.zeros(1, 9, dtype=torch.long))

@@ -41,12 +41,22 @@ def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tup
     return indices, tuple(coefficients)
 
 
+@lru_cache
+def monomial_tensors(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """`monomials` as tensors: [F, n] and, in float64, [F]. A long list is read only once."""
+    indices, coefficients = monomials(width, degree)
+    with torch.inference_mode(False):
+        return (
+            torch.tensor(indices, dtype=torch.long, device=device),
+            torch.tensor(coefficients, dtype=torch.float64, device=device),
+        )
+
+
 def taylor_features(x: Tensor, degree: int) -> Tensor:
     """phi with phi(x)·phi(y) = taylor_exp(x·y, n). [..., K] to [..., (K + n choose n)]."""
-    indices, coefficients = monomials(x.shape[-1], degree)
-    indices = torch.tensor(indices, dtype=torch.long, device=x.device)
+    indices, coefficients = monomial_tensors(x.shape[-1], degree, x.device)
     x = torch.cat((torch.ones_like(x[..., :1]), x), dim=-1)
-    return x[..., indices].prod(-1) * x.new_tensor(coefficients)
+    return x[..., indices].prod(-1) * coefficients.to(x.dtype)
 
 
 class TaylorAttention(MultiHead):

@@ -1,0 +1,54 @@
+"""Around a figure: what is said where nothing is stored, tables, and how shares are said."""
+
+from __future__ import annotations
+
+import os
+
+from figures import Record, stored
+
+
+class Missing:
+    """What stands in the place of a figure or a table that nothing is stored for."""
+
+    def __init__(self, experiment: str) -> None:
+        self.experiment = experiment
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"Not measured yet: python -m experiments run {self.experiment}"
+
+    def _repr_markdown_(self) -> str:
+        return f"*Not measured yet:* `python -m experiments run {self.experiment}`"
+
+
+def have(experiment: str) -> list[Record]:
+    """`figures.stored`, or an empty list."""
+    try:
+        return stored(experiment)
+    except LookupError:
+        return []
+
+
+class Table:
+    """A table in Markdown: a row of titles, then rows of cells."""
+
+    def __init__(self, titles: list[str], cells: list[list[str]]) -> None:
+        self.lines = [titles, ["--:"] * len(titles), *cells]
+
+    def __repr__(self) -> str:
+        return "\n".join("| " + " | ".join(line) + " |" for line in self.lines)
+
+    def _repr_markdown_(self) -> str:
+        return repr(self)
+
+
+def percent(share: float) -> str:
+    """A share as a reader would say it: 0.034%, 3.4%, 34%, 1,200%."""
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
+
+
+def live() -> bool:
+    """Whether a reader is running the chapter, and not the book being built."""
+    return "BOOK_STATIC" not in os.environ

@@ -1,0 +1,122 @@
+"""A deep RNN in two orders: through all layers tick by tick, or layer by layer.
+
+The same function. Time-major takes each token through all layers before the next one; layer-major
+takes all tokens through a layer before the next layer. A third variant has layer-major order but
+performs exactly the operations of time-major, one vector at a time: what separates it from
+time-major is the cache alone, what separates it from layer-major is that the outputs of a layer
+can meet their matrix all at once. All three take turns at each shape inside one run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lsa import DeepRNN, unroll
+
+from .plan import Experiment, Outcome, Run, Session
+from .timing import measure_in_turns
+
+UNITS = {
+    "order": "name",
+    "layers": "layers",
+    "width": "features",
+    "length": "tokens",
+    "seconds": "s",
+    "low": "s",
+    "high": "s",
+    "repeats": "calls",
+    "weights": "B",
+    "difference": "of the largest output",
+}
+TOLERANCE = 1e-4  # float32 sums in another order; a real slip is of the size of the outputs
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run: every number of layers at every width and length."""
+    config = {
+        "batch": 1,
+        "dtype": "float32",
+        "layers": [1, 2] if smoke else [1, 2, 4, 8, 16],
+        "widths": [8] if smoke else [64, 256, 512, 1024],
+        "lengths": [4] if smoke else [32, 128],
+        "seed": 0,
+    }
+    return [Run("rnn_orders", "b1", config, 4)]
+
+
+def orders(deep: DeepRNN) -> dict[str, Callable[[Tensor], Tensor]]:
+    """The three programs, by name."""
+
+    def tick_by_tick(x: Tensor) -> Tensor:
+        for layer in deep:
+            x = unroll(layer.machine())(x)
+        return x
+
+    return {
+        "time-major": unroll(deep.machine()),
+        "layer-major, tick by tick": tick_by_tick,
+        "layer-major": deep,
+    }
+
+
+@torch.no_grad()
+def measure_shape(
+    layers: int, width: int, length: int, config: dict[str, Any], device: torch.device
+) -> list[dict[str, Any]]:
+    """A row an order. Raises ArithmeticError when they do not compute the same function."""
+    torch.manual_seed(config["seed"])
+    dtype = getattr(torch, config["dtype"])
+    deep = DeepRNN(width, layers).to(device, dtype)
+    x = torch.randn(config["batch"], length, width, dtype=dtype).to(device)
+    programs = orders(deep)
+    expected = deep(x)
+    differences = {
+        name: ((program(x) - expected).abs().max() / expected.abs().max()).item()
+        for name, program in programs.items()
+    }
+    for name, difference in differences.items():
+        if not difference < TOLERANCE:
+            raise ArithmeticError(f"{name}: not the same function, off by {difference:.1e}")
+    timings = measure_in_turns(
+        {name: lambda program=program: program(x) for name, program in programs.items()}, device
+    )
+    return [
+        {
+            "order": name,
+            "layers": layers,
+            "width": width,
+            "length": length,
+            "seconds": round(timing.median, 9),
+            "low": round(timing.low, 9),
+            "high": round(timing.high, 9),
+            "repeats": timing.repeats,
+            "weights": sum(p.nbytes for p in deep.parameters()),
+            "difference": differences[name],
+        }
+        for name, timing in timings.items()
+    ]
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    rows: dict[str, list] = {name: [] for name in UNITS}
+    shapes = list(itertools.product(config["widths"], config["lengths"], config["layers"]))
+    for i, (width, length, layers) in enumerate(shapes):
+        if session.out_of_time():
+            return Outcome({"rows": rows}, complete=False)
+        for row in measure_shape(layers, width, length, config, session.device):
+            for name, value in row.items():
+                rows[name].append(value)
+        session.save({"rows": rows})
+        session.show(i + 1, len(shapes), f"{layers} layers of {width}, {length} tokens")
+    return Outcome({"rows": rows})
+
+
+EXPERIMENT = Experiment(
+    "rnn_orders", "a deep RNN through time and layer by layer", UNITS, runs, perform
+)

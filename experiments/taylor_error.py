@@ -1,0 +1,137 @@
+"""Softmax attention with the exponential cut after n terms: how far off, and how large a state.
+
+Queries and keys are normal, scaled so that the scores q·k / sqrt(K) have the standard deviation
+`scale`; values are standard normal. Softmax and Taylor attention then see the same scores, in
+float64, so that nothing but the cut separates them. The machine is `lsa.TaylorAttention`'s, one
+head, float32, wherever its state is of a size that a tick can be timed on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lsa import TaylorAttention
+from lsa.layers.taylor import taylor_exp
+
+from .plan import Experiment, Outcome, Run, Session
+from .timing import measure
+
+UNITS = {
+    "scale": "standard deviation of the scores",
+    "degree": "terms after the 1",
+    "features": "features",
+    "state": "numbers",
+    "rms": "relative RMS",
+    "worst": "of the outputs' RMS",
+    "negative": "of the weights",
+    "balance": "of the weights' absolute sum",
+    "seconds": "s",
+    "low": "s",
+    "high": "s",
+    "repeats": "calls",
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run a key width: every scale and degree."""
+    return [
+        Run(
+            "taylor_error",
+            f"k{width}",
+            {
+                "width": width,
+                "heads": 2 if smoke else 16,
+                "length": 16 if smoke else 512,
+                "scales": [0.5, 1.0, 2.0, 4.0],
+                "degrees": list(range(3 if smoke else 9)),
+                # A state of more float32 numbers than this is counted, but its tick not timed.
+                "largest_state": 10**4 if smoke else 6 * 10**7,
+                "seed": 0,
+            },
+            3,
+        )
+        for width in ([4] if smoke else [8, 16, 32, 64])
+    ]
+
+
+def state_numbers(width: int, degree: int) -> tuple[int, int]:
+    """Features, (K + n choose n), and the numbers that a head keeps: S and z, V = K."""
+    features = math.comb(width + degree, degree)
+    return features, features * (width + 1)
+
+
+def scores_and_values(config: dict[str, Any], scale: float) -> tuple[Tensor, Tensor]:
+    """Scores [H, T, T] of the wanted standard deviation, and v [H, T, K], in float64."""
+    generator = torch.Generator().manual_seed(config["seed"])
+    shape = (config["heads"], config["length"], config["width"])
+    q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(3))
+    scores = q @ k.mT / config["width"] ** 0.5
+    return scores * (scale / scores.std()), v
+
+
+def errors(scores: Tensor, v: Tensor, degree: int) -> dict[str, float]:
+    """Taylor attention of a degree against softmax attention, both causal."""
+    past = torch.ones_like(scores[0], dtype=torch.bool).tril()
+    expected = scores.masked_fill(~past, -math.inf).softmax(-1) @ v
+    weights = taylor_exp(scores, degree) * past
+    total, absolute = weights.sum(-1), weights.abs().sum(-1)
+    gap = (weights @ v) / total[..., None] - expected
+    size = expected.square().mean().sqrt()
+    return {
+        "rms": float(f"{gap.square().mean().sqrt() / size:.6g}"),
+        "worst": float(f"{gap.square().mean(-1).sqrt().max() / size:.6g}"),
+        "negative": round(((weights < 0).sum() / past.sum() / len(weights)).item(), 6),
+        # 1 where all weights are positive; near 0, or below, where they cancel in the normaliser.
+        "balance": round((total / absolute).min().item(), 6),
+    }
+
+
+@torch.no_grad()
+def tick(config: dict[str, Any], degree: int, device: torch.device) -> dict[str, Any]:
+    """Time one tick of the layer's machine, projections included, and count its real state."""
+    torch.manual_seed(config["seed"])
+    width = config["width"]
+    machine = TaylorAttention(width, 1, degree=degree).to(device).machine()
+    x = torch.randn(1, width).to(device)
+    state, _ = machine.step(machine.initial_state, x)
+    timing = measure(lambda: machine.step(state, x), device)
+    return {
+        "degree": degree,
+        "state": sum(part.numel() for part in state),
+        "seconds": round(timing.median, 9),
+        "low": round(timing.low, 9),
+        "high": round(timing.high, 9),
+        "repeats": timing.repeats,
+    }
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    tables: dict[str, dict[str, list]] = {"rows": {}, "ticks": {}}
+
+    def keep(table: str, row: dict[str, Any]) -> None:
+        for name, value in row.items():
+            tables[table].setdefault(name, []).append(value)
+
+    for i, degree in enumerate(config["degrees"]):
+        features, state = state_numbers(config["width"], degree)
+        for scale in config["scales"]:
+            if session.out_of_time():
+                return Outcome(tables, complete=False)
+            found = errors(*scores_and_values(config, scale), degree)
+            keep("rows", {"scale": scale, "degree": degree, "features": features, **found})
+            tables["rows"].setdefault("state", []).append(state)
+        if state <= config["largest_state"]:
+            keep("ticks", tick(config, degree, session.device))
+        session.save(tables)
+        session.show(i + 1, len(config["degrees"]), f"degree {degree}: {state:,} numbers")
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "taylor_error", "the exponential cut after n terms: error and state", UNITS, runs, perform
+)

@@ -1,0 +1,81 @@
+"""What to put in the exponential's place: nano GPT-2 with every feature map, normalised or not.
+
+Everything but the weights of the attention is the same: initial parameters, text in the same
+order, updates, learning rate. Nothing is tuned for any of them. A run whose loss stops being a
+finite number ends there; that is a finding, and is stored as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsa.feature_maps import FEATURE_MAPS
+
+from .plan import Experiment, Outcome, Run, Session
+from .training import UNITS as CURVES
+from .training import DivergedError, Training, train_through
+
+UNITS = {**CURVES, "ending": "name", "updates": "updates"}
+BASE = {
+    "scale": "nano",
+    "corpus": "novels",
+    "context": 256,
+    "span": 256,
+    "spans": 8,  # 2048 bytes an update, eight places drawn apart
+    "learning_rate": 1e-3,
+    "warmup_updates": 10,
+    "weight_decay": 0.1,
+    "micro_batches": 1,
+    "updates": 1500,
+    "train_seconds": 0,
+    "validate_every": 100,
+    "validation_span": 16384,  # from each held-out novel: the text that the counting models read
+}
+SMOKE = {"context": 64, "updates": 3, "validate_every": 2, "validation_span": 256}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Every feature map with and without the normaliser, softmax and Taylor beside them.
+
+    A second seed of three of them, last, tells how much of a difference is chance.
+    """
+    rest = SMOKE if smoke else {}
+    maps = ["elu_plus_one"] if smoke else list(FEATURE_MAPS)
+    plan = [_run("softmax", 15, attention="softmax", **rest)]
+    for i, feature_map in enumerate(maps):
+        plan += [_linear(feature_map, norm, 16 + i, **rest) for norm in (True, False)]
+    plan.append(_run("taylor-2", 25, attention="taylor", taylor_degree=2, **rest))
+    if not smoke:
+        plan.append(_run("softmax", 26, attention="softmax", seed=1))
+        plan += [_linear("elu_plus_one", norm, 26, seed=1) for norm in (True, False)]
+    return plan
+
+
+def _linear(feature_map: str, normalize: bool, priority: int, **rest: Any) -> Run:
+    name = f"{feature_map.replace('_', '-')}-{'normalised' if normalize else 'sum'}"
+    changed = {"attention": "linear", "feature_map": feature_map, "normalize": normalize}
+    return _run(name, priority, **changed, **rest)
+
+
+def _run(name: str, priority: int, *, seed: int = 0, **rest: Any) -> Run:
+    config = {**BASE, **rest, "seed": seed}
+    return Run("variants", f"{name}-seed{seed}", config, priority)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks. `end` says whether it went through."""
+    training = Training(config, session.corpus(config["corpus"]), session.device)
+    try:
+        outcome, ending = train_through(training, session), "finished"
+    except DivergedError as stop:
+        session.show(1, 1, str(stop))
+        outcome, ending = Outcome(training.tables), "not finite"
+    if not outcome.complete:
+        return outcome
+    end = {"ending": [ending], "updates": [training.updates]}
+    return Outcome({**outcome.tables, "end": end})
+
+
+EXPERIMENT = Experiment(
+    "variants", "feature maps and the normaliser, each in a nano GPT-2", UNITS, runs, perform
+)
