@@ -25,17 +25,28 @@ class Timing:
 
 def measure(call: Callable[[], object], device: torch.device) -> Timing:
     """Time `call` after two warm-up calls, until enough seconds are spent (5 to 200 calls)."""
-    for _ in range(2):
-        call()
-    seconds: list[float] = []
-    enough = ENOUGH_SECONDS[device.type]
-    while len(seconds) < FEWEST or (sum(seconds) < enough and len(seconds) < MOST):
-        synchronize(device)
-        began = time.perf_counter()
-        call()
-        synchronize(device)
-        seconds.append(time.perf_counter() - began)
-    return summarize(seconds)
+    return measure_in_turns({"": call}, device)[""]
+
+
+def measure_in_turns(
+    calls: dict[str, Callable[[], object]], device: torch.device
+) -> dict[str, Timing]:
+    """Time several calls in rounds, each once a round: a mood of the machine is shared by all."""
+    for call in calls.values():
+        for _ in range(2):
+            call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(calls), 0.0, 0
+    while rounds < FEWEST or (spent < enough and rounds < MOST):
+        for name, call in calls.items():
+            synchronize(device)
+            began = time.perf_counter()
+            call()
+            synchronize(device)
+            seconds[name].append(time.perf_counter() - began)
+            spent += seconds[name][-1]
+        rounds += 1
+    return {name: summarize(each) for name, each in seconds.items()}
 
 
 def summarize(seconds: list[float]) -> Timing:
@@ -50,6 +61,30 @@ def synchronize(device: torch.device) -> None:
     """Wait until the device has done what it was told."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def copy_rate(device: torch.device, size: int) -> float:
+    """B/s of copying `size` bytes, read and written."""
+    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    target = torch.zeros_like(source)
+    return 2 * size / measure(lambda: target.copy_(source), device).median
+
+
+def matmul_rate(device: torch.device, dtype: torch.dtype, side: int) -> float:
+    """FLOP/s of a product of two square matrices of this side."""
+    a = torch.randn(side, side, device=device).to(dtype)
+    return 2 * side**3 / measure(lambda: a @ a, device).median
+
+
+def call_seconds(device: torch.device, calls: int = 1000) -> float:
+    """s of the smallest call into torch when each waits for the one before it."""
+    x = torch.zeros(1, device=device)
+
+    def chain() -> None:
+        for _ in range(calls):
+            x.add_(1.0)
+
+    return measure(chain, device).median / calls
 
 
 def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
