@@ -70,6 +70,21 @@ PEAKS = {  # NVIDIA's data sheets; half of what they state "with sparsity"
 }
 
 
+def least_bytes(T: int, K: int, V: int, *, itemsize: int = 2, training: bool = False) -> int:
+    """Bytes that no program avoids: q, k, v in and o out; training also q, k, v, do, dq, dk, dv."""
+    return T * (6 * K + 5 * V if training else 2 * K + 2 * V) * itemsize
+
+
+def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: float) -> float:
+    """The C at which chunked mode's two bills that depend on C are equal, and their sum least.
+
+    Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes
+    T / C times twice its bytes. With 32-bit states and K = V = d, C is 2 sqrt(d F / B).
+    """
+    state = (K * V + K) * STATE_BYTES
+    return math.sqrt(2 * state * flops_per_second / bytes_per_second / (K + V))
+
+
 def mode_cost(
     mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
 ) -> Cost:
@@ -78,7 +93,7 @@ def mode_cost(
     Masked products are counted as half done: position i meets the i positions up to its own.
     itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode.
     """
-    tokens = T * (2 * K + 2 * V) * itemsize  # q, k, v in and o out, once each
+    tokens = least_bytes(T, K, V, itemsize=itemsize)
     products = T * (T + 1) * (K + V)
     state = (K * V + K) * STATE_BYTES
     if mode in ("softmax", "attention"):
@@ -108,9 +123,8 @@ def training_cost(
     once more, and walk the sequence once more, backwards.
     """
     forward = mode_cost(mode, T, K, V, chunk_size=chunk_size, itemsize=itemsize)
-    tokens = T * (2 * K + 2 * V) * itemsize
-    gradients = T * (4 * K + 3 * V) * itemsize
-    traffic = 2 * (forward.bytes - tokens) + tokens + gradients
+    again = forward.bytes - least_bytes(T, K, V, itemsize=itemsize)
+    traffic = 2 * again + least_bytes(T, K, V, itemsize=itemsize, training=True)
     return Cost(3 * forward.flops, traffic, 2 * forward.steps, forward.state)
 
 

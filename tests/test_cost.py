@@ -10,7 +10,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from experiments.sampling_speed import state_bytes
 from lsa import GPT, gpt_config, reference
 from lsa.attention import MODES
-from lsa.cost import PEAKS, mode_cost, reference_flops, tick_cost, training_cost, update_flops
+from lsa.cost import (
+    PEAKS,
+    best_chunk_size,
+    least_bytes,
+    mode_cost,
+    reference_flops,
+    tick_cost,
+    training_cost,
+    update_flops,
+)
 
 
 @given(
@@ -139,3 +148,23 @@ def test_peaks_are_their_vendors():
     }.items():
         assert units * PEAKS[name].clock == pytest.approx(PEAKS[name].flops, rel=1e-3)
     assert all(1e-9 < peak.step < 3e-9 for peak in PEAKS.values())
+
+
+def test_the_best_chunk_is_where_two_bills_are_equal():
+    T, d, flops, traffic = 2**20, 64, 100e12, 1e12
+    best = best_chunk_size(d, d, flops, traffic)
+    assert best == pytest.approx(2 * (d * flops / traffic) ** 0.5, rel=0.01)
+
+    def bill(size):
+        cost = mode_cost("chunked", T, d, d, chunk_size=size)
+        return cost.flops / flops + cost.bytes / traffic
+
+    assert min((16 * 2**i for i in range(8)), key=bill) == 128
+    assert best == pytest.approx(min(range(64, 512), key=bill), rel=0.02)
+
+
+def test_no_mode_moves_less_than_its_inputs_and_outputs():
+    for mode in ("softmax", *MODES):
+        assert mode_cost(mode, 4096, 64, 64).bytes >= least_bytes(4096, 64, 64)
+        trained = training_cost(mode, 4096, 64, 64).bytes
+        assert trained >= least_bytes(4096, 64, 64, training=True)
