@@ -54,7 +54,7 @@ class Explorable:
     dash      optional second key, told apart by dashes
     mark      "line", "line+dot" (few points), "dot" or "bar" (strings on x or y)
     controls  filters and toggles, in reading order
-    ceilings  limits, drawn grey and dashed, each with a label
+    ceilings  limits, each with a label; dashed, and grey unless they have the key `color`
     readouts  at most one Crossing
     aspect    width / height on a wide page
 
@@ -199,7 +199,8 @@ class Explorable:
         }
         keys = {key: str(value) for key, value in one.keys.items()}
         if role == "ceiling":
-            return Curve(one.label, "ceiling", 0, role, keys, columns, one.source)
+            color = self.palette.get(keys.get(self.color), "ceiling")
+            return Curve(one.label, color, 0, role, keys, columns, one.source)
         if role == "machine":
             name = one.label or palette.label("this-machine")
             return Curve(name, "this-machine", 0, role, keys, columns, one.source)

@@ -232,79 +232,11 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def rows(one: Record, **wanted: object) -> list[dict[str, Any]]:
+def rows(one: Record, table_name: str = "rows", /, **wanted: object) -> list[dict[str, Any]]:
     """The rows of a record's table in which every named column has the value wanted."""
-    table = one["tables"]["rows"]
+    table = one["tables"].get(table_name, {})
     every = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     return [row for row in every if all(row[key] == value for key, value in wanted.items())]
-
-
-def modes(id: str = "mode-speed") -> Explorable:
-    """Time and memory of one attention layer against the length, by mode."""
-    records = stored("mode_speed")
-    series = []
-    for one in records:
-        for mode in dict.fromkeys(one["tables"]["rows"]["mode"]):
-            for direction in ("forward", "forward+backward"):
-                points = rows(one, mode=mode, **{"pass": direction})
-                if not points:
-                    continue
-                series.append(
-                    Series(
-                        keys={
-                            "mode": mode,
-                            "pass": direction,
-                            "heads": one["config"]["heads"],
-                        },
-                        columns={
-                            "length": [row["length"] for row in points],
-                            "ms": [row["seconds"] * 1e3 for row in points],
-                            "ms_low": [row["low"] * 1e3 for row in points],
-                            "ms_high": [row["high"] * 1e3 for row in points],
-                            "us_token": [row["seconds"] / row["length"] * 1e6 for row in points],
-                            "peak": [row["peak"] / 2**20 for row in points],
-                        },
-                        source=one["path"],
-                    )
-                )
-    controls = [
-        Filter(
-            "pass",
-            "Pass",
-            options={"forward": "forward", "forward+backward": "forward and backward"},
-            default="forward+backward",
-        ),
-        Toggle("mode", "Mode"),
-    ]
-    if len(records) > 1:
-        controls.insert(0, Filter("heads", "Heads"))
-    return Explorable(
-        id=id,
-        caption=(
-            "**One head, four ways to compute it.** Attention mode and softmax grow with the "
-            "square of the length; recurrent and chunked mode grow with the length. Chunked mode "
-            "takes the better of both."
-        ),
-        alt=(
-            "Time against sequence length on logarithmic scales. Recurrent mode is slowest at most "
-            "lengths; attention mode and softmax bend upwards; chunked mode stays lowest at long "
-            "lengths."
-        ),
-        series=series,
-        x=Axis("length", "Sequence length", "tokens", log=2),
-        y=Choice(
-            "Show",
-            [
-                Axis("ms", "Time", "ms", log=10, low="ms_low", high="ms_high", digits=3),
-                Axis("us_token", "Time per token", "µs", log=10, digits=3),
-                Axis("peak", "Peak memory", "MiB", log=10, digits=3),
-            ],
-        ),
-        color="mode",
-        mark="line+dot",
-        controls=controls,
-        provenance=provenance(records),
-    )
 
 
 def sampling(id: str = "sampling-speed") -> Explorable:

@@ -18,7 +18,7 @@ from lsa import linear_attention, softmax_attention
 from lsa.feature_maps import elu_plus_one
 
 from .plan import Experiment, Outcome, Run, Session
-from .timing import Timing, measure, summarize
+from .timing import Timing, copy_rate, matmul_rate, measure, summarize
 
 UNITS = {
     "implementation": "name",
@@ -178,12 +178,10 @@ def measure_graph(call: Callable[[], Any], device: torch.device) -> Timing:
 
 def limits(device: torch.device) -> dict[str, float]:
     """Bytes a second of a copy, read and written, and FLOP a second of a bf16 product."""
-    source = torch.empty(2**30, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    a = torch.randn(8192, 8192, device=device).to(torch.bfloat16)
-    copied = measure(lambda: target.copy_(source), device).median
-    multiplied = measure(lambda: a @ a, device).median
-    return {"copy": 2 * 2**30 / copied, "matmul": 2 * 8192**3 / multiplied}
+    return {
+        "copy": copy_rate(device, 2**30),
+        "matmul": matmul_rate(device, torch.bfloat16, 8192),
+    }
 
 
 def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> Callable[[], Any]:

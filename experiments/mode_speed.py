@@ -1,7 +1,8 @@
 """Time one attention layer's core: softmax, and linear attention in its three modes.
 
 Inputs are q, k, v after the feature map, so that nothing but the attention is timed. All four
-take turns at each length inside one run, so their ratios hold whatever the machine's mood.
+take turns at each length inside one run, so their ratios hold whatever the machine's mood. The
+same run measures the machine's own limits first, and chunked mode at every chunk size last.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from lsa import linear_attention, softmax_attention
 from lsa.feature_maps import elu_plus_one
 
 from .plan import Experiment, Outcome, Run, Session
-from .timing import measure, peak_bytes
+from .timing import (
+    Timing,
+    call_seconds,
+    copy_rate,
+    matmul_rate,
+    measure,
+    measure_in_turns,
+    peak_bytes,
+)
 
 UNITS = {
     "mode": "name",
@@ -26,6 +35,10 @@ UNITS = {
     "high": "s",
     "repeats": "calls",
     "peak": "B",
+    "chunk_size": "tokens",
+    "copy": "B/s",
+    "matmul": "FLOP/s",
+    "call": "s",
 }
 MODES = ("softmax", "attention", "recurrent", "chunked")
 PASSES = ("forward", "forward+backward")
@@ -36,6 +49,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     shapes = [(1, 1, 64)] if kind == "cpu" else [(1, 12, 64), (1, 25, 64)]
     dtype = "float32" if kind == "cpu" else "bfloat16"
     longest = 64 if smoke else 16384 if kind == "cpu" else 131072
+    sizes = [16, 32] if smoke else [16, 32, 64, 128, 256, 512, 1024]
     return [
         Run(
             "mode_speed",
@@ -51,6 +65,11 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 # the kernels for CUDA hold none.
                 "longest_attention": min(longest, 16384) if kind == "cpu" else longest,
                 "longest_recurrent": min(longest, 16384) if kind == "cpu" else longest,
+                # The kernels for CUDA choose their chunks themselves.
+                "chunk_sizes": sizes if kind == "cpu" else [],
+                "chunk_lengths": [64] if smoke else [4096, 16384],
+                "copy_bytes": 2**20 if smoke else 2**28 if kind == "cpu" else 2**30,
+                "matmul_side": 64 if smoke else 2048 if kind == "cpu" else 8192,
                 "seed": 0,
             },
             5,
@@ -60,7 +79,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def attention_call(
-    mode: str, config: dict[str, Any], length: int, backward: bool, device: torch.device
+    mode: str,
+    config: dict[str, Any],
+    length: int,
+    backward: bool,
+    device: torch.device,
+    chunk_size: int | None = None,
 ) -> Callable[[], Any]:
     """A function of no arguments that computes the attention once (and its gradients)."""
     shape = (config["batch"], length, config["heads"], config["width"])
@@ -75,18 +99,43 @@ def attention_call(
     def forward() -> torch.Tensor:
         if mode == "softmax":
             return softmax_attention(q, k, v)
-        return linear_attention(q, k, v, mode=mode)
+        return linear_attention(q, k, v, mode=mode, chunk_size=chunk_size)
 
     if backward:
         return lambda: torch.autograd.grad(forward(), (q, k, v), do)
     return torch.no_grad()(forward)
 
 
-def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
-    rows: dict[str, list] = {name: [] for name in UNITS}
+def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float]]:
+    """What the machine can do at best: a copy, a product of matrices, the smallest call."""
+    dtype = getattr(torch, config["dtype"])
+    return {
+        "copy": [copy_rate(device, config["copy_bytes"])],
+        "matmul": [matmul_rate(device, dtype, config["matmul_side"])],
+        "call": [call_seconds(device)],
+    }
+
+
+def times_of(timing: Timing) -> dict[str, float]:
+    """The columns that every timing has."""
+    return {
+        "seconds": round(timing.median, 9),
+        "low": round(timing.low, 9),
+        "high": round(timing.high, 9),
+        "repeats": timing.repeats,
+    }
+
+
+def append(columns: dict[str, list], row: dict[str, Any]) -> None:
+    """Add a row to a table; its names are the columns."""
+    for name, value in row.items():
+        columns.setdefault(name, []).append(value)
+
+
+def lengths_timed(config: dict[str, Any]) -> list[tuple[int, str, str]]:
+    """(length, pass, mode), in the order in which they are timed."""
     lengths = [config["shortest"] * 2**i for i in range(32)]
-    points = [
+    return [
         (length, pass_name, mode)
         for length in lengths
         if length <= config["longest"]
@@ -94,26 +143,48 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for mode in MODES
         if length <= config.get(f"longest_{mode}", length)
     ]
+
+
+def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
+    """Chunked mode at every chunk size, taking turns; a row a size."""
+    calls = {
+        str(size): attention_call(
+            "chunked", config, length, pass_name != "forward", session.device, size
+        )
+        for size in config["chunk_sizes"]
+    }
+    timings = measure_in_turns(calls, session.device)
+    return [
+        {"pass": pass_name, "length": length, "chunk_size": size, **times_of(timings[str(size)])}
+        for size in config["chunk_sizes"]
+    ]
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks: limits, then lengths, then chunk sizes."""
+    tables: dict[str, dict[str, list]] = {"limits": limits(config, session.device), "rows": {}}
+    points = lengths_timed(config)
+    sweeps = [(length, name) for length in config["chunk_lengths"] for name in PASSES]
+    sweeps = sweeps if config["chunk_sizes"] else []
+    total = len(points) + len(sweeps)
     for i, (length, pass_name, mode) in enumerate(points):
         if session.out_of_time():
-            return Outcome({"rows": rows}, complete=False)
+            return Outcome(tables, complete=False)
         call = attention_call(mode, config, length, pass_name != "forward", session.device)
         timing = measure(call, session.device)
-        row = {
-            "mode": mode,
-            "pass": pass_name,
-            "length": length,
-            "seconds": round(timing.median, 9),
-            "low": round(timing.low, 9),
-            "high": round(timing.high, 9),
-            "repeats": timing.repeats,
-            "peak": peak_bytes(call, session.device),
-        }
-        for name, value in row.items():
-            rows[name].append(value)
-        session.save({"rows": rows})
-        session.show(i + 1, len(points), f"{mode} {length} {timing.median * 1e3:.2f} ms")
-    return Outcome({"rows": rows})
+        where = {"mode": mode, "pass": pass_name, "length": length}
+        row = {**where, **times_of(timing), "peak": peak_bytes(call, session.device)}
+        append(tables["rows"], row)
+        session.save(tables)
+        session.show(i + 1, total, f"{mode} {length} {timing.median * 1e3:.2f} ms")
+    for i, (length, pass_name) in enumerate(sweeps):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        for row in sweep(config, length, pass_name, session):
+            append(tables.setdefault("chunks", {}), row)
+        session.save(tables)
+        session.show(len(points) + i + 1, total, f"chunk sizes at {length}")
+    return Outcome(tables)
 
 
 EXPERIMENT = Experiment(

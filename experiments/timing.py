@@ -63,6 +63,30 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def copy_rate(device: torch.device, size: int) -> float:
+    """B/s of copying `size` bytes, read and written."""
+    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    target = torch.zeros_like(source)
+    return 2 * size / measure(lambda: target.copy_(source), device).median
+
+
+def matmul_rate(device: torch.device, dtype: torch.dtype, side: int) -> float:
+    """FLOP/s of a product of two square matrices of this side."""
+    a = torch.randn(side, side, device=device).to(dtype)
+    return 2 * side**3 / measure(lambda: a @ a, device).median
+
+
+def call_seconds(device: torch.device, calls: int = 1000) -> float:
+    """s of the smallest call into torch when each waits for the one before it."""
+    x = torch.zeros(1, device=device)
+
+    def chain() -> None:
+        for _ in range(calls):
+            x.add_(1.0)
+
+    return measure(chain, device).median / calls
+
+
 def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
     """The most bytes of tensors alive at once during `call`, beyond those alive before it."""
     if device.type == "cuda":

@@ -27,12 +27,62 @@ class Cost:
     steps: int
     state: int
 
-    def seconds(self, flops_per_second: float, bytes_per_second: float) -> float:
-        """The roofline: no less time than either the arithmetic or the traffic takes.
+    def seconds(
+        self, flops_per_second: float, bytes_per_second: float, seconds_per_step: float = 0.0
+    ) -> float:
+        """The roofline: no less time than the arithmetic, the traffic or the waiting takes.
 
-        Williams, Waterman and Patterson (2009). Speeds in FLOP/s and B/s; returns seconds.
+        Williams, Waterman and Patterson (2009), and as many waits as there are steps in a row.
+        The three may overlap, so the longest of them is the bound, not their sum. Speeds in
+        FLOP/s and B/s, a wait in s; returns seconds.
         """
-        return max(self.flops / flops_per_second, self.bytes / bytes_per_second)
+        return max(
+            self.flops / flops_per_second,
+            self.bytes / bytes_per_second,
+            self.steps * seconds_per_step,
+        )
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A vendor's numbers for one GPU. No program is faster; most are a good deal slower.
+
+    flops: FLOP/s of dense bfloat16 products accumulated in float32. bytes: B/s of its memory.
+    clock: Hz at which `flops` is reached.
+    """
+
+    flops: float
+    bytes: float
+    clock: float
+
+    @property
+    def step(self) -> float:
+        """s that a multiply-add waits for the one before it (Abdelkhalik et al., 2022)."""
+        return DEPENDENT_CYCLES / self.clock
+
+
+DEPENDENT_CYCLES = 4
+PEAKS = {  # NVIDIA's data sheets; half of what they state "with sparsity"
+    "A100 80GB SXM": Peak(312e12, 2039e9, 1410e6),
+    "H100 SXM": Peak(989.5e12, 3350e9, 1830e6),
+    "H200": Peak(989.5e12, 4800e9, 1830e6),
+    "RTX 4090": Peak(165.2e12, 1008e9, 2520e6),
+}
+
+
+def least_bytes(T: int, K: int, V: int, *, itemsize: int = 2, training: bool = False) -> int:
+    """Bytes that no program avoids: q, k, v in and o out; training also q, k, v, do, dq, dk, dv."""
+    return T * (6 * K + 5 * V if training else 2 * K + 2 * V) * itemsize
+
+
+def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: float) -> float:
+    """The C at which chunked mode's two bills that depend on C are equal, and their sum least.
+
+    Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes
+    T / C times twice its bytes. With 32-bit states and K = V = d, C is 2 sqrt(d F / B).
+    """
+    state = (K * V + K) * STATE_BYTES
+    return math.sqrt(2 * state * flops_per_second / bytes_per_second / (K + V))
 
 
 def mode_cost(
@@ -43,7 +93,7 @@ def mode_cost(
     Masked products are counted as half done: position i meets the i positions up to its own.
     itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode.
     """
-    tokens = T * (2 * K + 2 * V) * itemsize  # q, k, v in and o out, once each
+    tokens = least_bytes(T, K, V, itemsize=itemsize)
     products = T * (T + 1) * (K + V)
     state = (K * V + K) * STATE_BYTES
     if mode in ("softmax", "attention"):
@@ -61,6 +111,21 @@ def mode_cost(
         inside = (max(N - 1, 0) * chunk_size * (chunk_size + 1) + last * (last + 1)) * (K + V)
         return Cost(4 * T * K * V + inside, tokens + 2 * N * state, N, state)
     raise ValueError(f"mode: expected softmax, attention, recurrent or chunked, got {mode!r}")
+
+
+def training_cost(
+    mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
+) -> Cost:
+    """The forward pass of `mode_cost` and the gradients of q, k and v.
+
+    Every product has two gradients, each as large as itself, so the FLOPs are three times the
+    forward pass's. The gradients read q, k, v, do and write dq, dk, dv, meet tiles and states
+    once more, and walk the sequence once more, backwards.
+    """
+    forward = mode_cost(mode, T, K, V, chunk_size=chunk_size, itemsize=itemsize)
+    again = forward.bytes - least_bytes(T, K, V, itemsize=itemsize)
+    traffic = 2 * again + least_bytes(T, K, V, itemsize=itemsize, training=True)
+    return Cost(3 * forward.flops, traffic, 2 * forward.steps, forward.state)
 
 
 def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:

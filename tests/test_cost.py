@@ -10,7 +10,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from experiments.sampling_speed import state_bytes
 from lsa import GPT, gpt_config, reference
 from lsa.attention import MODES
-from lsa.cost import mode_cost, reference_flops, tick_cost, update_flops
+from lsa.cost import (
+    PEAKS,
+    best_chunk_size,
+    least_bytes,
+    mode_cost,
+    reference_flops,
+    tick_cost,
+    training_cost,
+    update_flops,
+)
 
 
 @given(
@@ -86,8 +95,76 @@ def test_roofline_and_bad_modes():
     cost = mode_cost("recurrent", 1000, 64, 64)
     assert cost.seconds(1e12, 1e30) == cost.flops / 1e12
     assert cost.seconds(1e30, 1e12) == cost.bytes / 1e12
-    for function in (mode_cost, reference_flops):
+    assert cost.seconds(1e30, 1e30, 1e-6) == pytest.approx(1e-3)
+    assert cost.seconds(1e9, 1e30, 1e-9) == cost.flops / 1e9, "waits and arithmetic overlap"
+    for function in (mode_cost, reference_flops, training_cost):
         with pytest.raises(ValueError, match="mode: expected"):
             function("parallel", 1, 1, 1)
     with pytest.raises(ValueError, match="attention: expected softmax or linear"):
         tick_cost("cosine", 0, gpt_config("nano"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_cost_twice_the_forward_pass(mode):
+    T, K = 256, 16
+    q, k, v = (torch.rand(1, 1, T, K, requires_grad=True) for _ in range(3))
+    S, z = torch.zeros(1, 1, K, K), torch.zeros(1, 1, K)
+    options = (64,) if mode == "chunked" else ()
+    counted = []
+    for backward in (False, True):
+        with FlopCounterMode(display=False) as counter:
+            o, _, _ = getattr(reference, f"{mode}_mode")(q, k, v, S, z, None, *options)
+            if backward:
+                torch.autograd.grad(o.sum(), (q, k, v))
+        counted.append(counter.get_total_flops())
+    forward, trained = (f(mode, T, K, K) for f in (mode_cost, training_cost))
+    assert trained.flops == 3 * forward.flops
+    assert trained.steps == 2 * forward.steps
+    # Torch does not count outer products, nor a gradient that nothing needs.
+    assert counted[1] == pytest.approx(3 * counted[0], rel=0.1)
+
+
+@pytest.mark.parametrize(("mode", "again"), [("attention", 0), ("recurrent", 0), ("chunked", 4)])
+def test_training_reads_and_writes_eleven_numbers_a_feature(mode, again):
+    """q, k, v, o; then q, k, v, do, dq, dk, dv. Chunked mode also moves its states, twice."""
+    cost = training_cost(mode, 128, 64, 64, chunk_size=128)
+    assert cost.bytes == 11 * 128 * 64 * 2 + again * cost.state
+
+
+def test_peaks_are_their_vendors():
+    """Dense bfloat16 in TFLOP/s and memory in GB/s, as on the data sheets."""
+    stated = {name: (peak.flops / 1e12, peak.bytes / 1e9) for name, peak in PEAKS.items()}
+    assert stated == {
+        "A100 80GB SXM": (312, 2039),
+        "H100 SXM": (989.5, 3350),
+        "H200": (989.5, 4800),
+        "RTX 4090": (165.2, 1008),
+    }
+    # Streaming multiprocessors x FLOP a cycle x clock gives the same peak.
+    for name, units in {
+        "A100 80GB SXM": 108 * 2048,
+        "H200": 132 * 4096,
+        "RTX 4090": 128 * 512,
+    }.items():
+        assert units * PEAKS[name].clock == pytest.approx(PEAKS[name].flops, rel=1e-3)
+    assert all(1e-9 < peak.step < 3e-9 for peak in PEAKS.values())
+
+
+def test_the_best_chunk_is_where_two_bills_are_equal():
+    T, d, flops, traffic = 2**20, 64, 100e12, 1e12
+    best = best_chunk_size(d, d, flops, traffic)
+    assert best == pytest.approx(2 * (d * flops / traffic) ** 0.5, rel=0.01)
+
+    def bill(size):
+        cost = mode_cost("chunked", T, d, d, chunk_size=size)
+        return cost.flops / flops + cost.bytes / traffic
+
+    assert min((16 * 2**i for i in range(8)), key=bill) == 128
+    assert best == pytest.approx(min(range(64, 512), key=bill), rel=0.02)
+
+
+def test_no_mode_moves_less_than_its_inputs_and_outputs():
+    for mode in ("softmax", *MODES):
+        assert mode_cost(mode, 4096, 64, 64).bytes >= least_bytes(4096, 64, 64)
+        trained = training_cost(mode, 4096, 64, 64).bytes
+        assert trained >= least_bytes(4096, 64, 64, training=True)

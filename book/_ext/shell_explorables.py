@@ -3,6 +3,7 @@
     :::{explorable} machines
     :title: Four machines read one text
     :part: ...          optional, handed to the script
+    :needs: costs       optional, other scripts that it uses
 
     What there is to see, for every reader: the caption, and all there is without JavaScript.
     :::
@@ -33,12 +34,15 @@ class Stage(Block):
     option_spec: ClassVar = {
         "title": directives.unchanged_required,
         "part": directives.unchanged_required,
+        "needs": directives.unchanged_required,
     }
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        if not (SCRIPTS / f"{name}.js").is_file():
-            raise self.error(f"explorable: no script {name}.js in _static/explorables")
+        needed = ("stage", *self.options.get("needs", "").split(), name)
+        for script in needed:
+            if not (SCRIPTS / f"{script}.js").is_file():
+                raise self.error(f"explorable: no script {script}.js in _static/explorables")
         anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
         static = "../" * self.env.docname.count("/") + "_static/explorables"
         about = {"data-explorable": name}
@@ -59,8 +63,7 @@ class Stage(Block):
             **about,
         )
         scripts = "".join(
-            f'<script defer src="{escape(static)}/{script}.js"></script>'
-            for script in ("stage", name)
+            f'<script defer src="{escape(static)}/{script}.js"></script>' for script in needed
         )
         return [frame, _html(scripts)]
 

@@ -1,8 +1,8 @@
 "use strict";
 
 /* The T x T grid of positions, computed in three modes. A square is a product of a query and a
-   key that is really formed; a striped area is reached through a state instead. Costs are those
-   of lsa.cost.mode_cost for one head, 16-bit numbers; a browser test holds them equal. */
+   key that is really formed; a striped area is reached through a state instead. Costs are for
+   one head and 16-bit numbers. */
 
 Stage.mount("modes", (stage) => {
   const { element, svg } = Stage;
@@ -20,16 +20,6 @@ Stage.mount("modes", (stage) => {
     recurrent: [n - 1, n, n],
     chunked: [(n - 1) * sizes.c, Math.min(n * sizes.c, sizes.t), (n - 1) * sizes.c],
   })[mode];
-
-  /* FLOPs, bytes, steps and numbers of state, as in lsa.cost with K = V = d and 2 bytes a number. */
-  function cost() {
-    const { t, d, c } = sizes, tokens = 8 * t * d, state = 4 * (d * d + d);
-    if (mode === "attention") return { flops: 2 * t * (t + 1) * d, bytes: tokens, steps: 1 };
-    if (mode === "recurrent") return { flops: 4 * t * d * d, bytes: tokens, steps: t };
-    const n = chunks(), tail = t - (n - 1) * c;
-    const inside = ((n - 1) * c * (c + 1) + tail * (tail + 1)) * 2 * d;
-    return { flops: 4 * t * d * d + inside, bytes: tokens + 2 * n * state, steps: n };
-  }
 
   const number = (value) => value.toLocaleString("en");
   const stripes = svg("pattern", { id: "modes-stripes", width: 4, height: 4, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
@@ -57,7 +47,7 @@ Stage.mount("modes", (stage) => {
       for (let i = from; i < to; i++) for (let j = column; j <= i; j++, products++) nodes.push(square(i, j, `modes-product${now}`));
     }
     grid.replaceChildren(...nodes);
-    const { flops, bytes, steps } = cost();
+    const { flops, bytes, steps } = Costs.mode(mode, sizes);
     const states = mode === "attention" ? 0 : n;
     for (const [key, value] of Object.entries({ flops, bytes, steps, products, states })) values[key].textContent = number(value);
   }
@@ -74,22 +64,10 @@ Stage.mount("modes", (stage) => {
 
   const steps = Stage.stepper({ length: last, render, say, milliseconds: 450 });
 
-  function slider(key, label, list) {
-    const output = element("output", {}, number(sizes[key]));
-    const id = `modes-${key}`;
-    const input = element("input", {
-      type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(sizes[key]), "aria-valuetext": number(sizes[key]),
-      oninput: () => {
-        sizes[key] = list[input.value];
-        output.textContent = number(sizes[key]);
-        input.setAttribute("aria-valuetext", number(sizes[key]));
-        steps.show(Math.min(steps.step(), last()) || last());
-      },
-    });
-    // An output inside the label would be what the label names.
-    return element("div", { class: "explorable-control modes-slider" },
-      element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
-  }
+  const slider = (key, label, list) => Stage.slider(`modes-${key}`, label, list, sizes[key], (value) => {
+    sizes[key] = value;
+    steps.show(Math.min(steps.step(), last()) || last());
+  });
 
   const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
   stage.append(

@@ -44,6 +44,32 @@ window.Stage ??= (() => {
       element("span", { class: "explorable-choices" }, choices));
   }
 
+  /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
+  function slider(id, label, list, chosen, change) {
+    const text = (value) => value.toLocaleString("en");
+    const output = element("output", { for: id }, text(chosen));
+    const input = element("input", {
+      type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(chosen), "aria-valuetext": text(chosen),
+      oninput: () => {
+        const value = list[input.value];
+        output.textContent = text(value);
+        input.setAttribute("aria-valuetext", text(value));
+        change(value);
+      },
+    });
+    // An output inside the label would be what the label names.
+    return element("div", { class: "explorable-control stage-slider" },
+      element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
+  }
+
+  /* A choice among many: options are labels, change gets the index. */
+  function select(id, label, options, chosen, change) {
+    const list = element("select", { id, onchange: () => change(Number(list.value)) },
+      options.map((text, i) => element("option", { value: i, selected: i === chosen }, text)));
+    return element("div", { class: "explorable-control" },
+      element("label", { class: "explorable-label", for: id }, label), list);
+  }
+
   /* Back, Step, Play and Start over, for a picture that is a function of a step number.
      length(): the last step. render(n) draws. say(n): the line that is shown and spoken.
      Returns {bar, line, show}: two nodes to place, and show(n) to go to a step. */
@@ -53,7 +79,7 @@ window.Stage ??= (() => {
     const button = (text, act) => element("button", { type: "button", onclick: act }, text);
     const back = button("Back", () => show(step - 1));
     const next = button("Step", () => show(step + 1));
-    const play = button("Play", () => (timer ? stop() : start()));
+    const play = button("Play", () => toggle());
     const over = button("Start over", () => show(0));
     const bar = element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" },
       back, next, calm.matches ? null : play, over);
@@ -61,10 +87,13 @@ window.Stage ??= (() => {
     function stop() {
       clearInterval(timer);
       timer = 0;
+      line.setAttribute("aria-live", "polite");
       play.textContent = "Play";
     }
 
-    function start() {
+    /* quietly: nothing is spoken, for a picture that starts by itself. */
+    function start(quietly = false) {
+      line.setAttribute("aria-live", quietly ? "off" : "polite");
       if (step >= length()) go(0);
       play.textContent = "Pause";
       timer = setInterval(() => (step < length() ? go(step + 1) : stop()), milliseconds);
@@ -85,7 +114,8 @@ window.Stage ??= (() => {
       go(n);
     }
 
-    return { bar, line, show, step: () => step };
+    const toggle = () => (timer ? stop() : start());
+    return { bar, line, show, start, stop, toggle, playing: () => timer !== 0, step: () => step };
   }
 
   /* Arrow keys, Home and End anywhere on the stage, unless a control there wants them itself. */
@@ -109,5 +139,5 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, stepper, keys, random };
+  return { element, svg, mount, radios, slider, select, stepper, keys, random, calm: calm.matches };
 })();

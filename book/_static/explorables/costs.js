@@ -1,0 +1,40 @@
+"use strict";
+
+/* lsa.cost in JavaScript: what a mode has to spend, and the least time that takes. Browser tests
+   hold the two equal. One head of one sequence has K = V = d; states are 32-bit numbers. */
+
+window.Costs ??= (() => {
+  const STATE = 4, TILE = 128;
+
+  /* FLOPs, bytes, steps, and `ends`, the bytes of inputs and outputs alone, of "attention" (softmax has the same), "recurrent" or "chunked" mode.
+     t tokens, d features, c tokens a chunk, item bytes a number. */
+  function mode(name, { t, d, c, heads = 1, item = 2 }) {
+    const tokens = 4 * t * d * item, past = 4 * t * d * d;
+    let flops = past, bytes = tokens, steps = t;
+    if (name === "attention" || name === "softmax") {
+      // Each tile of queries reads the keys and values up to its own end again.
+      const full = Math.floor(t / TILE), rest = t % TILE ? t : 0;
+      const again = (TILE * full * (full + 1)) / 2 + rest - t;
+      [flops, bytes, steps] = [2 * t * (t + 1) * d, tokens + again * 2 * d * item, 1];
+    } else if (name === "chunked") {
+      const n = Math.ceil(t / c), tail = t - (n - 1) * c;
+      const inside = ((n - 1) * c * (c + 1) + tail * (tail + 1)) * 2 * d;
+      [flops, bytes, steps] = [past + inside, tokens + 2 * n * STATE * (d * d + d), n];
+    }
+    return { flops: flops * heads, bytes: bytes * heads, steps, ends: tokens * heads };
+  }
+
+  /* The longest of the three bills, which may overlap: {seconds, by}. Of the traffic only inputs
+     and outputs cannot be avoided. Speeds in FLOP/s and B/s, `step` in seconds. */
+  function least({ flops, ends, steps }, speeds) {
+    const bills = {
+      arithmetic: flops / speeds.flops,
+      "memory traffic": ends / speeds.bytes,
+      waiting: steps * speeds.step,
+    };
+    const by = Object.keys(bills).reduce((a, b) => (bills[b] > bills[a] ? b : a));
+    return { seconds: bills[by], by };
+  }
+
+  return { mode, least };
+})();

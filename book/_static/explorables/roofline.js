@@ -1,0 +1,156 @@
+"use strict";
+
+/* The least time that each mode can take on a machine of the reader's choice, against the
+   length, and what was measured where a stored run has that shape. The machines are data that
+   the page's figures module writes: element #machines-data. */
+
+Stage.mount("roofline", (stage) => {
+  const { element, svg } = Stage;
+  const source = document.getElementById("machines-data");
+  if (!source) return;
+  const devices = JSON.parse(source.textContent);
+  const LENGTHS = Array.from({ length: 12 }, (_, i) => 64 * 2 ** i);
+  const HEIGHT = 250, TOP = 22, BOTTOM = 34, LEFT = 52;
+  const WAITS = { "as one multiply-add": null, "0.1 µs": 1e-7, "1 µs": 1e-6, "5 µs, a kernel launch": 5e-6 };
+  const MODES = {
+    attention: { name: "Attention mode, softmax", measured: ["attention", "softmax"] },
+    recurrent: { name: "Recurrent mode", measured: ["recurrent"] },
+    chunked: { name: "Chunked mode", measured: ["chunked"] },
+  };
+  const NAMES = { softmax: "softmax", attention: "attention mode" };
+  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), t: 16384, d: 64, c: 64, heads: 12, step: null };
+
+  const device = () => devices[chosen.device];
+  const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+  const inUnits = (value, units) => {
+    const [one, unit] = units.find(([size]) => value >= size) || units.at(-1);
+    return `${digits(value / one)} ${unit}`;
+  };
+  const duration = (seconds) => inUnits(seconds, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  const flopText = (flops) => inUnits(flops, [[1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"]]);
+  const byteText = (bytes) => inUnits(bytes, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]);
+
+  function bound(mode, t) {
+    const { flops, bytes, step, item, waits, vendor } = device();
+    const cost = Costs.mode(mode, { ...chosen, t, item });
+    if (!flops) return { ...cost, seconds: null };
+    const wait = waits.includes(mode) ? (vendor && chosen.step) || step : 0;
+    return { ...cost, ...Costs.least(cost, { flops, bytes, step: wait }) };
+  }
+
+  /* Stored points of this shape: [mode, length, seconds]. */
+  const measured = () => (device().width === chosen.d ? device().points.filter((point) => point[3] === chosen.heads) : []);
+
+  const picture = svg("svg", { role: "img" });
+  const frame = element("div", {}, picture);
+  const cards = element("div", { class: "roofline-cards" });
+  const line = element("p", { class: "stage-line", role: "status" });
+
+  function scales(width, bounds, points) {
+    const values = [...Object.values(bounds).flat().map(({ seconds }) => seconds), ...points.map((point) => point[2])].filter(Boolean);
+    const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [1e-6, 1];
+    const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+    const [first, last] = [LENGTHS[0], LENGTHS.at(-1)];
+    return {
+      powers: Array.from({ length: to - from + 1 }, (_, i) => from + i),
+      x: (t) => LEFT + ((width - LEFT - 12) * Math.log(t / first)) / Math.log(last / first),
+      y: (s) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * (Math.log10(s) - from)) / Math.max(1, to - from),
+    };
+  }
+
+  function axes(width, { x, y, powers }) {
+    const every = Math.ceil(powers.length / 7), sparse = width < 480 ? 4 : 2;
+    const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
+    return [
+      text({ x: 0, y: 12 }, "Time, log scale"),
+      ...powers.filter((_, i) => i % every === 0).flatMap((power) => [
+        svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(10 ** power)}H${width}` }),
+        text({ x: LEFT - 8, y: y(10 ** power) + 4, "text-anchor": "end" }, duration(10 ** power * 1.0000001)),
+      ]),
+      ...LENGTHS.filter((_, i) => i % sparse === 0).map((t) =>
+        text({ x: x(t), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, t < 1024 ? String(t) : `${t / 1024}k`)),
+      text({ x: width, y: HEIGHT - 2, "text-anchor": "end" }, "Sequence length, tokens, log scale"),
+    ];
+  }
+
+  function draw() {
+    const width = Math.max(260, frame.clientWidth || 640);
+    const bounds = Object.fromEntries(Object.keys(MODES).map((mode) => [mode, LENGTHS.map((t) => bound(mode, t))]));
+    const points = measured(), scale = scales(width, bounds, points), { x, y } = scale;
+    picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    const nodes = axes(width, scale);
+    nodes.push(svg("path", { class: "roofline-now", d: `M${x(chosen.t)} ${TOP - 6}V${HEIGHT - BOTTOM}` }));
+    for (const [mode, list] of Object.entries(bounds)) {
+      if (list[0].seconds === null) continue;
+      const path = list.map(({ seconds }, i) => `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`).join("");
+      nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d: path }));
+      const here = list[LENGTHS.indexOf(chosen.t)];
+      nodes.push(svg("circle", { class: "roofline-here", style: `--mode: var(--${mode})`, cx: x(chosen.t), cy: y(here.seconds), r: 4.5 }));
+    }
+    for (const [mode, t, seconds] of points) {
+      nodes.push(svg("circle", { class: "roofline-point", style: `--mode: var(--${mode})`, cx: x(t), cy: y(seconds), r: 4.5 }));
+    }
+    picture.replaceChildren(...nodes);
+    picture.setAttribute("aria-label", `Least time against sequence length on ${device().name}, with ${points.length} measured points; the numbers at ${chosen.t} tokens are below.`);
+  }
+
+  function card(mode, { name, measured: names }) {
+    const { flops, bytes, ends, steps, seconds, by } = bound(mode, chosen.t);
+    const found = names.flatMap((each) => measured().filter(([one, t]) => one === each && t === chosen.t)
+      .map(([, , took]) => `${duration(took)}${NAMES[each] ? ` (${NAMES[each]})` : ""}`));
+    const quiet = (text) => element("p", { class: "roofline-quiet" }, text);
+    return element("section", {
+      "aria-label": name, style: `--mode: var(--${mode}); --mode-text: var(--${mode}-text)`,
+      "data-mode": mode, "data-flops": flops, "data-bytes": bytes, "data-steps": steps, "data-seconds": seconds,
+    },
+      element("p", { class: "roofline-name" }, name),
+      element("p", {}, element("b", {}, seconds === null ? "no limit measured yet" : `at least ${duration(seconds)}`)),
+      seconds === null ? null : quiet(`set by ${by}`),
+      quiet(`${flopText(flops)}, ${byteText(ends)} in and out, ${steps === 1 ? "1 step" : `${steps.toLocaleString("en")} steps`}`),
+      found.length ? element("p", {}, `measured: ${found.join(", ")}`) : quiet("measured: no stored run of this shape"));
+  }
+
+  function sentence() {
+    const at = Object.keys(MODES).map((mode) => [mode, bound(mode, chosen.t).seconds]);
+    const where = `At ${chosen.t.toLocaleString("en")} tokens on ${device().name}`;
+    if (at[0][1] === null) return `${where}: this machine's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
+    const [best, least] = at.reduce((a, b) => (b[1] < a[1] ? b : a));
+    const others = at.filter(([mode]) => mode !== best).map(([mode, s]) => `${mode} ${digits(s / least)} times`);
+    return `${where}, ${best} mode has the lowest limit. The others' are higher: ${others.join(", ")}.`;
+  }
+
+  function update() {
+    draw();
+    cards.replaceChildren(...Object.entries(MODES).map(([mode, about]) => card(mode, about)));
+    line.textContent = sentence();
+  }
+
+  const set = (key) => (value) => {
+    chosen[key] = value;
+    update();
+  };
+  const heads = Stage.radios("Heads", { 1: "1", 12: "12", 25: "25" }, String(chosen.heads), (value) => set("heads")(Number(value)));
+  /* A measured machine is shown with as many heads as were measured. */
+  function setDevice(index) {
+    chosen.device = index;
+    const [point] = device().points;
+    if (point && !measured().length && [1, 12, 25].includes(point[3])) {
+      chosen.heads = point[3];
+      heads.querySelector(`[value="${point[3]}"]`).checked = true;
+    }
+    update();
+  }
+  const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
+  stage.append(
+    element("div", { class: "stage-row" },
+      Stage.select("roofline-device", "Machine", devices.map(({ name }) => name), chosen.device, setDevice),
+      heads,
+      Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]))),
+    element("div", { class: "stage-row" },
+      Stage.slider("roofline-t", "Tokens t", LENGTHS, chosen.t, set("t")),
+      Stage.slider("roofline-d", "Head width d", powers(4, 8), chosen.d, set("d")),
+      Stage.slider("roofline-c", "Chunk c", powers(4, 10), chosen.c, set("c"))),
+    frame, cards, line);
+  update();
+  new ResizeObserver(draw).observe(frame);
+});
