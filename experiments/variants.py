@@ -26,7 +26,7 @@ BASE = {
     "warmup_updates": 10,
     "weight_decay": 0.1,
     "micro_batches": 1,
-    "updates": 1500,
+    "updates": 1000,
     "train_seconds": 0,
     "validate_every": 100,
     "validation_span": 16384,  # from each held-out novel: the text that the counting models read
