@@ -124,7 +124,7 @@ def taylor_table(width: int = 64) -> Table | Missing:
                 str(degree),
                 f"{state:,}",
                 f"{max(1, round(state / (2 * width))):,}",
-                duration(seconds[degree]) if degree in seconds else "not measured",
+                duration(seconds[degree]) if degree in seconds else "–",
                 *(percent(of[scale]["rms"]) for scale in scales),
             ]
         )
@@ -241,6 +241,7 @@ def _rnn_caption(points: list[Row]) -> str:
         f"{described(large)} and {large['length']} tokens, going tick by tick through all layers "
         f"takes {times(whole)} the time of going layer by layer. The order alone accounts for a "
         f"factor of {times(cache)}, as the middle program shows, and computing a layer's outputs "
-        f"all at once for {times(together)}. With {described(small)} the order alone makes "
-        f"{times(small_cache)}. The outputs of all three agree."
+        f"all at once for {times(together)}. With {described(small)} time-major takes "
+        f"{times(small_cache)} the time of the middle program. The outputs of all three agree. "
+        "On one core."
     )

@@ -133,7 +133,7 @@ def variants_table() -> Table | Missing:
         seconds = sorted(one["tables"]["train"]["seconds"]) if one else []
         line.append(duration(seconds[len(seconds) // 2]) if seconds else "")
         cells.append(line)
-    return Table(["weights", "loss, normalised", "loss, not normalised", "an update"], cells)
+    return Table(["weights", "normalised", "not normalised", "an update"], cells)
 
 
 def _ending_in_words(one: Record) -> str:
@@ -141,4 +141,4 @@ def _ending_in_words(one: Record) -> str:
     if finished:
         return f"{loss:.3f}"
     reason = "not finite" if one["complete"] else "stopped"
-    return f"{reason} after {updates:,} updates"
+    return f"{reason} after {updates:,}"

@@ -32,10 +32,11 @@ def have(experiment: str) -> list[Record]:
 
 
 class Table:
-    """A table in Markdown: a row of titles, then rows of cells."""
+    """A table in Markdown: a row of titles, then rows of cells, which do not wrap."""
 
     def __init__(self, titles: list[str], cells: list[list[str]]) -> None:
-        self.lines = [titles, ["--:"] * len(titles), *cells]
+        whole = [[cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in line] for line in cells]
+        self.lines = [titles, [":--"] + ["--:"] * (len(titles) - 1), *whole]
 
     def __repr__(self) -> str:
         return "\n".join("| " + " | ".join(line) + " |" for line in self.lines)

@@ -4,7 +4,8 @@ The same function. Time-major takes each token through all layers before the nex
 takes all tokens through a layer before the next layer. A third variant has layer-major order but
 performs exactly the operations of time-major, one vector at a time: what separates it from
 time-major is the cache alone, what separates it from layer-major is that the outputs of a layer
-can meet their matrix all at once. All three take turns at each shape inside one run.
+can meet their matrix all at once. All three take turns at each shape inside one run, on a CPU on
+one core: only the order of the work should differ, not how much of it is shared out.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     config = {
         "batch": 1,
         "dtype": "float32",
+        "threads": 1,
         "layers": [1, 2] if smoke else [1, 2, 4, 8, 16],
         "widths": [8] if smoke else [64, 256, 512, 1024],
         "lengths": [4] if smoke else [32, 128],
@@ -103,7 +105,17 @@ def measure_shape(
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """One run, as `plan.Experiment` asks, with its own number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(config["threads"])
+    try:
+        return measure_all(config, session)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def measure_all(config: dict[str, Any], session: Session) -> Outcome:
+    """Every shape of the plan, until the budget ends."""
     rows: dict[str, list] = {name: [] for name in UNITS}
     shapes = list(itertools.product(config["widths"], config["lengths"], config["layers"]))
     for i, (width, length, layers) in enumerate(shapes):
