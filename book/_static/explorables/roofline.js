@@ -18,7 +18,7 @@ Stage.mount("roofline", (stage) => {
     chunked: { name: "Chunked mode", measured: ["chunked"] },
   };
   const NAMES = { softmax: "softmax", attention: "attention mode" };
-  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), t: 16384, d: 64, c: 64, heads: 12, step: null };
+  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), t: 16384, d: 64, c: 64, heads: 1, step: null };
 
   const device = () => devices[chosen.device];
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
