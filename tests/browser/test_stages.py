@@ -311,7 +311,7 @@ def test_opener_reads_what_the_machines_hold(open_stage):
             reads = machine_cost(machine, t, 4).state // STATE_BYTES
             totals[machine] += reads
             side = frame.locator(".opener-side").nth(i).inner_text()
-            assert f"{reads} numbers read for this letter" in side
+            assert f"reads {reads} numbers now" in side
             assert f"{totals[machine]} in all" in side
 
 
