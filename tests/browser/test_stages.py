@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from bs4 import BeautifulSoup
 
-from lsa.cost import STATE_BYTES, machine_cost, mode_cost
+from experiments.record import load
+from lsa.cost import PEAKS, STATE_BYTES, least_bytes, machine_cost, mode_cost
 
 pytestmark = pytest.mark.browser
 
 PLACES = {
+    "opener": "book/index.html",
     "tree": "book/sequences.html",
     "causality": "book/causal-transformations.html",
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
     "modes": "book/three-modes.html",
+    "roofline": "book/three-modes.html",
 }
+COUNTED = ("flops", "bytes", "steps", "seconds")
+STEPPED = [name for name in PLACES if name != "roofline"]
 
 
 @pytest.fixture
@@ -39,11 +45,15 @@ def line(frame):
     return frame.locator("[role=status]").inner_text()
 
 
+def slide(frame, name, values, value):
+    frame.get_by_role("slider", name=name).fill(str(list(values).index(value)))
+
+
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
 def test_mounts_inside_the_page(open_stage, name, theme, width):
     tab, frame = open_stage(name, theme=theme, width=width)
-    assert frame.locator("button").count() >= 3
+    assert frame.locator("button").count() >= (3 if name in STEPPED else 0)
     assert line(frame)
     right = frame.evaluate(
         "e => Math.max(...[...e.querySelectorAll('.stage *')]"
@@ -65,7 +75,7 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert not frame.select_one(".stage").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", ["tree", "machines"])
+@pytest.mark.parametrize("name", ["tree", "machines", "opener"])
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
     frame.get_by_role("button", name="Start over").click()
@@ -214,12 +224,9 @@ def counts(frame):
 def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
     _, frame = open_stage("modes")
     frame.get_by_role("radio", name=mode.capitalize()).check()
-    for name, list_, value in (
-        ("Tokens", list(range(2, 25)), t),
-        ("Head width", [8, 16, 32, 64, 128, 256], d),
-        ("Chunk", list(range(1, 25)), c),
-    ):
-        frame.get_by_role("slider", name=name).fill(str(list_.index(value)))
+    slide(frame, "Tokens", range(2, 25), t)
+    slide(frame, "Head width", [8, 16, 32, 64, 128, 256], d)
+    slide(frame, "Chunk", range(1, 25), c)
     frame.get_by_role("button", name="Start over").click()
     assert counts(frame)["Products formed so far"] == 0
     expected = mode_cost(mode, t, d, d, chunk_size=c)
@@ -233,3 +240,106 @@ def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
     formed = {"attention": t * (t + 1) // 2, "recurrent": 0, "chunked": inside}
     assert found["Products formed so far"] == formed[mode]
     assert frame.get_by_role("button", name="Step").get_attribute("aria-disabled") == "true"
+
+
+@pytest.mark.parametrize("device", PEAKS)
+@pytest.mark.parametrize(
+    ("t", "d", "c", "heads"), [(64, 64, 64, 1), (16384, 64, 128, 12), (131072, 256, 16, 25)]
+)
+def test_least_times_are_what_the_package_says(open_stage, device, t, d, c, heads):
+    _, frame = open_stage("roofline")
+    frame.get_by_label("Machine").select_option(f"NVIDIA {device}")
+    frame.get_by_role("radio", name=str(heads), exact=True).check()
+    slide(frame, "Tokens", [64 * 2**i for i in range(12)], t)
+    slide(frame, "Head width", [2**i for i in range(4, 9)], d)
+    slide(frame, "Chunk", [2**i for i in range(4, 11)], c)
+    peak, least = PEAKS[device], []
+    for mode in ("attention", "recurrent", "chunked"):
+        card = frame.locator(f"[data-mode={mode}]")
+        found = {key: float(card.get_attribute(f"data-{key}")) for key in COUNTED}
+        one = mode_cost(mode, t, d, d, chunk_size=c)
+        assert (found["flops"], found["bytes"]) == (heads * one.flops, heads * one.bytes)
+        assert found["steps"] == one.steps
+        ends = replace(one, flops=heads * one.flops, bytes=heads * least_bytes(t, d, d))
+        wait = 0 if mode == "attention" else peak.step
+        expected = ends.seconds(peak.flops, peak.bytes, wait)
+        assert found["seconds"] == pytest.approx(expected, rel=1e-9)
+        least.append((expected, mode))
+    assert min(least)[1] in line(frame).split("lowest limit")[0]
+
+
+def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
+    _, frame = open_stage("roofline")
+    slide(frame, "Tokens", [64 * 2**i for i in range(12)], 1024)
+    frame.get_by_label("A step waits").select_option("5 µs, a kernel launch")
+    card = frame.locator("[data-mode=recurrent]")
+    assert float(card.get_attribute("data-seconds")) == pytest.approx(1024 * 5e-6)
+    assert "set by waiting" in card.inner_text()
+
+
+def test_measured_points_are_the_stored_ones(open_stage):
+    """The machine of the CPU's record: a dot a point, its time said, none at another width."""
+    one = next(r for r in load("mode_speed") if r["provenance"]["device"]["kind"] == "cpu")
+    rows = one["tables"]["rows"]
+    points = {
+        (mode, length): seconds
+        for mode, name, length, seconds in zip(
+            rows["mode"], rows["pass"], rows["length"], rows["seconds"], strict=True
+        )
+        if name == "forward"
+    }
+    _, frame = open_stage("roofline")
+    machine = frame.get_by_label("Machine")
+    machine.select_option(label=machine.locator("option", has_text="measured here").inner_text())
+    assert frame.locator(".roofline-point").count() == len(points)
+    slide(frame, "Tokens", [64 * 2**i for i in range(12)], 4096)
+    said = frame.locator("[data-mode=chunked]").inner_text()
+    assert f"{points['chunked', 4096] * 1e3:.3g} ms" in said
+    slide(frame, "Head width", [2**i for i in range(4, 9)], 128)
+    assert frame.locator(".roofline-point").count() == 0
+    assert "no stored run of this shape" in frame.locator("[data-mode=chunked]").inner_text()
+
+
+def test_opener_reads_what_the_machines_hold(open_stage):
+    tab, frame = open_stage("opener", reduced_motion="reduce")
+    frame.locator(".opener-picture").focus()
+    tab.keyboard.press("Home")
+    totals = dict.fromkeys(("kv cache", "linear state"), 0)
+    for t in range(1, 16):
+        tab.keyboard.press("ArrowRight")
+        for i, machine in enumerate(totals):
+            reads = machine_cost(machine, t, 4).state // STATE_BYTES
+            totals[machine] += reads
+            side = frame.locator(".opener-side").nth(i).inner_text()
+            assert f"reads {reads} numbers now" in side
+            assert f"{totals[machine]} in all" in side
+
+
+def test_opener_plays_once_by_itself_and_says_nothing_meanwhile(open_stage):
+    tab, frame = open_stage("opener")
+    frame.get_by_role("button", name="Pause").wait_for(timeout=4000)
+    assert frame.locator("[role=status]").get_attribute("aria-live") == "off"
+    frame.locator(".opener-picture").focus()
+    tab.keyboard.press(" ")
+    paused = line(frame)
+    tab.wait_for_timeout(1200)
+    assert line(frame) == paused and not paused.startswith("Letter 15")
+    assert frame.locator("[role=status]").get_attribute("aria-live") == "polite"
+    frame.locator(".opener-picture").click()
+    frame.get_by_role("button", name="Pause").wait_for(timeout=1000)
+
+
+def test_opener_is_still_where_motion_is_unwelcome(open_stage):
+    tab, frame = open_stage("opener", reduced_motion="reduce")
+    tab.wait_for_timeout(1500)
+    assert line(frame).startswith("Letter 15 of 15.")
+    assert frame.get_by_role("button", name="Play").count() == 0
+    frame.locator(".opener-picture").click()
+    assert line(frame) == "No letter read yet."
+
+
+def test_opener_leaves_the_first_screen_to_the_result(open_stage):
+    tab, frame = open_stage("opener")
+    assert frame.bounding_box()["height"] <= 275
+    top = tab.locator("#headline").evaluate("e => e.getBoundingClientRect().top + scrollY")
+    assert top < 900

@@ -55,7 +55,7 @@ Stage.mount("opener", (stage) => {
     const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
     const node = element("section", { class: `opener-side opener-${key}`, "aria-label": name },
       element("p", { class: "opener-name" }, name),
-      element("p", {}, "reads ", now, " numbers for this letter,"),
+      element("p", {}, "reads ", now, " numbers now,"),
       element("p", {}, sum, " in all"),
       element("div", { class: "opener-bar", "aria-hidden": "true" }, bar));
     return [key, { node, now, sum, bar }];

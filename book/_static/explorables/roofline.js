@@ -18,7 +18,7 @@ Stage.mount("roofline", (stage) => {
     chunked: { name: "Chunked mode", measured: ["chunked"] },
   };
   const NAMES = { softmax: "softmax", attention: "attention mode" };
-  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), t: 16384, d: 64, c: 64, heads: 12, step: null };
+  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), t: 16384, d: 64, c: 64, heads: 1, step: null };
 
   const device = () => devices[chosen.device];
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
@@ -114,9 +114,11 @@ Stage.mount("roofline", (stage) => {
     const at = Object.keys(MODES).map((mode) => [mode, bound(mode, chosen.t).seconds]);
     const where = `At ${chosen.t.toLocaleString("en")} tokens on ${device().name}`;
     if (at[0][1] === null) return `${where}: this machine's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
-    const [best, least] = at.reduce((a, b) => (b[1] < a[1] ? b : a));
-    const others = at.filter(([mode]) => mode !== best).map(([mode, s]) => `${mode} ${digits(s / least)} times`);
-    return `${where}, ${best} mode has the lowest limit. The others' are higher: ${others.join(", ")}.`;
+    const least = Math.min(...at.map(([, seconds]) => seconds));
+    const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
+    const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) => `${mode} ${digits(seconds / least)} times`);
+    const first = best.length > 1 ? `${best.join(" and ")} mode share the lowest limit` : `${best[0]} mode has the lowest limit`;
+    return `${where}, ${first}. ${others.length ? `Higher: ${others.join(", ")}.` : ""}`;
   }
 
   function update() {
