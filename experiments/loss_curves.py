@@ -59,7 +59,7 @@ def _cpu_runs() -> list[Run]:
     nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [
         *_pair("nano", 256, 10, train_seconds=180, validate_every=100, **nano),
-        *_pair("nano", 1024, 11, train_seconds=240, validate_every=100, **nano),
+        *_pair("nano", 1024, 11, train_seconds=180, validate_every=100, **nano),
         *_pair("nano", 4096, 12, train_seconds=300, validate_every=50, **nano),
         *_pair("nano", 16384, 13, train_seconds=480, validate_every=16, **nano),
     ]
