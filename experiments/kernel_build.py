@@ -1,7 +1,8 @@
 """What the compiler makes of the kernels: registers, shared memory, and the bytes they should move.
 
-Needs no GPU: every kernel that a call and its gradient launch is compiled for Hopper. The bytes
-are counted from the launch, each input and output of a program's tile once.
+Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
+Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input
+and output of a program's tile once.
 """
 
 from __future__ import annotations
@@ -29,11 +30,10 @@ UNITS = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run, the same for every device; none where there is no compiler."""
+    """A run a compute capability, the same on every device; none where there is no compiler."""
     if not find_spec("triton"):
         return []
     config = {
-        "arch": 90,
         "dtype": "bfloat16",
         "batch": 2,
         "length": 4096,
@@ -42,7 +42,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
         "seed": 0,
     }
-    return [Run("kernel_build", "sm90", config, 3)]
+    return [Run("kernel_build", f"sm{arch}", {"arch": arch, **config}, 3) for arch in (90, 80)]
 
 
 def traffic(arguments: dict[str, Any], name: str) -> float:
@@ -82,8 +82,11 @@ def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
+    from lsa.kernels.shared import AMPERE, HOPPER, planned_for
+
     from .compiling import build, record_launches
 
+    machine = {80: AMPERE, 90: HOPPER}[config["arch"]]
     rows: dict[str, list] = {name: [] for name in UNITS}
     cases = [
         (mode, width, normalize)
@@ -92,7 +95,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for normalize in (False, True)
     ]
     for i, (mode, width, normalize) in enumerate(cases):
-        for launched in record_launches(lambda case=(mode, width, normalize): call(*case, config)):
+        with planned_for(machine):
+            made = record_launches(lambda case=(mode, width, normalize): call(*case, config))
+        for launched in made:
             built = build(launched, config["arch"])
             row = {
                 "mode": mode,
