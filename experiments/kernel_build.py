@@ -25,6 +25,7 @@ UNITS = {
     "spilled": "B a thread",
     "shared": "B",
     "wgmma": "instructions",
+    "mma": "instructions",
     "traffic": "B a token and head",
 }
 
@@ -47,22 +48,23 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def traffic(arguments: dict[str, Any], name: str) -> float:
     """Bytes a token and head that a launch has to read and write, states aside."""
+    size = {key: x.element_size() for key, x in arguments.items() if isinstance(x, torch.Tensor)}
     kernel = name.split(":")[0]
-    size = 2
     if kernel in ("pass_kernel", "tile_kernel", "step_kernel"):
+        A, D = arguments["A"], arguments["D"]
         forms_delta = arguments.get("FORM_DELTA", False)
-        width = 2 * arguments["A"] + 2 * arguments["D"]
-        return size * (width + arguments["D"] * forms_delta)
+        wide = A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
+        return wide + D * size["p_raw"] * forms_delta
     if kernel == "backward_kernel":
         K, V = arguments["K"], arguments["V"]
-        return size * (4 * K + 3 * V)
+        return size["p_q"] * (4 * K + 3 * V)
     if kernel == "sums_kernel":
         K, V, T = arguments["K"], arguments["V"], arguments["T"]
         first = arguments["first_segment"]
         tokens = min(T, (first + arguments["G"]) * arguments["L"]) - first * arguments["L"]
-        return size * tokens / T * (K + V + V * arguments["FROM_O"])
+        return size["p_b"] * tokens / T * (K + V + V * arguments["FROM_O"])
     if kernel == "delta_kernel":
-        return size * 2 * arguments["V"]
+        return (size["p_o"] + size["p_do"]) * arguments["V"]
     return 0.0
 
 
@@ -110,6 +112,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 "spilled": built.spilled,
                 "shared": built.shared,
                 "wgmma": built.wgmma,
+                "mma": built.mma,
                 "traffic": traffic(launched.arguments, launched.name),
             }
             for name, value in row.items():
