@@ -152,6 +152,7 @@ def least_flops(D: int, C: int, gradients: bool) -> int:
 def design_cost(
     design: str, T: int, heads: int, D: int,
     *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
+    cut: tuple[int, int] | None = None,
 ) -> DesignCost:  # fmt: skip
     """What a design of chunked mode moves and computes: lsa/kernels/chunked.py derives the table.
 
@@ -159,6 +160,7 @@ def design_cost(
         number forwards and float32 with gradients; the others cut a sequence into segments and
         take three passes back, or one.
     heads: B H. slots: multiprocessors, which decide the number of segments.
+    cut: how many segments, and of how many tokens, in place of what slots decide.
 
     The unnormalised sum; the state after the last token is left out. Raises ValueError for an
     unknown design.
@@ -172,7 +174,7 @@ def design_cost(
         return DesignCost(tokens, states, least_flops(D, C, gradients), N * heads)
     if design not in DESIGNS:
         raise ValueError(f"design: expected one of {', '.join(DESIGNS)}, got {design!r}")
-    G, L = segments(heads, T, slots)
+    G, L = cut or segments(heads, T, slots)
     # Summed first: all segments but the last going forwards, but the first going backwards.
     g, h = (G - 1) * L / T, max(0, T - L) / T
     passes = {"three passes": 12, "one pass": 7}[design]
