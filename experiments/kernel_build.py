@@ -1,7 +1,8 @@
 """What the compiler makes of the kernels: registers, shared memory, and the bytes they should move.
 
-Needs no GPU: every kernel that a call and its gradient launch is compiled for Hopper. The bytes
-are counted from the launch, each input and output of a program's tile once.
+Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
+Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input
+and output of a program's tile once.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ UNITS = {
     "spilled": "B a thread",
     "shared": "B",
     "wgmma": "instructions",
+    "mma": "instructions",
     "traffic": "B a token and head",
 }
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run, the same for every device; none where there is no compiler."""
+    """A run a compute capability, the same on every device; none where there is no compiler."""
     if not find_spec("triton"):
         return []
     config = {
-        "arch": 90,
         "dtype": "bfloat16",
         "batch": 2,
         "length": 4096,
@@ -42,27 +43,28 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
         "seed": 0,
     }
-    return [Run("kernel_build", "sm90", config, 3)]
+    return [Run("kernel_build", f"sm{arch}", {"arch": arch, **config}, 3) for arch in (90, 80)]
 
 
 def traffic(arguments: dict[str, Any], name: str) -> float:
     """Bytes a token and head that a launch has to read and write, states aside."""
+    size = {key: x.element_size() for key, x in arguments.items() if isinstance(x, torch.Tensor)}
     kernel = name.split(":")[0]
-    size = 2
     if kernel in ("pass_kernel", "tile_kernel", "step_kernel"):
+        A, D = arguments["A"], arguments["D"]
         forms_delta = arguments.get("FORM_DELTA", False)
-        width = 2 * arguments["A"] + 2 * arguments["D"]
-        return size * (width + arguments["D"] * forms_delta)
+        wide = A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
+        return wide + D * size["p_raw"] * forms_delta
     if kernel == "backward_kernel":
         K, V = arguments["K"], arguments["V"]
-        return size * (4 * K + 3 * V)
+        return size["p_q"] * (4 * K + 3 * V)
     if kernel == "sums_kernel":
         K, V, T = arguments["K"], arguments["V"], arguments["T"]
         first = arguments["first_segment"]
         tokens = min(T, (first + arguments["G"]) * arguments["L"]) - first * arguments["L"]
-        return size * tokens / T * (K + V + V * arguments["FROM_O"])
+        return size["p_b"] * tokens / T * (K + V + V * arguments["FROM_O"])
     if kernel == "delta_kernel":
-        return size * 2 * arguments["V"]
+        return (size["p_o"] + size["p_do"]) * arguments["V"]
     return 0.0
 
 
@@ -82,8 +84,11 @@ def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
+    from lsa.kernels.shared import AMPERE, HOPPER, planned_for
+
     from .compiling import build, record_launches
 
+    machine = {80: AMPERE, 90: HOPPER}[config["arch"]]
     rows: dict[str, list] = {name: [] for name in UNITS}
     cases = [
         (mode, width, normalize)
@@ -92,7 +97,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for normalize in (False, True)
     ]
     for i, (mode, width, normalize) in enumerate(cases):
-        for launched in record_launches(lambda case=(mode, width, normalize): call(*case, config)):
+        with planned_for(machine):
+            made = record_launches(lambda case=(mode, width, normalize): call(*case, config))
+        for launched in made:
             built = build(launched, config["arch"])
             row = {
                 "mode": mode,
@@ -105,6 +112,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 "spilled": built.spilled,
                 "shared": built.shared,
                 "wgmma": built.wgmma,
+                "mma": built.mma,
                 "traffic": traffic(launched.arguments, launched.name),
             }
             for name, value in row.items():

@@ -11,9 +11,12 @@ from experiments.sampling_speed import state_bytes
 from lsa import GPT, gpt_config, reference
 from lsa.attention import MODES
 from lsa.cost import (
+    DESIGNS,
     PEAKS,
     best_chunk_size,
+    design_cost,
     least_bytes,
+    least_flops,
     mode_cost,
     reference_flops,
     tick_cost,
@@ -168,3 +171,63 @@ def test_no_mode_moves_less_than_its_inputs_and_outputs():
         assert mode_cost(mode, 4096, 64, 64).bytes >= least_bytes(4096, 64, 64)
         trained = training_cost(mode, 4096, 64, 64).bytes
         assert trained >= least_bytes(4096, 64, 64, training=True)
+
+
+WIDTHS = st.sampled_from([16, 64, 128, 256])
+
+
+@given(st.sampled_from(DESIGNS), st.integers(1, 200_000), st.integers(1, 2000), WIDTHS,
+       st.sampled_from([32, 64, 128]), st.booleans())  # fmt: skip
+def test_no_design_does_with_less_than_the_least(design, T, heads, D, C, gradients):
+    cost = design_cost(design, T, heads, D, chunk_size=C, gradients=gradients)
+    assert cost.bytes >= least_bytes(1, D, D, training=gradients)
+    assert cost.flops >= least_flops(D, C, gradients) and cost.states >= 0
+    assert cost.programs >= heads
+
+
+@given(st.integers(1, 2000), WIDTHS)
+def test_gradients_read_and_write_every_tensor_once(T, D):
+    """Counted on tensors: q, k, v in, o out; then q, k, v, do in, dq, dk, dv out."""
+    token = torch.empty(T, D, dtype=torch.bfloat16, device="meta").nbytes // T
+    assert least_bytes(1, D, D) == (3 + 1) * token
+    assert least_bytes(1, D, D, training=True) == (3 + 1) * token + (4 + 3) * token
+
+
+def test_designs_cost_what_the_kernels_say():
+    """The table at the head of lsa/kernels/chunked.py, where heads are many and T is long."""
+    T, heads, C, D = 2**16, 132, 64, 128
+    cost = {
+        (design, gradients): design_cost(design, T, heads, D, chunk_size=C, gradients=gradients)
+        for design in DESIGNS
+        for gradients in (False, True)
+    }
+    assert cost["chunk states", False].bytes == 12 * D + 4 * D * D / C == 2.5 * 8 * D
+    assert cost["chunk states", True].bytes == 40 * D + 24 * D * D / C == 4 * 22 * D
+    assert cost["three passes", False].bytes == cost["one pass", False].bytes == 8 * D
+    assert cost["three passes", True].bytes == 32 * D
+    assert cost["one pass", True].bytes == 22 * D
+    few = design_cost("three passes", T, 33, D, gradients=True)
+    assert few.tokens == 32 * D + 8 * D * 3 / 4 and few.programs == 132 * D // 64
+
+
+@pytest.mark.parametrize(
+    ("shape", "design"), [((1, 8192, 12, 64), "one pass"), ((2, 1000, 3, 128), "three passes")]
+)
+def test_designs_cost_what_the_launches_move(shape, design):
+    pytest.importorskip("triton")
+    from experiments.compiling import record_launches
+    from experiments.kernel_build import call, traffic
+
+    B, T, H, D = shape
+    config = {"batch": B, "length": T, "heads": H, "dtype": "bfloat16"}
+    launches = record_launches(lambda: call("chunked", D, False, config))
+    cost = design_cost(design, T, B * H, D, gradients=True)
+    moved = sum(traffic(one.arguments, one.name) for one in launches)
+    assert moved == pytest.approx(cost.tokens)
+    (forward,) = (one for one in launches if one.name == "pass_kernel:o")
+    assert forward.programs == cost.programs
+
+
+def test_an_unknown_design():
+    with pytest.raises(ValueError, match="design: expected"):
+        design_cost("look-back", 1, 1, 16)

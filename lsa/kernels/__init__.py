@@ -1,1 +1,1 @@
-"""The three modes as Triton kernels. Import a module of this package only where Triton is."""
+"""The three modes as Triton kernels. Only plain and segments can be imported without Triton."""

@@ -19,13 +19,17 @@ tensor cores would be the limit. What can be chosen is how often memory is gone 
 with g = (G - 1) / G: the segments but one are first summed (k and v, or q and do, alone), a scan
 over G states of 4 (K V + K) bytes a head makes the state before each, and one pass per segment
 carries it along on chip. With G = 1 there is nothing to sum: 8 D. Few heads leave most of a GPU
-idle at G = 1, so `segments` weighs idle multiprocessors against the 8 D g.
+idle at G = 1, so `segments` weighs idle multiprocessors against the 8 D g. The states of (1) and
+(2) come on top: each is written or read 4 times forwards, and 6 or 5 times more backwards. Over a
+long sequence that is nothing; at T = 1024 and D = 64 it can be as much as 8 D, though few enough
+bytes in all to stay in the L2 cache. `lsa.cost.design_cost` counts both.
 
 (2) keeps S^T and R^T [V, K] of kernels/shared.py on chip together and needs neither chunk states
 nor a second forward pass: walking back, S before a chunk is S after it less what the chunk had
 added, in float32 and never for longer than a segment. Both states and a chunk's products have
 to fit in registers: up to 64 x 64 without a normaliser. Everything else takes (1), one launch of
-pass_kernel for each of dq, dk and dv; normalised, its dq reads q too (2 D).
+pass_kernel for each of dq, dk and dv; normalised, its dq reads q too (2 D). Normalised features
+past 128 need o unrounded: stored in float32 and rounded after, 8 D more forwards, 6 D backwards.
 
 C = 64 fills wgmma's 64 rows with four warps; 128 would double the products inside chunks, and
 their registers, to save nothing that memory notices. The output's features are split into blocks
@@ -37,13 +41,13 @@ normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from .segments import segments
 from .shared import (
     INTERPRETING,
     Gradients,
@@ -73,8 +77,6 @@ from .shared import (
     store_tile,
     store_tokens,
 )
-
-SEGMENT_MULTIPLE = 128
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G"])
@@ -438,26 +440,6 @@ def forms_delta(problem: Problem) -> bool:
     """
     rounded = problem.q.dtype != torch.float32
     return problem.normalize and rounded and problem.sizes[3] <= 128
-
-
-@lru_cache(maxsize=4096)
-def segments(heads: int, T: int, slots: int) -> tuple[int, int]:
-    """How many segments G a sequence is cut into, and their length L (a multiple of 128).
-
-    heads = B H programs would leave part of the GPU idle when they are few, or not a multiple
-    of its multiprocessors; G segments make G times as many, but (G - 1) / G of k and v (and of
-    q and do, backwards) is then read once more: 32 D bytes a token become 32 D + 8 D (G - 1) / G.
-    The G with the best product of the two shares wins, the smallest where it is a draw.
-    """
-
-    def score(G: int) -> float:
-        busy = heads * G / (slots * -(-heads * G // slots))
-        return busy * 32 / (32 + 8 * (G - 1) / G)
-
-    most = max(1, min(T // SEGMENT_MULTIPLE, 2 * slots))
-    G = max(range(1, most + 1), key=lambda G: (round(score(G), 2), -G))
-    L = max(1, -(-T // (G * SEGMENT_MULTIPLE))) * SEGMENT_MULTIPLE
-    return max(1, -(-T // L)), L
 
 
 def plan(problem: Problem) -> tuple[int, int]:

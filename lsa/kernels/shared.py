@@ -20,6 +20,9 @@ the gradient of the initial state is what is left in R and m after the first tok
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import torch
@@ -383,19 +386,42 @@ def pointer(x: Tensor | None, like: Tensor) -> Tensor:
     return like if x is None else x
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What a launch is planned for: the compute capability, and how many multiprocessors."""
+
+    capability: tuple[int, int]
+    multiprocessors: int
+
+
+AMPERE, HOPPER = Machine((8, 0), 108), Machine((9, 0), 132)  # an A100; an H100 or H200
+_stand_in = ContextVar("stand_in", default=HOPPER)
+
+
+@contextmanager
+def planned_for(machine: Machine) -> Iterator[None]:
+    """Inside, calls on tensors that are on no GPU are planned as they would be on `machine`."""
+    token = _stand_in.set(machine)
+    try:
+        yield
+    finally:
+        _stand_in.reset(token)
+
+
 def multiprocessors(device: torch.device) -> int:
-    """How many programs run at once, at least. The CPU stands in for an H100 or H200."""
+    """How many programs run at once, at least."""
     if device.type != "cuda":
-        return 132
+        return _stand_in.get().multiprocessors
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def large(device: torch.device) -> bool:
-    """Whether a program may use 227 KiB of shared memory and wgmma: Hopper, and its successor.
-
-    The CPU stands in for an H100 here too.
-    """
-    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] in (9, 10)
+    """Whether a program may use 227 KiB of shared memory and wgmma: Hopper, and its successor."""
+    if device.type != "cuda":
+        capability = _stand_in.get().capability
+    else:
+        capability = torch.cuda.get_device_capability(device)
+    return capability[0] in (9, 10)
 
 
 def segment_sums(

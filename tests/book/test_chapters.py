@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import figures
+import kernel_figures
 import mode_figures
 import pytest
 from explorable_still import still
@@ -17,7 +18,9 @@ BOOK = ROOT / "book"
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 
 
-@pytest.mark.parametrize("make", [figures.loss, mode_figures.modes, figures.sampling])
+@pytest.mark.parametrize(
+    "make", [figures.loss, mode_figures.modes, figures.sampling, kernel_figures.builds]
+)
 def test_every_figure_names_where_its_numbers_come_from(make):
     figure = make()
     assert figure.provenance

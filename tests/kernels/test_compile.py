@@ -8,7 +8,7 @@ pytest.importorskip("triton")
 from experiments.compiling import Launched, build, record_launches
 from experiments.kernel_speed import LADDER
 from lsa.kernels import attention, chunked, recurrent
-from lsa.kernels.shared import Problem
+from lsa.kernels.shared import AMPERE, Problem, planned_for
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
 USES_PRODUCTS = ("sums_kernel", "pass_kernel", "backward_kernel", "tile_kernel")
@@ -48,9 +48,10 @@ def test_chunked_on_hopper(shape, normalize, feature_map):
 
 @KINDS
 @pytest.mark.parametrize("shape", LADDER, ids=str)
-def test_chunked_on_ampere(shape, normalize, feature_map, monkeypatch):
-    monkeypatch.setattr(chunked, "large", lambda device: False)
-    for launched in launches(chunked, *shape, normalize=normalize, feature_map=feature_map):
+def test_chunked_on_ampere(shape, normalize, feature_map):
+    with planned_for(AMPERE):
+        made = launches(chunked, *shape, normalize=normalize, feature_map=feature_map)
+    for launched in made:
         check(launched, 80)
 
 

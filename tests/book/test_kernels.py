@@ -1,0 +1,120 @@
+"""The chapter on kernels: its figures before and after a race, and the page without Triton."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import jupytext
+import kernel_figures
+import pytest
+from explorable_page import page
+from explorable_view import resolve
+
+from experiments import kernel_speed, record
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT_TRITON = """
+import importlib.machinery
+real = importlib.machinery.PathFinder.find_spec
+def find_spec(name, path=None, target=None):
+    return None if name.split(".")[0] == "triton" else real(name, path, target)
+importlib.machinery.PathFinder.find_spec = find_spec
+"""
+
+
+def fabricated(name, shapes, rate):
+    """A record such as a GPU would leave, with made-up times. For this test alone."""
+    rows = {}
+    for implementation in ("ours", "ours, normalised", "softmax, flash", "fla chunk"):
+        for direction in kernel_speed.PASSES:
+            for launch in ("eager", "graph"):
+                for B, T, H, D in shapes:
+                    least = (8 if direction == "forward" else 22) * D * B * T * H
+                    seconds = least / rate
+                    row = {
+                        "implementation": implementation, "pass": direction, "launch": launch,
+                        "batch": B, "length": T, "heads": H, "width": D, "seconds": seconds,
+                        "low": 0.9 * seconds, "high": 1.1 * seconds, "repeats": 7, "rate": rate,
+                        "share": 0.25,
+                    }  # fmt: skip
+                    for column, value in row.items():
+                        rows.setdefault(column, []).append(value)
+    device = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**36}
+    return {
+        "schema": record.SCHEMA, "experiment": "kernel_speed", "name": name, "complete": True,
+        "config": {"shapes": shapes}, "units": kernel_speed.UNITS, "tables": {"rows": rows},
+        "provenance": {
+            "commit": "0" * 40, "dirty": False, "command": "none", "started": "2000-01-01T00:00:00",
+            "seconds": 1.0, "seed": 0, "device": device, "versions": {},
+        },
+    }  # fmt: skip
+
+
+def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "load", partial(record.load, results=tmp_path))
+    assert kernel_figures.races() is None
+    for name, shapes in (("ladder", kernel_speed.LADDER), ("gpt2", kernel_speed.GPT2)):
+        one = fabricated(name, [list(shape) for shape in shapes], 1e12)
+        path = record.path_of(tmp_path, "kernel_speed", one["provenance"]["device"], name)
+        record.write(path, one)
+    figure = kernel_figures.races()
+    view = resolve(figure, figure.default_state())
+    assert {trace.curve.name for trace in view.traces} == {
+        "ours", "ours, normalised", "softmax, flash", "fla chunk",
+    }  # fmt: skip
+    for trace in view.traces:
+        assert list(trace.y) == [
+            kernel_figures.shape_label(*shape) for shape in kernel_speed.LADDER
+        ]
+        assert set(trace.x) == {25} and max(trace.low) < 25 < min(trace.high)
+    other = resolve(figure, figure.default_state() | {"shapes": "gpt2", "x": "ms"})
+    assert len(other.traces[0].y) == len(kernel_speed.GPT2)
+    assert "Imagined" in page(figure)
+
+
+def test_designs_are_drawn_as_they_are_counted():
+    figure = kernel_figures.designs()
+    assert not figure.provenance  # nothing in it was measured
+    state = figure.default_state() | {"width": "128", "pass": "forward"}
+    found = {trace.curve.name: trace for trace in resolve(figure, state).traces}
+    stored_states = found["every chunk's state stored"]
+    assert set(stored_states.y) == {2.5 * 8 * 128}
+    assert set(found["least possible"].y) == {8 * 128}
+    segments = found["segments, three passes back"]
+    assert min(segments.y) == 8 * 128 and segments.y[0] > stored_states.y[0]
+
+
+def test_published_shares_are_those_of_the_least_traffic():
+    """One by hand: 1 × 8192 × 96 × 128 forwards in 0.682 ms."""
+    share = kernel_figures.published_share(1, 8192, 96, 128, 0.682, False)
+    assert share == pytest.approx(100 * 8 * 128 * 8192 * 96 / 3.35e12 / 0.682e-3)
+    assert 35 < share < 36
+    figure = kernel_figures.published()
+    for trace in resolve(figure, figure.default_state()).traces:
+        assert all(0 < x < 50 for x in trace.x)
+
+
+@pytest.mark.parametrize("triton", [False, True])
+def test_the_chapter_runs_with_triton_and_without(triton, tmp_path):
+    if triton and not importlib.util.find_spec("triton"):
+        pytest.skip("Triton is not installed")
+    notebook = jupytext.read(ROOT / "book" / "kernels.md")
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    # Triton reads a kernel's source from its file.
+    source = "\n".join([*([] if triton else [WITHOUT_TRITON]), *cells])
+    (tmp_path / "chapter.py").write_text(source, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "chapter.py"],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert ("not run: Triton is not installed" in done.stdout) != triton
+    assert ("chunked mode: agrees" in done.stdout) == triton
