@@ -17,6 +17,7 @@ MAPS = {
     "identity": "identity",
     "taylor": "Taylor, n = 2",
 }
+POSITIVE = ("linear", "relu", "softplus", "exp")  # their weights are never negative
 NORMALISER = {"with": "with", "without": "without"}
 
 
@@ -88,6 +89,26 @@ def seed_gap(records: list[Record]) -> float | None:
             if same and one["config"]["seed"] < other["config"]["seed"]:
                 gaps.append(abs(ending(one)[0] - ending(other)[0]))
     return max(gaps, default=None)
+
+
+def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
+    """Last loss by map and "with" or "without", of the first seed's runs that went through."""
+    return {
+        (map_of(one), normalised(one)): ending(one)[0]
+        for one in records
+        if one["config"]["seed"] == 0 and ending(one)[2]
+    }
+
+
+def normaliser_costs(records: list[Record]) -> tuple[float, float]:
+    """What leaving it out costs a positive map in loss: the least, and the most."""
+    ends = final_losses(records)
+    costs = [
+        ends[name, "without"] - ends[name, "with"]
+        for name in POSITIVE
+        if (name, "without") in ends and (name, "with") in ends
+    ]
+    return min(costs), max(costs)
 
 
 def _variants_caption(records: list[Record]) -> str:

@@ -1,4 +1,4 @@
-"""Around a figure: what is said where nothing is stored, tables, and how shares are said."""
+"""Around a figure: what is said where nothing is stored or results have changed, tables, shares."""
 
 from __future__ import annotations
 
@@ -29,6 +29,28 @@ def have(experiment: str) -> list[Record]:
         return stored(experiment)
     except LookupError:
         return []
+
+
+class WrittenFor:
+    """Shows nothing as long as all that a passage says is so, and else what no longer is.
+
+    Results can be measured again, and words cannot: numbers in a passage follow the results, but
+    "ahead" and "behind" were written by somebody who had looked.
+    """
+
+    def __init__(self, **claims: bool) -> None:
+        self.broken = [name.replace("_", " ") for name, holds in claims.items() if not holds]
+
+    def _repr_markdown_(self) -> str:
+        if not self.broken:
+            return ""
+        return (
+            "*The next paragraphs were written for other results. With those stored now it is not "
+            f"so that {'; nor that '.join(self.broken)}.*"
+        )
+
+    def __repr__(self) -> str:
+        return self._repr_markdown_()
 
 
 class Table:

@@ -57,8 +57,8 @@ def _pair(scale: str, context: int, priority: int, tokens: int, **rest: Any) -> 
 def _cpu_runs() -> list[Run]:
     """Small updates, since a processor has time for a few thousand: 2048 bytes, or one window.
 
-    4096 gets the most time. There softmax needs three times as long for an update, and both make
-    the thousands of updates it takes to learn more than letter pairs.
+    4096 gets the most time, to see whether thousands of updates are enough to learn more than
+    letter pairs there.
     """
     nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [

@@ -132,13 +132,17 @@ def append(columns: dict[str, list], row: dict[str, Any]) -> None:
         columns.setdefault(name, []).append(value)
 
 
+def lengths_of(config: dict[str, Any]) -> list[int]:
+    """From the shortest to the longest, each twice the one before."""
+    lengths = (config["shortest"] * 2**i for i in range(32))
+    return [length for length in lengths if length <= config["longest"]]
+
+
 def lengths_timed(config: dict[str, Any]) -> list[tuple[int, str, str]]:
     """(length, pass, mode), in the order in which they are timed."""
-    lengths = [config["shortest"] * 2**i for i in range(32)]
     return [
         (length, pass_name, mode)
-        for length in lengths
-        if length <= config["longest"]
+        for length in lengths_of(config)
         for pass_name in PASSES
         for mode in MODES
         if length <= config.get(f"longest_{mode}", length)

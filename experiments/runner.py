@@ -12,6 +12,7 @@ import torch
 from tqdm import tqdm
 
 from . import (
+    block_speed,
     kernel_build,
     kernel_speed,
     loss_curves,
@@ -32,6 +33,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for module in (
         ngram_baseline,
         mode_speed,
+        block_speed,
         sampling_speed,
         loss_curves,
         kernel_build,

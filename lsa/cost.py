@@ -166,11 +166,14 @@ def tick_cost(attention: str, t: int, config: GPTConfig, *, itemsize: int = 2) -
 
 
 def update_flops(attention: str, config: GPTConfig, T: int, *, chunk_size: int = 64) -> int:
-    """FLOPs a token of one training update (forward, and twice that backward) at context T."""
+    """FLOPs a token of one training update (forward, and twice that backward) at context T.
+
+    Linear attention is computed in `config.mode`.
+    """
     D, L = config.d_model, config.n_layer
     weights = L * 12 * D * D + config.vocab_size * D
     width = D // config.n_head
-    mode = "chunked" if attention == "linear" else "softmax"
+    mode = config.mode if attention == "linear" else "softmax"
     heads = L * config.n_head * mode_cost(mode, T, width, width, chunk_size=chunk_size).flops
     return 3 * (2 * weights + heads // T)
 

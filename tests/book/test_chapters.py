@@ -4,11 +4,15 @@ import re
 import subprocess
 from pathlib import Path
 
+import block_figures
 import figures
+import figures_theory
+import figures_variants
 import kernel_figures
 import mode_figures
 import pytest
 from explorable_still import still
+from figures_words import WrittenFor
 
 from experiments import record
 
@@ -19,7 +23,17 @@ CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 
 
 @pytest.mark.parametrize(
-    "make", [figures.loss, mode_figures.modes, figures.sampling, kernel_figures.builds]
+    "make",
+    [
+        block_figures.blocks,
+        figures.loss,
+        figures.sampling,
+        figures_theory.rnn_orders,
+        figures_theory.taylor_error,
+        figures_variants.variants,
+        kernel_figures.builds,
+        mode_figures.modes,
+    ],
 )
 def test_every_figure_names_where_its_numbers_come_from(make):
     figure = make()
@@ -89,3 +103,30 @@ def test_numbers_are_said_as_a_reader_would():
 def test_an_experiment_without_results_says_how_to_get_them():
     with pytest.raises(LookupError, match="python -m experiments run nothing_yet"):
         figures.stored("nothing_yet")
+
+
+def test_words_that_no_longer_fit_the_results_say_so():
+    assert WrittenFor(linear_is_ahead=True)._repr_markdown_() == ""
+    broken = WrittenFor(linear_is_ahead=False, both_learn=True, it_grows=False)
+    assert "not so that linear is ahead; nor that it grows" in broken._repr_markdown_()
+
+
+def formulas(chapter):
+    text = re.sub(r"```(\{code-cell\}|text).*?```", "", chapter.read_text("utf-8"), flags=re.DOTALL)
+    return re.findall(r"\$\$.+?\$\$|\$.+?\$", text, flags=re.DOTALL)
+
+
+def letters(formula):
+    """Latin letters and Greek ones, not those of words."""
+    formula = re.sub(r"\\(text|mathrm|label|tag|begin|end)\{[^}]*\}", " ", formula)
+    greek = set(
+        re.findall(r"\\(?:var)?(alpha|beta|gamma|delta|phi|psi|sigma|theta|Phi)\b", formula)
+    )
+    return greek | set(re.findall(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", " ", formula)))
+
+
+@pytest.mark.parametrize("name", [name for name in CHAPTERS if name != "notation"])
+def test_every_letter_of_a_chapter_is_in_the_notation(name):
+    known = set().union(*map(letters, formulas(BOOK / "notation.md")))
+    used = set().union(*map(letters, formulas(BOOK / f"{name}.md")))
+    assert used <= known

@@ -202,6 +202,38 @@ def test_a_citation_shows_what_it_cites(built_book, open_page):
     assert preview.is_hidden()
 
 
+# References to these say what they refer to: a definition, a formula, a work, a term.
+SHOWN = re.compile(r"#(def-|res-|equation-|id\d+$|term-)|bibliography\.html#")
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_every_reference_shows_what_it_refers_to(built_book, open_page, page):
+    """A keyboard's focus opens the preview of each; a long page has more than a hundred."""
+    links = soup_of(built_book, page).select("main a.internal[href]")
+    wanted = {link["href"] for link in links if SHOWN.search(link["href"])}
+    if not wanted:
+        pytest.skip("a page that refers to nothing")
+    tab = open_page(page)
+    tab.keyboard.press("Tab")  # from here on focus counts as the keyboard's
+    empty = tab.evaluate(
+        """(wanted) => wanted.filter((href) => {
+            const link = document.querySelector(`main a.internal[href="${CSS.escape(href)}"]`);
+            link.focus();
+            const preview = document.getElementById("preview");
+            const shown = !preview.hidden && preview.textContent.trim().length > 10;
+            link.blur();
+            return !shown;
+        })""",
+        sorted(wanted),
+    )
+    assert not empty
+
+
+def test_no_passage_was_written_for_other_results(built_book):
+    for page in CHAPTER_PAGES:
+        assert "were written for other results" not in soup_of(built_book, page).get_text(), page
+
+
 def test_icons_are_all_drawn(built_book):
     """The theme's icon library is left out; book.css must know every icon in use."""
     css = (built_book / "_static" / "book.css").read_text(encoding="utf-8")

@@ -1,0 +1,107 @@
+"""Time one block of GPT-2 in training, forward and backward: softmax, and the three modes.
+
+A layer's core alone flatters whatever is fast about it. In a model it shares the bill with
+projections and a multilayer perceptron, which cost the same in every mode. All blocks of a model
+are alike, so one of them, in the shape of the largest GPT-2, tells how the whole divides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from lsa.gpt import Block, gpt_config
+
+from .mode_speed import MODES, append, lengths_of, times_of
+from .plan import Experiment, Outcome, Run, Session
+from .timing import matmul_rate, measure, peak_bytes
+
+UNITS = {
+    "mode": "name",
+    "length": "tokens",
+    "seconds": "s",
+    "low": "s",
+    "high": "s",
+    "repeats": "calls",
+    "peak": "B",
+    "matmul": "FLOP/s",
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run a model: a small one and the largest."""
+    cpu = kind == "cpu"
+    scales = ["nano"] if smoke else ["1.5B", "124M"]
+    return [
+        Run(
+            "block_speed",
+            scale,
+            {
+                "scale": scale,
+                "autocast": "bfloat16",
+                "shortest": 64 if smoke else 256 if cpu else 1024,
+                "longest": 64 if smoke else 16384 if cpu else 131072,
+                # Plain torch on a CPU holds products of every pair, and goes token by token.
+                "longest_attention": 64 if smoke else 4096 if cpu else 131072,
+                "longest_recurrent": 64 if smoke else 4096 if cpu else 131072,
+                "matmul_side": 64 if smoke else 2048 if cpu else 8192,
+                "seed": 0,
+            },
+            7,
+        )
+        for scale in scales
+    ]
+
+
+def block_call(
+    mode: str, config: dict[str, Any], length: int, device: torch.device
+) -> Callable[[], Any]:
+    """A function of no arguments: the block forward, and the gradients of all it is made of."""
+    torch.manual_seed(config["seed"])
+    attention = {"attention": "softmax"} if mode == "softmax" else {"attention": "linear"}
+    if mode != "softmax":
+        attention["mode"] = mode
+    block = Block(gpt_config(config["scale"], **attention)).to(device)
+    x, dy = (
+        torch.randn(1, length, block.ln_1.normalized_shape[0], device=device) for _ in range(2)
+    )
+    inputs = (x.requires_grad_(), *block.parameters())
+    forward = torch.compile(block) if device.type == "cuda" else block
+    dtype = getattr(torch, config["autocast"])
+
+    def call() -> tuple[torch.Tensor, ...]:
+        with torch.autocast(device.type, dtype=dtype):
+            y = forward(x)
+        return torch.autograd.grad(y, inputs, dy.to(y.dtype))
+
+    return call
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks: the limit, then the lengths."""
+    dtype = getattr(torch, config["autocast"])
+    rate = matmul_rate(session.device, dtype, config["matmul_side"])
+    tables: dict[str, dict[str, list]] = {"limits": {"matmul": [rate]}, "rows": {}}
+    points = [
+        (length, mode)
+        for length in lengths_of(config)
+        for mode in MODES
+        if length <= config.get(f"longest_{mode}", length)
+    ]
+    for i, (length, mode) in enumerate(points):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        call = block_call(mode, config, length, session.device)
+        timing = measure(call, session.device)
+        peak = peak_bytes(call, session.device)
+        append(tables["rows"], {"mode": mode, "length": length, **times_of(timing), "peak": peak})
+        session.save(tables)
+        session.show(i + 1, len(points), f"{mode} {length} {timing.median * 1e3:.0f} ms")
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "block_speed", "one block of GPT-2 in training, in each mode", UNITS, runs, perform
+)

@@ -1,0 +1,32 @@
+"""The block's figure: its bound, and where its lines cross."""
+
+import block_figures
+import pytest
+from figures import rows, stored
+
+from lsa.cost import update_flops
+from lsa.gpt import gpt_config
+
+
+def test_attention_and_weights_cost_the_same_at_twelve_widths():
+    """The formula of the chapter, forward and per token, but for half a token of the triangle."""
+    for scale in ("nano", "1.5B"):
+        shape = gpt_config(scale, n_layer=1, vocab_size=0)
+        length = 12 * shape.d_model
+        weights = 3 * 2 * 12 * shape.d_model**2
+        assert update_flops("softmax", shape, length) == pytest.approx(2 * weights, rel=1e-3)
+
+
+def test_crossings_are_those_of_the_rows():
+    for one in stored("block_speed"):
+        scale = one["config"]["scale"]
+        ahead = block_figures.overtakes(scale, "chunked", "softmax")
+        for length in block_figures.lengths(scale, "chunked", "softmax"):
+            by_mode = {row["mode"]: row["seconds"] for row in rows(one, length=length)}
+            if ahead and length >= ahead:
+                assert by_mode["chunked"] < by_mode["softmax"]
+
+
+def test_what_was_not_measured_is_an_error():
+    with pytest.raises(LookupError, match="no softmax mode of nano at 3"):
+        block_figures.seconds("nano", "softmax", 3)

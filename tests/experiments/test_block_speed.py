@@ -1,0 +1,42 @@
+"""Block speed: its tables, and that a call forms the gradients of everything."""
+
+import pytest
+import torch
+
+from experiments import block_speed
+from experiments.plan import Session
+from lsa.gpt import Block, gpt_config
+
+CPU = torch.device("cpu")
+
+
+def test_a_run_times_every_mode(tmp_path):
+    (run,) = block_speed.runs("cpu", smoke=True)
+    session = Session(
+        device=CPU,
+        corpus=lambda name: None,
+        save=lambda tables: None,
+        show=lambda *_: None,
+        checkpoint=tmp_path / "none",
+    )
+    outcome = block_speed.perform(run.config, session)
+    assert outcome.complete
+    found = outcome.tables["rows"]
+    assert found["mode"] == list(block_speed.MODES)
+    assert all(seconds > 0 for seconds in found["seconds"])
+    columns = {name for table in outcome.tables.values() for name in table}
+    assert columns == set(block_speed.UNITS)
+
+
+@pytest.mark.parametrize("mode", block_speed.MODES)
+def test_a_call_is_forward_and_all_gradients(mode):
+    """The same gradients whatever the mode of linear attention, and one for every parameter."""
+    (run,) = block_speed.runs("cpu", smoke=True)
+    gradients = block_speed.block_call(mode, run.config, 33, CPU)()
+    block = Block(gpt_config("nano"))
+    assert [g.shape for g in gradients] == [(1, 33, 128), *(p.shape for p in block.parameters())]
+    assert all(g.isfinite().all() for g in gradients)
+    if mode != "softmax":
+        expected = block_speed.block_call("recurrent", run.config, 33, CPU)()
+        for got, want in zip(gradients, expected, strict=True):
+            assert (got - want).norm() <= 0.02 * want.norm()  # autocast rounds to bfloat16
