@@ -2,7 +2,8 @@
 
 A layer's core alone flatters whatever is fast about it. In a model it shares the bill with
 projections and a multilayer perceptron, which cost the same in every mode. All blocks of a model
-are alike, so one of them, in the shape of the largest GPT-2, tells how the whole divides.
+are alike, so one of them, in the shape of the largest GPT-2, tells how the whole divides. At
+each length the modes take turns, one call each.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lsa.gpt import Block, gpt_config
 
 from .mode_speed import MODES, append, lengths_of, times_of
 from .plan import Experiment, Outcome, Run, Session
-from .timing import matmul_rate, measure, peak_bytes
+from .timing import matmul_rate, measure_in_turns, peak_bytes
 
 UNITS = {
     "mode": "name",
@@ -84,21 +85,21 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     dtype = getattr(torch, config["autocast"])
     rate = matmul_rate(session.device, dtype, config["matmul_side"])
     tables: dict[str, dict[str, list]] = {"limits": {"matmul": [rate]}, "rows": {}}
-    points = [
-        (length, mode)
-        for length in lengths_of(config)
-        for mode in MODES
-        if length <= config.get(f"longest_{mode}", length)
-    ]
-    for i, (length, mode) in enumerate(points):
+    lengths = lengths_of(config)
+    for i, length in enumerate(lengths):
         if session.out_of_time():
             return Outcome(tables, complete=False)
-        call = block_call(mode, config, length, session.device)
-        timing = measure(call, session.device)
-        peak = peak_bytes(call, session.device)
-        append(tables["rows"], {"mode": mode, "length": length, **times_of(timing), "peak": peak})
+        calls = {
+            mode: block_call(mode, config, length, session.device)
+            for mode in MODES
+            if length <= config.get(f"longest_{mode}", length)
+        }
+        for mode, timing in measure_in_turns(calls, session.device).items():
+            peak = peak_bytes(calls[mode], session.device)
+            row = {"mode": mode, "length": length, **times_of(timing), "peak": peak}
+            append(tables["rows"], row)
         session.save(tables)
-        session.show(i + 1, len(points), f"{mode} {length} {timing.median * 1e3:.0f} ms")
+        session.show(i + 1, len(lengths), f"{length} tokens")
     return Outcome(tables)
 
 
