@@ -1,7 +1,7 @@
 """Time one attention layer's core: softmax, and linear attention in its three modes.
 
 Inputs are q, k, v after the feature map, so that nothing but the attention is timed. All four
-take turns at each length inside one run, so their ratios hold whatever the machine's mood. The
+take turns at each length, one call each, so their ratios hold whatever the machine's mood. The
 same run measures the machine's own limits first, and chunked mode at every chunk size last.
 """
 
@@ -21,7 +21,6 @@ from .timing import (
     call_seconds,
     copy_rate,
     matmul_rate,
-    measure,
     measure_in_turns,
     peak_bytes,
 )
@@ -138,14 +137,23 @@ def lengths_of(config: dict[str, Any]) -> list[int]:
     return [length for length in lengths if length <= config["longest"]]
 
 
-def lengths_timed(config: dict[str, Any]) -> list[tuple[int, str, str]]:
-    """(length, pass, mode), in the order in which they are timed."""
-    return [
-        (length, pass_name, mode)
-        for length in lengths_of(config)
-        for pass_name in PASSES
+def in_turns(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
+    """All modes at one length, one call each in turn; a row a mode."""
+    calls = {
+        mode: attention_call(mode, config, length, pass_name != "forward", session.device)
         for mode in MODES
         if length <= config.get(f"longest_{mode}", length)
+    }
+    timings = measure_in_turns(calls, session.device)
+    return [
+        {
+            "mode": mode,
+            "pass": pass_name,
+            "length": length,
+            **times_of(timings[mode]),
+            "peak": peak_bytes(call, session.device),
+        }
+        for mode, call in calls.items()
     ]
 
 
@@ -167,20 +175,17 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks: limits, then lengths, then chunk sizes."""
     tables: dict[str, dict[str, list]] = {"limits": limits(config, session.device), "rows": {}}
-    points = lengths_timed(config)
+    points = [(length, name) for length in lengths_of(config) for name in PASSES]
     sweeps = [(length, name) for length in config["chunk_lengths"] for name in PASSES]
     sweeps = sweeps if config["chunk_sizes"] else []
     total = len(points) + len(sweeps)
-    for i, (length, pass_name, mode) in enumerate(points):
+    for i, (length, pass_name) in enumerate(points):
         if session.out_of_time():
             return Outcome(tables, complete=False)
-        call = attention_call(mode, config, length, pass_name != "forward", session.device)
-        timing = measure(call, session.device)
-        where = {"mode": mode, "pass": pass_name, "length": length}
-        row = {**where, **times_of(timing), "peak": peak_bytes(call, session.device)}
-        append(tables["rows"], row)
+        for row in in_turns(config, length, pass_name, session):
+            append(tables["rows"], row)
         session.save(tables)
-        session.show(i + 1, total, f"{mode} {length} {timing.median * 1e3:.2f} ms")
+        session.show(i + 1, total, f"{length} tokens, {pass_name}")
     for i, (length, pass_name) in enumerate(sweeps):
         if session.out_of_time():
             return Outcome(tables, complete=False)

@@ -129,7 +129,7 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("experiments.mode_speed.measure", killed)
+    monkeypatch.setattr("experiments.mode_speed.measure_in_turns", killed)
     assert smoke(tmp_path, "mode_speed", "--force") == 130
     assert stored.read_text() == before
 
