@@ -40,6 +40,13 @@ def overtakes(scale: str, fast: str, slow: str) -> int | None:
     return ahead
 
 
+def doubles(scale: str, mode: str, base: int) -> int | None:
+    """The shortest length at which a token takes twice what it takes at `base`; None if none."""
+    token = seconds(scale, mode, base) / base
+    longer = (length for length in lengths(scale, mode) if length > base)
+    return next((n for n in longer if seconds(scale, mode, n) / n >= 2 * token), None)
+
+
 def least_seconds(one: Record, mode: str, length: int) -> float:
     """All of a block's arithmetic at the speed of a large matrix product."""
     attention = "softmax" if mode == "softmax" else "linear"
@@ -88,8 +95,8 @@ def blocks(id: str = "block-speed") -> Explorable | Missing:
         ),
         alt=(
             "Time of a block's update against sequence length on logarithmic scales. At short "
-            "lengths all modes but the recurrent one run together; then softmax and attention "
-            "mode bend upwards and chunked mode goes straight on."
+            "lengths the lines lie close together; then attention mode bends upwards first, "
+            "softmax later, and chunked mode least."
         ),
         series=series,
         ceilings=ceilings,

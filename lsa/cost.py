@@ -201,7 +201,7 @@ class DesignCost:
 
 
 def least_flops(D: int, C: int, gradients: bool) -> int:
-    """The products of a chunked kernel, a token and head, none of them formed twice.
+    """The products of a chunked kernel, a token and head, none twice in one direction.
 
     Forwards 2 products with a chunk and 2 with a state. Backwards 5 with a chunk (q k^T and
     do v^T, then one for each gradient) and 5 with a state (both states' updates are two).
