@@ -58,6 +58,11 @@ def least_seconds(one: Record, mode: str, length: int) -> float:
     return flops / one["tables"]["limits"]["matmul"][0]
 
 
+def _scales(records: list[Record]) -> dict[str, str]:
+    measured = {one["config"]["scale"] for one in records}
+    return {name: label for name, label in SCALE_LABELS.items() if name in measured}
+
+
 def blocks(id: str = "block-speed") -> Explorable | Missing:
     """Time and memory of a block's update against the length, by mode."""
     records = have("block_speed")
@@ -78,20 +83,22 @@ def blocks(id: str = "block-speed") -> Explorable | Missing:
                 "peak": [row["peak"] / 2**30 for row in points],
             }
             series.append(Series(keys, columns, source=one["path"]))
+            if mode not in ("softmax", "chunked"):
+                continue  # attention mode's arithmetic is softmax's, recurrent mode's a little less
             least = [least_seconds(one, mode, length) for length in at]
             bound = {
                 "length": at,
                 "ms": [s * 1e3 for s in least],
                 "us_token": [s / length * 1e6 for s, length in zip(least, at, strict=True)],
             }
-            ceilings.append(Series(keys, bound, label=f"arithmetic, {mode}"))
+            ceilings.append(Series(keys, bound, label=f"limit, {mode}"))
     return Explorable(
         id=id,
         caption=(
             "**One block of GPT-2 in training.** Forward, and the gradients of all its weights. "
             "Projections and the multilayer perceptron cost the same in every mode; attention is "
             "what sets the lines apart, the later the wider the model. Dashed: all the arithmetic "
-            "of a block at the speed of a large matrix product."
+            "of softmax's and of chunked mode's block at the speed of a large matrix product."
         ),
         alt=(
             "Time of a block's update against sequence length on logarithmic scales. At short "
@@ -113,7 +120,7 @@ def blocks(id: str = "block-speed") -> Explorable | Missing:
         color="mode",
         mark="line+dot",
         controls=[
-            Filter("scale", "Block of", options=SCALE_LABELS, default="1.5B"),
+            Filter("scale", "Block of", options=_scales(records), default="1.5B"),
             Toggle("mode", "Mode"),
         ],
         provenance=provenance(records),

@@ -86,6 +86,8 @@ class Explorable:
         self.controls = self._controls({"x": x, "y": y}, controls, series)
         self.labels = {key: self._labels(key, series) for key in self._legend_keys}
         self.palette = palette.assign(list(self.labels[color]))
+        grey = (one.label for one in ceilings if color not in one.keys)
+        self.limits = list(dict.fromkeys(grey))  # told apart by their dashes
         self.curves = sorted((self._curve(one, "series") for one in series), key=self._order)
         self.curves += [self._curve(one, "ceiling") for one in ceilings]
         self._check_crossing()
@@ -200,7 +202,8 @@ class Explorable:
         keys = {key: str(value) for key, value in one.keys.items()}
         if role == "ceiling":
             color = self.palette.get(keys.get(self.color), "ceiling")
-            return Curve(one.label, color, 0, role, keys, columns, one.source)
+            dash = self.limits.index(one.label) if one.label in self.limits else 0
+            return Curve(one.label, color, dash, role, keys, columns, one.source)
         if role == "machine":
             name = one.label or palette.label("this-machine")
             return Curve(name, "this-machine", 0, role, keys, columns, one.source)

@@ -14,6 +14,7 @@ from explorable_spec import NOT_MEASURED
 from explorable_still import still
 from explorable_view import crossings, resolve
 
+CEILING_DASHES = ("4 4", "1 3", "9 4")
 DASHES = ("none", "7 4", "2 3", "8 3 2 3", "12 4")
 TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
 
@@ -220,12 +221,11 @@ def _line(color, dash):
 def _limits(figure):
     """Names of the lines that no checkbox names, for plots too narrow to label them."""
     others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
-    items = [
-        tag(
-            "li", _line(f"var(--{c.color})", "4 4" if c.role == "ceiling" else "none"), escape(name)
-        )
-        for name, c in others.items()
-    ]
+    items = []
+    for name, curve in others.items():
+        limit = curve.role == "ceiling"
+        dash = CEILING_DASHES[curve.dash % len(CEILING_DASHES)] if limit else "none"
+        items.append(tag("li", _line(f"var(--{curve.color})", dash), escape(name)))
     return tag("ul", *items, cls="explorable-limits") if items else ""
 
 

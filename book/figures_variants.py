@@ -48,6 +48,9 @@ def variants(id: str = "variants") -> Explorable | Missing:
     drawn = [one for one in records if one["config"]["seed"] == 0 and curve(one)["update"]]
     if not drawn:
         return Missing("variants")
+    # Identity with a normaliser is so far off that it would press the others together.
+    measured = {map_of(one) for one in drawn}
+    shown = [name for name in MAPS if name in measured and name != "identity"]
     return Explorable(
         id=id,
         caption=_variants_caption(records),
@@ -74,7 +77,7 @@ def variants(id: str = "variants") -> Explorable | Missing:
         mark="line",
         controls=[
             Filter("normaliser", "Normaliser", options=NORMALISER, default="with"),
-            Toggle("map", "Weights", options=MAPS),
+            Toggle("map", "Weights", options=MAPS, default=shown),
         ],
         provenance=provenance(records),
     )

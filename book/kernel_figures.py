@@ -122,6 +122,7 @@ ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
 def builds(id: str = "compiled-kernels") -> Explorable:
     """Registers, shared memory, tensor-core products and bytes of every kernel."""
     records = stored("kernel_build")
+    spilled = any(row["spilled"] for one in records for row in rows(one))
     series = [
         Series(
             {
@@ -139,9 +140,9 @@ def builds(id: str = "compiled-kernels") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**Full registers, nothing spilled.** What the compiler made of every kernel of one "
-            "call and its gradient, with 32 heads of 4,096 tokens. On Hopper a narrow head's three "
-            "gradients fit in one kernel; on Ampere they take three."
+            f"**Full registers{'' if spilled else ', nothing spilled'}.** What the compiler made "
+            "of every kernel of one call and its gradient, with 32 heads of 4,096 tokens. On "
+            "Hopper a narrow head's three gradients fit in one kernel; on Ampere they take three."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "

@@ -120,7 +120,9 @@ def letters(formula):
     """Latin letters and Greek ones, not those of words."""
     formula = re.sub(r"\\(text|mathrm|label|tag|begin|end)\{[^}]*\}", " ", formula)
     greek = set(
-        re.findall(r"\\(?:var)?(alpha|beta|gamma|delta|phi|psi|sigma|theta|Phi)\b", formula)
+        re.findall(
+            r"\\(?:var)?(alpha|beta|gamma|delta|phi|psi|sigma|theta|Phi)(?![A-Za-z])", formula
+        )
     )
     return greek | set(re.findall(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", " ", formula)))
 
