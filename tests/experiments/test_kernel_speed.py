@@ -1,0 +1,52 @@
+"""Kernel speed without a GPU: everything but the timing of graphs, which only CUDA has."""
+
+import pytest
+import torch
+
+from experiments import kernel_speed
+from experiments.plan import Session
+
+SHAPE = [1, 65, 2, 16]
+CONFIG = {"shapes": [SHAPE], "dtype": "bfloat16", "seed": 0}
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_speed, "limits", lambda _: {"copy": 1e10, "matmul": 1e11})
+    return Session(
+        device=torch.device("cpu"),
+        corpus=lambda name: None,
+        save=lambda tables: None,
+        show=lambda *_: None,
+        checkpoint=tmp_path / "none",
+    )
+
+
+def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch):
+    def broken(q, k, v):
+        raise ValueError("not for this shape\nsecond line")
+
+    monkeypatch.setattr(
+        kernel_speed,
+        "implementations",
+        lambda found=kernel_speed.implementations: {**found(), "other": broken},
+    )
+    outcome = kernel_speed.perform(CONFIG, session)
+    assert outcome.complete
+    tables = outcome.tables
+    assert {name for table in tables.values() for name in table} == set(kernel_speed.UNITS)
+    assert set(tables["errors"]["implementation"]) == {"ours", "ours, normalised"}
+    assert max(tables["errors"]["error"]) <= 3.3e-3
+    rows = tables["rows"]
+    assert set(rows["launch"]) == {"eager"}  # a graph needs CUDA, and its absence is told
+    assert len(rows["seconds"]) == 2 * 3
+    for rate, seconds, pass_name in zip(rows["rate"], rows["seconds"], rows["pass"], strict=True):
+        least = (8 if pass_name == "forward" else 22) * 16 * 65 * 2
+        assert rate == pytest.approx(least / seconds, rel=1e-3)
+    assert any("ValueError: not for this shape" in warning for warning in session.warnings)
+    assert not any("second line" in warning for warning in session.warnings)
+
+
+def test_a_cpu_is_not_asked_to_race():
+    assert kernel_speed.runs("cpu", smoke=False) == []
+    assert {run.name for run in kernel_speed.runs("cuda", smoke=False)} == {"ladder", "gpt2"}
