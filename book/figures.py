@@ -17,7 +17,7 @@ from lsa.gpt import SCALES
 
 Record = dict[str, Any]
 SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
-CONTEXTS = [256, 1024, 4096, 16384, 65536, 131072]
+CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
 
 
 def say(**values: object) -> None:

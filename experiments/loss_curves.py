@@ -57,13 +57,15 @@ def _pair(scale: str, context: int, priority: int, tokens: int, **rest: Any) -> 
 def _cpu_runs() -> list[Run]:
     """Small updates, since a processor has time for a few thousand: 2048 bytes, or one window.
 
-    4096 gets the most time, to see whether thousands of updates are enough to learn more than
-    letter pairs there.
+    2048 and 4096 get the most time. The update at which learning gets past letter pairs is late
+    in proportion to the context, so half an hour at 2048 is the longest context for which both
+    attentions can be expected to be well past it.
     """
     nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [
         *_pair("nano", 256, 10, train_seconds=180, validate_every=100, **nano),
         *_pair("nano", 1024, 11, train_seconds=180, validate_every=100, **nano),
+        *_pair("nano", 2048, 12, train_seconds=1800, validate_every=200, **nano),
         *_pair("nano", 4096, 12, train_seconds=1500, validate_every=100, **nano),
         *_pair("nano", 16384, 13, train_seconds=480, validate_every=16, **nano),
     ]
