@@ -44,7 +44,9 @@ serve:
 	$(PYTHON) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 lab: $(VENV)/book
-	cd book && ../$(BIN)/jupyter lab
+	@test -f $(HTML) || { echo "No notebooks yet: run make book first"; exit 1; }
+	PYTHONPATH=$(CURDIR):$(CURDIR)/book $(BIN)/jupyter lab --ServerApp.root_dir=$(CURDIR) \
+		--LabApp.default_url=/lab/tree/_build/html/_notebooks/index.ipynb
 
 results: $(VENV)/book
 	$(BIN)/python -m experiments run

@@ -13,8 +13,8 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
-import nbformat
 import plotly
+import shell_notebooks as notebooks
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -29,6 +29,7 @@ SCRIPTS = (
     "explorable-model.js",
     "explorable-draw.js",
     "explorable-cursor.js",
+    "explorable-view.js",
     "explorable.js",
 )
 
@@ -39,7 +40,6 @@ ICON_LIBRARY = re.compile(r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></s
 BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
 RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
 
-NOTEBOOKS = "_notebooks"
 UNUSED_ASSETS = (
     "mathjax/a11y/explorer.js",
     "mathjax/a11y/semantic-enrich.js",
@@ -73,15 +73,7 @@ def kernel_environment() -> None:
 
 def outdated_chapters(app: Sphinx, env, added: set, changed: set, removed: set) -> list[str]:
     """Execute every chapter at every build: its figures depend on more than its source."""
-    return [page for page in env.found_docs if is_notebook(app, page)]
-
-
-def executed_notebook(app: Sphinx, page: str) -> Path:
-    return Path(app.outdir).parent / "jupyter_execute" / f"{page}.ipynb"
-
-
-def is_notebook(app: Sphinx, page: str) -> bool:
-    return "kernelspec" in app.env.metadata.get(page, {})
+    return [page for page in env.found_docs if notebooks.is_notebook(app, page)]
 
 
 def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
@@ -89,10 +81,10 @@ def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
     links = []
     name = f"{Path(page).name}.ipynb"
     repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
-    if is_notebook(app, page):
+    if notebooks.is_notebook(app, page):
         links.append(
             {
-                "href": pathto(f"{NOTEBOOKS}/{name}", 1),
+                "href": pathto(f"{notebooks.FOLDER}/{name}", 1),
                 "text": "Notebook",
                 "title": "Download this chapter as an executed notebook (.ipynb)",
                 "download": True,
@@ -104,7 +96,7 @@ def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
             links.append(
                 {
                     "href": "https://colab.research.google.com/github/"
-                    f"{slug}/blob/{branch}/{NOTEBOOKS}/{name}",
+                    f"{slug}/blob/{branch}/{notebooks.FOLDER}/{name}",
                     "text": "Colab",
                     "title": "Open this chapter on Colab",
                 }
@@ -138,34 +130,6 @@ def drop_thebe_config(app: Sphinx, doctree: nodes.document, page: str) -> None:
             node.parent.remove(node)
 
 
-def publish_notebooks(app: Sphinx) -> None:
-    """Put each chapter's executed notebook next to the pages."""
-    target = Path(app.outdir) / NOTEBOOKS
-    target.mkdir(exist_ok=True)
-    repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
-    for page in app.env.found_docs:
-        if not is_notebook(app, page):
-            continue
-        notebook = nbformat.read(executed_notebook(app, page), as_version=4)
-        if repository:
-            notebook.cells.insert(0, checkout_cell(repository))
-        nbformat.write(notebook, target / f"{Path(page).name}.ipynb")
-
-
-def checkout_cell(repository: str):
-    """A first cell that fetches the book's code where the notebook stands alone."""
-    folder = repository.rsplit("/", 1)[-1].removesuffix(".git")
-    source = (
-        "# Only where this notebook stands alone, on Colab for instance: fetch its code.\n"
-        "import importlib.util, os, subprocess, sys\n"
-        'if importlib.util.find_spec("lsa") is None:\n'
-        f'    subprocess.run(["git", "clone", "--depth=1", "{repository}"], check=True)\n'
-        f'    sys.path[:0] = [os.path.abspath("{folder}"), os.path.abspath("{folder}/book")]\n'
-        f'    os.chdir("{folder}/book")'
-    )
-    return nbformat.v4.new_code_cell(source)
-
-
 def publish_results(app: Sphinx, page: Path, html: str) -> None:
     """Copy the result files that a page links to, so that its sources open offline."""
     site = Path(app.outdir).resolve()
@@ -190,7 +154,7 @@ def drop_unused_assets(app: Sphinx) -> None:
 def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
-    publish_notebooks(app)
+    notebooks.publish_notebooks(app)
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         publish_results(app, page, html)

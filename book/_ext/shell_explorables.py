@@ -9,18 +9,25 @@
     :::
 
 The script is book/_static/explorables/<name>.js; stage.js, which they share, comes before it.
+
+And words of the text that set a figure or a stage of their page, as its reader could:
+
+    Now count in {view}`updates <headline:x=update&context=256>`.
 """
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import quote
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from shell_directives import Block, make
 from sphinx.application import Sphinx
+from sphinx.util.docutils import ReferenceRole
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "_static" / "explorables"
 NO_SCRIPT = (
@@ -68,10 +75,29 @@ class Stage(Block):
         return [frame, _html(scripts)]
 
 
+class View(ReferenceRole):
+    """A link that sets a figure; explorable-view.js reads it. Only its words where none is."""
+
+    TARGET = re.compile(r"[a-z][a-z0-9-]*:([a-z]+=[^&=;]+(&[a-z]+=[^&=;]+)*)?")
+    SPOKEN = '<span class="visually-hidden"> (sets the figure)</span>'
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        if not self.has_explicit_title or not self.TARGET.fullmatch(self.target):
+            message = self.inliner.reporter.error(
+                f"view: expected words <figure:control=value&…>, got {self.text!r}",
+                line=self.lineno,
+            )
+            return [], [message]
+        address = escape(quote(self.target, safe=":,&="))
+        opening = f'<a class="figure-view" href="#{address}">'
+        return [_html(opening), nodes.Text(self.title), _html(f"{self.SPOKEN}</a>")], []
+
+
 def _html(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
 def setup(app: Sphinx) -> dict:
     app.add_directive("explorable", Stage)
+    app.add_role("view", View())
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 /* Brings the explorables of a page to life: controls, the state in the URL's hash,
    tables, CSV, and plotly, loaded once and only when a figure comes near.
    Classic scripts without a build step, so that the book opens from file://:
-   explorable-model.js, explorable-draw.js and explorable-cursor.js come first. */
+   explorable-model.js, -draw.js, -cursor.js and -view.js come first. */
 (function () {
   "use strict";
   const model = window.ExplorableModel;
@@ -238,38 +238,25 @@
     if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname + location.search);
   }
 
-  function decoded(text) {
-    try {
-      return decodeURIComponent(text);
-    } catch {
-      return text;
+  /* What the URL or a link in the text says of one of the figures, on top of its defaults. */
+  function take(id, said) {
+    const figure = figures.find(({ spec }) => spec.id === id);
+    if (!figure) return null;
+    const state = model.defaults(figure.spec);
+    for (const [name, values] of said) {
+      const control = figure.spec.controls.find((one) => one.name === name);
+      if (control) state[name] = allowed(control, control.kind === "check" ? values : values[0], state[name]);
+      else if (name === "level" && figure.crossing && Number.isFinite(Number(values[0]))) state.level = Number(values[0]);
     }
-  }
-
-  function readHash() {
-    let first = null;
-    for (const part of location.hash.slice(1).split(";")) {
-      const [, id, said] = /^([a-z][a-z0-9-]*):(.*)$/.exec(part) || [];
-      const figure = figures.find(({ spec }) => spec.id === id);
-      if (!figure) continue;
-      const state = model.defaults(figure.spec);
-      for (const [name, text] of said.split("&").map((pair) => pair.split("="))) {
-        const control = figure.spec.controls.find((one) => one.name === name);
-        const values = (text || "").split(",").map(decoded);
-        if (control) state[name] = allowed(control, control.kind === "check" ? values : values[0], state[name]);
-        else if (name === "level" && figure.crossing && Number.isFinite(Number(text))) state.level = Number(text);
-      }
-      figure.set(state);
-      first ||= figure;
-    }
-    if (first) first.element.scrollIntoView();
+    figure.set(state);
+    return figure.element;
   }
 
   function start() {
     for (const element of document.querySelectorAll("figure.explorable")) figures.push(new Figure(element));
     if (!figures.length) return;
     for (const figure of figures) figure.update();
-    readHash();
+    window.ExplorableView.listen(take);
     const watch = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
@@ -280,7 +267,6 @@
     for (const figure of figures) watch.observe(figure.element);
     new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
       .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    addEventListener("hashchange", readHash);
   }
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

@@ -125,7 +125,7 @@ def test_links_inside_the_book_lead_somewhere(built_book, page):
                     tag["id"] for tag in BeautifulSoup(text, "html.parser").select("[id]")
                 }
             # A figure keeps the state of its controls behind its id.
-            name = unquote(parts.fragment).split("?")[0].split("&")[0]
+            name = unquote(parts.fragment).split(":")[0]
             if name and name not in ids[target]:
                 broken.append(href)
     assert not broken
@@ -146,6 +146,11 @@ def test_chapter_can_be_taken_away_as_a_notebook(built_book, chapter):
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source]
     assert code and all(cell.execution_count for cell in code)
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert not re.findall(r"\{[a-z:]+\}`|^:::.*|^```\{.*", prose, re.MULTILINE)
+    site = path.parent
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", prose)
+    assert not [link for link in links if not (site / link).exists()]
 
 
 @pytest.mark.parametrize("width", [1280, 375])

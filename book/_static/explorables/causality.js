@@ -106,4 +106,5 @@ Stage.mount("causality", (stage) => {
     element("p", {}, "Choose a token to change it; choose it again for another letter. With the keyboard: left and right choose, up and down change the letter."),
     table, line);
   render();
+  return { token: (n) => choose(Number(n) - 1, letter) };
 });

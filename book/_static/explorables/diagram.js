@@ -124,12 +124,13 @@ Stage.mount("diagram", (stage, part) => {
   };
   stage.addEventListener("keydown", move);
   const texts = ["ab", "abba", "bbbbbbbb", "abababababab"];
+  const text = Stage.radios("Text", Object.fromEntries(texts.map((each) => [each, each])), x, (each) => {
+    x = each;
+    run(chosen);
+  });
   stage.append(
-    element("div", { class: "stage-row" },
-      Stage.radios("Text", Object.fromEntries(texts.map((text) => [text, text])), x, (text) => {
-        x = text;
-        run(chosen);
-      })),
+    element("div", { class: "stage-row" }, text),
     row, long ?? "", result);
   run(chosen);
+  return { text: Stage.pick(text), run: (name) => (shown.includes(name) ? run(name) : false) };
 });

@@ -64,20 +64,23 @@ Stage.mount("modes", (stage) => {
 
   const steps = Stage.stepper({ length: last, render, say, milliseconds: 450 });
 
-  const slider = (key, label, list) => Stage.slider(`modes-${key}`, label, list, sizes[key], (value) => {
+  const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+  const lists = { t: whole(2, MOST), d: [8, 16, 32, 64, 128, 256], c: whole(1, MOST) };
+  const slider = (key, label) => Stage.slider(`modes-${key}`, label, lists[key], sizes[key], (value) => {
     sizes[key] = value;
     steps.show(Math.min(steps.step(), last()) || last());
   });
-
-  const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+  const chooser = Stage.radios("Mode", MODES, mode, (chosen) => { mode = chosen; steps.show(last()); });
+  const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
   stage.append(
-    element("div", { class: "stage-row" },
-      Stage.radios("Mode", MODES, mode, (chosen) => { mode = chosen; steps.show(last()); }),
-      slider("t", "Tokens t", whole(2, MOST)),
-      slider("d", "Head width d", [8, 16, 32, 64, 128, 256]),
-      slider("c", "Chunk c", whole(1, MOST))),
+    element("div", { class: "stage-row" }, chooser, Object.values(sliders)),
     element("div", { class: "modes" }, picture, counts),
     steps.line, steps.bar);
   Stage.keys(stage, steps, last);
   steps.show(3);
+  return {
+    mode: Stage.pick(chooser),
+    ...Object.fromEntries(Object.keys(lists).map((key) => [key, Stage.slide(sliders[key], lists[key])])),
+    step: (n) => steps.show(Number(n)),
+  };
 });

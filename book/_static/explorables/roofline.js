@@ -143,16 +143,20 @@ Stage.mount("roofline", (stage) => {
     update();
   }
   const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
+  const lists = { t: LENGTHS, d: powers(4, 8), c: powers(4, 10) };
+  const slider = (key, label) => Stage.slider(`roofline-${key}`, label, lists[key], chosen[key], set(key));
+  const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
+  const waits = Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]));
   stage.append(
     element("div", { class: "stage-row" },
       Stage.select("roofline-device", "Machine", devices.map(({ name }) => name), chosen.device, setDevice),
-      heads,
-      Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]))),
-    element("div", { class: "stage-row" },
-      Stage.slider("roofline-t", "Tokens t", LENGTHS, chosen.t, set("t")),
-      Stage.slider("roofline-d", "Head width d", powers(4, 8), chosen.d, set("d")),
-      Stage.slider("roofline-c", "Chunk c", powers(4, 10), chosen.c, set("c"))),
+      heads, waits),
+    element("div", { class: "stage-row" }, Object.values(sliders)),
     frame, cards, line);
   update();
   new ResizeObserver(draw).observe(frame);
+  return {
+    ...Object.fromEntries(Object.keys(lists).map((key) => [key, Stage.slide(sliders[key], lists[key])])),
+    wait: Stage.entry(waits),
+  };
 });

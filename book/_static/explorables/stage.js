@@ -23,12 +23,20 @@ window.Stage ??= (() => {
   const svg = (tag, attributes = {}, ...children) =>
     fill(document.createElementNS(SVG, tag), attributes, children);
 
-  /* Call build(stage, part) for each place on the page that asks for `name`. */
+  /* Call build(stage, part) for each place on the page that asks for `name`. What it returns
+     says what a link in the text can set there: {name: (text) => ...}. */
   function mount(name, build) {
     for (const root of document.querySelectorAll(`[data-explorable="${name}"]`)) {
       if (root.dataset.mounted) continue;
       root.dataset.mounted = "";
-      build(root.querySelector(".stage"), root.dataset.part);
+      const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
+      window.ExplorableView.listen((id, said) => {
+        if (id !== root.id) return null;
+        for (const [key, [value]] of said) {
+          if (!views[key] || views[key](value) === false) console.error(`${id}: cannot show ${key}=${value}`);
+        }
+        return root;
+      });
     }
   }
 
@@ -43,6 +51,28 @@ window.Stage ??= (() => {
       element("legend", { class: "explorable-label" }, label),
       element("span", { class: "explorable-choices" }, choices));
   }
+
+  /* Setters for `mount`: choose as a reader would, so that the control shows it too. They
+     return whether there is such a choice. */
+  const pick = (fieldset) => (value) => {
+    const input = [...fieldset.querySelectorAll("input")].find((one) => one.value === value);
+    input?.click();
+    return Boolean(input);
+  };
+  const slide = (control, list) => (value) => {
+    const input = control.querySelector("input"), i = list.indexOf(Number(value));
+    if (i >= 0) {
+      input.value = i;
+      input.dispatchEvent(new Event("input"));
+    }
+    return i >= 0;
+  };
+  const entry = (control) => (index) => {
+    const list = control.querySelector("select");
+    list.value = index;
+    list.dispatchEvent(new Event("change"));
+    return list.value === index;
+  };
 
   /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
   function slider(id, label, list, chosen, change) {
@@ -139,5 +169,5 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, slider, select, stepper, keys, random, calm: calm.matches };
+  return { element, svg, mount, radios, pick, slider, slide, select, entry, stepper, keys, random, calm: calm.matches };
 })();

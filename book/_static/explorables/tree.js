@@ -109,15 +109,16 @@ Stage.mount("tree", (stage) => {
     planned = plan();
     steps.show(0);
   } }, "New draw");
+  const ways = Stage.radios("Way of sampling", { dumb: "Dumb", quick: "Autoregressive" }, way, (chosen) => {
+    way = chosen;
+    steps.show(0);
+  });
   stage.append(
-    element("div", { class: "stage-row" },
-      Stage.radios("Way of sampling", { dumb: "Dumb", quick: "Autoregressive" }, way, (chosen) => {
-        way = chosen;
-        steps.show(0);
-      }), again),
+    element("div", { class: "stage-row" }, ways, again),
     picture,
     element("div", { class: "stage-counts" }, evaluations.group, other.group),
     steps.line, steps.bar);
   Stage.keys(stage, steps, length);
   steps.show(length());
+  return { way: Stage.pick(ways), step: (n) => steps.show(Number(n)) };
 });

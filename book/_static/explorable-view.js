@@ -1,0 +1,57 @@
+/* Words that set a figure: a link to #headline:x=update&context=256;other:scale=nano, and the
+   same in the URL that somebody was sent. Figures and stages say what they understand of it. */
+window.ExplorableView = (function () {
+  "use strict";
+  const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
+
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
+  /* [[id, [[name, values], ...]], ...]; an id alone asks for the figure as it was at first. */
+  function parts(hash) {
+    return hash.slice(1).split(";").flatMap((part) => {
+      const [, id, said] = /^([a-z][a-z0-9-]*):(.*)$/.exec(part) || [];
+      const pairs = (said || "").split("&").filter(Boolean).map((pair) => pair.split("="));
+      return id ? [[id, pairs.map(([name, values]) => [name, (values || "").split(",").map(decoded)])]] : [];
+    });
+  }
+
+  function tell(taker, block) {
+    const [first] = parts(location.hash).map(([id, said]) => taker(id, said)).filter(Boolean);
+    if (!first) return;
+    first.scrollIntoView({ block });
+    first.classList.remove("explorable-told");
+    void first.offsetWidth;  // or the animation would not begin again
+    first.classList.add("explorable-told");
+  }
+
+  const tellAll = () => takers.forEach((taker) => tell(taker, "nearest"));
+
+  /* Tell this taker what the URL asks for, now and whenever that changes. */
+  function listen(taker) {
+    takers.push(taker);
+    tell(taker, "start");
+  }
+
+  const viewOf = (event) => (event.target instanceof Element ? event.target.closest("a.figure-view") : null);
+
+  /* While words are pointed at, so is the figure that they are about. */
+  function mean(event, on) {
+    const link = viewOf(event);
+    if (!link) return;
+    for (const [id] of parts(link.hash)) document.getElementById(id)?.classList.toggle("explorable-meant", on);
+  }
+
+  addEventListener("hashchange", tellAll);
+  for (const type of ["pointerover", "focusin"]) document.addEventListener(type, (event) => mean(event, true));
+  for (const type of ["pointerout", "focusout"]) document.addEventListener(type, (event) => mean(event, false));
+  // A second press changes no hash, though the reader may have changed the figure since.
+  document.addEventListener("click", (event) => viewOf(event)?.hash === location.hash && tellAll());
+
+  return { listen };
+})();

@@ -1,0 +1,146 @@
+"""A chapter as a notebook: its page's words as plain Markdown, its cells as they were executed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import shell_notebooks as notebooks
+from sphinx.errors import ExtensionError
+
+CHAPTERS = {"book/index", "book/sampling"}
+MACROS = {"Dist": "\\mathrm{Dist}\\,", "R": "\\mathbb{R}"}
+
+
+def said(html: str) -> str:
+    return notebooks.Prose("book/sampling.html", CHAPTERS, MACROS).convert(html).strip()
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<h2>Modes<a class='headerlink' href='#modes'>#</a></h2>", "## Modes"),
+        (r"<p>In <span class='math'>\(\R^d\)</span>.</p>", r"In $\mathbb{R}^d$."),
+        (r"<p><span class='math'>\(i &lt; j_k\)</span></p>", r"$i \lt  j_k$"),
+        ("<p><a class='reference internal' href='index.html#a'>one</a></p>", "[one](index.ipynb)"),
+        (
+            "<p><a href='notation.html#shapes'>shapes</a></p>",
+            "[shapes](../book/notation.html#shapes)",
+        ),
+        ("<p><a href='https://example.org/x'>out</a></p>", "[out](https://example.org/x)"),
+        ("<p><a href='#equation-roof'>(6.1)</a></p>", "(6.1)"),
+        (
+            "<p>Count in <a class='figure-view' href='#headline:x=update'>updates"
+            "<span class='visually-hidden'> (sets the figure)</span></a>.</p>",
+            "Count in updates.",
+        ),
+        ("<aside class='margin-note'><p>Beside.</p><p>Two.</p></aside>", "> Beside.\n>\n> Two."),
+        (
+            "<p>Shape <code class='docutils literal'><span class='pre'>[K,</span> "
+            "<span class='pre'>V]</span></code></p>",
+            "Shape `[K, V]`",
+        ),
+        (
+            "<div class='proof definition admonition'><p class='admonition-title'>"
+            "<span class='caption-number'>Definition 4.1 </span> (Tape)</p>"
+            "<div class='statement-body'><p>A machine.</p></div></div>",
+            "> **Definition 4.1 (Tape)**\n>\n> A machine.",
+        ),
+    ],
+)
+def test_what_the_page_says_in_plain_markdown(html, markdown):
+    assert said(html) == markdown
+
+
+def test_a_formula_stays_on_one_line_with_its_number():
+    html = (
+        '<div class="math notranslate" id="equation-a"><span class="eqno">(6.1)'
+        '<a class="headerlink" href="#equation-a">#</a></span>\\[\n\\begin{aligned}\n'
+        "a &amp;= b \\\\\nc &amp;= \\Dist X\n\\end{aligned}\n\\]</div>"
+    )
+    formula = r"$$ \begin{aligned} a &= b \\ c &= \mathrm{Dist}\, X \end{aligned} \tag{6.1} $$"
+    assert said(html) == formula
+    # Quoted too: the mark of a quoted line inside a formula would be part of it.
+    assert said(f"<div class='proof'>{html}</div>") == f"> {formula}"
+
+
+def test_a_stroke_in_a_table_does_not_end_its_cell():
+    row = r"<td><p><span class='math'>\(|Z|^t \| x\)</span></p></td><td>b</td>"
+    table = f"<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr>{row}</tr></tbody></table>"
+    assert said(table).splitlines()[-1] == r"| $\vert Z\vert ^t \| x$ | b |"
+
+
+def test_an_answer_stays_folded_and_a_stage_says_where_it_is():
+    folded = (
+        "<details class='folded'><summary>\nReveal</summary><div class='folded-body'>"
+        "<p>Up, by <strong>half</strong>.</p></div></details>"
+    )
+    text = said(folded)
+    assert text.startswith("<details>\n<summary>Reveal</summary>")
+    assert "\n\n> Up, by **half**.\n" in text or "\n\nUp, by **half**.\n" in text
+    assert text.endswith("\n\n</details>")
+    stage = (
+        "<div class='explorable' data-explorable='tree' id='tree'><p class='stage-title'>The tree"
+        "</p><noscript><p class='stage-note'>no</p></noscript><div class='stage'></div>"
+        "<div class='stage-caption'><p>Every text.</p></div></div>"
+        "<script defer src='x.js'></script>"
+    )
+    assert said(stage) == (
+        "> **The tree**\n>\n> Every text.\n>\n"
+        "> *Its steps are on [the page](../book/sampling.html#tree).*"
+    )
+
+
+def code(source: str, *tags: str):
+    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags)} if tags else {})
+
+
+def page(*parts: str) -> str:
+    return f"<html><article class='bd-article'><section>{''.join(parts)}</section></article></html>"
+
+
+CELL = "<div class='cell docutils container'>in and out</div>"
+
+
+def test_code_keeps_its_order_and_prose_its_place():
+    cells = [code("a", "remove-cell"), code("b"), code("c", "remove-cell"), code("d", "hide-input")]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("{glue}`x`"), *cells])
+    html = page("<h1>Title</h1>", CELL, "<p>Between.</p><section><p>And.</p>", CELL, "</section>")
+    prose = notebooks.Prose("book/sampling.html", CHAPTERS, {})
+    done = notebooks.with_prose(notebook, html, prose)
+    assert [cell.source for cell in done.cells] == ["# Title", "a", "b", "Between.\n\nAnd.", "c", "d"]
+    folded = [bool(cell.metadata.get("jupyter")) for cell in done.cells]
+    assert folded == [False, True, False, False, True, True]
+    nbformat.validate(done)
+
+
+def test_a_page_with_other_cells_than_its_notebook_is_an_error():
+    notebook = nbformat.v4.new_notebook(cells=[code("a"), code("b")])
+    prose = notebooks.Prose("book/sampling.html", CHAPTERS, {})
+    with pytest.raises(ExtensionError, match=r"sampling\.html: 1 code cells on the page, 2"):
+        notebooks.with_prose(notebook, page(CELL), prose)
+
+
+def test_published_notebooks_fetch_their_code_where_they_stand_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_REPOSITORY_URL", "https://github.com/someone/book/")
+    site, executed = tmp_path / "html", tmp_path / "jupyter_execute" / "book"
+    (site / "book").mkdir(parents=True)
+    executed.mkdir(parents=True)
+    (site / "book" / "sampling.html").write_text(page("<h1>Sampling</h1>"), encoding="utf-8")
+    nbformat.write(nbformat.v4.new_notebook(), executed / "sampling.ipynb")
+    notebooks.publish_notebooks(
+        SimpleNamespace(
+            outdir=site,
+            config=SimpleNamespace(mathjax3_config={}),
+            env=SimpleNamespace(
+                metadata={"book/sampling": {"kernelspec": "{}"}}, found_docs={"book/sampling"}
+            ),
+        )
+    )
+    published = nbformat.read(site / "_notebooks" / "sampling.ipynb", as_version=4)
+    nbformat.validate(published)
+    first, words = published.cells
+    assert '"git", "clone"' in first.source
+    compile(first.source, "first cell", "exec")
+    assert words.source == "# Sampling"

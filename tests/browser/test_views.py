@@ -1,0 +1,112 @@
+"""Words of the text that set a figure or a stage: each says something that is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import expect
+from test_pages import CHAPTER_PAGES, ROOT
+
+MEANT, TOLD = re.compile(r"\bexplorable-meant\b"), re.compile(r"\bexplorable-told\b")
+
+pytestmark = pytest.mark.browser
+
+
+def views(page: str) -> bool:
+    return "{view}`" in (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")
+
+
+WITH_VIEWS = [page for page in CHAPTER_PAGES if views(page)]
+
+
+def wrong(href: str, specs: dict[str, dict]) -> str | None:
+    """What a link says of a figure that its controls do not have."""
+    name, _, said = unquote(href[1:]).partition(":")
+    controls = {control["name"]: control for control in specs[name]["controls"]}
+    for key, _, values in (pair.partition("=") for pair in said.split("&") if pair):
+        if key not in controls:
+            return f"{href}: no control {key}"
+        options = [option[0] for option in controls[key]["options"]]
+        listed = values.split(",") if controls[key]["kind"] == "check" else [values]
+        if missing := [value for value in listed if value not in options]:
+            return f"{href}: {missing} not among {options}"
+    return None
+
+
+def specs_of(soup: BeautifulSoup) -> dict[str, dict]:
+    found = [
+        json.loads(figure.select_one('script[type="application/json"]').string)
+        for figure in soup.select("figure.explorable")
+    ]
+    return {spec["id"]: spec for spec in found}
+
+
+@pytest.mark.parametrize("page", WITH_VIEWS)
+def test_what_a_link_asks_of_a_figure_can_be_chosen_there(built_book: Path, page):
+    soup = BeautifulSoup((built_book / page).read_text(encoding="utf-8"), "html.parser")
+    specs = specs_of(soup)
+    links = [link["href"] for link in soup.select("a.figure-view")]
+    assert links
+    told = [wrong(href, specs) for href in links if href[1:].split(":")[0] in specs]
+    assert not any(told), told
+
+
+@pytest.mark.parametrize("page", WITH_VIEWS)
+def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
+    """A stage says in the console what it cannot show, which fails the test."""
+    tab = open_page(page)
+    unfolded = "document.querySelectorAll('details').forEach((one) => (one.open = true))"
+    tab.evaluate(unfolded)
+    links = tab.locator("a.figure-view")
+    for i in range(links.count()):
+        link = links.nth(i)
+        target = tab.locator(f"[id='{unquote(link.get_attribute('href'))[1:].split(':')[0]}']")
+        link.focus()
+        expect(target).to_have_class(MEANT)
+        link.press("Enter")
+        expect(target).to_have_class(TOLD)
+        expect(target).to_be_in_viewport()
+        link.blur()
+        expect(target).not_to_have_class(MEANT)
+        target.evaluate("(figure) => figure.classList.remove('explorable-told')")
+
+
+def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
+    tab = open_page("book/state-machines.html")
+    link = tab.locator("a.figure-view[href='#diagram-machines:run=U']")
+    arrows = tab.locator("#diagram-machines .diagram-arrow")
+    unroll, take_last = (arrows.filter(has_text=text) for text in ("unroll", "take last"))
+    link.click()
+    expect(unroll).to_have_attribute("aria-pressed", "true")
+    take_last.click()
+    expect(unroll).to_have_attribute("aria-pressed", "false")
+    link.click()
+    expect(unroll).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize(
+    ("page", "view", "said"),
+    [
+        ("sequences", "tree:way=quick&step=2", "The draw"),
+        ("sequences", "tree:way=dumb&step=1", "Leaf 1,"),
+        ("causal-transformations", "causality:token=7", "Token 7 changed from n"),
+        ("state-machines", "machines:step=3", "Tick 3 of"),
+        ("three-modes", "modes:mode=recurrent&t=20&step=5", "Step 5 of 20:"),
+        ("three-modes", "modes:c=8&step=2", "Step 2 of 2: tokens 9 to 16"),
+        ("three-modes", "roofline:t=512&d=128", "At 512 tokens"),
+    ],
+)
+def test_a_stage_opens_as_the_address_says(open_page, page, view, said):
+    tab = open_page(f"book/{page}.html#{view}")
+    expect(tab.locator(f"#{view.split(':')[0]} .stage-line")).to_contain_text(said)
+
+
+def test_a_link_waits_for_a_kernel_launch(open_page):
+    tab = open_page("book/three-modes.html#roofline:wait=3")
+    expect(tab.locator("#roofline-step")).to_have_value("3")
+    expect(tab.locator("#roofline [data-mode=recurrent]")).to_contain_text("waiting")
