@@ -45,8 +45,11 @@ serve:
 
 lab: $(VENV)/book
 	@test -f $(HTML) || { echo "No notebooks yet: run make book first"; exit 1; }
+	@mkdir -p _build/lab/notebooks && ln -sfn ../html/book _build/lab/book
+	@# Copies, and none over one that is there: a reader's work outlives the next make book.
+	@cp -n _build/html/_notebooks/*.ipynb _build/lab/notebooks/ || true
 	PYTHONPATH=$(CURDIR):$(CURDIR)/book $(BIN)/jupyter lab --ServerApp.root_dir=$(CURDIR) \
-		--LabApp.default_url=/lab/tree/_build/html/_notebooks/index.ipynb
+		--LabApp.default_url=/lab/tree/_build/lab/notebooks/index.ipynb
 
 results: $(VENV)/book
 	$(BIN)/python -m experiments run

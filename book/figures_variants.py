@@ -17,7 +17,7 @@ MAPS = {
     "identity": "identity",
     "taylor": "Taylor, n = 2",
 }
-POSITIVE = ("linear", "relu", "softplus", "exp")  # their weights are never negative
+POSITIVE = ("linear", "relu", "softplus", "exp")  # feature by feature, and never negative
 NORMALISER = {"with": "with", "without": "without"}
 
 

@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.do(options)
-    except (runner.UsageError, record.RecordError, CorpusError) as error:
+    except (runner.UsageError, runner.FailedError, record.RecordError, CorpusError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

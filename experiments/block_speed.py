@@ -69,7 +69,9 @@ def block_call(
         torch.randn(1, length, block.ln_1.normalized_shape[0], device=device) for _ in range(2)
     )
     inputs = (x.requires_grad_(), *block.parameters())
-    forward = torch.compile(block) if device.type == "cuda" else block
+    # All blocks share one code object: past eight shapes the compiler would give up on it.
+    torch._dynamo.reset()
+    forward = torch.compile(block, dynamic=False) if device.type == "cuda" else block
     dtype = getattr(torch, config["autocast"])
 
     def call() -> tuple[torch.Tensor, ...]:

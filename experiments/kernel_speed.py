@@ -8,8 +8,9 @@ the copy speed measured in the same run: 8 D bytes a token and head in bf16, 22 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from lsa import linear_attention, softmax_attention
 from lsa.feature_maps import elu_plus_one
 
 from .plan import Experiment, Outcome, Run, Session
-from .timing import Timing, copy_rate, matmul_rate, measure, summarize
+from .timing import ENOUGH_SECONDS, Timing, copy_rate, matmul_rate, measure, summarize
 
 UNITS = {
     "implementation": "name",
@@ -36,6 +37,7 @@ UNITS = {
     "share": "of the limit",
     "tensor": "name",
     "error": "relative RMS",
+    "cache": "B",
     "copy": "B/s",
     "matmul": "FLOP/s",
 }
@@ -51,7 +53,8 @@ LADDER = [  # the shapes of a published comparison of such kernels
 ]
 GPT2 = [(1, 1024 * 2**i, 12, 64) for i in range(8)]
 PASSES = ("forward", "forward+backward")
-REPLAYS, GRAPH_REPEATS = 5, 20
+REPLAYS = 5  # of a graph, between two looks at the clock
+GRAPH_FEWEST, GRAPH_MOST = 3, 20
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Attention = Callable[..., torch.Tensor]
 
@@ -72,18 +75,19 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     ]
 
 
-def implementations() -> dict[str, Attention]:
+def implementations(session: Session) -> dict[str, Attention]:
     """Everything that can be raced here, by name; all take q, k, v [B, T, H, D]."""
     found: dict[str, Attention] = {
         "ours": lambda q, k, v: linear_attention(q, k, v, normalize=False),
         "ours, normalised": linear_attention,
         "softmax, flash": softmax_attention,
     }
-    if find_spec("fla"):
-        from fla.ops import linear_attn
-
-        for name in ("chunk", "fused_chunk", "fused_recurrent"):
-            operation = getattr(linear_attn, f"{name}_linear_attn")
+    peers = attempt(lambda: import_module("fla.ops.linear_attn"), "fla", session)
+    for name in ("chunk", "fused_chunk", "fused_recurrent") if peers else ():
+        operation = getattr(peers, f"{name}_linear_attn", None)
+        if operation is None:
+            session.warn(f"fla {name}: this version has none")
+        else:
             found[f"fla {name}"] = _without_normalizer(operation)
     return found
 
@@ -138,8 +142,11 @@ def compare(
             ("o", "dq", "dk", "dv"), found or (), exact["normalised" in name], strict=False
         ):
             where = dict(zip(("batch", "length", "heads", "width"), shape, strict=True))
-            row = {"implementation": name, **where, "tensor": tensor, "error": relative_rms(x, y)}
-            rows.append(row)
+            error = relative_rms(x, y)
+            if not math.isfinite(error):
+                session.warn(f"{name} {shape}: the error of {tensor} is {error}")
+                continue
+            rows.append({"implementation": name, **where, "tensor": tensor, "error": error})
     return rows
 
 
@@ -148,7 +155,8 @@ def attempt(call: Callable[[], Any], what: str, session: Session) -> Any:
     try:
         return call()
     except Exception as error:
-        session.warnings.append(f"{what}: {type(error).__name__}: {str(error).splitlines()[0]}")
+        message = (str(error).splitlines() or [""])[0]
+        session.warn(f"{what}: {type(error).__name__}: {message}")
         return None
 
 
@@ -164,8 +172,10 @@ def measure_graph(call: Callable[[], Any], device: torch.device) -> Timing:
     with torch.cuda.graph(graph):
         call()
     graph.replay()
-    seconds = []
-    for _ in range(GRAPH_REPEATS):
+    seconds: list[float] = []
+    while len(seconds) < GRAPH_FEWEST or (
+        len(seconds) < GRAPH_MOST and REPLAYS * sum(seconds) < ENOUGH_SECONDS[device.type]
+    ):
         began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         began.record()
         for _ in range(REPLAYS):
@@ -177,8 +187,12 @@ def measure_graph(call: Callable[[], Any], device: torch.device) -> Timing:
 
 
 def limits(device: torch.device) -> dict[str, float]:
-    """Bytes a second of a copy, read and written, and FLOP a second of a bf16 product."""
+    """Bytes a second of a copy, read and written, FLOP a second of a bf16 product, and bytes of
+    the last cache: inputs that fit into it are not read from memory again, so a share of the
+    limit can pass one there.
+    """
     return {
+        "cache": getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0),
         "copy": copy_rate(device, 2**30),
         "matmul": matmul_rate(device, torch.bfloat16, 8192),
     }
@@ -195,7 +209,7 @@ def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> C
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Compare, then time, shape by shape."""
-    names = implementations()
+    names = implementations(session)
     tables: dict[str, dict[str, list]] = {}
     ceiling = limits(session.device)
     _append(tables, "limits", ceiling)
@@ -208,10 +222,10 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         inputs = draw(shape, config, session.device)
         for name, call in names.items():
             for pass_name in PASSES:
-                if session.out_of_time():
-                    return Outcome(tables, complete=False)
                 once = timed_call(call, inputs, pass_name != "forward")
                 for launch, timer in (("eager", measure), ("graph", measure_graph)):
+                    if session.out_of_time():
+                        return Outcome(tables, complete=False)
                     what = f"{name} {pass_name} {launch} {shape}"
                     timing = attempt(
                         lambda t=timer, c=once: t(c, session.device), what, session

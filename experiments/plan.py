@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from .corpora import Corpus
 
@@ -34,6 +36,7 @@ class Session:
     save: keeps the tables measured so far, so that a kill loses little.
     checkpoint: where a stopped run may leave what it needs to go on.
     show: tells the progress bar how far the run is (done, total, note).
+    warnings: what `warn` has said so far.
     """
 
     device: torch.device
@@ -43,6 +46,11 @@ class Session:
     checkpoint: Path
     deadline: float | None = None
     warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        """Say what went wrong without ending the run; kept in the record's provenance."""
+        self.warnings.append(message)
+        tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def out_of_time(self) -> bool:
         """Whether the budget is spent: the run should save and return as it is."""

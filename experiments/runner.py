@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from . import (
     taylor_error,
     variants,
 )
-from .corpora import Corpus, load_corpus
+from .corpora import Corpus, CorpusError, load_corpus
 from .plan import Experiment, Run, Session, Tables
 from .provenance import describe_device, provenance
 
@@ -48,6 +49,10 @@ PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
 
 class UsageError(Exception):
     """Something asked for that does not exist; the message names it and what does."""
+
+
+class FailedError(Exception):
+    """Runs that broke off; the others went on. The message names them."""
 
 
 def find_device(name: str | None) -> torch.device:
@@ -102,11 +107,13 @@ def run_all(
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
-    budget: seconds for everything; a run that does not fit is kept as far as it came.
+    budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
+    breaks off, for want of memory perhaps, does not keep the others from theirs; FailedError
+    names it when all is done.
     """
     deadline = None if budget is None else time.monotonic() + budget
     description = describe_device(device)
-    ended = 0
+    ended, failed = 0, []
     _check_writable(out)
     for i, run in enumerate(runs):
         label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
@@ -116,7 +123,17 @@ def run_all(
         if deadline is not None and time.monotonic() >= deadline:
             print(f"budget spent: {len(runs) - i} runs left", flush=True)
             break
-        ended += perform(run, device, out, label, deadline, corpus_source)
+        try:
+            ended += perform(run, device, out, label, deadline, corpus_source)
+        except CorpusError:
+            raise  # no other run would find it either
+        except Exception:
+            traceback.print_exc()
+            failed.append(f"{run.experiment} {run.name}")
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    if failed:
+        raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended
 
 
@@ -141,7 +158,11 @@ def perform(
             "name": run.name,
             "config": run.config,
             "complete": complete,
-            "provenance": {**origin, "seconds": round(time.monotonic() - began, 1)},
+            "provenance": {
+                **origin,
+                "seconds": round(time.monotonic() - began, 1),
+                **({"warnings": session.warnings} if session.warnings else {}),
+            },
             "units": experiment.units,
             "tables": tables,
         }

@@ -137,7 +137,12 @@ def _attend_shapes(
     if uses_kernels(q, v, scale):
         kernels = _kernels(mode)
         problem = _problem(q, k, v, S, z, normalize, scale, eps, feature_map, with_z)
-        states = empty.new_empty(kernels.boundaries(problem), B * H, K * V + K)
+        symbolic = any(isinstance(size, torch.SymInt) for size in (B, T, H))
+        # Where a sequence is cut is no formula of its length that a compiler could follow.
+        cuts = torch.library.get_ctx().new_dynamic_size() if symbolic else None
+        states = empty.new_empty(
+            kernels.boundaries(problem) if cuts is None else cuts, B * H, K * V + K
+        )
         keeps_exact = kernels.keeps_exact(problem)
     return (
         q.new_empty(B, T, H, V),
@@ -157,7 +162,8 @@ def _attend_kernels(
     if not uses_kernels(q, v, scale):
         return _attend(q, k, v, S, z, mode, chunk_size, *rest)
     problem = _problem(q, k, v, S, z, *rest)
-    out = _kernels(mode).forward(problem)
+    with torch.cuda.device(q.device):  # Triton launches on the current one
+        out = _kernels(mode).forward(problem)
     return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
 
 
@@ -227,7 +233,8 @@ def _gradient_kernels(
 
     problem = _problem(q, k, v, S, z, normalize, scale, eps, feature_map, dz is not None)
     out = Outputs(o=o, den=den, S_T=S_T, z_T=z_T, states=states, exact=exact)
-    grads = _kernels(mode).backward(problem, out, do, dS, dz)
+    with torch.cuda.device(q.device):
+        grads = _kernels(mode).backward(problem, out, do, dS, dz)
     return grads.dq, grads.dk, grads.dv, grads.dS, grads.dz
 
 

@@ -22,18 +22,23 @@ from sphinx.errors import ExtensionError
 
 FOLDER = "_notebooks"
 FOLDED = {"hide-input", "remove-input", "remove-cell"}
-QUOTED = {"question", "proof", "margin-note", "folded"}
+QUOTED = {"question", "proof"}
 LABELS = {"block-label", "admonition-title", "stage-title"}
 SILENT = {"visually-hidden", "stage-note", "headerlink"}
 DISPLAYED = re.compile(r"\\\[(.*)\\\]", re.DOTALL)
 
 
 class Prose(MarkdownConverter):
-    """A page's HTML as Markdown. `page` is its path in the site; `chapters` are notebooks."""
+    """A page's HTML as Markdown. `page` is its path in the site; `chapters` are notebooks.
 
-    def __init__(self, page: str, chapters: set[str], macros: Mapping[str, str]) -> None:
-        super().__init__(heading_style="ATX", bullets="-", code_language="python")
-        self.page, self.chapters, self.macros = page, chapters, macros
+    site: where the other pages are, as seen from a notebook, ending in a slash.
+    """
+
+    def __init__(
+        self, page: str, chapters: set[str], macros: Mapping[str, str], site: str = "../"
+    ) -> None:
+        super().__init__(heading_style="ATX", bullets="-", code_language_callback=_language)
+        self.page, self.chapters, self.macros, self.site = page, chapters, macros, site
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         """Links to chapters lead to notebooks; what a notebook has no place for is its words."""
@@ -48,7 +53,7 @@ class Prose(MarkdownConverter):
             el["href"] = (
                 f"{posixpath.basename(chapter)}.ipynb"
                 if chapter in self.chapters
-                else parts._replace(path=f"../{target}").geturl()
+                else self.site + parts._replace(path=target).geturl()
             )
         el["title"] = ""
         return super().convert_a(el, text, parent_tags)
@@ -60,7 +65,7 @@ class Prose(MarkdownConverter):
             return text
         latex = self._latex(el.get_text().strip().removeprefix(r"\(").removesuffix(r"\)"))
         if parent_tags & {"td", "th"}:  # where a stroke would begin the next cell
-            latex = re.sub(r"(?<!\\)\|", r"\\vert ", latex)
+            latex = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
         return f"${latex}$"
 
     def convert_div(self, el: Tag, text: str, parent_tags: set[str]) -> str:
@@ -68,8 +73,10 @@ class Prose(MarkdownConverter):
         if "math" in classes:
             return self._displayed(el)
         if "data-explorable" in el.attrs:
-            steps = f"Its steps are on [the page](../{self.page}#{el['id']})."
+            steps = f"Its steps are on [the page]({self.site}{self.page}#{el['id']})."
             return self._quoted(f"{text.strip()}\n\n*{steps}*")
+        if not text.strip():
+            return ""
         return self._quoted(text) if classes & QUOTED else f"\n\n{text.strip()}\n\n"
 
     def convert_aside(self, el: Tag, text: str, parent_tags: set[str]) -> str:
@@ -79,8 +86,17 @@ class Prose(MarkdownConverter):
         if _classes(el) & SILENT:
             return ""
         if _classes(el) & LABELS:
-            text = f"**{text.strip()}**"
+            text = f"**{' '.join(text.split())}**"
         return super().convert_p(el, text, parent_tags)
+
+    def convert_dl(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n\n{text.strip()}\n\n"
+
+    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n- **{text.strip()}**: "
+
+    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return text.strip().replace("\n", "\n  ")
 
     def convert_details(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return f"\n\n<details>\n{text.strip()}\n\n</details>\n\n"
@@ -105,6 +121,14 @@ class Prose(MarkdownConverter):
     def _quoted(text: str) -> str:
         lines = (f"> {line}".rstrip() for line in text.strip().splitlines())
         return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _language(pre: Tag) -> str:
+    """Of a block of code that is no cell: sphinx says it in a class around it."""
+    around = pre.find_parent(class_=re.compile("^highlight-"))
+    said = next((c for c in _classes(around) if c.startswith("highlight-")), "") if around else ""
+    name = said.removeprefix("highlight-").replace("ipython3", "python")
+    return "" if name in ("default", "none") else name
 
 
 def _classes(el: Tag) -> set[str]:
@@ -173,7 +197,7 @@ def publish_notebooks(app: Sphinx) -> None:
     chapters = {page for page in app.env.found_docs if is_notebook(app, page)}
     for page in chapters:
         executed = site.parent / "jupyter_execute" / f"{page}.ipynb"
-        prose = Prose(f"{page}.html", chapters, macros)
+        prose = Prose(f"{page}.html", chapters, macros, app.config.html_baseurl or "../")
         html = (site / f"{page}.html").read_text(encoding="utf-8")
         notebook = with_prose(nbformat.read(executed, as_version=4), html, prose)
         if repository:

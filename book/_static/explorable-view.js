@@ -2,6 +2,9 @@
    same in the URL that somebody was sent. Figures and stages say what they understand of it. */
 window.ExplorableView = (function () {
   "use strict";
+  const TOLD_MS = 1600;
+  const heard = document.createElement("p");
+  let pressed = "";  // the words that were just pressed
   const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
 
   function decoded(text) {
@@ -23,14 +26,20 @@ window.ExplorableView = (function () {
 
   function tell(taker, block) {
     const [first] = parts(location.hash).map(([id, said]) => taker(id, said)).filter(Boolean);
-    if (!first) return;
+    if (!first || !block) return;
     first.scrollIntoView({ block });
     first.classList.remove("explorable-told");
     void first.offsetWidth;  // or the animation would not begin again
     first.classList.add("explorable-told");
+    setTimeout(() => first.classList.remove("explorable-told"), TOLD_MS);
   }
 
-  const tellAll = () => takers.forEach((taker) => tell(taker, "nearest"));
+  /* Going back sets the figure back too, and leaves it to the browser where the page stands. */
+  function follow() {
+    takers.forEach((taker) => tell(taker, pressed && "nearest"));
+    if (pressed) heard.textContent = `The figure shows: ${pressed}`;
+    pressed = "";
+  }
 
   /* Tell this taker what the URL asks for, now and whenever that changes. */
   function listen(taker) {
@@ -43,15 +52,25 @@ window.ExplorableView = (function () {
   /* While words are pointed at, so is the figure that they are about. */
   function mean(event, on) {
     const link = viewOf(event);
-    if (!link) return;
+    if (!link || event.pointerType === "touch" || (event.type === "focusin" && !link.matches(":focus-visible"))) return;
     for (const [id] of parts(link.hash)) document.getElementById(id)?.classList.toggle("explorable-meant", on);
   }
 
-  addEventListener("hashchange", tellAll);
+  addEventListener("hashchange", follow);
+  addEventListener("DOMContentLoaded", () => {
+    heard.className = "visually-hidden";
+    heard.setAttribute("role", "status");
+    document.body.append(heard);
+  });
   for (const type of ["pointerover", "focusin"]) document.addEventListener(type, (event) => mean(event, true));
   for (const type of ["pointerout", "focusout"]) document.addEventListener(type, (event) => mean(event, false));
-  // A second press changes no hash, though the reader may have changed the figure since.
-  document.addEventListener("click", (event) => viewOf(event)?.hash === location.hash && tellAll());
+  document.addEventListener("click", (event) => {
+    const link = viewOf(event);
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    pressed = link.firstChild.textContent;
+    // A second press changes no hash, though the reader may have changed the figure since.
+    if (link.hash === location.hash) follow();
+  });
 
   return { listen };
 })();

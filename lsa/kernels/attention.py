@@ -33,6 +33,7 @@ from .shared import (
     dv_role,
     empty_gradients,
     empty_outputs,
+    enter,
     forward_role,
     load_tile,
     load_tokens,
@@ -61,7 +62,7 @@ def tile_kernel(
     T, H, scale, eps, A: tl.constexpr, D: tl.constexpr,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr,
     MAP_A: tl.constexpr, MAP_B: tl.constexpr, MAP_C: tl.constexpr, SLOPE: tl.constexpr,
-    FIRST: tl.constexpr, FIRST_Z: tl.constexpr,
+    FIRST: tl.constexpr, FIRST_Z: tl.constexpr, FOLD: tl.constexpr,
     C: tl.constexpr, BA: tl.constexpr, BD: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -93,28 +94,34 @@ def tile_kernel(
         n_y = i_t + 1
 
     # 1. The rows, and what they read from the state before the first token.
-    b_a = load_tile(p_a, x, T, s_at, s_ad, 0, A, MAP_A, C, BA).to(OPERAND)
+    b_a = enter(load_tile(p_a, x, T, s_at, s_ad, 0, A, MAP_A, C, BA), OPERAND)
     b_o = tl.zeros([C, BD], dtype=tl.float32)
     b_n = tl.zeros([C], dtype=tl.float32)
     b_m = tl.zeros([BD], dtype=tl.float32)
     if FIRST:
-        o_M = o_a[:, None] * s_ma + o_d[None, :] * s_mc
-        b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_a[:, None] & m_d[None, :], other=0.0)
-        b_M *= first_factor
-        b_o += tl.dot(b_a.to(WIDE), b_M.to(WIDE), input_precision=PRECISION)
+        # In slices: the whole of a wide state would not fit into shared memory.
+        BS: tl.constexpr = 64 if BA > 64 else BA
+        for j in tl.static_range(0, BA, BS):
+            o_s = j + tl.arange(0, BS)
+            o_M = o_s[:, None] * s_ma + o_d[None, :] * s_mc
+            m_M = (o_s < A)[:, None] & m_d[None, :]
+            b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
+            b_s = enter(load_tile(p_a, x, T, s_at, s_ad, j, A, MAP_A, C, BS), OPERAND)
+            b_o += tl.dot(enter(b_s, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
     if FIRST_Z and ROLE == "o":
         b_z = tl.load(p_first_z + i_bh * A + o_a, mask=m_a, other=0.0) * first_factor
         b_n += tl.sum(b_a.to(tl.float32) * b_z[None, :], axis=1)
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
 
-    # 2. The columns, the rows' own tile last.
+    # 2. The columns, the rows' own tile last. SPLIT: as in chunked.py.
+    SPLIT: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD and (MAP_C != "identity")
     for i in range(n_y):
         if REVERSE:
             y = (n_t - 1 - i) * C
         else:
             y = i * C
-        b_b = load_tile(p_b, y, T, s_bt, s_bd, 0, A, MAP_B, C, BA).to(OPERAND)
+        b_b = enter(load_tile(p_b, y, T, s_bt, s_bd, 0, A, MAP_B, C, BA), OPERAND)
         b_c = load_tile(p_c, y, T, s_ct, s_cd, i_d * BD, D, MAP_C, C, BD)
         b_A = tl.dot(b_a, tl.trans(b_b), input_precision=PRECISION)
         if REVERSE and NORMALIZE:
@@ -128,7 +135,10 @@ def tile_kernel(
             b_n += tl.sum(b_A, axis=1)
         if ROLE == "dq" and NORMALIZE:
             b_m += tl.where(i < n_y - 1, tl.sum(b_c.to(tl.float32), axis=0), 0.0)
-        b_o = tl.dot(b_A.to(WIDE), b_c.to(WIDE), b_o, input_precision=PRECISION)
+        b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
+        if SPLIT:
+            b_l = enter(b_c - enter(b_c, WIDE).to(tl.float32), WIDE)
+            b_o = tl.dot(enter(b_A, WIDE), b_l, b_o, input_precision=PRECISION)
 
     # 3. The normaliser.
     if ROLE == "o" and NORMALIZE:
@@ -143,8 +153,12 @@ def tile_kernel(
             b_q = load_tile(p_raw, x, T, s_rt, s_rd, 0, D, MAP_C, C, BD)
             b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
             store_tokens(b_delta, p_delta, x, T, H, C)
-            b_k = load_tile(p_c, x, T, s_ct, s_cd, 0, D, MAP_C, C, BD).to(OPERAND)
-            b_past = tl.dot(m_A.to(OPERAND), b_k, input_precision=PRECISION) + b_m[None, :]
+            b_k = load_tile(p_c, x, T, s_ct, s_cd, 0, D, MAP_C, C, BD)
+            b_1 = enter(b_k, OPERAND)
+            b_past = tl.dot(enter(m_A, OPERAND), b_1, input_precision=PRECISION) + b_m[None, :]
+            if SPLIT:
+                b_l = enter(b_k - b_1.to(tl.float32), OPERAND)
+                b_past = tl.dot(enter(m_A, OPERAND), b_l, b_past, input_precision=PRECISION)
             b_o = (b_o + b_delta[:, None] * b_past) * b_r[:, None]
         if ROLE == "dk" and FIRST_Z:
             b_o += b_m[None, :]
@@ -172,7 +186,7 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
         T, H, problem.scale, problem.eps, A=A, D=D,
         ROLE=role.name, NORMALIZE=problem.normalize,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
-        FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None,
+        FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
         C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
         num_warps=4 if max(block(A), BD) <= 64 else 8, num_stages=2 if wide else 1,
     )  # fmt: skip

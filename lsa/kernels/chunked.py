@@ -27,9 +27,11 @@ bytes in all to stay in the L2 cache. `lsa.cost.design_cost` counts both.
 (2) keeps S^T and R^T [V, K] of kernels/shared.py on chip together and needs neither chunk states
 nor a second forward pass: walking back, S before a chunk is S after it less what the chunk had
 added, in float32 and never for longer than a segment. Both states and a chunk's products have
-to fit in registers: up to 64 x 64 without a normaliser. Everything else takes (1), one launch of
+to fit in registers: up to 64 x 64 without a normaliser (with a map, or a gradient of the last
+state, 12 to 48 bytes a thread do not). Everything else takes (1), one launch of
 pass_kernel for each of dq, dk and dv; normalised, its dq reads q too (2 D). Normalised features
-past 128 need o unrounded: stored in float32 and rounded after, 8 D more forwards, 6 D backwards.
+past 128 (on Ampere past 64 if they are mapped) need o unrounded: stored in float32 and rounded
+after, 8 D more forwards, 6 D backwards.
 
 C = 64 fills wgmma's 64 rows with four warps; 128 would double the products inside chunks, and
 their registers, to save nothing that memory notices. The output's features are split into blocks
@@ -49,7 +51,6 @@ from torch import Tensor
 
 from .segments import segments
 from .shared import (
-    INTERPRETING,
     Gradients,
     Outputs,
     Precision,
@@ -62,6 +63,7 @@ from .shared import (
     dv_role,
     empty_gradients,
     empty_outputs,
+    enter,
     forward_role,
     large,
     load_tile,
@@ -125,7 +127,7 @@ def pass_kernel(
     # Over a's features in role o (the normaliser z), over c's in roles dq and dk.
     b_z = tl.zeros([BA], dtype=tl.float32)
     b_m = tl.zeros([BD], dtype=tl.float32)
-    b_ones = tl.full([C, 16], 1.0, dtype=OPERAND)
+    b_ones = enter(tl.full([C, 16], 1.0, dtype=tl.float32), OPERAND)
     o_n = tl.arange(0, 16)[None, :]
     if REVERSE:
         i_order = G - 1 - i_g
@@ -163,16 +165,22 @@ def pass_kernel(
         m_A = o_x[:, None] <= o_x[None, :]
     else:
         m_A = o_x[:, None] >= o_x[None, :]
+    # Normalising takes the mean out of φ(k) again, and with it most of what a map has added, but
+    # not what rounding φ(k) has left. So dq takes what bf16 cuts off as a second tile, or forms
+    # all of its products in tf32.
+    PRECISE: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD
+    SPLIT: tl.constexpr = PRECISE and (MAP_C != "identity") and (WIDE != "tf32")
+    ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
     for i in range(n_c):
         if REVERSE:
             start = begin + (n_c - 1 - i) * C
         else:
             start = begin + i * C
-        b_a = load_tile(p_a, start, end, s_at, s_ad, 0, A, MAP_A, C, BA).to(OPERAND)
+        b_a = enter(load_tile(p_a, start, end, s_at, s_ad, 0, A, MAP_A, C, BA), OPERAND)
         b_b = load_tile(p_b, start, end, s_bt, s_bd, 0, A, MAP_B, C, BA)
         b_c = load_tile(p_c, start, end, s_ct, s_cd, i_d * BD, D, MAP_C, C, BD)
         # 2. The products inside the chunk.
-        b_A = tl.dot(b_a, tl.trans(b_b.to(OPERAND)), input_precision=PRECISION)
+        b_A = tl.dot(b_a, tl.trans(enter(b_b, OPERAND)), input_precision=PRECISION)
         if ROLE == "dq" and NORMALIZE and not FORM_DELTA:
             b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
             b_A += b_delta[:, None]
@@ -182,11 +190,15 @@ def pass_kernel(
             b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
             b_A += b_delta[None, :]
         if REVERSE and NORMALIZE:
-            b_c = (b_c.to(tl.float32) * b_r[:, None]).to(WIDE)
+            # On the products, which are rounded anyway, and not on c.
+            b_A *= b_r[None, :]
         b_A = tl.where(m_A, b_A, 0.0)
         # 3. The past through the state, the chunk through its products.
-        b_o = tl.dot(b_a.to(WIDE), b_M.to(WIDE), input_precision=PRECISION)
-        b_o = tl.dot(b_A.to(WIDE), b_c.to(WIDE), b_o, input_precision=PRECISION)
+        b_o = tl.dot(enter(b_a, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
+        b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
+        if SPLIT:
+            b_l = enter(b_c - enter(b_c, WIDE).to(tl.float32), WIDE)
+            b_o = tl.dot(enter(b_A, WIDE), b_l, b_o, input_precision=PRECISION)
         if ROLE == "o" and NORMALIZE:
             if FOLD:
                 # Three columns of bf16 hold the 24 bits of a float32 z.
@@ -195,7 +207,7 @@ def pass_kernel(
                 b_3 = tl.where(o_n == 2, b_Z - b_1 - b_2, 0.0)
                 b_3 = tl.where(o_n == 1, b_2, b_3)
                 b_3 = tl.where(o_n == 0, b_1, b_3)
-                b_n = tl.sum(tl.dot(b_a, b_3.to(OPERAND), input_precision=PRECISION), axis=1)
+                b_n = tl.sum(tl.dot(b_a, enter(b_3, OPERAND), input_precision=PRECISION), axis=1)
             else:
                 b_n = tl.sum(b_a.to(tl.float32) * b_z[None, :], axis=1)
             b_n = scale * (b_n + tl.sum(b_A, axis=1))
@@ -211,10 +223,12 @@ def pass_kernel(
                 store_tokens(b_delta, p_delta, start, end, H, C)
                 # δ in two parts of bf16, times the k of its past.
                 b_1 = b_delta.to(tl.bfloat16).to(tl.float32)
-                b_A = tl.where(m_A, b_1[:, None], 0.0).to(WIDE)
-                b_o = tl.dot(b_A, b_c.to(WIDE), b_o, input_precision=PRECISION)
-                b_A = tl.where(m_A, (b_delta - b_1)[:, None], 0.0).to(WIDE)
-                b_o = tl.dot(b_A, b_c.to(WIDE), b_o, input_precision=PRECISION)
+                b_A = enter(tl.where(m_A, b_1[:, None], 0.0), WIDE)
+                b_o = tl.dot(b_A, enter(b_c, WIDE), b_o, input_precision=PRECISION)
+                if SPLIT:
+                    b_o = tl.dot(b_A, b_l, b_o, input_precision=PRECISION)
+                b_A = enter(tl.where(m_A, (b_delta - b_1)[:, None], 0.0), WIDE)
+                b_o = tl.dot(b_A, enter(b_c, WIDE), b_o, input_precision=PRECISION)
             if FOLD and (ROLE == "dq" or ROLE == "dk"):
                 b_m = tl.sum(tl.where(o_n < PARTS, b_Y, 0.0), axis=1)
             if ROLE == "dk" and WITH_Z:
@@ -229,21 +243,27 @@ def pass_kernel(
         store_tile(b_o, p_out, start, end, s_ot, s_od, i_d * BD, D, C, BD)
         # 4. The chunk enters the state.
         if REVERSE and NORMALIZE:
-            b_M += tl.dot(tl.trans(b_b.to(WIDE)), b_c, input_precision=PRECISION)
+            b_c = enter(b_c.to(tl.float32) * b_r[:, None], WIDE)
+            b_M += tl.dot(tl.trans(enter(b_b, WIDE)), b_c, input_precision=PRECISION)
             if ROLE == "dk" and FOLD:
                 b_1 = b_delta.to(tl.bfloat16).to(tl.float32)
                 b_2 = tl.where(o_n == 0, b_1[:, None], (b_delta - b_1)[:, None])
-                b_Y += tl.dot(tl.trans(b_c), b_2.to(WIDE), input_precision=PRECISION)
+                b_Y += tl.dot(tl.trans(b_c), enter(b_2, WIDE), input_precision=PRECISION)
             elif ROLE == "dk":
                 b_m += tl.sum(b_c.to(tl.float32) * b_delta[:, None], axis=0)
         else:
-            b_M += tl.dot(tl.trans(b_b.to(OPERAND)), b_c.to(OPERAND), input_precision=PRECISION)
+            b_c = enter(b_c, ENTRY)
+            b_M += tl.dot(tl.trans(enter(b_b, ENTRY)), b_c, input_precision=PRECISION)
+            if SPLIT:
+                b_M += tl.dot(tl.trans(enter(b_b, ENTRY)), b_l, input_precision=PRECISION)
             if ROLE == "o" and WITH_Z and FOLD:
-                b_Z += tl.dot(tl.trans(b_b.to(OPERAND)), b_ones, input_precision=PRECISION)
+                b_Z += tl.dot(tl.trans(enter(b_b, OPERAND)), b_ones, input_precision=PRECISION)
             elif ROLE == "o" and WITH_Z:
                 b_z += tl.sum(b_b.to(tl.float32), axis=0)
             if ROLE == "dq" and NORMALIZE and FOLD:
-                b_Y += tl.dot(tl.trans(b_c.to(OPERAND)), b_ones, input_precision=PRECISION)
+                b_Y += tl.dot(tl.trans(b_c), enter(b_ones, ENTRY), input_precision=PRECISION)
+                if SPLIT:
+                    b_Y += tl.dot(tl.trans(b_l), b_ones, input_precision=PRECISION)
             elif ROLE == "dq" and NORMALIZE:
                 b_m += tl.sum(b_c.to(tl.float32), axis=0)
 
@@ -330,22 +350,22 @@ def backward_kernel(
     m_AT = o_x[:, None] <= o_x[None, :]
     for i in range(n_c):
         start = begin + (n_c - 1 - i) * C
-        b_q = load_tile(p_q, start, end, s_qt, s_qd, 0, K, MAP, C, BK).to(OPERAND)
-        b_k = load_tile(p_k, start, end, s_kt, s_kd, 0, K, MAP, C, BK).to(OPERAND)
-        b_v = load_tile(p_v, start, end, s_vt, s_vd, 0, V, "identity", C, BV).to(OPERAND)
-        b_do = load_tile(p_do, start, end, s_dt, s_dd, 0, V, "identity", C, BV).to(OPERAND)
+        b_q = enter(load_tile(p_q, start, end, s_qt, s_qd, 0, K, MAP, C, BK), OPERAND)
+        b_k = enter(load_tile(p_k, start, end, s_kt, s_kd, 0, K, MAP, C, BK), OPERAND)
+        b_v = enter(load_tile(p_v, start, end, s_vt, s_vd, 0, V, "identity", C, BV), OPERAND)
+        b_do = enter(load_tile(p_do, start, end, s_dt, s_dd, 0, V, "identity", C, BV), OPERAND)
         if NORMALIZE:
             b_r = 1.0 / (load_tokens(p_den, start, end, H, 1.0, C) + eps)
         # 2. S before the chunk.
         b_S -= tl.dot(tl.trans(b_v), b_k, input_precision=PRECISION)
         # 3. dq, as attention of (do, v, k); δ as in pass_kernel.
         b_P = tl.where(m_A, tl.dot(b_do, tl.trans(b_v), input_precision=PRECISION), 0.0)
-        b_dq = tl.dot(b_do.to(WIDE), b_S.to(WIDE), input_precision=PRECISION)
-        b_dq = tl.dot(b_P.to(WIDE), b_k.to(WIDE), b_dq, input_precision=PRECISION)
+        b_dq = tl.dot(enter(b_do, WIDE), enter(b_S, WIDE), input_precision=PRECISION)
+        b_dq = tl.dot(enter(b_P, WIDE), enter(b_k, WIDE), b_dq, input_precision=PRECISION)
         if NORMALIZE:
             b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_dq, axis=1)
             b_z -= tl.sum(b_k.to(tl.float32), axis=0)
-            b_past = tl.dot(m_A.to(OPERAND), b_k, input_precision=PRECISION) + b_z[None, :]
+            b_past = tl.dot(enter(m_A, OPERAND), b_k, input_precision=PRECISION) + b_z[None, :]
             b_dq = (b_dq + b_delta[:, None] * b_past) * b_r[:, None]
         b_dq *= scale
         if MAP != "identity":
@@ -357,8 +377,8 @@ def backward_kernel(
         if NORMALIZE:
             b_P = (b_P + b_delta[None, :]) * b_r[None, :]
         b_P = tl.where(m_AT, b_P, 0.0)
-        b_dk = tl.dot(b_v.to(WIDE), b_R.to(WIDE), input_precision=PRECISION)
-        b_dk = tl.dot(b_P.to(WIDE), b_q.to(WIDE), b_dk, input_precision=PRECISION)
+        b_dk = tl.dot(enter(b_v, WIDE), enter(b_R, WIDE), input_precision=PRECISION)
+        b_dk = tl.dot(enter(b_P, WIDE), enter(b_q, WIDE), b_dk, input_precision=PRECISION)
         if NORMALIZE or LAST_Z:
             b_dk += b_m[None, :]
         b_dk *= scale
@@ -371,8 +391,10 @@ def backward_kernel(
         if NORMALIZE:
             b_A *= b_r[:, None]
         b_A = tl.where(m_A, b_A, 0.0)
-        b_dv = tl.dot(b_R.to(WIDE), tl.trans(b_k.to(WIDE)), input_precision=PRECISION)
-        b_dv = tl.dot(tl.trans(b_do.to(WIDE)), b_A.to(WIDE), b_dv, input_precision=PRECISION)
+        b_dv = tl.dot(enter(b_R, WIDE), tl.trans(enter(b_k, WIDE)), input_precision=PRECISION)
+        b_dv = tl.dot(
+            tl.trans(enter(b_do, WIDE)), enter(b_A, WIDE), b_dv, input_precision=PRECISION
+        )
         o_t = start.to(tl.int64) * H * V + o_x * (H * V)
         m_t = (o_x < end - start)[None, :] & (o_v < V)[:, None]
         b_dv = (b_dv * scale).to(p_dv.dtype.element_ty)
@@ -381,7 +403,7 @@ def backward_kernel(
         if NORMALIZE:
             b_w = b_q.to(tl.float32) * b_r[:, None]
             b_m += tl.sum(b_w * b_delta[:, None], axis=0)
-            b_R += tl.dot(tl.trans(b_do.to(WIDE)), b_w.to(WIDE), input_precision=PRECISION)
+            b_R += tl.dot(tl.trans(enter(b_do, WIDE)), enter(b_w, WIDE), input_precision=PRECISION)
         else:
             b_R += tl.dot(tl.trans(b_do), b_q, input_precision=PRECISION)
 
@@ -400,7 +422,11 @@ class Launch:
     num_stages: int
 
 
-BACKWARD = Launch(64, 64, 8, 2)
+BACKWARD = Launch(64, 64, 8, 3)
+# backward_kernel takes away chunk by chunk what S had gained. Each step may be off by 2^-24 of
+# S as it is at the end, and tensor cores round all the same way, so after n chunks the first of
+# them reads an S that is off by n^2 2^-24 / 2 of itself: for n = 128 5e-4, less than bf16 rounds.
+LONGEST_RECOVERED = 128 * BACKWARD.C
 
 
 def pass_launch(problem: Problem, role: Role) -> Launch:
@@ -418,19 +444,23 @@ def pass_launch(problem: Problem, role: Role) -> Launch:
     whole = role.name == "dq" and forms_delta(problem)
     if A > 128:
         if dtype == torch.bfloat16 and not normalize and large(problem.q.device):
-            return Launch(64, block(D, 32), 8, 3)
+            # A map has its results in shared memory beside what it was loaded from.
+            return Launch(64, block(D, 32), 8, 3 if problem.feature_map == "identity" else 2)
         return Launch(16, block(D) if whole else block(D, 32), 8, 2)
     BD = block(D, 128 if whole else 64)
     if not large(problem.q.device):
         return Launch(32 if max(A, BD) <= 64 else 16, BD, 8, 3 if whole else 2)
     if dtype == torch.float16:
         return Launch(16 if BD > 64 else 32, BD, 8, 2)
-    summing = normalize and role.name in ("dq", "dk")
+    mapped = problem.feature_map != "identity"
     if whole and BD > 64:
-        return Launch(32, BD, 8, 2)
-    if summing and A > 64:
+        return Launch(16, BD, 8, 3) if mapped else Launch(32, BD, 8, 2)
+    if normalize and role.name == "dk" and (A > 64 or mapped):
+        return Launch(64, min(BD, 32), 8, 3 if A > 64 else 2)
+    if normalize and role.name == "dq" and A > 64:
         return Launch(64, BD, 8, 3)
-    return Launch(64, BD, 4 if A <= 64 and not summing else 8, 2)
+    few = A <= 64 and (role.name == "o" or not normalize or (whole and mapped))
+    return Launch(64, BD, 4 if few else 8, 2)
 
 
 def forms_delta(problem: Problem) -> bool:
@@ -439,13 +469,17 @@ def forms_delta(problem: Problem) -> bool:
     float32 inputs have no need of it: their o is not rounded, and δ comes from there.
     """
     rounded = problem.q.dtype != torch.float32
-    return problem.normalize and rounded and problem.sizes[3] <= 128
+    # With a map it takes φ(k) in two tiles, for which an Ampere's registers are too few past 64.
+    split = problem.feature_map != "identity" and problem.q.dtype == torch.bfloat16
+    most = 64 if split and not large(problem.q.device) else 128
+    return problem.normalize and rounded and problem.sizes[3] <= most
 
 
 def plan(problem: Problem) -> tuple[int, int]:
     """G and L for this problem on its device."""
     B, T, H, _, _ = problem.sizes
-    return segments(B * H, T, multiprocessors(problem.q.device))
+    longest = LONGEST_RECOVERED if fits_fused(problem) else None
+    return segments(B * H, T, multiprocessors(problem.q.device), longest)
 
 
 def boundaries(problem: Problem) -> int:
@@ -534,9 +568,14 @@ def run_pass(
 
 
 def role_precision(problem: Problem, role: Role) -> Precision:
-    """dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q."""
-    if role.name == "dq" and keeps_exact(problem) and not INTERPRETING:
-        return replace(problem.precision(), WIDE=tl.float32, PRECISION="tf32")
+    """dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q.
+
+    With a map the mean of φ(k), which δ has to take out, is large beside what is left, so that
+    the o that δ is formed from has to be better than bf16 too.
+    """
+    closest = ("dq", "o") if problem.feature_map != "identity" else ("dq",)
+    if role.name in closest and keeps_exact(problem):
+        return replace(problem.precision(), WIDE="tf32", PRECISION="tf32")
     return problem.precision()
 
 

@@ -8,20 +8,22 @@ SEGMENT_MULTIPLE = 128
 
 
 @lru_cache(maxsize=4096)
-def segments(heads: int, T: int, slots: int) -> tuple[int, int]:
+def segments(heads: int, T: int, slots: int, longest: int | None = None) -> tuple[int, int]:
     """How many segments G a sequence is cut into, and their length L (a multiple of 128).
 
     heads = B H programs would leave part of the GPU idle when they are few, or not a multiple
     of its multiprocessors; G segments make G times as many, but (G - 1) / G of k and v (and of
     q and do, backwards) is then read once more: 32 D bytes a token become 32 D + 8 D (G - 1) / G.
-    The G with the best product of the two shares wins, the smallest where it is a draw.
+    The G with the best product of the two shares wins, the smallest where it is a draw, and no
+    segment is longer than `longest`.
     """
 
     def score(G: int) -> float:
         busy = heads * G / (slots * -(-heads * G // slots))
         return busy * 32 / (32 + 8 * (G - 1) / G)
 
-    most = max(1, min(T // SEGMENT_MULTIPLE, 2 * slots))
-    G = max(range(1, most + 1), key=lambda G: (round(score(G), 2), -G))
+    least = 1 if longest is None else max(1, -(-T // longest))
+    most = max(least, min(T // SEGMENT_MULTIPLE, 2 * slots))
+    G = max(range(least, most + 1), key=lambda G: (round(score(G), 2), -G))
     L = max(1, -(-T // (G * SEGMENT_MULTIPLE))) * SEGMENT_MULTIPLE
     return max(1, -(-T // L)), L

@@ -65,6 +65,25 @@ def slope(x, MAP: tl.constexpr):
 
 
 @triton.jit
+def enter(x, KIND: tl.constexpr):
+    """x as it enters a product; the kinds are those of Precision."""
+    if KIND == "fp16":
+        x = x.to(tl.float16)
+    elif KIND == "bf16":
+        x = x.to(tl.bfloat16)
+    else:
+        x = x.to(tl.float32)
+        if KIND == "bf16 in fp32":
+            i = x.to(tl.int32, bitcast=True)
+            i = (i + 0x7FFF + ((i >> 16) & 1)) & -0x10000
+            x = i.to(tl.float32, bitcast=True)
+        elif KIND == "tf32":
+            i = x.to(tl.int32, bitcast=True)
+            x = ((i + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return x
+
+
+@triton.jit
 def tile_mask(o_t, o_d, length, D: tl.constexpr, BD: tl.constexpr):
     """Which elements of a tile exist; a question of tokens alone where blocks divide D."""
     m = (o_t < length)[:, None]
@@ -160,7 +179,7 @@ def sums_kernel(
         b_c = load_tile(p_c, start, end, s_ct, s_cd, i_v * BV, V, "identity", C, BV)
         if REVERSE and NORMALIZE:
             b_b = b_b.to(tl.float32) / (load_tokens(p_den, start, end, H, 1.0, C) + eps)[:, None]
-            b_S += tl.dot(tl.trans(b_b.to(WIDE)), b_c.to(WIDE), input_precision=PRECISION)
+            b_S += tl.dot(tl.trans(enter(b_b, WIDE)), enter(b_c, WIDE), input_precision=PRECISION)
             if WITH_Z:
                 if FROM_O:
                     b_o = load_tile(p_o, start, end, s_ot, s_od, 0, V, "identity", C, BV)
@@ -169,7 +188,9 @@ def sums_kernel(
                     b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
                 b_z += tl.sum(b_b * b_delta[:, None], axis=0)
         else:
-            b_S += tl.dot(tl.trans(b_b.to(OPERAND)), b_c.to(OPERAND), input_precision=PRECISION)
+            b_S += tl.dot(
+                tl.trans(enter(b_b, OPERAND)), enter(b_c, OPERAND), input_precision=PRECISION
+            )
             if WITH_Z and not REVERSE:
                 b_z += tl.sum(b_b.to(tl.float32), axis=0)
 
@@ -191,7 +212,7 @@ def scan_kernel(
     Each of the N * SIZE elements (SIZE = K V + K a head) is a scan of its own.
     """
     o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    m = o < N * SIZE
+    m = o < N.to(tl.int64) * SIZE
     i_bh, i = o // SIZE, o % SIZE
     b = tl.zeros([BLOCK], dtype=tl.float32)
     if FIRST_S:
@@ -234,13 +255,17 @@ def delta_kernel(
 class Precision:
     """How products are formed. The names are constexpr arguments of every kernel.
 
-    operand: the type in which inputs enter a product with another input.
-    wide: the type for products with a sum: fp16 would overflow there, so it takes tf32,
+    OPERAND: the kind in which inputs enter a product with another input.
+    WIDE: the kind for products with a sum: fp16 would overflow there, so it takes tf32,
         which rounds like fp16 but reaches as far as float32.
+
+    Kinds are "fp32", "fp16", "bf16"; "tf32", which is rounded here, since tensor cores only cut
+    off the bits that they do not read; and "bf16 in fp32", which rounds like bf16 where a tile
+    of bf16 cannot be multiplied.
     """
 
-    OPERAND: tl.dtype
-    WIDE: tl.dtype
+    OPERAND: str
+    WIDE: str
     PRECISION: str
 
     def arguments(self) -> dict[str, object]:
@@ -249,15 +274,15 @@ class Precision:
 
 def precision(dtype: torch.dtype, tf32: bool | None = None) -> Precision:
     """The precision for inputs of this dtype; tf32 defaults to torch's own switch."""
-    if tf32 is None:
-        tf32 = torch.backends.cuda.matmul.allow_tf32
     if dtype == torch.float32:
-        return Precision(tl.float32, tl.float32, "tf32" if tf32 else "ieee")
+        if tf32 is None:
+            tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
+        return Precision("tf32", "tf32", "tf32") if tf32 else Precision("fp32", "fp32", "ieee")
     if dtype == torch.float16:
-        return Precision(tl.float16, tl.float32, "tf32")
+        return Precision("fp16", "tf32", "tf32")
     # The interpreter multiplies bf16 tiles wrongly, so there they are widened after the load.
-    operand = tl.float32 if INTERPRETING else tl.bfloat16
-    return Precision(operand, operand, "ieee")
+    kind = "bf16 in fp32" if INTERPRETING else "bf16"
+    return Precision(kind, kind, "ieee")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,13 @@ from explorable_view import crossings, resolve
 
 STATIC = BOOK / "_static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-SCRIPTS = ("explorable-model", "explorable-draw", "explorable-cursor", "explorable-view", "explorable")
+SCRIPTS = (
+    "explorable-model",
+    "explorable-draw",
+    "explorable-cursor",
+    "explorable-view",
+    "explorable",
+)
 DARK_PAGE = "html[data-theme=dark] { color: #ced6dd; background: #14181e }"
 
 pytestmark = pytest.mark.browser

@@ -14,6 +14,16 @@ from test_pages import CHAPTER_PAGES, ROOT
 
 MEANT, TOLD = re.compile(r"\bexplorable-meant\b"), re.compile(r"\bexplorable-told\b")
 
+# What a figure's controls should show by what is said of them, and do not.
+SHOWN = """(figure, said) => said.split(":")[1].split("&").filter((pair) => {
+    const [name, values] = pair.split("=");
+    const control = figure.querySelector(`[data-control="${name}"]`);
+    if (!control) return false;
+    const list = control.querySelector("select");
+    const chosen = [...control.querySelectorAll("input:checked")].map((input) => input.value);
+    return values !== (list ? list.value : chosen.join(","));
+})"""
+
 pytestmark = pytest.mark.browser
 
 
@@ -73,6 +83,7 @@ def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
         expect(target).to_be_in_viewport()
         link.blur()
         expect(target).not_to_have_class(MEANT)
+        assert target.evaluate(SHOWN, unquote(link.get_attribute("href"))[1:]) == []
         target.evaluate("(figure) => figure.classList.remove('explorable-told')")
 
 
@@ -98,12 +109,32 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
         ("state-machines", "machines:step=3", "Tick 3 of"),
         ("three-modes", "modes:mode=recurrent&t=20&step=5", "Step 5 of 20:"),
         ("three-modes", "modes:c=8&step=2", "Step 2 of 2: tokens 9 to 16"),
+        ("three-modes", "modes:mode=attention", "One step:"),
         ("three-modes", "roofline:t=512&d=128", "At 512 tokens"),
     ],
 )
 def test_a_stage_opens_as_the_address_says(open_page, page, view, said):
     tab = open_page(f"book/{page}.html#{view}")
     expect(tab.locator(f"#{view.split(':')[0]} .stage-line")).to_contain_text(said)
+
+
+def test_what_a_link_does_not_name_is_as_it_was_at_first(open_page):
+    tab = open_page("book/three-modes.html")
+    tab.locator("a.figure-view[href='#roofline:wait=3']").click()
+    expect(tab.locator("#roofline-step")).to_have_value("3")
+    tab.locator("a.figure-view[href='#roofline:t=1024']").click()
+    expect(tab.locator("#roofline-step")).to_have_value("0")
+    # As an addition to the way through the pages: going back sets the figure back.
+    tab.go_back()
+    expect(tab.locator("#roofline-step")).to_have_value("3")
+
+
+def test_a_link_is_heard_and_leaves_its_words_alone(open_page):
+    tab = open_page("book/three-modes.html")
+    link = tab.locator("a.figure-view[href='#roofline:t=1024']")
+    link.press("Enter")
+    expect(tab.get_by_text("The figure shows: Shorten the text")).to_be_attached()
+    expect(link).to_be_focused()
 
 
 def test_a_link_waits_for_a_kernel_launch(open_page):

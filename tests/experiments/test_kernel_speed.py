@@ -12,7 +12,9 @@ CONFIG = {"shapes": [SHAPE], "dtype": "bfloat16", "seed": 0}
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_speed, "limits", lambda _: {"copy": 1e10, "matmul": 1e11})
+    monkeypatch.setattr(
+        kernel_speed, "limits", lambda _: {"cache": 2**25, "copy": 1e10, "matmul": 1e11}
+    )
     return Session(
         device=torch.device("cpu"),
         corpus=lambda name: None,
@@ -29,7 +31,11 @@ def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch)
     monkeypatch.setattr(
         kernel_speed,
         "implementations",
-        lambda found=kernel_speed.implementations: {**found(), "other": broken},
+        lambda session, found=kernel_speed.implementations: {
+            **found(session),
+            "other": broken,
+            "infinite": lambda q, k, v: v * float("inf") * q.sum() * k.sum(),
+        },
     )
     outcome = kernel_speed.perform(CONFIG, session)
     assert outcome.complete
@@ -39,12 +45,13 @@ def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch)
     assert max(tables["errors"]["error"]) <= 3.3e-3
     rows = tables["rows"]
     assert set(rows["launch"]) == {"eager"}  # a graph needs CUDA, and its absence is told
-    assert len(rows["seconds"]) == 2 * 3
+    assert len(rows["seconds"]) == 2 * 4
     for rate, seconds, pass_name in zip(rows["rate"], rows["seconds"], rows["pass"], strict=True):
         least = (8 if pass_name == "forward" else 22) * 16 * 65 * 2
         assert rate == pytest.approx(least / seconds, rel=1e-3)
     assert any("ValueError: not for this shape" in warning for warning in session.warnings)
     assert not any("second line" in warning for warning in session.warnings)
+    assert any("infinite" in warning and "error of o" in warning for warning in session.warnings)
 
 
 def test_a_cpu_is_not_asked_to_race():

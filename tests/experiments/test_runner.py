@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,34 @@ def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_c
     assert runner.state_of(run, out, device) == "stored"
     assert not record.partial_path(record.path_of(out, "mode_speed", device, run.name)).exists()
     assert runner.run_all([run], CPU, out, budget=-1.0, force=True) == 0
+
+
+def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkeypatch, capsys):
+    def out_of_memory(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("experiments.mode_speed.measure_in_turns", out_of_memory)
+    assert smoke(tmp_path, "mode_speed", "sampling_speed") == 1
+    said = capsys.readouterr().err
+    assert "OutOfMemoryError" in said
+    assert "1 runs stored" in said and "broke off: mode_speed" in said
+    (stored,) = record.paths(tmp_path / "out", partial=False)
+    assert stored.parent.parent.name == "sampling_speed"
+
+
+def test_what_a_run_warned_of_is_kept_with_it(tmp_path, monkeypatch, capsys):
+    def warns(config, session, perform=runner.EXPERIMENTS["rnn_orders"].perform):
+        session.warn("one of the peers would not start")
+        return perform(config, session)
+
+    monkeypatch.setitem(
+        runner.EXPERIMENTS, "rnn_orders",
+        replace(runner.EXPERIMENTS["rnn_orders"], perform=warns),
+    )  # fmt: skip
+    assert smoke(tmp_path, "rnn_orders") == 0
+    assert "warning: one of the peers would not start" in capsys.readouterr().err
+    (one,) = record.load(results=tmp_path / "out")
+    assert one["provenance"]["warnings"] == ["one of the peers would not start"]
 
 
 def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import torch
 from cases import RELATIVE, draw, errors
 
 from lsa.kernels import attention, chunked, recurrent
+from lsa.kernels.shared import AMPERE, planned_for
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
 KINDS = [  # normalize, feature map, initial state, gradient of the returned state
@@ -44,6 +45,22 @@ def test_segments(cut, fused):
 def test_wide_and_odd_features(K, V):
     check("chunked", draw(1, 65, 1, K, V, torch.bfloat16), KINDS[1])
     check("attention", draw(1, 33, 1, K, V, torch.float16), KINDS[1])
+
+
+@pytest.mark.parametrize("feature_map", ["identity", "elu_plus_one", "softplus", "relu"])
+@pytest.mark.parametrize(("K", "V", "T"), [(64, 64, 150), (160, 160, 70)])
+def test_bfloat16_is_rounded_where_a_gpu_would(K, V, T, feature_map):
+    """Every operand of a product, see shared.enter: the normalised gradients are the closest."""
+    inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map=feature_map)
+    for mode in ("attention", "chunked"):
+        check(mode, inputs, (True, feature_map, True, True))
+
+
+@pytest.mark.parametrize("feature_map", ["elu_plus_one", "softplus"])
+def test_bfloat16_as_an_ampere_takes_it(feature_map):
+    inputs = draw(1, 70, 1, 96, 96, torch.bfloat16, feature_map=feature_map)
+    with planned_for(AMPERE):
+        check("chunked", inputs, (True, feature_map, True, True))
 
 
 @pytest.mark.parametrize("T", [1, 2, 63, 64])

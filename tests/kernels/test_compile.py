@@ -7,10 +7,13 @@ import torch
 
 pytest.importorskip("triton")
 
+from torch.fx.experimental.proxy_tensor import make_fx
+
 from experiments.compiling import Launched, build, record_launches
 from experiments.kernel_speed import LADDER
+from lsa import linear_attention, ops
 from lsa.kernels import attention, chunked, recurrent
-from lsa.kernels.shared import AMPERE, Problem, planned_for
+from lsa.kernels.shared import AMPERE, HOPPER, Problem, planned_for
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
 # Registers are handed out by the compiler. The pinned one spills nothing; 3.6 a few numbers.
@@ -18,13 +21,20 @@ MOST_SPILLED = 0 if version("triton") == "3.7.1" else 64
 USES_PRODUCTS = ("sums_kernel", "pass_kernel", "backward_kernel", "tile_kernel")
 
 
-def launches(mode, B, T, H, K, *, dtype=torch.bfloat16, normalize=True, feature_map="elu_plus_one"):
-    """What one call and its gradient launch, without making them."""
+def launches(
+    mode, B, T, H, K, *, dtype=torch.bfloat16, normalize=True, feature_map="elu_plus_one",
+    states=False,
+):  # fmt: skip
+    """What one call and its gradient launch, without making them. states: given at both ends."""
     q, k, v, do = (torch.empty(B, T, H, K, dtype=dtype, device="meta") for _ in range(4))
-    problem = Problem(q, k, v, None, None, K**-0.5, 1e-6, normalize, feature_map, normalize)
+    S, dS, z, dz = (
+        torch.empty(B, H, K, *more, device="meta") if states else None
+        for more in ((K,), (K,), (), ())
+    )
+    problem = Problem(q, k, v, S, z, K**-0.5, 1e-6, normalize, feature_map, normalize or states)
 
     def call():
-        mode.backward(problem, mode.forward(problem), do, None, None)
+        mode.backward(problem, mode.forward(problem), do, dS, dz)
 
     return record_launches(call)
 
@@ -67,6 +77,27 @@ def test_chunked_in_other_types(dtype, width):
         check(launched, 90, tensor_cores=False)
 
 
+@pytest.mark.parametrize("machine", [HOPPER, AMPERE], ids=["sm_90", "sm_80"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("mode", [chunked, attention], ids=lambda m: m.__name__)
+def test_the_widest_heads_fit_with_a_map_and_states_at_both_ends(mode, dtype, machine):
+    for normalize in (False, True):
+        with planned_for(machine):
+            made = launches(
+                mode, 1, 2048, 8, 256, dtype=dtype, normalize=normalize,
+                feature_map="softplus", states=True,
+            )  # fmt: skip
+        for launched in made:
+            built = build(launched, 90 if machine is HOPPER else 80)
+            assert built.shared <= MOST_SHARED[90 if machine is HOPPER else 80], launched.name
+
+
+@pytest.mark.parametrize("width", [64, 128])
+def test_states_at_both_ends_spill_nothing(width):
+    for launched in launches(chunked, 2, 4096, 16, width, states=True):
+        check(launched, 90)
+
+
 @pytest.mark.parametrize("width", [64, 128])
 def test_attention_and_recurrent(width):
     for mode in (attention, recurrent):
@@ -80,6 +111,29 @@ def test_no_grid_axis_but_the_first(mode):
     for launched in launches(mode, 1, 1, 70000, 16):
         assert len(launched.grid) == 1
         assert launched.programs < 2**31
+
+
+def test_what_is_recovered_walking_back_is_never_far():
+    def cut(heads, T, dtype=torch.bfloat16):
+        q = torch.empty(1, T, heads, 64, dtype=dtype, device="meta")
+        return chunked.plan(Problem(q, q, q, None, None, 0.125, 1e-6, False, with_z=False))
+
+    assert cut(132, 131072)[1] <= chunked.LONGEST_RECOVERED
+    assert cut(132, 131072, torch.float32) == (1, 131072)
+    assert cut(132, 8192) == (1, 8192)
+
+
+def test_a_compiler_can_follow_lengths_that_change(monkeypatch):
+    """How many states are kept for the gradient is no formula of the length."""
+    monkeypatch.setattr(ops, "uses_kernels", lambda q, v, scale: True)
+
+    def step(q, k, v):
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        return torch.autograd.grad(linear_attention(*leaves).sum(), leaves)
+
+    for mode_length in (4096, 5000):
+        traced = make_fx(step, tracing_mode="symbolic")(*torch.rand(3, 1, mode_length, 3, 64))
+        assert any("linear_attention_backward" in str(node.target) for node in traced.graph.nodes)
 
 
 def test_segments_fill_the_device_and_cover_the_sequence():

@@ -10,6 +10,7 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 from lsa.kernels import attention, chunked, recurrent
+from lsa.kernels.shared import Problem
 
 # The poison comes with torch's determinism, which warns about operators of others.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -135,6 +136,34 @@ def test_compiled_captured_and_autocast():
     torch.cuda.synchronize()
     for found, exact in zip(captured, expected, strict=True):
         assert torch.equal(found, exact)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_compiled_once_for_lengths_that_change(normalize):
+    @torch.compile(fullgraph=True, dynamic=True)
+    def call(q, k, v):
+        return linear_attention(q, k, v, normalize=normalize)
+
+    for T in (100, 1000, 3001):
+        *qkv, do = draw(2, T, 3, 64, 64, torch.bfloat16, device=GPU)
+        leaves = [x.requires_grad_() for x in qkv]
+        found = torch.autograd.grad(call(*leaves), leaves, do)
+        wanted = torch.autograd.grad(linear_attention(*leaves, normalize=normalize), leaves, do)
+        for one, other in zip(found, wanted, strict=True):
+            assert torch.equal(one, other)
+
+
+def test_the_first_tokens_of_a_long_text_have_their_gradient():
+    """S before them is what is left of S at the end when all that came later is taken away."""
+    q, k, v, do = draw(1, 8192, 132, 64, 64, torch.bfloat16, device=GPU)
+    v = v + 1
+    assert chunked.plan(Problem(q, k, v, None, None, 0.125, 1e-6, False, with_z=False))[0] == 1
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    dq = torch.autograd.grad(linear_attention(*leaves, normalize=False), q, do)[0][:, :64]
+    first = [x[:, :64].detach().double().requires_grad_() for x in (q, k, v)]
+    o = linear_attention(*first, normalize=False)
+    exact = torch.autograd.grad(o, first[0], do[:, :64].double())[0]
+    assert relative_rms(dq, exact) <= RELATIVE[torch.bfloat16]
 
 
 def test_double_backward_and_splits():

@@ -86,5 +86,5 @@ Stage.mount("machines", (stage) => {
   Stage.keys(stage, steps, () => T);
   // Far enough for the growing ones to have grown.
   steps.show(10);
-  return { step: (n) => steps.show(Number(n)) };
+  return { step: [Stage.whole(steps.show, 0, T), 10] };
 });

@@ -8,7 +8,7 @@ Stage.mount("modes", (stage) => {
   const { element, svg } = Stage;
   const CELL = 12, GAP = 1.5, MOST = 24;
   const MODES = { attention: "Attention", recurrent: "Recurrent", chunked: "Chunked" };
-  const sizes = { t: 16, d: 64, c: 4 };
+  const atFirst = { t: 16, d: 64, c: 4 }, sizes = { ...atFirst };
   let mode = "chunked";
 
   const chunks = () => Math.ceil(sizes.t / sizes.c);
@@ -79,8 +79,8 @@ Stage.mount("modes", (stage) => {
   Stage.keys(stage, steps, last);
   steps.show(3);
   return {
-    mode: Stage.pick(chooser),
-    ...Object.fromEntries(Object.keys(lists).map((key) => [key, Stage.slide(sliders[key], lists[key])])),
-    step: (n) => steps.show(Number(n)),
+    mode: [Stage.pick(chooser), "chunked"],
+    ...Object.fromEntries(Object.entries(atFirst).map(([key, n]) => [key, [Stage.slide(sliders[key], lists[key]), n]])),
+    step: [Stage.whole(steps.show, 0, MOST), MOST],
   };
 });

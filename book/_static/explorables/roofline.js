@@ -18,7 +18,8 @@ Stage.mount("roofline", (stage) => {
     chunked: { name: "Chunked mode", measured: ["chunked"] },
   };
   const NAMES = { softmax: "softmax", attention: "attention mode" };
-  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), t: 16384, d: 64, c: 64, heads: 1, step: null };
+  const atFirst = { t: 16384, d: 64, c: 64 };
+  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), ...atFirst, heads: 1, step: null };
 
   const device = () => devices[chosen.device];
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
@@ -156,7 +157,7 @@ Stage.mount("roofline", (stage) => {
   update();
   new ResizeObserver(draw).observe(frame);
   return {
-    ...Object.fromEntries(Object.keys(lists).map((key) => [key, Stage.slide(sliders[key], lists[key])])),
-    wait: Stage.entry(waits),
+    ...Object.fromEntries(Object.entries(lists).map(([key, list]) => [key, [Stage.slide(sliders[key], list), atFirst[key]]])),
+    wait: [Stage.entry(waits), 0],
   };
 });

@@ -24,7 +24,8 @@ window.Stage ??= (() => {
     fill(document.createElementNS(SVG, tag), attributes, children);
 
   /* Call build(stage, part) for each place on the page that asks for `name`. What it returns
-     says what a link in the text can set there: {name: (text) => ...}. */
+     says what a link in the text can set there, {name: [setter, text at first]}. A setter
+     returns false for a text that it cannot show. */
   function mount(name, build) {
     for (const root of document.querySelectorAll(`[data-explorable="${name}"]`)) {
       if (root.dataset.mounted) continue;
@@ -32,8 +33,10 @@ window.Stage ??= (() => {
       const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
       window.ExplorableView.listen((id, said) => {
         if (id !== root.id) return null;
-        for (const [key, [value]] of said) {
-          if (!views[key] || views[key](value) === false) console.error(`${id}: cannot show ${key}=${value}`);
+        const asked = Object.fromEntries(said.map(([key, [value]]) => [key, value]));
+        for (const key of Object.keys(asked)) if (!views[key]) console.error(`${id}: nothing is called ${key}`);
+        for (const [key, [set, first]] of Object.entries(views)) {
+          if (set(asked[key] ?? String(first)) === false) console.error(`${id}: cannot show ${key}=${asked[key]}`);
         }
         return root;
       });
@@ -52,8 +55,7 @@ window.Stage ??= (() => {
       element("span", { class: "explorable-choices" }, choices));
   }
 
-  /* Setters for `mount`: choose as a reader would, so that the control shows it too. They
-     return whether there is such a choice. */
+  /* Setters for `mount`: choose as a reader would, so that the control shows it too. */
   const pick = (fieldset) => (value) => {
     const input = [...fieldset.querySelectorAll("input")].find((one) => one.value === value);
     input?.click();
@@ -72,6 +74,10 @@ window.Stage ??= (() => {
     list.value = index;
     list.dispatchEvent(new Event("change"));
     return list.value === index;
+  };
+  const whole = (show, from, to) => (text) => {
+    const n = Number(text);
+    return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
   };
 
   /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
@@ -169,5 +175,5 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, pick, slider, slide, select, entry, stepper, keys, random, calm: calm.matches };
+  return { element, svg, mount, radios, pick, slider, slide, select, entry, whole, stepper, keys, random, calm: calm.matches };
 })();
