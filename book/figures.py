@@ -7,7 +7,7 @@ a figure shows the best device for which runs are stored, and lists what has not
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from explorable import Axis, Choice, Crossing, Explorable, Filter, Provenance, Series, Toggle
@@ -17,6 +17,7 @@ from lsa.gpt import SCALES
 
 Record = dict[str, Any]
 SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
+CLEARLY = 0.05  # nats a byte
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
 
 
@@ -135,8 +136,8 @@ def loss(id: str = "headline") -> Explorable:
             "more updates linear attention makes in the same *time*."
         ),
         alt=(
-            "Two falling curves of validation loss, softmax and linear attention, against training "
-            "time. At a long context the linear curve reaches a given loss in far less time."
+            "Falling curves of validation loss at one context length, softmax and linear attention, "
+            "against minutes of training or against updates."
         ),
         series=[
             Series(
@@ -159,7 +160,7 @@ def loss(id: str = "headline") -> Explorable:
         mark="line+dot",
         controls=[
             Filter("scale", "Model", options=SCALE_LABELS, kind="select"),
-            Filter("context", "Context", options=CONTEXTS, default=_longest(records)),
+            Filter("context", "Context", options=CONTEXTS, default=first_shown(records)),
             Toggle("attention", "Attention"),
         ],
         ceilings=yardsticks(records),
@@ -168,8 +169,25 @@ def loss(id: str = "headline") -> Explorable:
     )
 
 
-def _longest(records: list[Record]) -> int:
-    return max(one["config"]["context"] for one in records if one["config"]["scale"] == "nano")
+def first_shown(records: list[Record]) -> int:
+    """The longest context at which both nano models have clearly passed letter pairs.
+
+    There the plot shows learning, and not only what reading costs. Where there is none, the
+    longest of all.
+    """
+    best: dict[int, list[float]] = {}
+    for one in records:
+        if one["config"]["scale"] == "nano":
+            best.setdefault(one["config"]["context"], []).append(min(curve(one)["loss"]))
+    passed = ngram_loss()[2] - CLEARLY
+    learned = [context for context, ends in best.items() if len(ends) == 2 and max(ends) < passed]
+    return max(learned or best)
+
+
+def leaves_pairs(one: Record) -> int | None:
+    """The first update at which a run was seen clearly below letter pairs."""
+    points = zip(*(curve(one)[name] for name in ("update", "loss")), strict=True)
+    return next((update for update, loss in points if loss < ngram_loss()[2] - CLEARLY), None)
 
 
 def pair(records: list[Record], scale: str, context: int) -> tuple[Record, Record]:
@@ -180,6 +198,16 @@ def pair(records: list[Record], scale: str, context: int) -> tuple[Record, Recor
         if one["config"]["scale"] == scale and one["config"]["context"] == context
     }
     return found["softmax"], found["linear"]
+
+
+def minutes_to(one: Record, loss: float) -> float | None:
+    """After how many minutes of training the validation loss had come down to `loss`."""
+    found = curve(one)
+    points = list(zip(found["minutes"], found["loss"], strict=True))
+    for (before, high), (after, low) in pairwise(points):
+        if high > loss >= low:
+            return before + (after - before) * (high - loss) / (high - low)
+    return None
 
 
 def seconds_per_update(one: Record) -> float:

@@ -282,14 +282,15 @@ def races(id: str = "kernel-races") -> Explorable | None:
             value = COLOURED.get(name, name)
             others |= {value: name} if value not in IMPLEMENTATIONS else {}
             keys = {"implementation": value, "pass": direction, "launch": launch}
-            series.append(
-                Series({**keys, "shapes": one["name"]}, _raced(found), source=one["path"])
-            )
+            (cache,) = one["tables"]["limits"]["cache"]
+            columns = _raced(found, cache)
+            series.append(Series({**keys, "shapes": one["name"]}, columns, source=one["path"]))
     return Explorable(
         id=id,
         caption=(
             "**How near each kernel comes to the limit of the memory.** All on the same inputs in "
-            "one run; the limit is the least possible traffic at the speed of a copy in that run."
+            "one run; the limit is the least possible traffic at the speed of a copy in that run. "
+            "A star: inputs and outputs fit into the GPU's cache, so more than all is possible."
         ),
         alt="Bars of the share of the memory limit that each kernel reaches, by shape.",
         series=series,
@@ -314,10 +315,11 @@ def races(id: str = "kernel-races") -> Explorable | None:
     )
 
 
-def _raced(found: list[dict]) -> dict[str, list]:
+def _raced(found: list[dict], cache: int) -> dict[str, list]:
     return {
         "shape": [
             shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
+            + (" *" if row["rate"] * row["seconds"] <= cache else "")
             for row in found
         ],
         "share": [100 * row["share"] for row in found],
