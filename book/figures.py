@@ -136,8 +136,8 @@ def loss(id: str = "headline") -> Explorable:
             "more updates linear attention makes in the same *time*."
         ),
         alt=(
-            "Falling curves of validation loss at one context length, softmax and linear attention, "
-            "against minutes of training or against updates."
+            "Falling curves of validation loss at one context length, for softmax and for linear "
+            "attention, against minutes of training or against updates."
         ),
         series=[
             Series(
