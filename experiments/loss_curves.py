@@ -58,16 +58,16 @@ def _cpu_runs() -> list[Run]:
     """Small updates, since a processor has time for a few thousand: 2048 bytes, or one window.
 
     2048 and 4096 get the most time. The update at which learning gets past letter pairs is late
-    in proportion to the context, so half an hour at 2048 is the longest context for which both
-    attentions can be expected to be well past it.
+    in proportion to the context: half an hour is enough for both attentions at 2048, and an hour
+    at 4096 for the quicker one.
     """
     nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [
         *_pair("nano", 256, 10, train_seconds=180, validate_every=100, **nano),
         *_pair("nano", 1024, 11, train_seconds=180, validate_every=100, **nano),
         *_pair("nano", 2048, 12, train_seconds=1800, validate_every=200, **nano),
-        *_pair("nano", 4096, 12, train_seconds=1500, validate_every=100, **nano),
-        *_pair("nano", 16384, 13, train_seconds=480, validate_every=16, **nano),
+        *_pair("nano", 4096, 13, train_seconds=3600, validate_every=200, **nano),
+        *_pair("nano", 16384, 14, train_seconds=480, validate_every=16, **nano),
     ]
 
 
