@@ -69,8 +69,6 @@ def block_call(
         torch.randn(1, length, block.ln_1.normalized_shape[0], device=device) for _ in range(2)
     )
     inputs = (x.requires_grad_(), *block.parameters())
-    # All blocks share one code object: past eight shapes the compiler would give up on it.
-    torch._dynamo.reset()
     forward = torch.compile(block, dynamic=False) if device.type == "cuda" else block
     dtype = getattr(torch, config["autocast"])
 
@@ -91,6 +89,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     for i, length in enumerate(lengths):
         if session.out_of_time():
             return Outcome(tables, complete=False)
+        if session.device.type == "cuda":
+            # All blocks share one code object: past eight kinds the compiler would give up on it.
+            torch._dynamo.reset()
         calls = {
             mode: block_call(mode, config, length, session.device)
             for mode in MODES

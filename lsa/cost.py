@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from .gpt import GPTConfig
-from .kernels.segments import segments
+from .kernels.segments import LONGEST_RECOVERED, segments
 
 STATE_BYTES = 4  # states are float32 whatever the inputs are
 TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
@@ -234,7 +234,8 @@ def design_cost(
         return DesignCost(tokens, states, least_flops(D, C, gradients), N * heads)
     if design not in DESIGNS:
         raise ValueError(f"design: expected one of {', '.join(DESIGNS)}, got {design!r}")
-    G, L = cut or segments(heads, T, slots)
+    longest = LONGEST_RECOVERED if design == "one pass" else None
+    G, L = cut or segments(heads, T, slots, longest)
     # Summed first: all segments but the last going forwards, but the first going backwards.
     g, h = (G - 1) * L / T, max(0, T - L) / T
     passes = {"three passes": 12, "one pass": 7}[design]

@@ -137,12 +137,12 @@ def _attend_shapes(
     if uses_kernels(q, v, scale):
         kernels = _kernels(mode)
         problem = _problem(q, k, v, S, z, normalize, scale, eps, feature_map, with_z)
-        symbolic = any(isinstance(size, torch.SymInt) for size in (B, T, H))
-        # Where a sequence is cut is no formula of its length that a compiler could follow.
-        cuts = torch.library.get_ctx().new_dynamic_size() if symbolic else None
-        states = empty.new_empty(
-            kernels.boundaries(problem) if cuts is None else cuts, B * H, K * V + K
-        )
+        if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
+            # Where a sequence is cut is no formula of its length that a compiler could follow.
+            cuts = torch.library.get_ctx().new_dynamic_size()
+        else:
+            cuts = kernels.boundaries(problem)
+        states = empty.new_empty(cuts, B * H, K * V + K)
         keeps_exact = kernels.keeps_exact(problem)
     return (
         q.new_empty(B, T, H, V),

@@ -26,9 +26,9 @@ bytes in all to stay in the L2 cache. `lsa.cost.design_cost` counts both.
 
 (2) keeps S^T and R^T [V, K] of kernels/shared.py on chip together and needs neither chunk states
 nor a second forward pass: walking back, S before a chunk is S after it less what the chunk had
-added, in float32 and never for longer than a segment. Both states and a chunk's products have
-to fit in registers: up to 64 x 64 without a normaliser (with a map, or a gradient of the last
-state, 12 to 48 bytes a thread do not). Everything else takes (1), one launch of
+added, in float32 and for no more than LONGEST_RECOVERED tokens. Both states and the products of
+a chunk have to fit in registers: up to 64 x 64 without a normaliser (with a map, or a gradient
+of the last state, up to 48 bytes a thread do not). Everything else takes (1), one launch of
 pass_kernel for each of dq, dk and dv; normalised, its dq reads q too (2 D). Normalised features
 past 128 (on Ampere past 64 if they are mapped) need o unrounded: stored in float32 and rounded
 after, 8 D more forwards, 6 D backwards.
@@ -49,7 +49,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .segments import segments
+from .segments import LONGEST_RECOVERED, segments
 from .shared import (
     Gradients,
     Outputs,
@@ -423,10 +423,6 @@ class Launch:
 
 
 BACKWARD = Launch(64, 64, 8, 3)
-# backward_kernel takes away chunk by chunk what S had gained. Each step may be off by 2^-24 of
-# S as it is at the end, and tensor cores round all the same way, so after n chunks the first of
-# them reads an S that is off by n^2 2^-24 / 2 of itself: for n = 128 5e-4, less than bf16 rounds.
-LONGEST_RECOVERED = 128 * BACKWARD.C
 
 
 def pass_launch(problem: Problem, role: Role) -> Launch:
