@@ -33,19 +33,14 @@ from .shared import (
     dv_role,
     empty_gradients,
     empty_outputs,
-    enter,
     forward_role,
-    load_tile,
-    load_tokens,
     pointer,
     prepare,
     rounded_gradients,
     rounded_outputs,
-    segment_sums,
-    slope,
-    store_tile,
-    store_tokens,
 )
+from .sums import segment_sums
+from .tiles import enter, load_tile, load_tokens, slope, store_tile, store_tokens
 
 SUMMED = 1024  # tokens a program sums where only the last state is asked for
 
@@ -114,7 +109,7 @@ def tile_kernel(
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
 
-    # 2. The columns, the rows' own tile last. SPLIT: as in chunked.py.
+    # 2. The columns, the rows' own tile last. SPLIT: as in passes.py.
     SPLIT: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD and (MAP_C != "identity")
     for i in range(n_y):
         if REVERSE:
@@ -148,7 +143,7 @@ def tile_kernel(
         b_o *= (scale / (b_n + eps))[:, None]
     else:
         if ROLE == "dq" and NORMALIZE:
-            # δ as in chunked.py: do·num is q times its own gradient.
+            # δ as in passes.py: do·num is q times its own gradient.
             b_r = 1.0 / (load_tokens(p_den, x, T, H, 1.0, C) + eps)
             b_q = load_tile(p_raw, x, T, s_rt, s_rd, 0, D, MAP_C, C, BD)
             b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)

@@ -31,15 +31,14 @@ from .shared import (
     dv_role,
     empty_gradients,
     empty_outputs,
-    feature,
     forward_role,
-    output_delta,
     pointer,
     prepare,
     rounded_gradients,
     rounded_outputs,
-    slope,
 )
+from .sums import output_delta
+from .tiles import feature, slope
 
 
 @triton.jit

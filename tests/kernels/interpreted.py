@@ -50,7 +50,7 @@ def test_wide_and_odd_features(K, V):
 @pytest.mark.parametrize("feature_map", ["identity", "elu_plus_one", "softplus", "relu"])
 @pytest.mark.parametrize(("K", "V", "T"), [(64, 64, 150), (160, 160, 70)])
 def test_bfloat16_is_rounded_where_a_gpu_would(K, V, T, feature_map):
-    """Every operand of a product, see shared.enter: the normalised gradients are the closest."""
+    """Every operand of a product, see tiles.enter: the normalised gradients are the closest."""
     inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map=feature_map)
     for mode in ("attention", "chunked"):
         check(mode, inputs, (True, feature_map, True, True))

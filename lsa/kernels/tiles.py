@@ -1,0 +1,112 @@
+"""Loading, mapping, rounding and storing tiles of a head: what all kernels are written with."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def feature(x, MAP: tl.constexpr):
+    """The feature map of x, in float32."""
+    if MAP == "elu_plus_one":
+        x = tl.where(x > 0, x + 1.0, tl.exp(tl.minimum(x, 0.0)))
+    elif MAP == "relu":
+        x = tl.maximum(x, 0.0)
+    elif MAP == "softplus":
+        # log(1 + e) loses e below the rounding of 1; the quotient gives back what was lost.
+        e = tl.exp(-tl.abs(x))
+        u = 1.0 + e
+        rounded = u - 1.0
+        safe = tl.where(rounded == 0.0, 1.0, rounded)
+        x = tl.maximum(x, 0.0) + tl.where(rounded == 0.0, e, tl.log(u) * (e / safe))
+    return x
+
+
+@triton.jit
+def slope(x, MAP: tl.constexpr):
+    """The derivative of the feature map at x, in float32."""
+    if MAP == "elu_plus_one":
+        x = tl.where(x > 0, 1.0, tl.exp(tl.minimum(x, 0.0)))
+    elif MAP == "relu":
+        x = tl.where(x > 0, 1.0, 0.0)
+    else:
+        e = tl.exp(-tl.abs(x))
+        x = tl.where(x > 0, 1.0, e) / (1.0 + e)
+    return x
+
+
+@triton.jit
+def enter(x, KIND: tl.constexpr):
+    """x as it enters a product; the kinds are those of Precision."""
+    if KIND == "fp16":
+        x = x.to(tl.float16)
+    elif KIND == "bf16":
+        x = x.to(tl.bfloat16)
+    else:
+        x = x.to(tl.float32)
+        if KIND == "bf16 in fp32":
+            i = x.to(tl.int32, bitcast=True)
+            i = (i + 0x7FFF + ((i >> 16) & 1)) & -0x10000
+            x = i.to(tl.float32, bitcast=True)
+        elif KIND == "tf32":
+            i = x.to(tl.int32, bitcast=True)
+            x = ((i + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return x
+
+
+@triton.jit
+def tile_mask(o_t, o_d, length, D: tl.constexpr, BD: tl.constexpr):
+    """Which elements of a tile exist; a question of tokens alone where blocks divide D."""
+    m = (o_t < length)[:, None]
+    if D % BD != 0:
+        m = m & (o_d < D)[None, :]
+    return m
+
+
+@triton.jit
+def load_tile(
+    p, start, end, s_t, s_d, first,
+    D: tl.constexpr, MAP: tl.constexpr, C: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """Tokens start .. start + C and features first .. first + BD of one head; zeros outside.
+
+    The jump to the first token is taken in int64; inside a tile, offsets fit in int32.
+    """
+    o_t = tl.arange(0, C)
+    o_d = first + tl.arange(0, BD)
+    m = tile_mask(o_t, o_d, end - start, D, BD)
+    p += start.to(tl.int64) * s_t
+    x = tl.load(p + (o_t[:, None] * s_t + o_d[None, :] * s_d), mask=m, other=0.0)
+    if MAP != "identity":
+        # A map may be positive at zero, and what is not there must weigh nothing.
+        x = tl.where(m, feature(x.to(tl.float32), MAP), 0.0)
+    return x
+
+
+@triton.jit
+def store_tile(
+    x, p, start, end, s_t, s_d, first, D: tl.constexpr, C: tl.constexpr, BD: tl.constexpr
+):
+    """The counterpart of load_tile."""
+    o_t = tl.arange(0, C)
+    o_d = first + tl.arange(0, BD)
+    m = tile_mask(o_t, o_d, end - start, D, BD)
+    p += start.to(tl.int64) * s_t
+    tl.store(p + (o_t[:, None] * s_t + o_d[None, :] * s_d), x.to(p.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def load_tokens(p, start, end, s_t, other, C: tl.constexpr):
+    """One float32 a token: start .. start + C, `other` past the end."""
+    o_t = tl.arange(0, C)
+    p += start.to(tl.int64) * s_t
+    return tl.load(p + o_t * s_t, mask=o_t < end - start, other=other)
+
+
+@triton.jit
+def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
+    """The counterpart of load_tokens."""
+    o_t = tl.arange(0, C)
+    p += start.to(tl.int64) * s_t
+    tl.store(p + o_t * s_t, x, mask=o_t < end - start)
