@@ -2,7 +2,6 @@
    same in the URL that somebody was sent. Figures and stages say what they understand of it. */
 window.ExplorableView = (function () {
   "use strict";
-  const TOLD_MS = 1600;
   const heard = document.createElement("p");
   let pressed = "";  // the words that were just pressed
   const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
@@ -31,7 +30,6 @@ window.ExplorableView = (function () {
     first.classList.remove("explorable-told");
     void first.offsetWidth;  // or the animation would not begin again
     first.classList.add("explorable-told");
-    setTimeout(() => first.classList.remove("explorable-told"), TOLD_MS);
   }
 
   /* Going back sets the figure back too, and leaves it to the browser where the page stands. */
@@ -57,6 +55,9 @@ window.ExplorableView = (function () {
   }
 
   addEventListener("hashchange", follow);
+  addEventListener("animationend", (event) => {
+    if (event.animationName.startsWith("explorable-told")) event.target.classList.remove("explorable-told");
+  });
   addEventListener("DOMContentLoaded", () => {
     heard.className = "visually-hidden";
     heard.setAttribute("role", "status");

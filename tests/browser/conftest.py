@@ -79,9 +79,10 @@ def browser() -> Iterator[Browser]:
 def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page]]:
     """Open a page of the book from file://, as `open_page(name, theme=, width=)`.
 
-    `name` is a path inside the book, with or without a #fragment. The test fails
-    at its end if the page asked for anything that is not local, or if anything
-    went wrong in its scripts.
+    `name` is a path inside the book, with or without a #fragment. Where the clock is
+    `stopped`, the page's timers wait for `clock.run_for`. The test fails at its end
+    if the page asked for anything that is not local, or if anything went wrong in
+    its scripts.
     """
     troubles: list[str] = []
     contexts = []
@@ -91,13 +92,22 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
             troubles.append(f"request to {request.url}")
 
     def open_one(
-        name: str, *, theme: str = "light", width: int = 1280, height: int = 900, **options
+        name: str,
+        *,
+        theme: str = "light",
+        width: int = 1280,
+        height: int = 900,
+        stopped: bool = False,
+        **options,
     ) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, **options
         )
         contexts.append(context)
         page = context.new_page()
+        if stopped:
+            page.clock.install(time=0)
+            page.clock.pause_at(1)
         page.on("request", check)
         page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
         page.on("pageerror", lambda error: troubles.append(f"{name}: {error.message}"))

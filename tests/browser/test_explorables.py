@@ -316,13 +316,10 @@ def test_theme_switch_recolours_what_is_drawn(show):
     page = show(headline(), theme="light")
     for theme in ("light", "dark"):
         page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
-        page.wait_for_timeout(50)
+        stroke = page.locator("#headline .scatterlayer .js-line").first
+        expect(stroke).to_have_css("stroke", css_rgb(palette.colour("softmax", theme)))
         colours = {one["name"]: one["color"] for one in traces(page, "headline")}
         assert colours["Softmax attention"] == palette.colour("softmax", theme)
-        stroke = page.locator("#headline .scatterlayer .js-line").first
-        assert stroke.evaluate("one => getComputedStyle(one).stroke") == css_rgb(
-            palette.colour("softmax", theme)
-        )
 
 
 def css_rgb(color):

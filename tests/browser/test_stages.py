@@ -96,15 +96,15 @@ def test_steps_by_keyboard_and_by_button(open_stage, name):
 
 
 def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage):
-    tab, frame = open_stage("machines")
+    tab, frame = open_stage("machines", stopped=True)
     frame.get_by_role("button", name="Start over").click()
     start = line(frame)
     frame.get_by_role("button", name="Play").click()
-    tab.wait_for_timeout(1800)
+    tab.clock.run_for(1800)
     frame.get_by_role("button", name="Pause").click()
     paused = line(frame)
     assert paused != start
-    tab.wait_for_timeout(900)
+    tab.clock.run_for(5000)
     assert line(frame) == paused
     _, calm = open_stage("machines", reduced_motion="reduce")
     assert calm.get_by_role("button", name="Play").count() == 0
@@ -316,22 +316,25 @@ def test_opener_reads_what_the_machines_hold(open_stage):
 
 
 def test_opener_plays_once_by_itself_and_says_nothing_meanwhile(open_stage):
-    tab, frame = open_stage("opener")
-    frame.get_by_role("button", name="Pause").wait_for(timeout=4000)
+    tab, frame = open_stage("opener", stopped=True)
+    frame.get_by_role("button", name="Pause").wait_for()
+    tab.clock.run_for(2000)
     assert frame.locator("[role=status]").get_attribute("aria-live") == "off"
     frame.locator(".opener-picture").focus()
     tab.keyboard.press(" ")
     paused = line(frame)
-    tab.wait_for_timeout(1200)
+    tab.clock.run_for(20_000)
     assert line(frame) == paused and not paused.startswith("Letter 15")
     assert frame.locator("[role=status]").get_attribute("aria-live") == "polite"
     frame.locator(".opener-picture").click()
-    frame.get_by_role("button", name="Pause").wait_for(timeout=1000)
+    frame.get_by_role("button", name="Pause").wait_for()
+    tab.clock.run_for(20_000)
+    assert line(frame).startswith("Letter 15 of 15.")
 
 
 def test_opener_is_still_where_motion_is_unwelcome(open_stage):
-    tab, frame = open_stage("opener", reduced_motion="reduce")
-    tab.wait_for_timeout(1500)
+    tab, frame = open_stage("opener", reduced_motion="reduce", stopped=True)
+    tab.clock.run_for(20_000)
     assert line(frame).startswith("Letter 15 of 15.")
     assert frame.get_by_role("button", name="Play").count() == 0
     frame.locator(".opener-picture").click()
