@@ -21,7 +21,7 @@ from typing import Literal
 import explorable_palette as palette
 from explorable_numbers import format_number, round_column
 from explorable_spec import Axis, Choice, Crossing, Filter, Provenance, Series, Toggle, require
-from explorable_view import Curve
+from explorable_view import Curve, strokes
 
 __all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "Series", "Toggle"]
 
@@ -202,22 +202,22 @@ class Explorable:
         keys = {key: str(value) for key, value in one.keys.items()}
         if role == "ceiling":
             color = self.palette.get(keys.get(self.color), "ceiling")
-            dash = self.limits.index(one.label) if one.label in self.limits else 0
-            return Curve(one.label, color, dash, role, keys, columns, one.source)
+            i = self.limits.index(one.label) if one.label in self.limits else 0
+            return Curve(one.label, color, strokes(i, limit=True), role, keys, columns, one.source)
         if role == "machine":
             name = one.label or palette.label("this-machine")
-            return Curve(name, "this-machine", 0, role, keys, columns, one.source)
+            return Curve(name, "this-machine", strokes(0), role, keys, columns, one.source)
         told_apart = self.labels | {c.name: c.options for c in self.controls if c.kind == "check"}
         parts = [
             labels[keys[key]]
             for key, labels in told_apart.items()
             if key == self.color or len(labels) > 1
         ]
-        dash = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0
+        i = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0
         return Curve(
             one.label or ", ".join(parts),
             self.palette[keys[self.color]],
-            dash,
+            strokes(i),
             role,
             keys,
             columns,

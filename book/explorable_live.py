@@ -11,8 +11,6 @@ from explorable_numbers import log_ticks, quantity
 from explorable_spec import NOT_MEASURED
 from explorable_view import crossings, resolve
 
-CEILING_DASHES = ("4px,4px", "1px,3px", "9px,4px")
-DASHES = ("solid", "7px,4px", "2px,3px", "8px,3px,2px,3px", "12px,4px")
 INK = {"light": "#1f2328", "dark": "#e6e6e6"}
 WIDTHS = {"ceiling": 1.5, "series": 2.4, "machine": 4}
 
@@ -157,11 +155,10 @@ class Live(widgets.VBox):
             if lines
             else "markers"
         )
-        dashes = CEILING_DASHES if curve.role == "ceiling" else DASHES
         line = {
             "color": color,
             "width": WIDTHS[curve.role],
-            "dash": dashes[curve.dash % len(dashes)],
+            "dash": ",".join(f"{n}px" for n in curve.dash) or "solid",
         }
         if mark == "line" and trace.low:
             edge = {

@@ -12,10 +12,8 @@ from html import escape
 from explorable_numbers import format_number, progression, quantity
 from explorable_spec import NOT_MEASURED
 from explorable_still import still
-from explorable_view import crossings, resolve
+from explorable_view import crossings, resolve, strokes
 
-CEILING_DASHES = ("4 4", "1 3", "9 4")
-DASHES = ("none", "7 4", "2 3", "8 3 2 3", "12 4")
 TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
@@ -210,22 +208,27 @@ def _swatch(figure, control, i):
     if control.kind != "check" or control.name not in (figure.color, figure.dash):
         return ""
     color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
-    return _line(color, DASHES[i % len(DASHES)] if control.name == figure.dash else "none")
+    return _line(color, strokes(i) if control.name == figure.dash else ())
 
 
 def _line(color, dash):
-    path = tag("path", d="M0 5H22", stroke=color, stroke_width="3", stroke_dasharray=dash)
+    path = tag(
+        "path",
+        d="M0 5H22",
+        stroke=color,
+        stroke_width="3",
+        stroke_dasharray=" ".join(map(str, dash)) or "none",
+    )
     return tag("svg", path, cls="explorable-swatch", width="22", height="10", aria_hidden="true")
 
 
 def _limits(figure):
     """Names of the lines that no checkbox names, for plots too narrow to label them."""
     others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
-    items = []
-    for name, curve in others.items():
-        limit = curve.role == "ceiling"
-        dash = CEILING_DASHES[curve.dash % len(CEILING_DASHES)] if limit else "none"
-        items.append(tag("li", _line(f"var(--{curve.color})", dash), escape(name)))
+    items = [
+        tag("li", _line(f"var(--{curve.color})", curve.dash), escape(name))
+        for name, curve in others.items()
+    ]
     return tag("ul", *items, cls="explorable-limits") if items else ""
 
 

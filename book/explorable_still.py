@@ -19,8 +19,6 @@ WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small p
 LABEL_GAP = 11  # points between two labels
 POINTS = 2400  # in all, and at most 160 a line: more cannot be seen at this width
 INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
-CEILING_DASHES = ((0, (4, 3)), (0, (1, 2)), (0, (9, 3)))
-DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)), (0, (7, 2)))
 # Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
 STYLE = {
     "svg.fonttype": "none",
@@ -90,9 +88,9 @@ def _draw(axes, mark, trace, view, place):
     if mark in ("line", "line+dot") or ceiling:
         every = max(1, len(trace.x) // min(160, POINTS // len(view.traces)))
         xs, ys = trace.x[::every], trace.y[::every]
-        dashes = CEILING_DASHES if ceiling else DASHES
-        style = dashes[curve.dash % len(dashes)]
         width = {"ceiling": 1.2, "machine": 3}.get(curve.role, 1.9)
+        # Matplotlib counts strokes in widths of the line.
+        style = (0, tuple(n / width for n in curve.dash)) if curve.dash else "-"
         dots = "o" if mark == "line+dot" and not ceiling else None
         axes.plot(xs, ys, color=color, linestyle=style, linewidth=width, marker=dots, markersize=4)
         if trace.low and mark == "line":

@@ -11,6 +11,15 @@ from typing import Literal
 from explorable_numbers import crossing_share, eased, format_number
 from explorable_spec import Axis
 
+DASHES = ((), (7, 4), (2, 3), (8, 3, 2, 3), (12, 4))
+LIMIT_DASHES = ((4, 4), (1, 3), (9, 4))
+
+
+def strokes(i, limit=False):
+    """The i-th style of a line, or of a limit: lengths of strokes and gaps in px."""
+    styles = LIMIT_DASHES if limit else DASHES
+    return styles[i % len(styles)]
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -18,7 +27,7 @@ class Curve:
 
     name: str
     color: str  # a palette name
-    dash: int  # index into the dash styles
+    dash: tuple[int, ...]  # strokes and gaps in px; () is solid
     role: Literal["series", "ceiling", "machine"]
     keys: dict[str, str]
     columns: dict[str, list]

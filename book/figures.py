@@ -170,18 +170,14 @@ def loss(id: str = "headline") -> Explorable:
 
 
 def first_shown(records: list[Record]) -> int:
-    """The longest context at which both nano models have clearly passed letter pairs.
+    """The longest context at which a nano model has clearly passed letter pairs.
 
     There the plot shows learning, and not only what reading costs. Where there is none, the
     longest of all.
     """
-    best: dict[int, list[float]] = {}
-    for one in records:
-        if one["config"]["scale"] == "nano":
-            best.setdefault(one["config"]["context"], []).append(min(curve(one)["loss"]))
-    passed = ngram_loss()[2] - CLEARLY
-    learned = [context for context, ends in best.items() if len(ends) == 2 and max(ends) < passed]
-    return max(learned or best)
+    found = [one for one in records if one["config"]["scale"] == "nano"]
+    learned = [one for one in found if leaves_pairs(one) is not None]
+    return max(one["config"]["context"] for one in learned or found)
 
 
 def leaves_pairs(one: Record) -> int | None:

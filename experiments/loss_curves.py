@@ -59,7 +59,7 @@ def _cpu_runs() -> list[Run]:
 
     2048 and 4096 get the most time. The update at which learning gets past letter pairs is late
     in proportion to the context: half an hour is enough for both attentions at 2048, and an hour
-    at 4096 should be for the quicker one.
+    at 4096 for the quicker one.
     """
     nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [

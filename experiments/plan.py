@@ -35,14 +35,15 @@ class Session:
     corpus: opens a corpus by name; its checksum lands in the provenance.
     save: keeps the tables measured so far, so that a kill loses little.
     checkpoint: where a stopped run may leave what it needs to go on.
-    show: tells the progress bar how far the run is (done, total, note).
+    show: tells the progress bar how far the run is (done, total, note); a run that goes on
+        says fourth how far it was before, which is no measure of its speed.
     warnings: what `warn` has said so far.
     """
 
     device: torch.device
     corpus: Callable[[str], Corpus]
     save: Callable[[Tables], None]
-    show: Callable[[float, float, str], None]
+    show: Callable[..., None]
     checkpoint: Path
     deadline: float | None = None
     warnings: list[str] = field(default_factory=list)

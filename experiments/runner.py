@@ -217,8 +217,10 @@ class _Bar:
     def __exit__(self, *exception: object) -> None:
         self.bar.close()
 
-    def show(self, done: float, total: float, note: str) -> None:
+    def show(self, done: float, total: float, note: str, before: float = 0.0) -> None:
         self.bar.total = total
+        if before:
+            self.bar.initial = before
         self.bar.set_postfix_str(note, refresh=False)
         self.bar.update(done - self.bar.n)
 

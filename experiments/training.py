@@ -72,6 +72,13 @@ class Training:
         return {"train": self.train, "validation": self.validation}
 
     @property
+    def progress(self) -> tuple[float, float]:
+        """(done, planned), in updates where these are counted, else in seconds."""
+        if self.config["updates"]:
+            return self.updates, self.config["updates"]
+        return self.seconds, self.config["train_seconds"]
+
+    @property
     def finished(self) -> bool:
         by_updates, by_seconds = self.config["updates"], self.config["train_seconds"]
         return bool(by_updates and self.updates >= by_updates) or bool(
@@ -189,7 +196,9 @@ def train_through(training: Training, session: Session) -> Outcome:
     config = training.config
     resumed = training.resume(session.checkpoint)
     training.warm_up()
-    if not resumed:
+    if resumed:
+        session.show(*training.progress, "goes on", training.progress[0])
+    else:
         training.validate()
     while not training.finished:
         if session.out_of_time():
@@ -199,10 +208,5 @@ def train_through(training: Training, session: Session) -> Outcome:
         if training.updates % config["validate_every"] == 0 or training.finished:
             training.validate()
         session.save(training.tables)
-        done = (
-            (training.updates, config["updates"])
-            if config["updates"]
-            else (training.seconds, config["train_seconds"])
-        )
-        session.show(*done, f"loss {training.train['loss'][-1]:.3f}")
+        session.show(*training.progress, f"loss {training.train['loss'][-1]:.3f}")
     return Outcome(training.tables)

@@ -4,8 +4,6 @@
 (function () {
   "use strict";
   const model = window.ExplorableModel;
-  const DASHES = ["solid", "7px,4px", "2px,3px", "8px,3px,2px,3px", "12px,4px"];
-  const CEILING_DASHES = ["4px,4px", "1px,3px", "9px,4px"];
   const GAP = 16;        // between two labels, px
   const MOST_LABELS = 8;
   const LABEL_WIDTH = 560;  // px of figure from which lines carry their names
@@ -147,14 +145,13 @@
       if (!ceiling && spec.mark === "bar") {
         return [{ ...common, type: "bar", orientation: g.y.category ? "h" : "v", marker: { color }, ...errors(view, trace, color) }];
       }
-      const dashes = ceiling ? CEILING_DASHES : DASHES;
       const lines = ceiling || spec.mark.startsWith("line");
       const width = { ceiling: 1.5, machine: 4 }[curve.role] || (many ? 1.4 : 2.4);
       const drawn = {
         ...common,
         type: "scatter",
         mode: lines ? (spec.mark === "line+dot" && !ceiling ? "lines+markers" : "lines") : "markers",
-        line: { color, width, dash: dashes[curve.dash % dashes.length], simplify: true },
+        line: { color, width, dash: curve.dash.map((n) => `${n}px`).join() || "solid", simplify: true },
         marker: { color, size: lines ? 7 : 10 },
         cliponaxis: Boolean(view.x.range || view.y.range) || spec.mark === "line",
       };

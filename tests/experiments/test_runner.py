@@ -93,6 +93,14 @@ def test_a_training_run_that_was_stopped_goes_on_where_it_was(tmp_path, made_cor
     assert other.tables["train"]["update"] == [1, 2]
 
 
+def test_what_was_done_before_is_no_measure_of_a_runs_speed():
+    with runner._Bar("a run that goes on") as (bar, show):
+        show(900.0, 1000.0, "goes on", 900.0)
+        show(910.0, 1000.0, "loss 2.0")
+        at = bar.format_dict
+    assert (at["initial"], at["n"], at["total"]) == (900, 910, 1000)
+
+
 def test_training_by_the_clock_stops_at_its_seconds(tmp_path, made_corpus):
     outcome = train(tmp_path, config(updates=0, train_seconds=0.2))
     seconds = outcome.tables["train"]["seconds"]
