@@ -29,8 +29,12 @@ def say(**values: object) -> None:
         glue(name, str(value), display=False)
 
 
-def stored(experiment: str) -> list[Record]:
-    """The records of the best device that has any: a GPU before a CPU, more memory before less."""
+def stored(experiment: str, **wanted: list) -> list[Record]:
+    """The records of the best device that has any: a GPU before a CPU, more memory before less.
+
+    wanted: keys of the configuration and the values of each that a device must have runs of,
+    where words were written for them.
+    """
     records = record.load(experiment)
     if not records:
         command = f"python -m experiments run {experiment}"
@@ -40,8 +44,15 @@ def stored(experiment: str) -> list[Record]:
         device = one["provenance"]["device"]
         return device["kind"] == "cuda", device["memory_bytes"], device["name"]
 
-    best = max(map(rank, records))
-    return [one for one in records if rank(one) == best]
+    devices = {rank(one): [] for one in records}
+    for one in records:
+        devices[rank(one)].append(one)
+    fit = [
+        place
+        for place, found in devices.items()
+        if all({one["config"][key] for one in found} >= {*values} for key, values in wanted.items())
+    ]
+    return devices[max(fit or devices)]
 
 
 def device_name(one: Record) -> str:
@@ -170,12 +181,13 @@ def loss(id: str = "headline") -> Explorable:
 
 
 def first_shown(records: list[Record]) -> int:
-    """The longest context at which a nano model has clearly passed letter pairs.
+    """The longest context at which a model of the smallest scale has clearly passed letter pairs.
 
     There the plot shows learning, and not only what reading costs. Where there is none, the
     longest of all.
     """
-    found = [one for one in records if one["config"]["scale"] == "nano"]
+    scale = next(name for name in SCALES if any(one["config"]["scale"] == name for one in records))
+    found = [one for one in records if one["config"]["scale"] == scale]
     learned = [one for one in found if leaves_pairs(one) is not None]
     return max(one["config"]["context"] for one in learned or found)
 

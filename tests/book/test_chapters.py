@@ -59,6 +59,26 @@ def test_a_figure_draws_what_is_stored():
             assert minutes == pytest.approx(sum(seconds[:update]) / 60, rel=1e-2)
 
 
+def test_a_gpus_first_runs_are_drawn_and_words_keep_the_runs_they_were_written_for(monkeypatch):
+    load = record.load
+    gpu = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
+    first = [
+        {
+            **one,
+            "config": {**one["config"], "scale": "124M"},
+            "provenance": {**one["provenance"], "device": gpu},
+        }
+        for one in load("loss_curves")
+        if one["config"]["context"] == 4096
+    ]
+    monkeypatch.setattr(record, "load", lambda name: load(name) + first * (name == "loss_curves"))
+    assert figures.stored("loss_curves") == first
+    assert {curve.keys["scale"] for curve in figures.loss().curves} == {"124M"}
+    words = figures.stored("loss_curves", context=[256, 4096])
+    assert {one["provenance"]["device"]["kind"] for one in words} == {"cpu"}
+    assert figures.stored("loss_curves", context=[3]) == first
+
+
 def test_stored_results_were_made_by_code_in_the_history():
     history = subprocess.run(
         ["git", "rev-list", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
