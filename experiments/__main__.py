@@ -6,10 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import record, runner
-from .collect import collect
-from .corpora import CorpusError
-from .provenance import describe_device
+from .catalogue import EXPERIMENTS
+from .harness import record, runner
+from .harness.collect import collect
+from .harness.corpora import CorpusError
+from .harness.provenance import describe_device
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,7 +64,7 @@ def _list(options: argparse.Namespace) -> int:
     device = runner.find_device(options.device)
     description = describe_device(device)
     for run in runner.plan(
-        options.experiments, device.type, smoke=options.smoke, only=options.only
+        EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     ):
         state = runner.state_of(run, options.out, description)
         print(f"{run.priority:3d}  {state:8s}{run.experiment:16s}{run.name}")
@@ -72,8 +73,11 @@ def _list(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     device = runner.find_device(options.device)
-    runs = runner.plan(options.experiments, device.type, smoke=options.smoke, only=options.only)
+    runs = runner.plan(
+        EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
+    )
     ended = runner.run_all(
+        EXPERIMENTS,
         runs,
         device,
         options.out,

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from lsa.gpt import Block, gpt_config
+from lsa.linear_attention import MODES
 
-from .mode_speed import MODES, append, lengths_of, times_of
-from .plan import Experiment, Outcome, Run, Session
-from .timing import matmul_rate, measure_in_turns, peak_bytes
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
+from .harness.timing import doublings, matmul_rate, measure_in_turns, peak_bytes
 
 UNITS = {
     "mode": "name",
@@ -84,8 +85,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks: the limit, then the lengths."""
     dtype = getattr(torch, config["autocast"])
     rate = matmul_rate(session.device, dtype, config["matmul_side"])
-    tables: dict[str, dict[str, list]] = {"limits": {"matmul": [rate]}, "rows": {}}
-    lengths = lengths_of(config)
+    tables: Tables = {"limits": {"matmul": [rate]}, "rows": {}}
+    lengths = doublings(config["shortest"], config["longest"])
     for i, length in enumerate(lengths):
         if session.out_of_time():
             return Outcome(tables, complete=False)
@@ -94,13 +95,13 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             torch._dynamo.reset()
         calls = {
             mode: block_call(mode, config, length, session.device)
-            for mode in MODES
+            for mode in ("softmax", *MODES)
             if length <= config.get(f"longest_{mode}", length)
         }
         for mode, timing in measure_in_turns(calls, session.device).items():
             peak = peak_bytes(calls[mode], session.device)
-            row = {"mode": mode, "length": length, **times_of(timing), "peak": peak}
-            append(tables["rows"], row)
+            row = {"mode": mode, "length": length, **timing.columns, "peak": peak}
+            append(tables, "rows", row)
         session.save(tables)
         session.show(i + 1, len(lengths), f"{length} tokens")
     return Outcome(tables)

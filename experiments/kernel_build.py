@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from .plan import Experiment, Outcome, Run, Session
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
 
 UNITS = {
     "mode": "name",
@@ -72,9 +73,9 @@ def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None
     """One call and its gradient on tensors without storage."""
     from importlib import import_module
 
-    from lsa.kernels.shared import Problem
+    from lsa.linear_attention.kernels.shared import Problem
 
-    module = import_module(f"lsa.kernels.{mode}")
+    module = import_module(f"lsa.linear_attention.kernels.{mode}")
     shape = (config["batch"], config["length"], config["heads"], width)
     dtype = getattr(torch, config["dtype"])
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
@@ -84,12 +85,12 @@ def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
-    from lsa.kernels.shared import AMPERE, HOPPER, planned_for
+    from lsa.linear_attention.kernels.shared import AMPERE, HOPPER, planned_for
 
-    from .compiling import build, record_launches
+    from .harness.compiling import build, record_launches
 
     machine = {80: AMPERE, 90: HOPPER}[config["arch"]]
-    rows: dict[str, list] = {name: [] for name in UNITS}
+    tables: Tables = {}
     cases = [
         (mode, width, normalize)
         for mode in config["modes"]
@@ -115,10 +116,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 "mma": built.mma,
                 "traffic": traffic(launched.arguments, launched.name),
             }
-            for name, value in row.items():
-                rows[name].append(value)
+            append(tables, "rows", row)
         session.show(i + 1, len(cases), f"{mode} {width}")
-    return Outcome({"rows": rows})
+    return Outcome(tables)
 
 
 EXPERIMENT = Experiment(

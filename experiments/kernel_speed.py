@@ -16,10 +16,11 @@ from typing import Any
 import torch
 
 from lsa import linear_attention, softmax_attention
-from lsa.feature_maps import elu_plus_one
+from lsa.linear_attention.feature_maps import elu_plus_one
 
-from .plan import Experiment, Outcome, Run, Session
-from .timing import ENOUGH_SECONDS, Timing, copy_rate, matmul_rate, measure, summarize
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
+from .harness.timing import ENOUGH_SECONDS, Timing, copy_rate, matmul_rate, measure, summarize
 
 UNITS = {
     "implementation": "name",
@@ -210,15 +211,15 @@ def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> C
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Compare, then time, shape by shape."""
     names = implementations(session)
-    tables: dict[str, dict[str, list]] = {}
+    tables: Tables = {}
     ceiling = limits(session.device)
-    _append(tables, "limits", ceiling)
+    append(tables, "limits", ceiling)
     shapes = config["shapes"]
     for i, shape in enumerate(shapes):
         for row in attempt(
             lambda shape=shape: compare(shape, names, config, session), f"{shape}", session
         ) or ():  # fmt: skip
-            _append(tables, "errors", row)
+            append(tables, "errors", row)
         inputs = draw(shape, config, session.device)
         for name, call in names.items():
             for pass_name in PASSES:
@@ -232,7 +233,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                     )  # fmt: skip
                     if timing is not None:
                         row = describe(name, pass_name, launch, shape, timing, ceiling["copy"])
-                        _append(tables, "rows", row)
+                        append(tables, "rows", row)
             session.save(tables)
             session.show(i + (list(names).index(name) + 1) / len(names), len(shapes), str(shape))
     return Outcome(tables)
@@ -252,19 +253,10 @@ def describe(
         "length": T,
         "heads": H,
         "width": D,
-        "seconds": round(timing.median, 9),
-        "low": round(timing.low, 9),
-        "high": round(timing.high, 9),
-        "repeats": timing.repeats,
+        **timing.columns,
         "rate": round(least / timing.median),
         "share": round(least / copy / timing.median, 4),
     }
-
-
-def _append(tables: dict[str, dict[str, list]], table: str, row: dict[str, Any]) -> None:
-    columns = tables.setdefault(table, {name: [] for name in row})
-    for name, value in row.items():
-        columns[name].append(value)
 
 
 EXPERIMENT = Experiment(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .plan import Experiment, Outcome, Run, Session
-from .training import UNITS, Training, train_through
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.training import UNITS, Training, train_through
 
 BASE = {
     "corpus": "novels",

@@ -1,7 +1,7 @@
 """Time one attention layer's core: softmax, and linear attention in its three modes.
 
 Inputs are q, k, v after the feature map, so that nothing but the attention is timed. All four
-take turns at each length, one call each, so their ratios hold whatever the machine's mood. The
+take turns at each length, one call each, so drift affects all equally and their ratios hold. The
 same run measures the machine's own limits first, and chunked mode at every chunk size last.
 """
 
@@ -13,13 +13,15 @@ from typing import Any
 import torch
 
 from lsa import linear_attention, softmax_attention
-from lsa.feature_maps import elu_plus_one
+from lsa.linear_attention import MODES
+from lsa.linear_attention.feature_maps import elu_plus_one
 
-from .plan import Experiment, Outcome, Run, Session
-from .timing import (
-    Timing,
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
+from .harness.timing import (
     call_seconds,
     copy_rate,
+    doublings,
     matmul_rate,
     measure_in_turns,
     peak_bytes,
@@ -39,7 +41,7 @@ UNITS = {
     "matmul": "FLOP/s",
     "call": "s",
 }
-MODES = ("softmax", "attention", "recurrent", "chunked")
+IMPLEMENTATIONS = ("softmax", *MODES)
 PASSES = ("forward", "forward+backward")
 
 
@@ -115,33 +117,11 @@ def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float
     }
 
 
-def times_of(timing: Timing) -> dict[str, float]:
-    """The columns that every timing has."""
-    return {
-        "seconds": round(timing.median, 9),
-        "low": round(timing.low, 9),
-        "high": round(timing.high, 9),
-        "repeats": timing.repeats,
-    }
-
-
-def append(columns: dict[str, list], row: dict[str, Any]) -> None:
-    """Add a row to a table; its names are the columns."""
-    for name, value in row.items():
-        columns.setdefault(name, []).append(value)
-
-
-def lengths_of(config: dict[str, Any]) -> list[int]:
-    """From the shortest to the longest, each twice the one before."""
-    lengths = (config["shortest"] * 2**i for i in range(32))
-    return [length for length in lengths if length <= config["longest"]]
-
-
 def in_turns(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
     """All modes at one length, one call each in turn; a row a mode."""
     calls = {
         mode: attention_call(mode, config, length, pass_name != "forward", session.device)
-        for mode in MODES
+        for mode in IMPLEMENTATIONS
         if length <= config.get(f"longest_{mode}", length)
     }
     timings = measure_in_turns(calls, session.device)
@@ -150,7 +130,7 @@ def in_turns(config: dict[str, Any], length: int, pass_name: str, session: Sessi
             "mode": mode,
             "pass": pass_name,
             "length": length,
-            **times_of(timings[mode]),
+            **timings[mode].columns,
             "peak": peak_bytes(call, session.device),
         }
         for mode, call in calls.items()
@@ -167,15 +147,19 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
     }
     timings = measure_in_turns(calls, session.device)
     return [
-        {"pass": pass_name, "length": length, "chunk_size": size, **times_of(timings[str(size)])}
+        {"pass": pass_name, "length": length, "chunk_size": size, **timings[str(size)].columns}
         for size in config["chunk_sizes"]
     ]
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks: limits, then lengths, then chunk sizes."""
-    tables: dict[str, dict[str, list]] = {"limits": limits(config, session.device), "rows": {}}
-    points = [(length, name) for length in lengths_of(config) for name in PASSES]
+    tables: Tables = {"limits": limits(config, session.device), "rows": {}}
+    points = [
+        (length, name)
+        for length in doublings(config["shortest"], config["longest"])
+        for name in PASSES
+    ]
     sweeps = [(length, name) for length in config["chunk_lengths"] for name in PASSES]
     sweeps = sweeps if config["chunk_sizes"] else []
     total = len(points) + len(sweeps)
@@ -183,14 +167,14 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         if session.out_of_time():
             return Outcome(tables, complete=False)
         for row in in_turns(config, length, pass_name, session):
-            append(tables["rows"], row)
+            append(tables, "rows", row)
         session.save(tables)
         session.show(i + 1, total, f"{length} tokens, {pass_name}")
     for i, (length, pass_name) in enumerate(sweeps):
         if session.out_of_time():
             return Outcome(tables, complete=False)
         for row in sweep(config, length, pass_name, session):
-            append(tables.setdefault("chunks", {}), row)
+            append(tables, "chunks", row)
         session.save(tables)
         session.show(len(points) + i + 1, total, f"chunk sizes at {length}")
     return Outcome(tables)

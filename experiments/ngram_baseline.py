@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .batches import VALIDATION_SPANS, held_out_tokens
-from .plan import Experiment, Outcome, Run, Session
+from .harness.batches import VALIDATION_SPANS, held_out_tokens
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
 
 UNITS = {"order": "tokens", "loss": "nats/token", "kinds": "tokens"}
 
@@ -76,22 +77,21 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     # A byte and all before it in its span; the first has no history, like a network's.
     held_out = np.concatenate([inputs[:, :1], targets], axis=1).astype(np.uint8)
     p = [np.full(len(span) - 1, 1 / corpus.vocab_size) for span in held_out]
-    rows: dict[str, list] = {name: [] for name in UNITS}
+    tables: Tables = {}
     for order in range(1, config["longest"] + 1):
         if session.out_of_time():
-            return Outcome({"rows": rows}, complete=False)
+            return Outcome(tables, complete=False)
         counts = Counts(np.asarray(train.tokens), order)
         for span, sofar in zip(held_out, p, strict=True):
             keys = Counts.keys(span, order)[-(len(span) - 1) :]
             # The first bytes of a span have shorter histories: they keep what they have.
             sofar[-len(keys) :] = counts.refine(keys, sofar[-len(keys) :])
         loss = -float(np.mean(np.log(np.concatenate(p))))
-        rows["order"].append(order)
-        rows["loss"].append(round(loss, 5))
-        rows["kinds"].append(len(counts.grams))
-        session.save({"rows": rows})
+        row = {"order": order, "loss": round(loss, 5), "kinds": len(counts.grams)}
+        append(tables, "rows", row)
+        session.save(tables)
         session.show(order, config["longest"], f"order {order}: {loss:.3f} nats")
-    return Outcome({"rows": rows})
+    return Outcome(tables)
 
 
 EXPERIMENT = Experiment("ngram_baseline", "what counting letters achieves", UNITS, runs, perform)

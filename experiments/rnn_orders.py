@@ -19,8 +19,9 @@ from torch import Tensor
 
 from lsa import DeepRNN, unroll
 
-from .plan import Experiment, Outcome, Run, Session
-from .timing import measure_in_turns
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
+from .harness.timing import measure_in_turns
 
 UNITS = {
     "order": "name",
@@ -93,10 +94,7 @@ def measure_shape(
             "layers": layers,
             "width": width,
             "length": length,
-            "seconds": round(timing.median, 9),
-            "low": round(timing.low, 9),
-            "high": round(timing.high, 9),
-            "repeats": timing.repeats,
+            **timing.columns,
             "weights": sum(p.nbytes for p in deep.parameters()),
             "difference": differences[name],
         }
@@ -116,17 +114,16 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 def measure_all(config: dict[str, Any], session: Session) -> Outcome:
     """Every shape of the plan, until the budget ends."""
-    rows: dict[str, list] = {name: [] for name in UNITS}
+    tables: Tables = {}
     shapes = list(itertools.product(config["widths"], config["lengths"], config["layers"]))
     for i, (width, length, layers) in enumerate(shapes):
         if session.out_of_time():
-            return Outcome({"rows": rows}, complete=False)
+            return Outcome(tables, complete=False)
         for row in measure_shape(layers, width, length, config, session.device):
-            for name, value in row.items():
-                rows[name].append(value)
-        session.save({"rows": rows})
+            append(tables, "rows", row)
+        session.save(tables)
         session.show(i + 1, len(shapes), f"{layers} layers of {width}, {length} tokens")
-    return Outcome({"rows": rows})
+    return Outcome(tables)
 
 
 EXPERIMENT = Experiment(

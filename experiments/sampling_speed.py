@@ -15,8 +15,9 @@ from lsa.gpt import GPT, gpt_config
 from lsa.layers import KVCache
 from lsa.sampling import choose
 
-from .plan import Experiment, Outcome, Run, Session
-from .timing import summarize, synchronize
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
+from .harness.timing import summarize, synchronize
 
 UNITS = {
     "attention": "name",
@@ -69,7 +70,7 @@ def state_bytes(state: Any) -> int:
 @torch.no_grad()
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    rows: dict[str, list] = {name: [] for name in UNITS}
+    tables: Tables = {}
     positions = [1] + [2**i for i in range(6, 32) if 2**i <= config["longest"]]
     for i, attention in enumerate(("softmax", "linear")):
         torch.manual_seed(config["seed"])
@@ -86,7 +87,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for j, position in enumerate(positions):
             while read < position - 1:
                 if session.out_of_time():
-                    return Outcome({"rows": rows}, complete=False)
+                    return Outcome(tables, complete=False)
                 n = min(BLOCK, position - 1 - read)
                 block = torch.randint(256, (config["batch"], n), device=session.device)
                 state, _ = machine.prefill(state, block)
@@ -97,18 +98,14 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             row = {
                 "attention": attention,
                 "position": position,
-                "seconds": round(timing.median, 9),
-                "low": round(timing.low, 9),
-                "high": round(timing.high, 9),
-                "repeats": timing.repeats,
+                **timing.columns,
                 "state": state_bytes(state),
             }
-            for name, value in row.items():
-                rows[name].append(value)
-            session.save({"rows": rows})
+            append(tables, "rows", row)
+            session.save(tables)
             done = i * len(positions) + j + 1
             session.show(done, 2 * len(positions), f"{attention} at {position}")
-    return Outcome({"rows": rows})
+    return Outcome(tables)
 
 
 def _ticks(

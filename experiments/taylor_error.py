@@ -17,8 +17,9 @@ from torch import Tensor
 from lsa import TaylorAttention
 from lsa.layers.taylor import taylor_exp
 
-from .plan import Experiment, Outcome, Run, Session
-from .timing import measure
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append
+from .harness.timing import measure
 
 UNITS = {
     "scale": "standard deviation of the scores",
@@ -102,31 +103,23 @@ def tick(config: dict[str, Any], degree: int, device: torch.device) -> dict[str,
     return {
         "degree": degree,
         "state": sum(part.numel() for part in state),
-        "seconds": round(timing.median, 9),
-        "low": round(timing.low, 9),
-        "high": round(timing.high, 9),
-        "repeats": timing.repeats,
+        **timing.columns,
     }
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    tables: dict[str, dict[str, list]] = {"rows": {}, "ticks": {}}
-
-    def keep(table: str, row: dict[str, Any]) -> None:
-        for name, value in row.items():
-            tables[table].setdefault(name, []).append(value)
-
+    tables: Tables = {"rows": {}, "ticks": {}}
     for i, degree in enumerate(config["degrees"]):
         features, state = state_numbers(config["width"], degree)
         for scale in config["scales"]:
             if session.out_of_time():
                 return Outcome(tables, complete=False)
             found = errors(*scores_and_values(config, scale), degree)
-            keep("rows", {"scale": scale, "degree": degree, "features": features, **found})
-            tables["rows"].setdefault("state", []).append(state)
+            row = {"scale": scale, "degree": degree, "features": features, **found, "state": state}
+            append(tables, "rows", row)
         if state <= config["largest_state"]:
-            keep("ticks", tick(config, degree, session.device))
+            append(tables, "ticks", tick(config, degree, session.device))
         session.save(tables)
         session.show(i + 1, len(config["degrees"]), f"degree {degree}: {state:,} numbers")
     return Outcome(tables)

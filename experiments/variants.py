@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsa.feature_maps import FEATURE_MAPS
+from lsa.linear_attention.feature_maps import FEATURE_MAPS
 
-from .plan import Experiment, Outcome, Run, Session
-from .training import UNITS as CURVES
-from .training import DivergedError, Training, train_through
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.training import UNITS as CURVES
+from .harness.training import DivergedError, Training, train_through
 
 UNITS = {**CURVES, "ending": "name", "updates": "updates"}
 BASE = {

@@ -1,6 +1,5 @@
 """Linear self-attention: three modes, the layers around them, and what each of them costs."""
 
-from .attention import LinearState, linear_attention, softmax_attention
 from .gpt import GPT, SCALES, GPTConfig, gpt_config
 from .layers import (
     RNN,
@@ -10,7 +9,9 @@ from .layers import (
     LinearAttention,
     SoftmaxAttention,
     TaylorAttention,
+    softmax_attention,
 )
+from .linear_attention import LinearState, linear_attention
 from .machines import StateMachine, tape, unroll
 from .sampling import sample
 from .sequences import all_prefixes, autoregressive, is_causal, is_causal_at, take_last

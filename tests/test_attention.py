@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention, softmax_attention
-from lsa.attention import EPS, MODES
-from lsa.feature_maps import FEATURE_MAPS, elu_plus_one
+from lsa.linear_attention.feature_maps import FEATURE_MAPS, elu_plus_one
+from lsa.linear_attention.functional import EPS, MODES
 
 RELATIVE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 

@@ -8,8 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from experiments.sampling_speed import state_bytes
-from lsa import GPT, gpt_config, reference
-from lsa.attention import MODES
+from lsa import GPT, gpt_config
 from lsa.cost import (
     DESIGNS,
     PEAKS,
@@ -23,6 +22,8 @@ from lsa.cost import (
     training_cost,
     update_flops,
 )
+from lsa.linear_attention import reference
+from lsa.linear_attention.functional import MODES
 
 
 @given(
@@ -194,7 +195,7 @@ def test_gradients_read_and_write_every_tensor_once(T, D):
 
 
 def test_designs_cost_what_the_kernels_say():
-    """The table at the head of lsa/kernels/chunked.py, where heads are many."""
+    """The table at the head of lsa/linear_attention/kernels/chunked.py, where heads are many."""
     T, heads, C, D = 2**13, 132, 64, 128
     cost = {
         (design, gradients): design_cost(design, T, heads, D, chunk_size=C, gradients=gradients)
@@ -220,7 +221,7 @@ def test_designs_cost_what_the_kernels_say():
 )
 def test_designs_cost_what_the_launches_move(shape, design):
     pytest.importorskip("triton")
-    from experiments.compiling import record_launches
+    from experiments.harness.compiling import record_launches
     from experiments.kernel_build import call, traffic
 
     B, T, H, D = shape

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
-from lsa.attention import MODES
-from lsa.feature_maps import FEATURE_MAPS
-from lsa.ops import FUSED_MAPS, attend, gradient
+from lsa.linear_attention.feature_maps import FEATURE_MAPS
+from lsa.linear_attention.functional import MODES
+from lsa.linear_attention.operator import FUSED_MAPS, attend, gradient
 
 BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lsa import LinearState, linear_attention
-from lsa.feature_maps import elu_plus_one
+from lsa.linear_attention.feature_maps import elu_plus_one
 
 BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 

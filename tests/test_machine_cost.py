@@ -7,14 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from experiments.sampling_speed import state_bytes
 from lsa.cost import MACHINES, machine_cost
-from lsa.layers import (
-    RNN,
-    DeepRNN,
-    KGram,
-    LinearAttention,
-    SoftmaxAttention,
-    TaylorAttention,
-)
+from lsa.layers import RNN, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
 from lsa.machines import tape
 from lsa.sequences import take_last
 

@@ -4,7 +4,7 @@ from .bidirectional import BidirectionalAttention
 from .kgram import KGram
 from .linear import LinearAttention
 from .rnn import RNN, DeepRNN
-from .softmax import KVCache, SoftmaxAttention
+from .softmax import KVCache, SoftmaxAttention, softmax_attention
 from .taylor import TaylorAttention
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "LinearAttention",
     "SoftmaxAttention",
     "TaylorAttention",
+    "softmax_attention",
 ]

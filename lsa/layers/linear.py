@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..attention import LinearState, linear_attention
-from ..feature_maps import FEATURE_MAPS
+from ..linear_attention.feature_maps import FEATURE_MAPS
+from ..linear_attention.functional import LinearState, linear_attention
+from ..linear_attention.operator import accumulator_dtype
 from ..machines import StateMachine
-from ..ops import accumulator_dtype
 from .multihead import MultiHead
 
 
 class LinearAttention(MultiHead):
     """Causal multi-head linear attention, Katharopoulos et al. (2020). [B, T, D] to [B, T, D].
 
-    feature_map: a name in `lsa.feature_maps.FEATURE_MAPS`, applied to queries and keys.
+    feature_map: a name in `lsa.linear_attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     mode, chunk_size, normalize: see `lsa.linear_attention`.
     """
 

@@ -1,15 +1,43 @@
-"""GPT-2's attention layer. As a machine its state is the KV cache, which grows with the text."""
+"""Softmax attention, and GPT-2's layer of it: a machine whose state, the KV cache, grows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from ..attention import softmax_attention
+from ..linear_attention.functional import check_qkv
 from ..machines import StateMachine
 from .multihead import MultiHead
+
+
+def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None) -> Tensor:
+    """Causal softmax attention, o_i = sum_{j<=i} softmax_j(scale q_i·k_j) v_j.
+
+    Vaswani et al. (2017), eq. 1, by torch's scaled_dot_product_attention.
+
+    q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T: when there are more keys
+    than queries, the queries are the last T positions (a KV cache holds the others).
+    scale: K ** -0.5 by default.
+
+    Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes or devices that do not fit.
+    """
+    check_qkv(q, k, v, longer_keys=True)
+    T, L = q.shape[1], k.shape[1]
+    if T == 0:
+        return q[..., :1] * v[:, :0]
+    # A single query sees every key; a square problem is plainly causal. Only a block of new
+    # queries over an older cache needs its mask written out.
+    mask = None
+    if 1 < T < L:
+        mask = torch.ones(T, L, dtype=torch.bool, device=q.device).tril(L - T)
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    o = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, is_causal=mask is None and T == L and T > 1, scale=scale
+    )
+    return o.transpose(1, 2)
 
 
 class _Buffer:

@@ -10,9 +10,9 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from ..attention import LinearState, accumulator_dtype, linear_attention
+from ..linear_attention.functional import LinearState, accumulator_dtype, linear_attention
+from ..linear_attention.reference import recurrent_step
 from ..machines import StateMachine
-from ..reference import recurrent_step
 from .multihead import MultiHead
 
 

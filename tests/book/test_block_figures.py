@@ -1,9 +1,9 @@
 """The block's figure: its bound, and where its lines cross."""
 
-import block_figures
 import pytest
-from figures import rows, stored
 
+from book.figures import block_speed as block_figures
+from book.figures.results import rows, stored
 from lsa.cost import update_flops
 from lsa.gpt import gpt_config
 

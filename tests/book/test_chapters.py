@@ -4,17 +4,17 @@ import re
 import subprocess
 from pathlib import Path
 
-import block_figures
-import figures
-import figures_theory
-import figures_variants
-import kernel_figures
-import mode_figures
 import pytest
-from explorable_still import still
-from figures_words import WrittenFor
 
-from experiments import record
+from book.explorable.still import still
+from book.figures import block_speed as block_figures
+from book.figures import kernels as kernel_figures
+from book.figures import modes as mode_figures
+from book.figures import results as figures
+from book.figures import theory as figures_theory
+from book.figures import variants as figures_variants
+from book.figures.words import WrittenFor
+from experiments.harness import record
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
@@ -92,7 +92,7 @@ def test_stored_results_were_made_by_code_in_the_history():
 
 def test_the_readme_shows_the_figure_as_it_is():
     drawn = still(figures.loss(), theme="light")
-    kept = (BOOK / "_static" / "headline.svg").read_text(encoding="utf-8")
+    kept = (BOOK / "theme" / "static" / "headline.svg").read_text(encoding="utf-8")
     assert drawn == kept, "run python book/picture.py"
 
 

@@ -7,13 +7,23 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 
-import explorable_page
-import explorable_palette as palette
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from explorable import Axis, Choice, Crossing, Explorable, Filter, Provenance, Series, Toggle
-from explorable_numbers import (
+
+from book.explorable import page as explorable_page
+from book.explorable import palette
+from book.explorable.figure import (
+    Axis,
+    Choice,
+    Crossing,
+    Explorable,
+    Filter,
+    Provenance,
+    Series,
+    Toggle,
+)
+from book.explorable.numbers import (
     eased,
     format_number,
     linear_ticks,
@@ -21,8 +31,8 @@ from explorable_numbers import (
     progression,
     round_column,
 )
-from explorable_still import still
-from explorable_view import crossings, resolve
+from book.explorable.still import still
+from book.explorable.view import crossings, resolve
 
 DARK_PAGE = "#14181e"
 

@@ -1,13 +1,15 @@
 """The first part's figures: drawn from what is stored, and honest about what is not."""
 
-import figures
-import figures_theory as theory
-import figures_variants
-import figures_words
 import pytest
 import torch
 
-from experiments import record, rnn_orders, runner, taylor_error
+from book.figures import results as figures
+from book.figures import theory
+from book.figures import variants as figures_variants
+from book.figures import words as figures_words
+from experiments import rnn_orders, taylor_error
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import record, runner
 
 CPU = torch.device("cpu")
 MAKERS = [theory.taylor_error, theory.rnn_orders, figures_variants.variants]
@@ -19,7 +21,7 @@ def results(tmp_path, monkeypatch):
     """An empty store in the place of the book's."""
     load = record.load
     monkeypatch.setattr(figures.record, "load", lambda experiment=None: load(experiment, tmp_path))
-    monkeypatch.setattr("experiments.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02})
+    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02})
     return tmp_path
 
 
@@ -31,7 +33,7 @@ def test_what_is_not_stored_says_how_to_measure_it(results, make):
 
 def test_taylor_draws_even_and_odd_apart(results):
     (run,) = taylor_error.runs("cpu", True)
-    runner.perform(run, CPU, results, "x")
+    runner.perform(EXPERIMENTS[run.experiment], run, CPU, results, "x")
     figure = theory.taylor_error()
     (one,) = figures.stored("taylor_error")
     for curve in figure.curves:
@@ -48,7 +50,7 @@ def test_taylor_draws_even_and_odd_apart(results):
 
 def test_rnn_orders_draws_ratios_and_takes_a_machine(results):
     (run,) = rnn_orders.runs("cpu", True)
-    runner.perform(run, CPU, results, "x")
+    runner.perform(EXPERIMENTS[run.experiment], run, CPU, results, "x")
     figure = theory.rnn_orders()
     assert {curve.keys["order"] for curve in figure.curves} == set(theory.ORDERS)
     for curve in figure.curves:

@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import jupytext
-import kernel_figures
 import pytest
-from explorable_page import page
-from explorable_view import resolve
 
-from experiments import kernel_speed, record
+from book.explorable.page import page
+from book.explorable.view import resolve
+from book.figures import kernels as kernel_figures
+from experiments import kernel_speed
+from experiments.harness import record
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_TRITON = """

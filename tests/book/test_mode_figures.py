@@ -3,11 +3,12 @@
 import json
 import re
 
-import figures
-import mode_figures
 import pytest
 
-from experiments import mode_speed, record
+from book.figures import modes as mode_figures
+from book.figures import results as figures
+from experiments import mode_speed
+from experiments.harness import record
 from lsa.cost import PEAKS, least_bytes, mode_cost, training_cost
 
 OLD = next(one for one in record.load("mode_speed") if one["provenance"]["device"]["kind"] == "cpu")

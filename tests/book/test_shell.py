@@ -7,16 +7,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import shell
-import shell_previews
 import yaml
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
+from book.theme import extension as shell
+from book.theme import previews as shell_previews
+
 ROOT = Path(__file__).resolve().parents[2]
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-BOOK_CSS = (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8")
+BOOK_CSS = (ROOT / "book" / "theme" / "static" / "book.css").read_text(encoding="utf-8")
 
 
 def app_at(site: Path, notebooks: tuple[str, ...] = ()) -> SimpleNamespace:
@@ -106,14 +107,14 @@ def test_colours_of_text_can_be_read(theme):
 
 
 def test_the_page_names_no_other_host():
-    folder = ROOT / "book" / "_static"
-    for path in [*folder.glob("*.css"), *folder.rglob("*.js"), *(ROOT / "book").rglob("*.html")]:
+    kinds = (".css", ".js", ".html")
+    for path in (path for path in (ROOT / "book").rglob("*") if path.suffix in kinds):
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
         assert not re.search(r"""(url\(|src=|href=|import |fetch\()["']?https?:""", text), path.name
 
 
 def test_fonts_named_are_there_with_their_licence():
-    fonts = ROOT / "book" / "_static" / "fonts"
+    fonts = ROOT / "book" / "theme" / "static" / "fonts"
     named = set(re.findall(r'url\("fonts/([^"]+)"\)', BOOK_CSS))
     assert named == {path.name for path in fonts.glob("*.woff2")}
     assert "SIL OPEN FONT LICENSE" in (fonts / "OFL.txt").read_text(encoding="utf-8")

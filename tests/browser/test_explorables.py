@@ -24,9 +24,9 @@ from playwright.sync_api import Browser, Page, expect
 BOOK = Path(__file__).resolve().parents[2] / "book"
 sys.path.insert(0, str(BOOK))
 
-import explorable_page
-import explorable_palette as palette
-from explorable import (
+from book.explorable import page as explorable_page
+from book.explorable import palette
+from book.explorable.figure import (
     Axis,
     Choice,
     Crossing,
@@ -36,10 +36,9 @@ from explorable import (
     Series,
     Toggle,
 )
-from explorable_numbers import format_number, linear_ticks, log_ticks
-from explorable_view import crossings, resolve
+from book.explorable.numbers import format_number, linear_ticks, log_ticks
+from book.explorable.view import crossings, resolve
 
-STATIC = BOOK / "_static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 SCRIPTS = (
     "explorable-model",
@@ -134,9 +133,9 @@ def tasks(name="tasks"):
 def show(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """Open a page of the given figures; the test fails if it asks for anything not local."""
     troubles, contexts = [], []
-    for name in ("palette.css", "explorable.css", *(f"{script}.js" for script in SCRIPTS)):
-        shutil.copy(STATIC / name, tmp_path)
-    shutil.copy(PLOTLY, tmp_path)
+    engine = [f"explorable/{name}" for name in ("explorable.css", *(f"{s}.js" for s in SCRIPTS))]
+    for path in (*(BOOK / name for name in engine), BOOK / "theme/static/palette.css", PLOTLY):
+        shutil.copy(path, tmp_path)
 
     def open_one(*figures, fragment="", theme="light", width=1280, before="", **options):
         explorable_page._shown.clear()

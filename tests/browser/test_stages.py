@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from bs4 import BeautifulSoup
 
-from experiments.record import load
+from experiments.harness.record import load
 from lsa.cost import PEAKS, STATE_BYTES, least_bytes, machine_cost, mode_cost
 
 pytestmark = pytest.mark.browser

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import corpora
+from experiments.harness import corpora
 
 
 @pytest.fixture
@@ -23,4 +23,4 @@ def made_corpus(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch):
     """A point is timed for a fiftieth of the time: what is tested is that it is stored."""
-    monkeypatch.setattr("experiments.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02})
+    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02})

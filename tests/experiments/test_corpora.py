@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import corpora
-from experiments.batches import held_out_tokens, update_tokens
-from experiments.corpora import CorpusError, Split, load_corpus
+from experiments.harness import corpora
+from experiments.harness.batches import held_out_tokens, update_tokens
+from experiments.harness.corpora import CorpusError, Split, load_corpus
 
 BOOKS = {
     "Doyle_Hound_1902.txt": b"\xef\xbb\xbfMr. Sherlock\r\nHolmes",

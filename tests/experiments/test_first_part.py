@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from experiments import record, rnn_orders, runner, taylor_error, training, variants
+from experiments import rnn_orders, taylor_error, variants
 from experiments.__main__ import main
+from experiments.harness import record, runner, training
 from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
 
 CPU = torch.device("cpu")
@@ -116,7 +117,7 @@ def test_a_loss_that_is_not_finite_ends_a_run_as_a_finding(tmp_path, made_corpus
     monkeypatch.setattr(training, "next_token_loss", breaking)
     run = next(run for run in variants.runs("cpu", True) if run.name.startswith("softmax"))
     run.config["validate_every"] = 100
-    assert runner.perform(run, CPU, tmp_path / "out", "x")
+    assert runner.perform(variants.EXPERIMENT, run, CPU, tmp_path / "out", "x")
     (one,) = record.load("variants", tmp_path / "out")
     assert one["tables"]["end"] == {"ending": ["not finite"], "updates": [2]}
     assert len(one["tables"]["train"]["loss"]) == 2

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from experiments import kernel_speed
-from experiments.plan import Session
+from experiments.harness.plan import Session
 
 SHAPE = [1, 65, 2, 16]
 CONFIG = {"shapes": [SHAPE], "dtype": "bfloat16", "seed": 0}

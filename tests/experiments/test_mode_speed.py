@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from experiments import mode_speed, timing
-from experiments.plan import Session
+from experiments import mode_speed
+from experiments.harness import timing
+from experiments.harness.plan import Session
 
 CPU = torch.device("cpu")
 
@@ -31,7 +32,7 @@ def test_a_run_measures_the_machine_the_modes_and_the_chunks(tables):
         (value,) = found["limits"][column]
         assert value > 0
     assert found["limits"]["call"][0] < 1e-3
-    assert set(found["rows"]["mode"]) == set(mode_speed.MODES)
+    assert set(found["rows"]["mode"]) == set(mode_speed.IMPLEMENTATIONS)
     chunks = found["chunks"]
     assert chunks["chunk_size"] == config["chunk_sizes"] * 2
     assert {"seconds", "low", "high", "repeats"} <= set(chunks)

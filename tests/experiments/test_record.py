@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from experiments import record
+from experiments.harness import record
 
 
 def good():

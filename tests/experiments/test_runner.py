@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import loss_curves, record, runner
+from experiments import loss_curves, mode_speed
 from experiments.__main__ import main
-from experiments.corpora import load_corpus
-from experiments.plan import Session
-from experiments.provenance import describe_device
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import record, runner
+from experiments.harness.corpora import load_corpus
+from experiments.harness.plan import Session
+from experiments.harness.provenance import describe_device
 
 CPU = torch.device("cpu")
 
@@ -117,15 +119,17 @@ def test_micro_batches_change_nothing_but_memory(tmp_path, made_corpus):
 def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_corpus, monkeypatch):
     out = tmp_path / "out"
     monkeypatch.setattr(runner, "PARTIAL_EVERY", 0.0)
-    (run,) = runner.plan(["mode_speed"], "cpu", smoke=True)
-    ended = runner.perform(run, CPU, out, "x", deadline=time.monotonic() + 0.3)
+    (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
+    ended = runner.perform(
+        mode_speed.EXPERIMENT, run, CPU, out, "x", deadline=time.monotonic() + 0.3
+    )
     device = describe_device(CPU)
     if not ended:
         assert runner.state_of(run, out, device) == "partial"
-    assert runner.run_all([run], CPU, out) in (0, 1)
+    assert runner.run_all(EXPERIMENTS, [run], CPU, out) in (0, 1)
     assert runner.state_of(run, out, device) == "stored"
     assert not record.partial_path(record.path_of(out, "mode_speed", device, run.name)).exists()
-    assert runner.run_all([run], CPU, out, budget=-1.0, force=True) == 0
+    assert runner.run_all(EXPERIMENTS, [run], CPU, out, budget=-1.0, force=True) == 0
 
 
 def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkeypatch, capsys):
@@ -142,13 +146,13 @@ def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkey
 
 
 def test_what_a_run_warned_of_is_kept_with_it(tmp_path, monkeypatch, capsys):
-    def warns(config, session, perform=runner.EXPERIMENTS["rnn_orders"].perform):
+    def warns(config, session, perform=EXPERIMENTS["rnn_orders"].perform):
         session.warn("one of the peers would not start")
         return perform(config, session)
 
     monkeypatch.setitem(
-        runner.EXPERIMENTS, "rnn_orders",
-        replace(runner.EXPERIMENTS["rnn_orders"], perform=warns),
+        EXPERIMENTS, "rnn_orders",
+        replace(EXPERIMENTS["rnn_orders"], perform=warns),
     )  # fmt: skip
     assert smoke(tmp_path, "rnn_orders") == 0
     assert "warning: one of the peers would not start" in capsys.readouterr().err
@@ -161,7 +165,7 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
     assert smoke(tmp_path, "mode_speed") == 0
     (stored,) = record.paths(out)
     before = stored.read_text()
-    (run,) = runner.plan(["mode_speed"], "cpu", smoke=True)
+    (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -174,7 +178,7 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "loss_curve"], "experiment: expected one of ngram_baseline"),
+        (["run", "loss_curve"], "experiment: expected one of block_speed, kernel_build"),
         (["run", "--device", "tpu"], "device: expected cpu or cuda, got 'tpu'"),
         (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
         (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),
@@ -209,10 +213,10 @@ def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(tmp_path,
 
 
 def test_only_and_priorities():
-    runs = runner.plan(["loss_curves"], "cpu", only=["scale=nano,context=1024"])
+    runs = runner.plan(EXPERIMENTS, ["loss_curves"], "cpu", only=["scale=nano,context=1024"])
     assert [run.name for run in runs] == ["nano-softmax-1024", "nano-linear-1024"]
     for kind in ("cpu", "cuda"):
-        runs = runner.plan([], kind)
+        runs = runner.plan(EXPERIMENTS, [], kind)
         assert [run.priority for run in runs] == sorted(run.priority for run in runs)
         names = [(run.experiment, run.name) for run in runs]
         assert len(names) == len(set(names))
@@ -246,7 +250,7 @@ def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
     command = [
         sys.executable, "-c",
         # Saving all the time makes a kill in the middle of a write as likely as can be.
-        "import sys; from experiments import runner; runner.PARTIAL_EVERY = 0.0;"
+        "import sys; from experiments.harness import runner; runner.PARTIAL_EVERY = 0.0;"
         "from experiments.__main__ import main; sys.exit(main(sys.argv[1:]))",
         "run", "mode_speed", "sampling_speed", "--smoke", "--device", "cpu", "--force",
         "--out", str(out),
@@ -260,7 +264,8 @@ def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
         # Half of the kills come at any moment, half once files are being written.
         limit = time.monotonic() + 60
         if kill % 2:
-            while not list(out.rglob("*.json")) and time.monotonic() < limit:
+            while not list(out.rglob("*.json")):
+                assert process.poll() is None and time.monotonic() < limit
                 time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 3.0))
         process.send_signal(signal.SIGKILL)

@@ -2,8 +2,8 @@
 
 import torch
 
-from lsa.feature_maps import FEATURE_MAPS
-from lsa.kernels.shared import Problem
+from lsa.linear_attention.feature_maps import FEATURE_MAPS
+from lsa.linear_attention.kernels.shared import Problem
 
 RELATIVE = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from cases import RELATIVE, draw, errors
 
-from lsa.kernels import attention, chunked, recurrent
-from lsa.kernels.shared import AMPERE, planned_for
+from lsa.linear_attention.kernels import attention, chunked, recurrent
+from lsa.linear_attention.kernels.shared import AMPERE, planned_for
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
 KINDS = [  # normalize, feature map, initial state, gradient of the returned state

@@ -9,11 +9,12 @@ pytest.importorskip("triton")
 
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from experiments.compiling import Launched, build, record_launches
+from experiments.harness.compiling import Launched, build, record_launches
 from experiments.kernel_speed import LADDER
-from lsa import linear_attention, ops
-from lsa.kernels import attention, chunked, recurrent
-from lsa.kernels.shared import AMPERE, HOPPER, Problem, planned_for
+from lsa import linear_attention
+from lsa.linear_attention import operator as ops
+from lsa.linear_attention.kernels import attention, chunked, recurrent
+from lsa.linear_attention.kernels.shared import AMPERE, HOPPER, Problem, planned_for
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
 # Registers are handed out by the compiler. The pinned one spills nothing; 3.6 a few numbers.

@@ -9,8 +9,8 @@ from lsa import LinearState, linear_attention
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
-from lsa.kernels import attention, chunked, recurrent
-from lsa.kernels.shared import Problem
+from lsa.linear_attention.kernels import attention, chunked, recurrent
+from lsa.linear_attention.kernels.shared import Problem
 
 # The poison comes with torch's determinism, which warns about operators of others.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -18,9 +18,9 @@ from lsa import (
     tape,
     unroll,
 )
-from lsa.attention import MODES
-from lsa.feature_maps import FEATURE_MAPS
 from lsa.layers import KVCache
+from lsa.linear_attention.feature_maps import FEATURE_MAPS
+from lsa.linear_attention.functional import MODES
 from lsa.machines import StateMachine
 
 D = 12

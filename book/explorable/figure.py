@@ -1,0 +1,292 @@
+"""Figures that readers can move, declared once and shown with three faces.
+
+An `Explorable` says which columns of which results to draw, what colours them and
+which controls choose among them. From that one declaration come
+
+- the page: native controls, inline data, a picture and a table for readers
+  without JavaScript, and a plot drawn by `explorable.js` (`page`);
+- the still picture, as SVG (`still`);
+- the notebook: a plotly FigureWidget with ipywidgets (`notebook`).
+
+All of them ask `resolve(figure, state)` in `view` what to draw.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from . import palette
+from .numbers import format_number, round_column
+from .spec import Axis, Choice, Crossing, Filter, Provenance, Series, Toggle, require
+from .view import Curve, strokes
+
+__all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "Series", "Toggle"]
+
+MARKS = ("line", "line+dot", "dot", "bar")
+RESERVED = ("x", "y", "level")
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control as every face sees it, made from a Choice, a Filter or a Toggle."""
+
+    name: str  # "x", "y" or a key
+    kind: Literal["radio", "select", "range", "check"]
+    label: str
+    options: dict[str, str]  # value -> label
+    measured: frozenset[str]
+    default: str | tuple[str, ...]
+    link: str = ""
+
+
+class Explorable:
+    """A figure: data, axes, controls, and the finding that its first state shows.
+
+    id        anchor on the page and key in the URL's hash: lower case, digits, hyphens
+    caption   the finding, as text with *emphasis*, **strength**, `code`, [links](#id)
+    alt       what a person who cannot see the figure needs to know
+    series    the measured curves
+    x, y      an Axis, or a Choice of them
+    color     key that colours the series; its legend is added unless a control has this key
+    dash      optional second key, told apart by dashes
+    mark      "line", "line+dot" (few points), "dot" or "bar" (strings on x or y)
+    controls  filters and toggles, in reading order
+    ceilings  limits, each with a label; dashed, and grey unless they have the key `color`
+    readouts  at most one Crossing
+    aspect    width / height on a wide page
+
+    Raises ValueError naming the argument and what was expected.
+    """
+
+    def __init__(
+        self, *, id, caption, alt, series, x, y, color,
+        dash=None, mark="line", controls=(), ceilings=(), readouts=(), provenance=(), aspect=16 / 9,
+    ):  # fmt: skip
+        require(
+            re.fullmatch(r"[a-z][a-z0-9-]*", id or ""), "id", "lower case, digits and hyphens", id
+        )
+        require(caption and alt, f"Explorable({id!r})", "a caption and an alt text", (caption, alt))
+        require(series, f"Explorable({id!r}).series", "at least one Series", series)
+        require(mark in MARKS, "mark", f"one of {MARKS}", mark)
+        require(len(readouts) <= 1, "readouts", "at most one Crossing", readouts)
+        self.id, self.caption, self.alt, self.mark, self.aspect = id, caption, alt, mark, aspect
+        self.color, self.dash, self.provenance = color, dash, list(provenance)
+        self.axes = {name: _axes(name, given) for name, given in (("x", x), ("y", y))}
+        self.crossing = readouts[0] if readouts else None
+        self.shown = []  # notebook faces, to be told of a new machine
+        self._check_columns(series)
+        for i, one in enumerate(ceilings):
+            require(one.label, f"ceilings[{i}].label", "a name for the end of its line", one.label)
+        for key in self._legend_keys:
+            for i, one in enumerate(series):
+                require(key in one.keys, f"series[{i}].keys", f"a key {key!r}", dict(one.keys))
+        self.controls = self._controls({"x": x, "y": y}, controls, series)
+        self.labels = {key: self._labels(key, series) for key in self._legend_keys}
+        self.palette = palette.assign(list(self.labels[color]))
+        grey = (one.label for one in ceilings if color not in one.keys)
+        self.limits = list(dict.fromkeys(grey))  # told apart by their dashes
+        self.curves = sorted((self._curve(one, "series") for one in series), key=self._order)
+        self.curves += [self._curve(one, "ceiling") for one in ceilings]
+        self._check_crossing()
+
+    def __repr__(self):
+        return f"Explorable({self.id!r}, {len(self.curves)} series)"
+
+    def add_machine(self, series):
+        """Add a Series measured here and now: a thick line in the colour of the text.
+
+        Its keys need only hold those that filters select on. Returns the figure.
+        """
+        self._check_columns([series])
+        self.curves.append(self._curve(series, "machine"))
+        for face in self.shown:
+            face.refresh()
+        return self
+
+    def default_state(self):
+        """`{control: value}`, a tuple for a toggle; a "level" of None is left to the figure."""
+        return {control.name: control.default for control in self.controls} | {
+            "level": self.crossing.default if self.crossing else None
+        }
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        """The page's HTML while the book is built, widgets in a notebook, else a picture."""
+        if os.environ.get("BOOK_STATIC"):
+            from .page import page
+
+            return {"text/html": page(self), "text/plain": repr(self)}
+        try:
+            return self.live()._repr_mimebundle_()
+        except ImportError:
+            from .still import still
+
+            return {"image/svg+xml": still(self, theme="light"), "text/plain": repr(self)}
+
+    def live(self):
+        """The figure as widgets, for a running notebook."""
+        from .notebook import Live
+
+        return Live(self)
+
+    @property
+    def _legend_keys(self):
+        return [key for key in (self.color, self.dash) if key]
+
+    def _all_axes(self):
+        return [axis for axes in self.axes.values() for axis in axes.values()]
+
+    def _check_columns(self, series):
+        for i, one in enumerate(series):
+            for axis in self._all_axes():
+                for column in axis.columns:
+                    require(
+                        column in one.columns,
+                        f"series[{i}].columns",
+                        f"a column {column!r}",
+                        list(one.columns),
+                    )
+                values = one.columns[axis.column]
+                if axis.log:
+                    where = f"series[{i}].columns[{axis.column!r}]"
+                    require(min(values) > 0, where, "positive values (log axis)", min(values))
+            for column in self.axes["x"] if self.mark.startswith("line") else ():
+                values = one.columns[column]
+                rising = all(a <= b for a, b in pairwise(values))
+                require(
+                    rising,
+                    f"series[{i}].columns[{column!r}]",
+                    "values that never fall (x of a line)",
+                    one,
+                )
+
+    def _check_crossing(self):
+        if self.crossing:
+            columns, values = list(self.axes["y"]), list(self.labels[self.color])
+            require(
+                self.crossing.column in columns,
+                "Crossing.column",
+                f"one of {columns}",
+                self.crossing.column,
+            )
+            for value in self.crossing.compare or ():
+                require(value in values, "Crossing.compare", f"among {values}", value)
+
+    def _controls(self, axes, given, series):
+        controls = [
+            _axis_control(name, axis) for name, axis in axes.items() if isinstance(axis, Choice)
+        ]
+        controls += [_control(one, series) for one in given]
+        for key in self._legend_keys:
+            legend = _control(Toggle(key, key.replace("_", " ").capitalize()), series)
+            if key not in [one.key for one in given] and len(legend.options) > 1:
+                controls.append(legend)
+        names = [control.name for control in controls]
+        require(len(names) == len(set(names)), "controls", "one control for each key", names)
+        return controls
+
+    def _labels(self, key, series):
+        """`{value: label}` of a key, in legend order."""
+        own = next((control for control in self.controls if control.name == key), None)
+        return (own or _control(Toggle(key, key), series)).options
+
+    def _curve(self, one, role):
+        digits = {}
+        for axis in self._all_axes():
+            digits |= {column: max(axis.digits, digits.get(column, 0)) for column in axis.columns}
+        columns = {
+            name: round_column(values, digits.get(name, 6)) for name, values in one.columns.items()
+        }
+        keys = {key: str(value) for key, value in one.keys.items()}
+        if role == "ceiling":
+            color = self.palette.get(keys.get(self.color), "ceiling")
+            i = self.limits.index(one.label) if one.label in self.limits else 0
+            return Curve(one.label, color, strokes(i, limit=True), role, keys, columns, one.source)
+        if role == "machine":
+            name = one.label or palette.label("this-machine")
+            return Curve(name, "this-machine", strokes(0), role, keys, columns, one.source)
+        told_apart = self.labels | {c.name: c.options for c in self.controls if c.kind == "check"}
+        parts = [
+            labels[keys[key]]
+            for key, labels in told_apart.items()
+            if key == self.color or len(labels) > 1
+        ]
+        i = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0
+        return Curve(
+            one.label or ", ".join(parts),
+            self.palette[keys[self.color]],
+            strokes(i),
+            role,
+            keys,
+            columns,
+            one.source,
+        )
+
+    def _order(self, curve):
+        return [list(labels).index(curve.keys[key]) for key, labels in self.labels.items()]
+
+
+def _axes(name, given):
+    axes = given.options if isinstance(given, Choice) else [given]
+    for axis in axes:
+        require(isinstance(axis, Axis), name, "an Axis or a Choice of Axis", axis)
+    require(
+        len({axis.column for axis in axes}) == len(axes),
+        name,
+        "a different column in each option",
+        axes,
+    )
+    return {axis.column: axis for axis in axes}
+
+
+def _axis_control(name, choice):
+    options = {axis.column: axis.title for axis in choice.options}
+    default = choice.default or next(iter(options))
+    require(default in options, f"{name}.default", f"one of {list(options)}", default)
+    return Control(name, "radio", choice.label, options, frozenset(options), default, choice.link)
+
+
+def _control(given, series):
+    where = f"{type(given).__name__}({given.key!r})"
+    require(given.key not in RESERVED, where, f"a key other than {RESERVED}", given.key)
+    for i, one in enumerate(series):
+        require(given.key in one.keys, f"series[{i}].keys", f"a key {given.key!r}", dict(one.keys))
+    options = _options(given.options, [one.keys[given.key] for one in series])
+    measured = frozenset(str(one.keys[given.key]) for one in series)
+    require(
+        measured <= set(options), f"{where}.options", f"all of {sorted(measured)}", list(options)
+    )
+    present = [value for value in options if value in measured]
+    if isinstance(given, Toggle):
+        kind, wanted = (
+            "check",
+            present if given.default is None else [str(value) for value in given.default],
+        )
+        default = tuple(value for value in options if value in wanted)
+    else:
+        kind, default = given.kind, present[0] if given.default is None else str(given.default)
+        wanted = [default]
+    require(set(wanted) <= measured, f"{where}.default", f"measured values, {present}", wanted)
+    require(
+        kind in ("radio", "select", "range", "check"),
+        f"{where}.kind",
+        "radio, select or range",
+        kind,
+    )
+    return Control(given.key, kind, given.label, options, measured, default, given.link)
+
+
+def _options(given, values):
+    if isinstance(given, Mapping):
+        return {str(value): label for value, label in given.items()}
+    if given is None:
+        known = [name for name in palette.names() if name in values]
+        rest = list(dict.fromkeys(value for value in values if value not in known))
+        given = known + (rest if any(isinstance(value, str) for value in rest) else sorted(rest))
+    return {str(value): _option_label(value) for value in given}
+
+
+def _option_label(value):
+    return palette.label(value) or value if isinstance(value, str) else format_number(value)

@@ -1,0 +1,221 @@
+"""The figure's first state as SVG, for readers without JavaScript and while plotly loads.
+
+matplotlib draws with the palette's colours; they are then replaced by CSS variables,
+so that one picture follows the page's light and dark themes and its fonts.
+"""
+
+import io
+import re
+
+from matplotlib import rc_context
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from . import palette
+from .numbers import linear_ticks, log_ticks
+from .view import resolve
+
+WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small print
+LABEL_GAP = 11  # points between two labels
+POINTS = 2400  # in all, and at most 160 a line: more cannot be seen at this width
+INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
+# Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
+STYLE = {
+    "svg.fonttype": "none",
+    "path.simplify": True,
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+}
+
+
+def still(figure, theme=None):
+    """SVG of the default state, in the colours of `theme`, or in CSS variables if None."""
+    view = resolve(figure, figure.default_state())
+    with rc_context(STYLE | {"svg.hashsalt": figure.id}):
+        canvas = Figure(
+            figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none"
+        )
+        axes = canvas.add_subplot(facecolor="none")
+        for place, trace in enumerate(view.traces):
+            _draw(axes, figure.mark, trace, view, place)
+        _axis(axes, view, "x")
+        _axis(axes, view, "y")
+        _furnish(axes, view)
+        _label_ends(axes, figure.mark, view)
+        buffer = io.StringIO()
+        FigureCanvasSVG(canvas).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    return _themed(_compact(buffer.getvalue(), figure.id), theme)
+
+
+def _categories(view, name):
+    return list(dict.fromkeys(value for trace in view.traces for value in getattr(trace, name)))
+
+
+def _is_category(view, name):
+    return any(
+        isinstance(value, str) for trace in view.traces for value in getattr(trace, name)[:1]
+    )
+
+
+def _axis(axes, view, name):
+    axis, side = getattr(view, name), getattr(axes, f"{name}axis")
+    if _is_category(view, name):
+        names = _categories(view, name)
+        side.set_major_locator(FixedLocator(range(len(names))))
+        side.set_major_formatter(FixedFormatter(names))
+        getattr(axes, f"set_{name}lim")(
+            *((len(names) - 0.5, -0.5) if name == "y" else (-0.5, len(names) - 0.5))
+        )
+        return
+    if axis.log:
+        getattr(axes, f"set_{name}scale")("log")
+    if axis.range:
+        getattr(axes, f"set_{name}lim")(*axis.range)
+    low, high = getattr(axes, f"get_{name}lim")()
+    most = {"x": 6, "y": 5}[name]
+    ticks = log_ticks(low, high, axis.log, most) if axis.log else linear_ticks(low, high, most)
+    side.set_major_locator(FixedLocator([value for value, _ in ticks]))
+    side.set_major_formatter(FixedFormatter([text for _, text in ticks]))
+    side.set_minor_locator(NullLocator())
+    getattr(axes, f"set_{name}lim")(low, high)
+
+
+def _draw(axes, mark, trace, view, place):
+    curve = trace.curve
+    color = palette.colour(curve.color)
+    ceiling = curve.role == "ceiling"
+    if mark in ("line", "line+dot") or ceiling:
+        every = max(1, len(trace.x) // min(160, POINTS // len(view.traces)))
+        xs, ys = trace.x[::every], trace.y[::every]
+        width = {"ceiling": 1.2, "machine": 3}.get(curve.role, 1.9)
+        # Matplotlib counts strokes in widths of the line.
+        style = (0, tuple(n / width for n in curve.dash)) if curve.dash else "-"
+        dots = "o" if mark == "line+dot" and not ceiling else None
+        axes.plot(xs, ys, color=color, linestyle=style, linewidth=width, marker=dots, markersize=4)
+        if trace.low and mark == "line":
+            axes.fill_between(
+                xs, trace.low[::every], trace.high[::every], color=color, alpha=0.18, linewidth=0
+            )
+        elif trace.low:
+            _bars_of_error(axes, trace, trace.x, trace.y, color, "y")
+    else:
+        _draw_category(axes, mark, trace, view, place, color)
+
+
+def _draw_category(axes, mark, trace, view, place, color):
+    across = "y" if _is_category(view, "y") else "x"
+    if not _is_category(view, across):
+        axes.plot(trace.x, trace.y, "o", color=color, markersize=5)
+        return
+    names, count = _categories(view, across), len(view.traces)
+    values = trace.x if across == "y" else trace.y
+    width = 0.7 / count if mark == "bar" else 0
+    places = [
+        names.index(value) + (place - (count - 1) / 2) * width for value in getattr(trace, across)
+    ]
+    if mark == "bar":
+        (axes.barh if across == "y" else axes.bar)(places, values, width * 0.92, color=color)
+    else:
+        axes.plot(
+            *((values, places) if across == "y" else (places, values)),
+            "o",
+            color=color,
+            markersize=6,
+        )
+    if trace.low:
+        points = (values, places, color, "x") if across == "y" else (places, values, color, "y")
+        _bars_of_error(axes, trace, *points)
+
+
+def _bars_of_error(axes, trace, xs, ys, color, along):
+    centre = xs if along == "x" else ys
+    spread = [
+        [c - low for c, low in zip(centre, trace.low, strict=True)],
+        [high - c for c, high in zip(centre, trace.high, strict=True)],
+    ]
+    axes.errorbar(
+        xs, ys, **{f"{along}err": spread}, fmt="none", color=color, elinewidth=1.2, capsize=2
+    )
+
+
+def _label_ends(axes, mark, view):
+    lines = {
+        trace.curve.name: trace
+        for trace in view.traces
+        if mark.startswith("line") or trace.curve.role == "ceiling"
+    }
+    if not lines or len(lines) > 8 or _is_category(view, "x"):
+        return
+    floor = float("-inf")
+    for trace in sorted(lines.values(), key=lambda trace: trace.y[-1]):
+        end = (trace.x[-1], trace.y[-1])
+        height = axes.transData.transform(end)[1] * 72 / axes.figure.dpi
+        floor = max(height, floor + LABEL_GAP)
+        axes.annotate(
+            trace.curve.name,
+            end,
+            xytext=(5, floor - height),
+            textcoords="offset points",
+            va="center",
+            color=palette.colour(f"{trace.curve.color}-text"),
+            annotation_clip=True,
+        )
+
+
+def _furnish(axes, view):
+    for side in ("top", "right", "left", "bottom"):
+        axes.spines[side].set_visible(False)
+    for name in "xy":
+        axes.tick_params(name, length=0, labelcolor=INK, pad=5)
+        if not _is_category(view, name):
+            axes.grid(axis=name, color=GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.set_title(
+        view.y.caption if not _is_category(view, "y") else "",
+        loc="left",
+        fontsize=9,
+        color=INK,
+        pad=8,
+    )
+    axes.set_xlabel(view.x.caption if not _is_category(view, "x") else "", labelpad=6)
+
+
+def _compact(svg, figure_id):
+    """Only the drawing, with ids of its own and coordinates to a tenth of a point."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.S)
+    svg = re.sub(
+        r'<svg [^>]*viewBox="([^"]+)"[^>]*>',
+        r'<svg viewBox="\1" aria-hidden="true" focusable="false">',
+        svg,
+        count=1,
+    )
+    used = set(re.findall(r"#([\w-]+)[\"')]", svg))
+    svg = re.sub(
+        r' id="([^"]+)"', lambda m: f' id="{figure_id}-{m[1]}"' if m[1] in used else "", svg
+    )
+    svg = re.sub(r"(url\(|xlink:href=\")#", rf"\1#{figure_id}-", svg).replace("xlink:href", "href")
+    svg = re.sub(r"\d+\.\d{2,}", lambda m: f"{float(m[0]):.1f}".rstrip("0").rstrip("."), svg)
+    svg = re.sub(
+        r"font-family: [^;\"]*;?|stroke-linecap: square|transform=\"rotate\(-0 [^\"]*\"", "", svg
+    )
+    return re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", svg))
+
+
+def _themed(svg, theme):
+    if theme:
+        fixed = {
+            INK: palette.colour("this-machine", theme),
+            GRID: {"light": "#E3E3E3", "dark": "#3A3F45"}[theme],
+        }
+    else:
+        fixed = {INK: "currentColor", GRID: "var(--explorable-grid)"}
+    for name in palette.names():
+        for used in (name, f"{name}-text"):
+            fixed.setdefault(
+                palette.colour(used),
+                f"var(--{used})" if theme is None else palette.colour(used, theme),
+            )
+    return re.sub(r"#[0-9a-fA-F]{6}\b", lambda m: fixed.get(m[0].upper(), m[0]), svg)

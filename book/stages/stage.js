@@ -1,0 +1,179 @@
+"use strict";
+
+/* What the stepping explorables share: mounting, a row of buttons, keys, a spoken line.
+   A page may hold several of them, so this file may run more than once. */
+
+window.Stage ??= (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  let count = 0;
+
+  function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== false && value != null) node.setAttribute(name, value);
+    }
+    node.append(...children.flat().filter((child) => child != null));
+    return node;
+  }
+
+  const element = (tag, attributes = {}, ...children) =>
+    fill(document.createElement(tag), attributes, children);
+  const svg = (tag, attributes = {}, ...children) =>
+    fill(document.createElementNS(SVG, tag), attributes, children);
+
+  /* Call build(stage, part) for each place on the page that asks for `name`. What it returns
+     says what a link in the text can set there, {name: [setter, text at first]}. A setter
+     returns false for a text that it cannot show. */
+  function mount(name, build) {
+    for (const root of document.querySelectorAll(`[data-stage="${name}"]`)) {
+      if (root.dataset.mounted) continue;
+      root.dataset.mounted = "";
+      const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
+      window.ExplorableView.listen((id, said) => {
+        if (id !== root.id) return null;
+        const asked = Object.fromEntries(said.map(([key, [value]]) => [key, value]));
+        for (const key of Object.keys(asked)) if (!views[key]) console.error(`${id}: nothing is called ${key}`);
+        for (const [key, [set, first]] of Object.entries(views)) {
+          if (set(asked[key] ?? String(first)) === false) console.error(`${id}: cannot show ${key}=${asked[key]}`);
+        }
+        return root;
+      });
+    }
+  }
+
+  /* A choice among few, as radio buttons. options: {value: label}. */
+  function radios(label, options, chosen, change) {
+    const name = `stage-${count++}`;
+    const choices = Object.entries(options).map(([value, text]) =>
+      element("label", { class: "explorable-choice" },
+        element("input", { type: "radio", name, value, checked: value === chosen, onchange: () => change(value) }),
+        element("span", {}, text)));
+    return element("fieldset", { class: "explorable-control explorable-radio" },
+      element("legend", { class: "explorable-label" }, label),
+      element("span", { class: "explorable-choices" }, choices));
+  }
+
+  /* Setters for `mount`: choose as a reader would, so that the control shows it too. */
+  const pick = (fieldset) => (value) => {
+    const input = [...fieldset.querySelectorAll("input")].find((one) => one.value === value);
+    input?.click();
+    return Boolean(input);
+  };
+  const slide = (control, list) => (value) => {
+    const input = control.querySelector("input"), i = list.indexOf(Number(value));
+    if (i >= 0) {
+      input.value = i;
+      input.dispatchEvent(new Event("input"));
+    }
+    return i >= 0;
+  };
+  const entry = (control) => (index) => {
+    const list = control.querySelector("select");
+    list.value = index;
+    list.dispatchEvent(new Event("change"));
+    return list.value === index;
+  };
+  const whole = (show, from, to) => (text) => {
+    const n = Number(text);
+    return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
+  };
+
+  /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
+  function slider(id, label, list, chosen, change) {
+    const text = (value) => value.toLocaleString("en");
+    const output = element("output", { for: id }, text(chosen));
+    const input = element("input", {
+      type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(chosen), "aria-valuetext": text(chosen),
+      oninput: () => {
+        const value = list[input.value];
+        output.textContent = text(value);
+        input.setAttribute("aria-valuetext", text(value));
+        change(value);
+      },
+    });
+    // An output inside the label would be what the label names.
+    return element("div", { class: "explorable-control stage-slider" },
+      element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
+  }
+
+  /* A choice among many: options are labels, change gets the index. */
+  function select(id, label, options, chosen, change) {
+    const list = element("select", { id, onchange: () => change(Number(list.value)) },
+      options.map((text, i) => element("option", { value: i, selected: i === chosen }, text)));
+    return element("div", { class: "explorable-control" },
+      element("label", { class: "explorable-label", for: id }, label), list);
+  }
+
+  /* Back, Step, Play and Start over, for a picture that is a function of a step number.
+     length(): the last step. render(n) draws. say(n): the line that is shown and spoken.
+     Returns {bar, line, show}: two nodes to place, and show(n) to go to a step. */
+  function stepper({ length, render, say, milliseconds = 700 }) {
+    let step = 0, timer = 0;
+    const line = element("p", { class: "stage-line", role: "status" });
+    const button = (text, act) => element("button", { type: "button", onclick: act }, text);
+    const back = button("Back", () => show(step - 1));
+    const next = button("Step", () => show(step + 1));
+    const play = button("Play", () => toggle());
+    const over = button("Start over", () => show(0));
+    const bar = element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" },
+      back, next, calm.matches ? null : play, over);
+
+    function stop() {
+      clearInterval(timer);
+      timer = 0;
+      line.setAttribute("aria-live", "polite");
+      play.textContent = "Play";
+    }
+
+    /* quietly: nothing is spoken, for a picture that starts by itself. */
+    function start(quietly = false) {
+      line.setAttribute("aria-live", quietly ? "off" : "polite");
+      if (step >= length()) go(0);
+      play.textContent = "Pause";
+      timer = setInterval(() => (step < length() ? go(step + 1) : stop()), milliseconds);
+    }
+
+    function go(n) {
+      step = Math.max(0, Math.min(n, length()));
+      // Unlike `disabled`, this keeps the keyboard's place on the button.
+      for (const [node, off] of [[back, step === 0], [over, step === 0], [next, step >= length()]]) {
+        node.setAttribute("aria-disabled", off);
+      }
+      render(step);
+      line.textContent = say(step);
+    }
+
+    function show(n) {
+      stop();
+      go(n);
+    }
+
+    const toggle = () => (timer ? stop() : start());
+    return { bar, line, show, start, stop, toggle, playing: () => timer !== 0, step: () => step };
+  }
+
+  /* Arrow keys, Home and End anywhere on the stage, unless a control there wants them itself. */
+  function keys(stage, { show, step }, length) {
+    stage.addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      if (event.target.closest("input, select, [data-own-keys]")) return;
+      const target = { ArrowLeft: step() - 1, ArrowRight: step() + 1, Home: 0, End: length() }[event.key];
+      if (target === undefined) return;
+      event.preventDefault();
+      show(target);
+    });
+  }
+
+  /* Repeatable numbers in [0, 1): Numerical Recipes' generator, 32 bits. */
+  function random(seed) {
+    let state = seed >>> 0;
+    return () => {
+      state = (Math.imul(1664525, state) + 1013904223) >>> 0;
+      return state / 2 ** 32;
+    };
+  }
+
+  return { element, svg, mount, radios, pick, slider, slide, select, entry, whole, stepper, keys, random, calm: calm.matches };
+})();

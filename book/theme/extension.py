@@ -1,0 +1,198 @@
+"""What the built book needs beyond Jupyter Book: everything local, nothing else.
+
+The book must open by double-click with no network. So this extension puts the
+plotting library, each chapter's executed notebook and the results that figures
+cite beside the pages, and takes out what the theme would fetch or break on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote
+
+import plotly
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from . import notebooks
+
+THEME = Path(__file__).resolve().parent
+BOOK = THEME.parent
+ROOT = BOOK.parent
+
+# The order matters: colours, then the page, then the figures that use both.
+STYLES = ("palette.css", "book.css", "explorable.css", "stages/stage.css")
+SCRIPTS = (
+    "shell.js",
+    "explorable-model.js",
+    "explorable-draw.js",
+    "explorable-cursor.js",
+    "explorable-view.js",
+    "explorable.js",
+)
+
+# The theme's icon library is half a megabyte compressed for nine icons, which
+# book.css draws instead.
+ICON_LIBRARY = re.compile(r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>')
+# docutils marks the bibliography as a list whose members are no list items.
+BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
+RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
+
+UNUSED_ASSETS = (
+    "mathjax/a11y/explorer.js",
+    "mathjax/a11y/semantic-enrich.js",
+    "mathjax/a11y/sre.js",
+    "mathjax/input/asciimath.js",
+    "mathjax/input/mml",
+    "mathjax/input/mml.js",
+    "mathjax/latest.js",
+    "mathjax/mml-*.js",
+    "mathjax/node-main.js",
+    "mathjax/output/svg",
+    "mathjax/output/svg.js",
+    "mathjax/sre",
+    "mathjax/tex-*.js",
+    "mathjax/ui",
+    "scripts/*.map",
+    "scripts/fontawesome.js*",
+    "sphinx-thebe.*",
+    "styles/*.map",
+    "vendor/fontawesome",
+)
+
+
+def kernel_environment() -> None:
+    """Let every chapter import `lsa`, `experiments` and the book's own modules."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    # Tells figures to render for a page, not for a live notebook.
+    os.environ["BOOK_STATIC"] = "1"
+
+
+def outdated_chapters(app: Sphinx, env, added: set, changed: set, removed: set) -> list[str]:
+    """Execute every chapter at every build: its figures depend on more than its source."""
+    return [page for page in env.found_docs if notebooks.is_notebook(app, page)]
+
+
+def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
+    """Links at the top of a page: its notebook, and the repository if published."""
+    links = []
+    name = f"{Path(page).name}.ipynb"
+    repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
+    if notebooks.is_notebook(app, page):
+        links.append(
+            {
+                "href": pathto(f"{notebooks.FOLDER}/{name}", 1),
+                "text": "Notebook",
+                "title": "Download this chapter as an executed notebook (.ipynb)",
+                "download": True,
+            }
+        )
+        host, _, slug = repository.partition("github.com/")
+        if slug:
+            branch = os.environ.get("BOOK_PAGES_BRANCH", "gh-pages")
+            links.append(
+                {
+                    "href": "https://colab.research.google.com/github/"
+                    f"{slug}/blob/{branch}/{notebooks.FOLDER}/{name}",
+                    "text": "Colab",
+                    "title": "Open this chapter on Colab",
+                }
+            )
+    if repository:
+        links.append({"href": repository, "text": "Source", "title": "The repository"})
+    return links
+
+
+def prepare_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    context["shell_links"] = header_links(app, page, context["pathto"])
+    # The book's title stands right above this entry of the contents.
+    context["root_title"] = "The result"
+    # sphinx-thebe is loaded twice by Jupyter Book, throws on every page, and
+    # names a script on another host.
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in str(getattr(script, "filename", "") or "")
+        and "THEBE" not in getattr(script, "attributes", {}).get("body", "")
+    ]
+    context["css_files"] = [
+        style for style in context["css_files"] if "thebe" not in str(style.filename)
+    ]
+
+
+def drop_thebe_config(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    for node in list(doctree.findall(nodes.raw)):
+        text = node.astext()
+        if "x-thebe-config" in text or "kernelName =" in text:
+            node.parent.remove(node)
+
+
+def publish_stages(app: Sphinx) -> None:
+    """Put the stages' scripts beside the page's own, in a folder of theirs."""
+    if app.builder.format == "html":
+        shutil.copytree(
+            BOOK / "stages", Path(app.outdir) / "_static" / "stages", dirs_exist_ok=True
+        )
+
+
+def publish_results(app: Sphinx, page: Path, html: str) -> None:
+    """Copy the result files that a page links to, so that its sources open offline."""
+    site = Path(app.outdir).resolve()
+    for link in set(RESULT_LINK.findall(html)):
+        target = (page.parent / unquote(link)).resolve()
+        if not target.is_relative_to(site / "results"):
+            raise ExtensionError(f"{page.name}: {link} does not lead to the site's results/")
+        source = ROOT / target.relative_to(site)
+        if not source.is_file():
+            raise ExtensionError(f"{page.name} links to {link}, which is not in results/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def drop_unused_assets(app: Sphinx) -> None:
+    static = Path(app.outdir) / "_static"
+    for pattern in UNUSED_ASSETS:
+        for path in static.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    notebooks.publish_notebooks(app)
+    for page in Path(app.outdir).rglob("*.html"):
+        html = page.read_text(encoding="utf-8")
+        publish_results(app, page, html)
+        html = ICON_LIBRARY.sub("", html).replace(BIBLIOGRAPHY_ROLE, 'role="listitem"')
+        page.write_text(html, encoding="utf-8")
+    drop_unused_assets(app)
+
+
+def setup(app: Sphinx) -> dict:
+    kernel_environment()
+    app.setup_extension("sphinx-mathjax-offline")
+    # Loads the parts named in _config.yml instead of the one large bundle.
+    app.config.mathjax_path = "mathjax/startup.js"
+    for name in ("citations", "statements", "directives", "stages", "previews"):
+        app.setup_extension(f"book.theme.{name}")
+    # Before the theme's own, which the last extension put there.
+    app.config.templates_path.insert(0, str(THEME / "templates"))
+    plotly_bundle = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    engine = sorted((BOOK / "explorable").glob("*.[jc]s*"))
+    app.config.html_static_path += [str(path) for path in (plotly_bundle, *engine)]
+    for style in STYLES:
+        app.add_css_file(style, priority=600)
+    for script in SCRIPTS:
+        app.add_js_file(script, priority=600, defer="defer")
+    app.connect("builder-inited", publish_stages)
+    app.connect("env-get-outdated", outdated_chapters)
+    app.connect("doctree-resolved", drop_thebe_config, priority=900)
+    app.connect("html-page-context", prepare_page, priority=900)
+    # After MathJax has been copied.
+    app.connect("build-finished", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

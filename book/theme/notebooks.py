@@ -1,0 +1,219 @@
+"""Each chapter as a notebook: the code as it was executed, and the prose as the page shows it.
+
+A chapter's source speaks MyST, which a plain Jupyter, Colab or an editor shows as it stands:
+roles, directives, and the names of numbers in place of the numbers. So the prose is taken from
+the finished page, where all of that is resolved, and written as Markdown that needs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nbformat
+from bs4 import BeautifulSoup, Tag
+from markdownify import MarkdownConverter
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+FOLDER = "_notebooks"
+FOLDED = {"hide-input", "remove-input", "remove-cell"}
+QUOTED = {"question", "proof"}
+LABELS = {"block-label", "admonition-title", "stage-title"}
+SILENT = {"visually-hidden", "stage-note", "headerlink"}
+DISPLAYED = re.compile(r"\\\[(.*)\\\]", re.DOTALL)
+
+
+class Prose(MarkdownConverter):
+    """A page's HTML as Markdown. `page` is its path in the site; `chapters` are notebooks.
+
+    site: where the other pages are, as seen from a notebook, ending in a slash.
+    """
+
+    def __init__(
+        self, page: str, chapters: set[str], macros: Mapping[str, str], site: str = "../"
+    ) -> None:
+        super().__init__(heading_style="ATX", bullets="-", code_language_callback=_language)
+        self.page, self.chapters, self.macros, self.site = page, chapters, macros, site
+
+    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        """Links to chapters lead to notebooks; what a notebook has no place for is its words."""
+        if _classes(el) & SILENT:
+            return ""
+        parts = urlsplit(el["href"])
+        if not (parts.scheme or parts.path):
+            return text
+        if not parts.scheme:
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(self.page), parts.path))
+            chapter = target.removesuffix(".html")
+            el["href"] = (
+                f"{posixpath.basename(chapter)}.ipynb"
+                if chapter in self.chapters
+                else self.site + parts._replace(path=target).geturl()
+            )
+        el["title"] = ""
+        return super().convert_a(el, text, parent_tags)
+
+    def convert_span(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        if _classes(el) & SILENT:
+            return ""
+        if "math" not in _classes(el):
+            return text
+        latex = self._latex(el.get_text().strip().removeprefix(r"\(").removesuffix(r"\)"))
+        if parent_tags & {"td", "th"}:  # where a stroke would begin the next cell
+            latex = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
+        return f"${latex}$"
+
+    def convert_div(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        classes = _classes(el)
+        if "math" in classes:
+            return self._displayed(el)
+        if "data-stage" in el.attrs:
+            steps = f"Its steps are on [the page]({self.site}{self.page}#{el['id']})."
+            return self._quoted(f"{text.strip()}\n\n*{steps}*")
+        if not text.strip():
+            return ""
+        return self._quoted(text) if classes & QUOTED else f"\n\n{text.strip()}\n\n"
+
+    def convert_aside(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return self._quoted(text)
+
+    def convert_p(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        if _classes(el) & SILENT:
+            return ""
+        if _classes(el) & LABELS:
+            text = f"**{' '.join(text.split())}**"
+        return super().convert_p(el, text, parent_tags)
+
+    def convert_dl(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n\n{text.strip()}\n\n"
+
+    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n- **{text.strip()}**: "
+
+    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return text.strip().replace("\n", "\n  ")
+
+    def convert_details(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n\n<details>\n{text.strip()}\n\n</details>\n\n"
+
+    def convert_summary(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"<summary>{text.strip()}</summary>\n\n"
+
+    def _displayed(self, el: Tag) -> str:
+        """On one line: inside a quotation, the marks of further lines would enter the formula."""
+        number = el.select_one(".eqno")
+        tag = f" \\tag{{{number.contents[0].strip('()')}}}" if number else ""
+        latex = " ".join(self._latex(DISPLAYED.search(el.get_text())[1]).split())
+        return f"\n\n$$ {latex}{tag} $$\n\n"
+
+    def _latex(self, text: str) -> str:
+        """Without the book's macros, and without signs that HTML would take for its own."""
+        for name, meaning in self.macros.items():
+            text = re.sub(rf"\\{name}(?![A-Za-z])", lambda _, said=meaning: said, text)
+        return text.strip().replace("<", r"\lt ").replace(">", r"\gt ")
+
+    @staticmethod
+    def _quoted(text: str) -> str:
+        lines = (f"> {line}".rstrip() for line in text.strip().splitlines())
+        return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _language(pre: Tag) -> str:
+    """Of a block of code that is no cell: sphinx says it in a class around it."""
+    around = pre.find_parent(class_=re.compile("^highlight-"))
+    said = next((c for c in _classes(around) if c.startswith("highlight-")), "") if around else ""
+    name = said.removeprefix("highlight-").replace("ipython3", "python")
+    return "" if name in ("default", "none") else name
+
+
+def _classes(el: Tag) -> set[str]:
+    return set(el.get("class") or ())
+
+
+def passages(article: Tag) -> list[str]:
+    """The HTML before, between and after the code cells that a page shows."""
+    found = [""]
+    for node in _flattened(article):
+        if isinstance(node, Tag) and "cell" in _classes(node):
+            found.append("")
+        else:
+            found[-1] += str(node)
+    return found
+
+
+def _flattened(node: Tag) -> Iterator:
+    for child in node.children:
+        if isinstance(child, Tag) and child.name == "section":
+            yield from _flattened(child)
+        else:
+            yield child
+
+
+def with_prose(notebook, html: str, prose: Prose):
+    """The notebook with its Markdown cells replaced by what the page says in their place."""
+    article = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
+    said = [prose.convert(passage).strip() for passage in passages(article)]
+    shown = [c for c in notebook.cells if c.cell_type == "code" and not _removed(c)]
+    if len(said) != len(shown) + 1:
+        raise ExtensionError(
+            f"{prose.page}: {len(said) - 1} code cells on the page, {len(shown)} in its notebook"
+        )
+    words = iter(said)
+    cells = _markdown(next(words), 0)
+    for cell in (c for c in notebook.cells if c.cell_type == "code"):
+        if FOLDED & set(cell.metadata.get("tags", ())):
+            cell.metadata["jupyter"] = {"source_hidden": True}
+        cells.append(cell)
+        if not _removed(cell):
+            cells += _markdown(next(words), len(cells))
+    notebook.cells = cells
+    return notebook
+
+
+def _removed(cell) -> bool:
+    return "remove-cell" in cell.metadata.get("tags", ())
+
+
+def _markdown(text: str, place: int) -> list:
+    return [nbformat.v4.new_markdown_cell(text, id=f"prose-{place}")] if text else []
+
+
+def is_notebook(app: Sphinx, page: str) -> bool:
+    return "kernelspec" in app.env.metadata.get(page, {})
+
+
+def publish_notebooks(app: Sphinx) -> None:
+    """Put each chapter's executed notebook next to the pages."""
+    site = Path(app.outdir)
+    target = site / FOLDER
+    target.mkdir(exist_ok=True)
+    repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
+    macros = app.config.mathjax3_config.get("tex", {}).get("macros", {})
+    chapters = {page for page in app.env.found_docs if is_notebook(app, page)}
+    for page in chapters:
+        executed = site.parent / "jupyter_execute" / f"{page}.ipynb"
+        prose = Prose(f"{page}.html", chapters, macros, app.config.html_baseurl or "../")
+        html = (site / f"{page}.html").read_text(encoding="utf-8")
+        notebook = with_prose(nbformat.read(executed, as_version=4), html, prose)
+        if repository:
+            notebook.cells.insert(0, checkout_cell(repository))
+        nbformat.write(notebook, target / f"{Path(page).name}.ipynb")
+
+
+def checkout_cell(repository: str):
+    """A first cell that fetches the book's code where the notebook stands alone."""
+    folder = repository.rsplit("/", 1)[-1].removesuffix(".git")
+    source = (
+        "# Only where this notebook stands alone, on Colab for instance: fetch its code.\n"
+        "import importlib.util, os, subprocess, sys\n"
+        'if importlib.util.find_spec("lsa") is None:\n'
+        f'    subprocess.run(["git", "clone", "--depth=1", "{repository}"], check=True)\n'
+        f'    sys.path[:0] = [os.path.abspath("{folder}"), os.path.abspath("{folder}/book")]\n'
+        f'    os.chdir("{folder}/book")'
+    )
+    return nbformat.v4.new_code_cell(source)

@@ -1,0 +1,104 @@
+"""Stages, the pictures one steps through: titled frames, each filled by a small script.
+
+    :::{stage} machines
+    :title: Four machines read one text
+    :part: ...          optional, handed to the script
+    :needs: costs       optional, other scripts that it uses
+
+    What there is to see, for every reader: the caption, and all there is without JavaScript.
+    :::
+
+The script is book/stages/<name>.js; stage.js, which they share, comes before it.
+
+And words of the text that set a figure or a stage of their page, as its reader could:
+
+    Now count in {view}`updates <headline:x=update&context=256>`.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import ReferenceRole
+
+from .directives import Block, make
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "stages"
+NO_SCRIPT = (
+    '<noscript><p class="stage-note">The steps need JavaScript; the text below says '
+    "what they show.</p></noscript>"
+)
+
+
+class Stage(Block):
+    required_arguments = 1
+    option_spec: ClassVar = {
+        "title": directives.unchanged_required,
+        "part": directives.unchanged_required,
+        "needs": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        needed = ("stage", *self.options.get("needs", "").split(), name)
+        for script in needed:
+            if not (SCRIPTS / f"{script}.js").is_file():
+                raise self.error(f"stage: no script {script}.js in book/stages")
+        anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
+        static = "../" * self.env.docname.count("/") + "_static/stages"
+        about = {"data-stage": name}
+        if "part" in self.options:
+            about["data-part"] = self.options["part"]
+        frame = make(
+            "div",
+            make(
+                "p", nodes.Text(self.options["title"]), css="stage-title", ids=[f"{anchor}-title"]
+            ),
+            _html(NO_SCRIPT),
+            _html('<div class="stage"></div>'),
+            make("div", *self.body(), css="stage-caption"),
+            css="explorable",
+            ids=[anchor],
+            role="group",
+            **{"aria-labelledby": f"{anchor}-title"},
+            **about,
+        )
+        scripts = "".join(
+            f'<script defer src="{escape(static)}/{script}.js"></script>' for script in needed
+        )
+        return [frame, _html(scripts)]
+
+
+class View(ReferenceRole):
+    """A link that sets a figure; explorable-view.js reads it. Only its words where none is."""
+
+    TARGET = re.compile(r"[a-z][a-z0-9-]*:([a-z]+=[^&=;]+(&[a-z]+=[^&=;]+)*)?")
+    SPOKEN = '<span class="visually-hidden"> (sets the figure)</span>'
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        if not self.has_explicit_title or not self.TARGET.fullmatch(self.target):
+            message = self.inliner.reporter.error(
+                f"view: expected words <figure:control=value&…>, got {self.text!r}",
+                line=self.lineno,
+            )
+            return [], [message]
+        address = escape(quote(self.target, safe=":,&="))
+        opening = f'<a class="figure-view" href="#{address}">'
+        return [_html(opening), nodes.Text(self.title), _html(f"{self.SPOKEN}</a>")], []
+
+
+def _html(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("stage", Stage)
+    app.add_role("view", View())
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,30 @@
+"""Every experiment there is: the modules of this folder, found by being in it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from .harness.plan import Experiment
+
+# What the folder holds besides experiments.
+OTHERS = {"__main__", "catalogue", "harness"}
+
+
+def find() -> dict[str, Experiment]:
+    """`EXPERIMENT` of every module here, by name. Raises TypeError naming a module without one."""
+    found = {}
+    for module in iter_modules([str(Path(__file__).parent)]):
+        if module.name in OTHERS:
+            continue
+        experiment = getattr(import_module(f".{module.name}", __package__), "EXPERIMENT", None)
+        if not isinstance(experiment, Experiment) or experiment.name != module.name:
+            raise TypeError(
+                f"experiments/{module.name}.py: expected an EXPERIMENT named {module.name!r}"
+            )
+        found[module.name] = experiment
+    return found
+
+
+EXPERIMENTS = find()

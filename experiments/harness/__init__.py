@@ -1,0 +1,1 @@
+"""What the experiments are run with: plans, records, provenance, timing, corpora, training."""

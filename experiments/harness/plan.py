@@ -1,0 +1,80 @@
+"""What an experiment is made of: runs with a name, a configuration and a priority."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from .corpora import Corpus
+from .tables import Tables
+
+
+@dataclass(frozen=True)
+class Run:
+    """One file of results. Lower priorities run first, across all experiments."""
+
+    experiment: str
+    name: str
+    config: dict[str, Any]
+    priority: int
+
+
+@dataclass
+class Session:
+    """What a run may use while it runs.
+
+    deadline: when the budget ends, on time.monotonic's clock; None without a budget.
+    corpus: opens a corpus by name; its checksum lands in the provenance.
+    save: keeps the tables measured so far, so that a kill loses little.
+    checkpoint: where a stopped run may leave what it needs to go on.
+    show: tells the progress bar how far the run is (done, total, note); a run that goes on
+        says fourth how far it was before, which is no measure of its speed.
+    warnings: what `warn` has said so far.
+    """
+
+    device: torch.device
+    corpus: Callable[[str], Corpus]
+    save: Callable[[Tables], None]
+    show: Callable[..., None]
+    checkpoint: Path
+    deadline: float | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        """Say what went wrong without ending the run; kept in the record's provenance."""
+        self.warnings.append(message)
+        tqdm.write(f"warning: {message}", file=sys.stderr)
+
+    def out_of_time(self) -> bool:
+        """Whether the budget is spent: the run should save and return as it is."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """tables: the columns measured. complete: False when the budget ended first."""
+
+    tables: Tables
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A module's face to the runner.
+
+    runs: the plan for a kind of device ("cpu" or "cuda"), or its smallest version.
+    perform: does one run. units: the unit of every column it writes.
+    """
+
+    name: str
+    about: str
+    units: dict[str, str]
+    runs: Callable[[str, bool], list[Run]]
+    perform: Callable[[dict[str, Any], Session], Outcome]

@@ -1,0 +1,220 @@
+"""Goes through the plan: which runs, in what order, within which budget; resumes, stops cleanly."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from . import record
+from .corpora import Corpus, CorpusError, load_corpus
+from .plan import Experiment, Run, Session, Tables
+from .provenance import describe_device, provenance
+
+# Every experiment by name; `experiments.catalogue` finds them.
+Catalogue = Mapping[str, Experiment]
+PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
+
+
+class UsageError(Exception):
+    """Something asked for that does not exist; the message names it and what does."""
+
+
+class FailedError(Exception):
+    """Runs that broke off; the others went on. The message names them."""
+
+
+def find_device(name: str | None) -> torch.device:
+    """The device asked for, or the best there is. Raises UsageError."""
+    if name not in (None, "cpu", "cuda"):
+        raise UsageError(f"device: expected cpu or cuda, got {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("device: cuda asked for, but torch sees no GPU; use --device cpu")
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def plan(
+    catalogue: Catalogue,
+    experiments: Iterable[str],
+    kind: str,
+    *,
+    smoke: bool = False,
+    only: Iterable[str] = (),
+) -> list[Run]:
+    """The runs of these experiments (all when empty), filtered and in order of priority."""
+    names = list(experiments) or list(catalogue)
+    for name in names:
+        if name not in catalogue:
+            raise UsageError(f"experiment: expected one of {', '.join(catalogue)}, got {name!r}")
+    runs = [run for name in names for run in catalogue[name].runs(kind, smoke)]
+    wanted = [part for item in only for part in item.split(",")]
+    for part in wanted:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"--only: expected key=value, got {part!r}")
+        known = sorted({str(run.config[key]) for run in runs if key in run.config})
+        if not known:
+            keys = sorted({key for run in runs for key in run.config})
+            raise UsageError(f"--only: no run has {key!r}; keys are {', '.join(keys)}")
+        runs = [run for run in runs if str(run.config.get(key)) == value]
+        if not runs:
+            raise UsageError(f"--only: no run has {part}; {key} can be {', '.join(known)}")
+    return sorted(runs, key=lambda run: run.priority)
+
+
+def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
+    """stored, partial or missing."""
+    path = record.path_of(out, run.experiment, device, run.name)
+    if path.exists():
+        return "stored"
+    return "partial" if record.partial_path(path).exists() else "missing"
+
+
+def run_all(
+    catalogue: Catalogue,
+    runs: list[Run],
+    device: torch.device,
+    out: Path,
+    *,
+    budget: float | None = None,
+    force: bool = False,
+    corpus_source: Path | None = None,
+) -> int:
+    """Perform the runs that are not stored yet. Returns how many ended whole.
+
+    budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
+    breaks off, for want of memory perhaps, does not keep the others from theirs; FailedError
+    names it when all is done.
+    """
+    deadline = None if budget is None else time.monotonic() + budget
+    description = describe_device(device)
+    ended, failed = 0, []
+    _check_writable(out)
+    for i, run in enumerate(runs):
+        label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
+        if state_of(run, out, description) == "stored" and not force:
+            print(f"{label}: stored already", flush=True)
+            continue
+        if deadline is not None and time.monotonic() >= deadline:
+            print(f"budget spent: {len(runs) - i} runs left", flush=True)
+            break
+        try:
+            experiment = catalogue[run.experiment]
+            ended += perform(experiment, run, device, out, label, deadline, corpus_source)
+        except CorpusError:
+            raise  # no other run would find it either
+        except Exception:
+            traceback.print_exc()
+            failed.append(f"{run.experiment} {run.name}")
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+    if failed:
+        raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
+    return ended
+
+
+def perform(
+    experiment: Experiment,
+    run: Run,
+    device: torch.device,
+    out: Path,
+    label: str,
+    deadline: float | None = None,
+    corpus_source: Path | None = None,
+) -> bool:
+    """Do one run and store it: whole at its own name, or what it has as a partial record."""
+    origin = provenance(device, run.config.get("seed", 0))
+    path = record.path_of(out, run.experiment, origin["device"], run.name)
+    began = saved = time.monotonic()
+
+    def write(tables: Tables, complete: bool) -> None:
+        contents = {
+            "schema": record.SCHEMA,
+            "experiment": run.experiment,
+            "name": run.name,
+            "config": run.config,
+            "complete": complete,
+            "provenance": {
+                **origin,
+                "seconds": round(time.monotonic() - began, 1),
+                **({"warnings": session.warnings} if session.warnings else {}),
+            },
+            "units": experiment.units,
+            "tables": tables,
+        }
+        target = path if complete else record.partial_path(path)
+        record.write(target, contents, overwrite=True)
+        if complete:
+            record.partial_path(path).unlink(missing_ok=True)
+
+    def save(tables: Tables) -> None:
+        nonlocal saved
+        if time.monotonic() - saved >= PARTIAL_EVERY:
+            write(tables, complete=False)
+            saved = time.monotonic()
+
+    def corpus(name: str) -> Corpus:
+        opened = load_corpus(name, corpus_source)
+        origin["corpus"] = opened.sha256
+        return opened
+
+    with _Bar(label) as (bar, show):
+        session = Session(
+            device=device,
+            corpus=corpus,
+            save=save,
+            show=show,
+            checkpoint=out / run.experiment / path.parent.name / ".checkpoints" / f"{run.name}.pt",
+            deadline=deadline,
+        )
+        outcome = experiment.perform(run.config, session)
+        if outcome.tables:
+            write(outcome.tables, outcome.complete)
+        bar.set_postfix_str("stored" if outcome.complete else "stopped by the budget, kept")
+    if outcome.complete:
+        session.checkpoint.unlink(missing_ok=True)
+    return outcome.complete
+
+
+class _Bar:
+    """A tqdm bar in units of a run's own progress."""
+
+    def __init__(self, label: str) -> None:
+        self.bar = tqdm(
+            desc=label,
+            total=1,
+            mininterval=1.0 if sys.stderr.isatty() else 20.0,
+            bar_format="{desc} {percentage:3.0f}%|{bar:20}| {elapsed}<{remaining} {postfix}",
+        )
+
+    def __enter__(self) -> tuple[tqdm, Any]:
+        return self.bar, self.show
+
+    def __exit__(self, *exception: object) -> None:
+        self.bar.close()
+
+    def show(self, done: float, total: float, note: str, before: float = 0.0) -> None:
+        self.bar.total = total
+        if before:
+            self.bar.initial = before
+        self.bar.set_postfix_str(note, refresh=False)
+        self.bar.update(done - self.bar.n)
+
+
+def _check_writable(out: Path) -> None:
+    """Fail before the first run, not after it."""
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        probe = Path(out) / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise record.RecordError(
+            f"{out}: cannot be written ({error.strerror}); choose another folder with --out"
+        ) from error

@@ -1,0 +1,124 @@
+"""Timing a function the same way everywhere: warm-up, repeats, quartiles and peak memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+ENOUGH_SECONDS = {"cpu": 1.0, "cuda": 0.3}  # a GPU of one's own is steadier
+FEWEST, MOST = 5, 200
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds a call: the median and the quartiles of `repeats` calls."""
+
+    median: float
+    low: float
+    high: float
+    repeats: int
+
+    @property
+    def columns(self) -> dict[str, float]:
+        """What a row of results says of it, in seconds to the nanosecond."""
+        return {
+            "seconds": round(self.median, 9),
+            "low": round(self.low, 9),
+            "high": round(self.high, 9),
+            "repeats": self.repeats,
+        }
+
+
+def doublings(shortest: int, longest: int) -> list[int]:
+    """shortest, 2 shortest, 4 shortest, ... up to longest."""
+    lengths = (shortest * 2**i for i in range(32))
+    return [length for length in lengths if length <= longest]
+
+
+def measure(call: Callable[[], object], device: torch.device) -> Timing:
+    """Time `call` after two warm-up calls, until enough seconds are spent (5 to 200 calls)."""
+    return measure_in_turns({"": call}, device)[""]
+
+
+def measure_in_turns(
+    calls: dict[str, Callable[[], object]], device: torch.device
+) -> dict[str, Timing]:
+    """Time several calls interleaved, each once a round, so that drift affects all equally."""
+    for call in calls.values():
+        for _ in range(2):
+            call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(calls), 0.0, 0
+    while rounds < FEWEST or (spent < enough and rounds < MOST):
+        for name, call in calls.items():
+            synchronize(device)
+            began = time.perf_counter()
+            call()
+            synchronize(device)
+            seconds[name].append(time.perf_counter() - began)
+            spent += seconds[name][-1]
+        rounds += 1
+    return {name: summarize(each) for name, each in seconds.items()}
+
+
+def summarize(seconds: list[float]) -> Timing:
+    """Median and quartiles of measured seconds."""
+    if len(seconds) < 2:
+        return Timing(seconds[0], seconds[0], seconds[0], len(seconds))
+    low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    return Timing(median, low, high, len(seconds))
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def copy_rate(device: torch.device, size: int) -> float:
+    """B/s of copying `size` bytes, read and written."""
+    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    target = torch.zeros_like(source)
+    return 2 * size / measure(lambda: target.copy_(source), device).median
+
+
+def matmul_rate(device: torch.device, dtype: torch.dtype, side: int) -> float:
+    """FLOP/s of a product of two square matrices of this side."""
+    a = torch.randn(side, side, device=device).to(dtype)
+    return 2 * side**3 / measure(lambda: a @ a, device).median
+
+
+def call_seconds(device: torch.device, calls: int = 1000) -> float:
+    """s of the smallest call into torch when each waits for the one before it."""
+    x = torch.zeros(1, device=device)
+
+    def chain() -> None:
+        for _ in range(calls):
+            x.add_(1.0)
+
+    return measure(chain, device).median / calls
+
+
+def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors alive at once during `call`, beyond those alive before it."""
+    if device.type == "cuda":
+        synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        call()
+        synchronize(device)
+        return torch.cuda.max_memory_allocated(device) - before
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profiler:
+        call()
+    alive = peak = 0
+    for event in profiler.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            alive += event.nbytes()
+            peak = max(peak, alive)
+    return peak

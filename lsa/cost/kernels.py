@@ -1,0 +1,77 @@
+"""What a design of chunked kernel moves and computes; `kernels/chunked.py` derives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..linear_attention.kernels.segments import LONGEST_RECOVERED, segments
+from .rooflines import STATE_BYTES
+
+DESIGNS = ("chunk states", "three passes", "one pass")
+
+
+@dataclass(frozen=True)
+class DesignCost:
+    """Of a chunked kernel, a token and head.
+
+    tokens, states: B of q, k, v, o and their gradients; of states that leave the chip.
+    flops: FLOP. programs: how many a launch of the forward pass starts.
+    """
+
+    tokens: float
+    states: float
+    flops: float
+    programs: int
+
+    @property
+    def bytes(self) -> float:
+        """B to and from memory, a token and head."""
+        return self.tokens + self.states
+
+
+def least_flops(D: int, C: int, gradients: bool) -> int:
+    """The products of a chunked kernel, a token and head, none twice in one direction.
+
+    Forwards 2 products with a chunk and 2 with a state. Backwards 5 with a chunk (q k^T and
+    do v^T, then one for each gradient) and 5 with a state (both states' updates are two).
+    """
+    return (14 if gradients else 4) * (C * D + D * D)
+
+
+def design_cost(
+    design: str, T: int, heads: int, D: int,
+    *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
+    cut: tuple[int, int] | None = None,
+) -> DesignCost:  # fmt: skip
+    """What a design of chunked mode moves and computes: lsa/kernels/chunked.py derives the table.
+
+    design: one of DESIGNS. "chunk states" stores the state before every chunk, itemsize bytes a
+        number forwards and float32 with gradients; the others cut a sequence into segments and
+        take three passes back, or one.
+    heads: B H. slots: multiprocessors, which decide the number of segments.
+    cut: how many segments, and of how many tokens, in place of what slots decide.
+
+    The unnormalised sum; the state after the last token is left out. Raises ValueError for an
+    unknown design.
+    """
+    C, i = chunk_size, itemsize
+    if design == "chunk states":
+        N = -(-T // C)
+        forward, backward = 2 * i * D * D, 5 * STATE_BYTES * D * D
+        states = N / T * (forward + backward * gradients)
+        tokens = (20 if gradients else 6) * i * D
+        return DesignCost(tokens, states, least_flops(D, C, gradients), N * heads)
+    if design not in DESIGNS:
+        raise ValueError(f"design: expected one of {', '.join(DESIGNS)}, got {design!r}")
+    longest = LONGEST_RECOVERED if design == "one pass" else None
+    G, L = cut or segments(heads, T, slots, longest)
+    # Summed first: all segments but the last going forwards, but the first going backwards.
+    g, h = (G - 1) * L / T, max(0, T - L) / T
+    passes = {"three passes": 12, "one pass": 7}[design]
+    moved = {"three passes": 6, "one pass": 5}[design]
+    tokens = i * D * (4 + 2 * g + (passes + 2 * h) * gradients)
+    states = (G - 1) * (D * D + D) * STATE_BYTES / T * (4 + moved * gradients)
+    squares = {"three passes": 12, "one pass": 10}[design]
+    flops = 4 * C * D + (4 + 2 * g) * D * D
+    flops += (12 * C * D + (squares + 2 * h) * D * D) * gradients
+    return DesignCost(tokens, states, flops, heads * G * -(-D // 64))

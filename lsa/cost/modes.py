@@ -1,0 +1,84 @@
+"""What one head costs in each mode, forward and with its gradients."""
+
+from __future__ import annotations
+
+import math
+
+from .rooflines import STATE_BYTES, Cost
+
+TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
+
+
+def least_bytes(T: int, K: int, V: int, *, itemsize: int = 2, training: bool = False) -> int:
+    """Bytes that no program avoids: q, k, v in and o out; training also q, k, v, do, dq, dk, dv."""
+    return T * (6 * K + 5 * V if training else 2 * K + 2 * V) * itemsize
+
+
+def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: float) -> float:
+    """The C at which chunked mode's two bills that depend on C are equal, and their sum least.
+
+    Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes
+    T / C times twice its bytes. With 32-bit states and K = V = d, C is 2 sqrt(d F / B).
+    """
+    state = (K * V + K) * STATE_BYTES
+    return math.sqrt(2 * state * flops_per_second / bytes_per_second / (K + V))
+
+
+def mode_cost(
+    mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
+) -> Cost:
+    """One forward pass of a head in "softmax", "attention", "recurrent" or "chunked" mode.
+
+    Masked products are counted as half done: position i meets the i positions up to its own.
+    itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode.
+    """
+    tokens = least_bytes(T, K, V, itemsize=itemsize)
+    products = T * (T + 1) * (K + V)
+    state = (K * V + K) * STATE_BYTES
+    if mode in ("softmax", "attention"):
+        # Each tile of queries reads the keys and values up to its own end again.
+        tiles = -(-T // TILE)
+        again = sum(min(T, (i + 1) * TILE) for i in range(tiles)) - T if T else 0
+        cache = T * (K + V) * itemsize
+        traffic = tokens + again * (K + V) * itemsize
+        return Cost(products, traffic, min(T, 1), cache if mode == "softmax" else state)
+    if mode == "recurrent":
+        return Cost(4 * T * K * V, tokens, T, state)
+    if mode == "chunked":
+        N = -(-T // chunk_size)
+        last = T - (N - 1) * chunk_size if N else 0
+        inside = (max(N - 1, 0) * chunk_size * (chunk_size + 1) + last * (last + 1)) * (K + V)
+        return Cost(4 * T * K * V + inside, tokens + 2 * N * state, N, state)
+    raise ValueError(f"mode: expected softmax, attention, recurrent or chunked, got {mode!r}")
+
+
+def training_cost(
+    mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
+) -> Cost:
+    """The forward pass of `mode_cost` and the gradients of q, k and v.
+
+    Every product has two gradients, each as large as itself, so the FLOPs are three times the
+    forward pass's. The gradients read q, k, v, do and write dq, dk, dv, meet tiles and states
+    once more, and walk the sequence once more, backwards.
+    """
+    forward = mode_cost(mode, T, K, V, chunk_size=chunk_size, itemsize=itemsize)
+    again = forward.bytes - least_bytes(T, K, V, itemsize=itemsize)
+    traffic = 2 * again + least_bytes(T, K, V, itemsize=itemsize, training=True)
+    return Cost(3 * forward.flops, traffic, 2 * forward.steps, forward.state)
+
+
+def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:
+    """The FLOPs that `lsa.reference` really spends: masked products formed whole, tails filled.
+
+    What torch's FLOP counter reports for it; `mode_cost` is what has to be spent.
+    """
+    state = 2 * T * K * V
+    if mode == "attention":
+        return 2 * T * T * (K + V) + 2 * state + 2 * T * K
+    if mode == "recurrent":
+        return state  # the outer product k v^T is elementwise, and not counted
+    if mode == "chunked":
+        C = max(1, min(chunk_size, T))
+        padded = -(-T // C) * C
+        return 2 * padded * C * (K + V) + 4 * padded * K * V + 2 * padded * K
+    raise ValueError(f"mode: expected attention, recurrent or chunked, got {mode!r}")

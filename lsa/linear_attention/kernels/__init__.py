@@ -1,0 +1,1 @@
+"""The three modes as Triton kernels. Only segments can be imported without Triton."""

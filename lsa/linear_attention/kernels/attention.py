@@ -1,0 +1,243 @@
+"""Attention mode: every product q_i·k_j in tiles, none of them stored.
+
+    o_i = scale / n_i [ sum_{j<=i} (φ(q_i)·φ(k_j)) v_j + φ(q_i) S_0 ]
+    n_i = scale [ sum_{j<=i} φ(q_i)·φ(k_j) + φ(q_i)·z_0 ] + eps       (or 1 for the sum alone)
+
+Per token and head, with tiles of C tokens: T (K + V) FLOPs forwards and 5 T (K + V) / 2
+backwards, where chunked mode has a constant; bytes 8 D forwards as long as k and v of a head
+stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of rows, keeps its
+sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
+sequences on an idle GPU, and the definition that the chunked kernel is checked against.
+
+The gradients are the same sum in three more roles (shared.py), each its own launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .segment_sums import segment_sums
+from .shared import (
+    Gradients,
+    Outputs,
+    Problem,
+    Role,
+    arithmetic_fits,
+    block,
+    dk_role,
+    dq_role,
+    dv_role,
+    empty_gradients,
+    empty_outputs,
+    forward_role,
+    pointer,
+    prepare,
+    rounded_gradients,
+    rounded_outputs,
+)
+from .tiles import enter, load_tile, load_tokens, slope, store_tile, store_tokens
+
+SUMMED = 1024  # tokens a program sums where only the last state is asked for
+
+
+@triton.jit(do_not_specialize=["T", "H"])
+def tile_kernel(
+    p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z,
+    s_ab, s_at, s_ah, s_ad,
+    s_bb, s_bt, s_bh, s_bd,
+    s_cb, s_ct, s_ch, s_cd,
+    s_rb, s_rt, s_rh, s_rd,
+    s_ob, s_ot, s_oh, s_od,
+    s_ma, s_mc, first_factor,
+    T, H, scale, eps, A: tl.constexpr, D: tl.constexpr,
+    ROLE: tl.constexpr, NORMALIZE: tl.constexpr,
+    MAP_A: tl.constexpr, MAP_B: tl.constexpr, MAP_C: tl.constexpr, SLOPE: tl.constexpr,
+    FIRST: tl.constexpr, FIRST_Z: tl.constexpr, FOLD: tl.constexpr,
+    C: tl.constexpr, BA: tl.constexpr, BD: tl.constexpr,
+    OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """C rows of one head and BD features of the output, over all columns that they may see."""
+    REVERSE: tl.constexpr = (ROLE == "dk") or (ROLE == "dv")
+    n_d, n_t = tl.cdiv(D, BD), tl.cdiv(T, C)
+    pid = tl.program_id(0)
+    i_d = pid % n_d
+    i_t = pid // n_d % n_t
+    i_bh = (pid // (n_d * n_t)).to(tl.int64)
+    i_b, i_h = i_bh // H, i_bh % H
+    p_a += i_b * s_ab + i_h * s_ah
+    p_b += i_b * s_bb + i_h * s_bh
+    p_c += i_b * s_cb + i_h * s_ch
+    p_raw += i_b * s_rb + i_h * s_rh
+    p_out += i_b * s_ob + i_h * s_oh
+    p_den += i_b * T * H + i_h
+    p_delta += i_b * T * H + i_h
+    x = i_t * C
+    o_x = tl.arange(0, C)
+    o_a = tl.arange(0, BA)
+    o_d = i_d * BD + tl.arange(0, BD)
+    m_a, m_d = o_a < A, o_d < D
+    if REVERSE:
+        m_A = o_x[:, None] <= o_x[None, :]
+        n_y = n_t - i_t
+    else:
+        m_A = o_x[:, None] >= o_x[None, :]
+        n_y = i_t + 1
+
+    # 1. The rows, and what they read from the state before the first token.
+    b_a = enter(load_tile(p_a, x, T, s_at, s_ad, 0, A, MAP_A, C, BA), OPERAND)
+    b_o = tl.zeros([C, BD], dtype=tl.float32)
+    b_n = tl.zeros([C], dtype=tl.float32)
+    b_m = tl.zeros([BD], dtype=tl.float32)
+    if FIRST:
+        # In slices: the whole of a wide state would not fit into shared memory.
+        BS: tl.constexpr = 64 if BA > 64 else BA
+        for j in tl.static_range(0, BA, BS):
+            o_s = j + tl.arange(0, BS)
+            o_M = o_s[:, None] * s_ma + o_d[None, :] * s_mc
+            m_M = (o_s < A)[:, None] & m_d[None, :]
+            b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
+            b_s = enter(load_tile(p_a, x, T, s_at, s_ad, j, A, MAP_A, C, BS), OPERAND)
+            b_o += tl.dot(enter(b_s, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
+    if FIRST_Z and ROLE == "o":
+        b_z = tl.load(p_first_z + i_bh * A + o_a, mask=m_a, other=0.0) * first_factor
+        b_n += tl.sum(b_a.to(tl.float32) * b_z[None, :], axis=1)
+    if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
+        b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
+
+    # 2. The columns, the rows' own tile last. SPLIT: as in roles.py.
+    SPLIT: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD and (MAP_C != "identity")
+    for i in range(n_y):
+        if REVERSE:
+            y = (n_t - 1 - i) * C
+        else:
+            y = i * C
+        b_b = enter(load_tile(p_b, y, T, s_bt, s_bd, 0, A, MAP_B, C, BA), OPERAND)
+        b_c = load_tile(p_c, y, T, s_ct, s_cd, i_d * BD, D, MAP_C, C, BD)
+        b_A = tl.dot(b_a, tl.trans(b_b), input_precision=PRECISION)
+        if REVERSE and NORMALIZE:
+            b_w = 1.0 / (load_tokens(p_den, y, T, H, 1.0, C) + eps)
+            if ROLE == "dk":
+                b_e = load_tokens(p_delta, y, T, H, 0.0, C)
+                b_A += b_e[None, :]
+            b_A *= b_w[None, :]
+        b_A = tl.where(m_A | (i < n_y - 1), b_A, 0.0)
+        if ROLE == "o" and NORMALIZE:
+            b_n += tl.sum(b_A, axis=1)
+        if ROLE == "dq" and NORMALIZE:
+            b_m += tl.where(i < n_y - 1, tl.sum(b_c.to(tl.float32), axis=0), 0.0)
+        b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
+        if SPLIT:
+            b_l = enter(b_c - enter(b_c, WIDE).to(tl.float32), WIDE)
+            b_o = tl.dot(enter(b_A, WIDE), b_l, b_o, input_precision=PRECISION)
+
+    # 3. The normaliser.
+    if ROLE == "o" and NORMALIZE:
+        b_n *= scale
+        if i_d == 0:
+            store_tokens(b_n, p_den, x, T, H, C)
+        b_o *= (scale / (b_n + eps))[:, None]
+    else:
+        if ROLE == "dq" and NORMALIZE:
+            # δ as in roles.py: do·num is q times its own gradient.
+            b_r = 1.0 / (load_tokens(p_den, x, T, H, 1.0, C) + eps)
+            b_q = load_tile(p_raw, x, T, s_rt, s_rd, 0, D, MAP_C, C, BD)
+            b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
+            store_tokens(b_delta, p_delta, x, T, H, C)
+            b_k = load_tile(p_c, x, T, s_ct, s_cd, 0, D, MAP_C, C, BD)
+            b_1 = enter(b_k, OPERAND)
+            b_past = tl.dot(enter(m_A, OPERAND), b_1, input_precision=PRECISION) + b_m[None, :]
+            if SPLIT:
+                b_l = enter(b_k - b_1.to(tl.float32), OPERAND)
+                b_past = tl.dot(enter(m_A, OPERAND), b_l, b_past, input_precision=PRECISION)
+            b_o = (b_o + b_delta[:, None] * b_past) * b_r[:, None]
+        if ROLE == "dk" and FIRST_Z:
+            b_o += b_m[None, :]
+        b_o *= scale
+    if SLOPE != "identity":
+        b_raw = load_tile(p_raw, x, T, s_rt, s_rd, i_d * BD, D, "identity", C, BD)
+        b_o *= slope(b_raw.to(tl.float32), SLOPE)
+    store_tile(b_o, p_out, x, T, s_ot, s_od, i_d * BD, D, C, BD)
+
+
+def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
+    """Launch tile_kernel for one role."""
+    B, T, H, _, V = problem.sizes
+    A, D = role.a.shape[-1], role.c.shape[-1]
+    form_delta = role.name == "dq" and problem.normalize
+    wide = problem.q.dtype == torch.bfloat16
+    C = 64 if wide else 32
+    BD = block(D) if form_delta else block(D, 128 if wide and A <= 128 else 64)
+    raw = pointer(role.raw, role.out)
+    tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
+        role.a, role.b, role.c, raw, role.out, den, delta,
+        pointer(role.first, role.out), pointer(role.first_z, role.out),
+        *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
+        *role.state_strides(V), role.first_factor,
+        T, H, problem.scale, problem.eps, A=A, D=D,
+        ROLE=role.name, NORMALIZE=problem.normalize,
+        MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
+        FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
+        C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
+        num_warps=4 if max(block(A), BD) <= 64 else 8, num_stages=2 if wide else 1,
+    )  # fmt: skip
+
+
+def boundaries(problem: Problem) -> int:
+    """How many states between segments forward() returns: there are no segments."""
+    return 0
+
+
+def keeps_exact(problem: Problem) -> bool:
+    """Never: every program forms δ by itself."""
+    return False
+
+
+def _total(sums: Tensor, factor: float, first: Tensor | None, start: int, shape: tuple) -> Tensor:
+    """The part of the summed states from `start` on, times factor, plus a state."""
+    total = sums[:, :, start : start + shape[2] * (shape[3] if len(shape) == 4 else 1)].sum(0)
+    total = (total * factor).view(shape)
+    return total if first is None else total + first
+
+
+def forward(problem: Problem) -> Outputs:
+    """o and what the backward pass needs."""
+    problem = prepare(problem)
+    B, T, H, K, V = problem.sizes
+    out = empty_outputs(problem, exact=False)
+    run_tiles(problem, forward_role(problem, out), out.den, out.den)
+    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), scan=False)
+    out = replace(out, S_T=_total(sums, 1.0, problem.S, 0, (B, H, K, V)))
+    if problem.with_z:
+        out = replace(out, z_T=_total(sums, 1.0, problem.z, K * V, (B, H, K)))
+    return rounded_outputs(problem, out, exact=False)
+
+
+def backward(
+    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
+) -> Gradients:
+    """The gradients, from those of o and of the returned state (None where there is none)."""
+    problem, do = prepare(problem), arithmetic_fits(do)
+    dS, dz = (None if d is None else d.to(torch.float32).contiguous() for d in (dS, dz))
+    B, T, H, K, V = problem.sizes
+    grads = empty_gradients(problem)
+    delta = torch.empty_like(out.den)
+    for role in (
+        dq_role(problem, do, grads),
+        dk_role(problem, do, grads, dS, dz),
+        dv_role(problem, do, grads, dS),
+    ):
+        run_tiles(problem, role, out.den, delta)
+    sums = segment_sums(
+        problem, SUMMED, triton.cdiv(T, SUMMED), do=do, den=out.den, delta=delta, scan=False
+    )
+    grads = replace(
+        grads,
+        dS=_total(sums, problem.scale, dS, 0, (B, H, K, V)),
+        dz=_total(sums, problem.scale, dz, K * V, (B, H, K)),
+    )
+    return rounded_gradients(problem, grads)

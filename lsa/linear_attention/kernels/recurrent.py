@@ -1,0 +1,212 @@
+"""Recurrent mode: the state, token by token, in one fused pass.
+
+    S_i = S_{i-1} + φ(k_i) v_i^T      z_i = z_{i-1} + φ(k_i)
+    o_i = scale φ(q_i) S_i / (scale φ(q_i)·z_i + eps)               (or the numerator alone)
+
+Per token and head: 4 K V FLOPs and 8 D bytes forwards, 12 K V FLOPs and 24 D + 16 bytes
+backwards (three passes; float32 o once more where it is normalised). Nothing is re-used between
+tokens but the state, so no tensor cores, and T steps follow each other: bound by latency, about
+the same time a token whatever the size. A single token (T = 1) is where it is the best mode:
+the state is read and written once, 8 K V bytes, over B H V / 16 programs.
+
+The gradients are the same sum in three more roles (shared.py), two of them backwards.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .segment_sums import output_delta
+from .shared import (
+    Gradients,
+    Outputs,
+    Problem,
+    Role,
+    arithmetic_fits,
+    block,
+    dk_role,
+    dq_role,
+    dv_role,
+    empty_gradients,
+    empty_outputs,
+    forward_role,
+    pointer,
+    prepare,
+    rounded_gradients,
+    rounded_outputs,
+)
+from .tiles import feature, slope
+
+
+@triton.jit
+def load_row(p, t, s_t, s_d, o_d, m_d, m_t, MAP: tl.constexpr):
+    """The features of one token in float32, mapped; zeros where m_t or m_d is false."""
+    m = m_d & m_t
+    x = tl.load(p + t.to(tl.int64) * s_t + o_d * s_d, mask=m, other=0.0).to(tl.float32)
+    if MAP != "identity":
+        x = tl.where(m, feature(x, MAP), 0.0)
+    return x
+
+
+@triton.jit(do_not_specialize=["T", "H", "A", "D"])
+def step_kernel(
+    p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z, p_last, p_last_z,
+    s_ab, s_at, s_ah, s_ad,
+    s_bb, s_bt, s_bh, s_bd,
+    s_cb, s_ct, s_ch, s_cd,
+    s_rb, s_rt, s_rh, s_rd,
+    s_ob, s_ot, s_oh, s_od,
+    s_ma, s_mc, first_factor, last_factor,
+    T, H, A, D, scale, eps,
+    ROLE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr,
+    MAP_A: tl.constexpr, MAP_B: tl.constexpr, MAP_C: tl.constexpr, SLOPE: tl.constexpr,
+    FIRST: tl.constexpr, FIRST_Z: tl.constexpr, LAST: tl.constexpr, LAST_Z: tl.constexpr,
+    BA: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """One head, BD features of the output, from the first token to the last (or back)."""
+    REVERSE: tl.constexpr = (ROLE == "dk") or (ROLE == "dv")
+    n_d = tl.cdiv(D, BD)
+    pid = tl.program_id(0)
+    i_d = pid % n_d
+    i_bh = (pid // n_d).to(tl.int64)
+    i_b, i_h = i_bh // H, i_bh % H
+    p_a += i_b * s_ab + i_h * s_ah
+    p_b += i_b * s_bb + i_h * s_bh
+    p_c += i_b * s_cb + i_h * s_ch
+    p_raw += i_b * s_rb + i_h * s_rh
+    p_out += i_b * s_ob + i_h * s_oh
+    p_den += i_b * T * H + i_h
+    p_delta += i_b * T * H + i_h
+    o_a = tl.arange(0, BA)
+    o_d = i_d * BD + tl.arange(0, BD)
+    m_a, m_d = o_a < A, o_d < D
+    m_M = m_a[:, None] & m_d[None, :]
+    o_M = o_a[:, None] * s_ma + o_d[None, :] * s_mc
+
+    b_M = tl.zeros([BA, BD], dtype=tl.float32)
+    b_z = tl.zeros([BA], dtype=tl.float32)
+    b_m = tl.zeros([BD], dtype=tl.float32)
+    if FIRST:
+        b_M += tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
+    if FIRST_Z and ROLE == "o":
+        b_z += tl.load(p_first_z + i_bh * A + o_a, mask=m_a, other=0.0) * first_factor
+    if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
+        b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
+
+    # The next token is on its way while this one is worked on.
+    if REVERSE:
+        t = T - 1 + i_d * 0
+        ahead = -1
+    else:
+        t = i_d * 0
+        ahead = 1
+    b_a = load_row(p_a, t, s_at, s_ad, o_a, m_a, T > 0, MAP_A)
+    b_b = load_row(p_b, t, s_bt, s_bd, o_a, m_a, T > 0, MAP_B)
+    b_c = load_row(p_c, t, s_ct, s_cd, o_d, m_d, T > 0, MAP_C)
+    for i in range(T):
+        more = i + 1 < T
+        n_a = load_row(p_a, t + ahead, s_at, s_ad, o_a, m_a, more, MAP_A)
+        n_b = load_row(p_b, t + ahead, s_bt, s_bd, o_a, m_a, more, MAP_B)
+        n_c = load_row(p_c, t + ahead, s_ct, s_cd, o_d, m_d, more, MAP_C)
+        p_t = t.to(tl.int64) * H
+        if NORMALIZE and ROLE != "o":
+            r = 1.0 / (tl.load(p_den + p_t) + eps)
+        if NORMALIZE and (ROLE == "dq" or ROLE == "dk"):
+            delta = tl.load(p_delta + p_t)
+        # 1. The token enters the state.
+        if REVERSE and NORMALIZE:
+            b_c *= r
+        b_M += b_b[:, None] * b_c[None, :]
+        if ROLE == "o" and WITH_Z:
+            b_z += b_b
+        if ROLE == "dq" and NORMALIZE:
+            b_m += b_c
+        if ROLE == "dk" and NORMALIZE:
+            b_m += b_c * delta
+        # 2. The row reads it.
+        b_o = tl.sum(b_a[:, None] * b_M, axis=0)
+        if ROLE == "o" and NORMALIZE:
+            n = scale * tl.sum(b_a * b_z, axis=0)
+            if i_d == 0:
+                tl.store(p_den + p_t, n)
+            b_o *= scale / (n + eps)
+        else:
+            if ROLE == "dq" and NORMALIZE:
+                b_o = (b_o + delta * b_m) * r
+            if ROLE == "dk" and WITH_Z:
+                b_o += b_m
+            b_o *= scale
+        if SLOPE != "identity":
+            b_raw = load_row(p_raw, t, s_rt, s_rd, o_d, m_d, True, "identity")
+            b_o *= slope(b_raw, SLOPE)
+        p_o = p_out + t.to(tl.int64) * s_ot + o_d * s_od
+        tl.store(p_o, b_o.to(p_out.dtype.element_ty), mask=m_d)
+        b_a, b_b, b_c = n_a, n_b, n_c
+        t += ahead
+
+    if LAST:
+        tl.store(p_last + i_bh * A * D + o_M, b_M * last_factor, mask=m_M)
+    if LAST_Z and ROLE == "o":
+        tl.store(p_last_z + i_bh * A + o_a, b_z * last_factor, mask=m_a & (i_d == 0))
+    if LAST_Z and ROLE == "dk":
+        tl.store(p_last_z + i_bh * D + o_d, b_m * last_factor, mask=m_d)
+
+
+def run_steps(problem: Problem, role: Role, den: Tensor, delta: Tensor | None) -> None:
+    """Launch step_kernel for one role."""
+    B, T, H, _, V = problem.sizes
+    A, D = role.a.shape[-1], role.c.shape[-1]
+    like = role.out
+    raw = pointer(role.raw, like)
+    BA, BD = block(A), 16
+    step_kernel[(triton.cdiv(D, BD) * B * H,)](
+        role.a, role.b, role.c, raw, role.out, den, pointer(delta, den),
+        pointer(role.first, like), pointer(role.first_z, like),
+        pointer(role.last, like), pointer(role.last_z, like),
+        *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
+        *role.state_strides(V), role.first_factor, role.last_factor,
+        T, H, A, D, problem.scale, problem.eps,
+        ROLE=role.name, NORMALIZE=problem.normalize, WITH_Z=role.with_z,
+        MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
+        FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None,
+        LAST=role.last is not None, LAST_Z=role.last_z is not None,
+        BA=BA, BD=BD, num_warps=1 if BA <= 64 else 2 if BA == 128 else 4,
+    )  # fmt: skip
+
+
+def boundaries(problem: Problem) -> int:
+    """How many states between segments forward() returns: there are no segments."""
+    return 0
+
+
+def keeps_exact(problem: Problem) -> bool:
+    """Whether the backward pass needs o unrounded; see shared.Outputs."""
+    return problem.normalize and problem.q.dtype in (torch.float16, torch.bfloat16)
+
+
+def forward(problem: Problem) -> Outputs:
+    """o and what the backward pass needs."""
+    problem = prepare(problem)
+    out = empty_outputs(problem, keeps_exact(problem))
+    run_steps(problem, forward_role(problem, out), out.den, None)
+    return rounded_outputs(problem, out, keeps_exact(problem))
+
+
+def backward(
+    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
+) -> Gradients:
+    """The gradients, from those of o and of the returned state (None where there is none)."""
+    problem, do = prepare(problem), arithmetic_fits(do)
+    dS, dz = (None if d is None else d.to(torch.float32).contiguous() for d in (dS, dz))
+    grads = empty_gradients(problem)
+    delta = output_delta(problem, out.exact if keeps_exact(problem) else out.o, do)
+    for role in (
+        dq_role(problem, do, grads),
+        dk_role(problem, do, grads, dS, dz),
+        dv_role(problem, do, grads, dS),
+    ):
+        run_steps(problem, role, out.den, delta)
+    return rounded_gradients(problem, grads)
