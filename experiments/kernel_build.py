@@ -1,8 +1,8 @@
-"""What the compiler makes of the kernels: registers, shared memory, and the bytes they should move.
+"""What the compiler makes of the kernels: registers, instructions, and the bytes they should move.
 
 Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
 Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input
-and output of a program's tile once.
+and output of a program's tile once; the instructions in the machine code.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ UNITS = {
     "registers": "registers a thread",
     "spilled": "B a thread",
     "shared": "B",
+    "resident": "programs a multiprocessor",
+    "instructions": "instructions a token and head",
+    "warnings": "name",
     "wgmma": "instructions",
     "mma": "instructions",
     "traffic": "B a token and head",
@@ -51,29 +54,48 @@ def traffic(arguments: dict[str, Any], name: str) -> float:
     """Bytes a token and head that a launch has to read and write, states aside."""
     size = {key: x.element_size() for key, x in arguments.items() if isinstance(x, torch.Tensor)}
     kernel = name.split(":")[0]
-    if kernel in ("pass_kernel", "tile_kernel", "step_kernel"):
+    if kernel in ("tile_kernel", "step_kernel"):
         A, D = arguments["A"], arguments["D"]
-        forms_delta = arguments.get("FORM_DELTA", False)
-        wide = A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
-        return wide + D * size["p_raw"] * forms_delta
-    if kernel == "backward_kernel":
-        K, V = arguments["K"], arguments["V"]
+        return A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
+    K, V = arguments.get("K", 0), arguments.get("V", 0)
+    if kernel == "forward_kernel":
+        return 2 * K * size["p_q"] + V * (size["p_v"] + size["p_o"])
+    if kernel == "dq_kernel":
+        return size["p_q"] * (2 * K + 2 * V + K * arguments["FORM_DELTA"])
+    if kernel == "dkv_kernel":
+        both = (arguments["DK"] + arguments["DV"]) * (K + V)
+        return size["p_q"] * (K + V + both)
+    if kernel == "one_pass_kernel":
         return size["p_q"] * (4 * K + 3 * V)
     if kernel == "sums_kernel":
-        K, V, T = arguments["K"], arguments["V"], arguments["T"]
-        first = arguments["first_segment"]
+        T, first = arguments["T"], arguments["first_segment"]
         tokens = min(T, (first + arguments["G"]) * arguments["L"]) - first * arguments["L"]
-        return size["p_b"] * tokens / T * (K + V + V * arguments["FROM_O"])
+        return size["p_b"] * tokens / T * (K + V)
     if kernel == "delta_kernel":
-        return (size["p_o"] + size["p_do"]) * arguments["V"]
+        return (size["p_o"] + size["p_do"]) * V
     return 0.0
+
+
+def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
+    """Instructions of all warps that one token of one head takes in the main loop.
+
+    A round of it takes C tokens (one in recurrent mode); in attention mode it takes them
+    through C of those before them. 0 for launches that are no walk over the tokens.
+    """
+    arguments, kernel = launched.arguments, launched.name.split(":")[0]
+    if kernel in ("scan_kernel", "delta_kernel"):
+        return 0.0
+    C = arguments.get("C", 1)
+    tiles = -(-config["length"] // C) if kernel == "tile_kernel" else arguments.get("G", 1)
+    programs = launched.programs / (config["batch"] * config["heads"] * tiles)
+    return built.loop * launched.options["num_warps"] * programs / C
 
 
 def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None:
     """One call and its gradient on tensors without storage."""
     from importlib import import_module
 
-    from lsa.linear_attention.kernels.shared import Problem
+    from lsa.linear_attention.kernels.problem import Problem
 
     module = import_module(f"lsa.linear_attention.kernels.{mode}")
     shape = (config["batch"], config["length"], config["heads"], width)
@@ -85,11 +107,11 @@ def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
-    from lsa.linear_attention.kernels.shared import AMPERE, HOPPER, planned_for
+    from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
 
     from .harness.compiling import build, record_launches
 
-    machine = {80: AMPERE, 90: HOPPER}[config["arch"]]
+    gpu = {80: AMPERE, 90: HOPPER}[config["arch"]]
     tables: Tables = {}
     cases = [
         (mode, width, normalize)
@@ -98,7 +120,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for normalize in (False, True)
     ]
     for i, (mode, width, normalize) in enumerate(cases):
-        with planned_for(machine):
+        with planned_for(gpu):
             made = record_launches(lambda case=(mode, width, normalize): call(*case, config))
         for launched in made:
             built = build(launched, config["arch"])
@@ -112,6 +134,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 "registers": built.registers,
                 "spilled": built.spilled,
                 "shared": built.shared,
+                "resident": built.resident,
+                "instructions": instructions(launched, built, config),
+                "warnings": ", ".join(built.warnings) or "none",
                 "wgmma": built.wgmma,
                 "mma": built.mma,
                 "traffic": traffic(launched.arguments, launched.name),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lsa import LinearAttention, LinearState, linear_attention, unroll
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
-from lsa.linear_attention.operator import FUSED_MAPS, attend, gradient
+from lsa.linear_attention.operator import FUSED_MAPS, attend_operator, gradient
 
 BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 
@@ -153,12 +153,12 @@ def test_operators_keep_torchs_rules(mode):
     S, z = states(2, 2, 4, 3, torch.rand, torch.float32)
     options = (mode, 4, True, 0.5, 1e-6, "elu_plus_one")
     leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
-    torch.library.opcheck(attend, (*leaves, *options, True))
+    torch.library.opcheck(attend_operator, (*leaves, *options, True))
     plain = (None, None, mode, 0, False, 0.5, 0.0, "relu", False)
-    torch.library.opcheck(attend, (*leaves[:3], *plain))
+    torch.library.opcheck(attend_operator, (*leaves[:3], *plain))
     with torch.no_grad():
-        out = attend(*leaves, *options, True)
-    torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options))
+        out = attend_operator(*leaves, *options, True)
+    torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options, True))
 
 
 @pytest.mark.parametrize("mode", MODES)

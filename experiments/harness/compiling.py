@@ -44,13 +44,22 @@ class Launched:
     @property
     def name(self) -> str:
         """The kernel, and which of its roles it plays."""
-        role = self.arguments.get("ROLE") or ("R" if self.arguments.get("REVERSE") else "")
+        given = self.arguments
+        role = given.get("ROLE") or ("R" if given.get("REVERSE") else "")
+        if "DK" in given:
+            role = " ".join(name.lower() for name in ("DK", "DV") if given[name])
         return self.kernel.fn.__name__ + (f":{role}" if role else "")
 
 
 @dataclass(frozen=True)
 class Built:
-    """What the compiler made of a launch. spilled: bytes a thread stores for want of registers."""
+    """What the compiler made of a launch.
+
+    spilled: bytes a thread stores for want of registers. loop: instructions of a warp in one
+    round of the innermost loop that forms products, or of the longest loop. resident: how many
+    programs a multiprocessor holds at once. warnings: the codes of what ptxas had to say;
+    C7515 is a wgmma that waits for the one before it.
+    """
 
     registers: int
     spilled: int
@@ -58,6 +67,9 @@ class Built:
     wgmma: int
     mma: int
     fma: int
+    loop: int
+    resident: int
+    warnings: tuple[str, ...]
 
 
 def record_launches(call: Callable[[], Any]) -> list[Launched]:
@@ -103,32 +115,34 @@ def build(launched: Launched, arch: int) -> Built:
     target = GPUTarget("cuda", arch, 32)
     compiled = triton.compile(source(launched), target=target, options=launched.options)
     ptx = compiled.asm["ptx"]
-    registers, stack = resources(compiled.asm["cubin"])
+    registers, spilled, warnings = assembled(ptx, arch)
+    shared, warps = compiled.metadata.shared, launched.options["num_warps"]
     return Built(
         registers,
-        spilled(ptx, arch) if stack else 0,
-        compiled.metadata.shared,
+        spilled,
+        shared,
         len(re.findall(r"wgmma\.mma_async", ptx)),
         len(re.findall(r"(?<!wg)\bmma\.sync", ptx)),
         len(re.findall(r"\bfma\.rn\.f32", ptx)),
+        loop_length(compiled.asm["cubin"]),
+        resident(registers, shared, warps, arch),
+        warnings,
     )
 
 
-def resources(cubin: bytes) -> tuple[int, int]:
-    """Registers a thread and bytes of stack of the one kernel in a cubin."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        text = subprocess.run(
-            [NVIDIA / "cuobjdump", "--dump-resource-usage", file.name],
-            capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
-    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", text).groups()
-    return int(registers), int(stack)
+def resident(registers: int, shared: int, warps: int, arch: int) -> int:
+    """How many programs a multiprocessor of compute capability 8.0 or 9.0 holds.
+
+    65,536 registers, handed out by 8 a thread, 64 warps and 32 programs; 164 or 228 KiB of
+    shared memory, 1 KiB of which goes with each program.
+    """
+    by_registers = 65536 // (-(-registers // 8) * 8 * 32 * warps)
+    by_shared = (228 if arch == 90 else 164) * 1024 // (shared + 1024)
+    return min(by_registers, by_shared, 64 // warps, 32)
 
 
-def spilled(ptx: str, arch: int) -> int:
-    """Bytes a thread spills. A stack alone does not tell: a division's subroutine has one too."""
+def assembled(ptx: str, arch: int) -> tuple[int, int, tuple[str, ...]]:
+    """Registers and spilled bytes a thread, and the codes of ptxas's warnings."""
     target = f"sm_{arch}a" if arch >= 90 else f"sm_{arch}"
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
@@ -137,4 +151,31 @@ def spilled(ptx: str, arch: int) -> int:
             [NVIDIA / "ptxas", "-v", "--gpu-name", target, file.name, "-o", os.devnull],
             capture_output=True, text=True, check=True,
         ).stderr  # fmt: skip
-    return int(re.search(r"(\d+) bytes spill stores", text)[1])
+    registers = int(re.search(r"Used (\d+) registers", text)[1])
+    spilled = int(re.search(r"(\d+) bytes spill stores", text)[1])
+    return registers, spilled, tuple(sorted(set(re.findall(r"\((C\d+)\)", text))))
+
+
+def loop_length(cubin: bytes) -> int:
+    """Instructions in the longest loop that forms products on tensor cores, or of any loop."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        text = subprocess.run(
+            [NVIDIA / "nvdisasm", "-c", file.name], capture_output=True, text=True, check=True
+        ).stdout
+    labels: dict[str, int] = {}
+    code: list[str] = []
+    for line in text.splitlines():
+        if label := re.match(r"\s*(\.L_x_\d+):", line):
+            labels[label[1]] = len(code)
+        elif instruction := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?);", line):
+            code.append(instruction[1])
+    loops = []
+    for at, instruction in enumerate(code):
+        branch = re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", instruction)
+        # A branch back; one to itself is the padding after the end.
+        if branch and labels.get(branch[1], at) < at:
+            body = code[labels[branch[1]] : at + 1]
+            loops.append((any("MMA" in one for one in body), len(body)))
+    return max(loops, default=(False, 0))[1]

@@ -3,7 +3,7 @@
 import torch
 
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
-from lsa.linear_attention.kernels.shared import Problem
+from lsa.linear_attention.kernels.problem import Problem
 
 RELATIVE = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 
@@ -60,7 +60,7 @@ def errors(mode, inputs, *, normalize, feature_map, first, last, scale=None, eps
     dS, dz = state(torch.randn) if last else (None, None)
     scale = K**-0.5 if scale is None else scale
     problem = Problem(q, k, v, S, z, scale, eps, normalize, feature_map, normalize or last)
-    out = mode.forward(problem, **{n: x for n, x in options.items() if n != "fused"})
+    out = mode.forward(problem, **options)
     grads = mode.backward(problem, out, do, dS, dz, **options)
 
     leaves = [x.double().requires_grad_() for x in (q, k, v)]

@@ -5,7 +5,7 @@ import torch
 from cases import RELATIVE, draw, errors
 
 from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.shared import AMPERE, planned_for
+from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
 KINDS = [  # normalize, feature map, initial state, gradient of the returned state
@@ -33,12 +33,13 @@ def test_results_and_gradients(mode, T, dtype, kind):
     check(mode, draw(1, T, 2, 24, 40, dtype, feature_map=kind[1]), kind)
 
 
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("cut", [(2, 128), (3, 64)], ids=str)
-def test_segments(cut, fused):
+@pytest.mark.parametrize("gpu", [AMPERE, HOPPER], ids=["three passes", "one pass"])
+@pytest.mark.parametrize("cut", [(2, 128), (5, 32)], ids=["added", "scanned"])
+def test_segments(cut, gpu):
     inputs = draw(1, 141, 2, 16, 24, torch.bfloat16)
-    for kind in KINDS[:3]:
-        check("chunked", inputs, (kind[0], "identity", *kind[2:]), cut=cut, fused=fused)
+    with planned_for(gpu):
+        for kind in KINDS[:3]:
+            check("chunked", inputs, (kind[0], "identity", *kind[2:]), cut=cut)
 
 
 @pytest.mark.parametrize(("K", "V"), [(136, 16), (16, 136), (33, 100)])

@@ -14,12 +14,16 @@ from experiments.kernel_speed import LADDER
 from lsa import linear_attention
 from lsa.linear_attention import operator as ops
 from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.shared import AMPERE, HOPPER, Problem, planned_for
+from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
+from lsa.linear_attention.kernels.plans import plan_of
+from lsa.linear_attention.kernels.problem import Problem
+from lsa.linear_attention.kernels.segments import segments
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
 # Registers are handed out by the compiler. The pinned one spills nothing; 3.6 a few numbers.
 MOST_SPILLED = 0 if version("triton") == "3.7.1" else 64
-USES_PRODUCTS = ("sums_kernel", "pass_kernel", "backward_kernel", "tile_kernel")
+PRODUCTS = ("sums", "forward", "dq", "dkv", "one_pass", "tile")
+SERIALISED = "C7515"
 
 
 def launches(
@@ -45,8 +49,9 @@ def check(launched: Launched, arch: int, tensor_cores: bool = True):
     where = f"{launched.name} for sm_{arch}: {built}"
     assert built.spilled <= MOST_SPILLED, where
     assert built.shared <= MOST_SHARED[arch], where
-    if tensor_cores and launched.kernel.fn.__name__ in USES_PRODUCTS:
-        assert (built.wgmma if arch == 90 else built.mma) > 0, where
+    assert SERIALISED not in built.warnings, where
+    if tensor_cores and launched.kernel.fn.__name__.removesuffix("_kernel") in PRODUCTS:
+        assert built.wgmma + built.mma > 0, where
 
 
 KINDS = pytest.mark.parametrize(
@@ -78,37 +83,25 @@ def test_chunked_in_other_types(dtype, width):
         check(launched, 90, tensor_cores=False)
 
 
-@pytest.mark.parametrize("machine", [HOPPER, AMPERE], ids=["sm_90", "sm_80"])
+@pytest.mark.parametrize("gpu", [HOPPER, AMPERE], ids=["sm_90", "sm_80"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("mode", [chunked, attention], ids=lambda m: m.__name__)
-def test_the_widest_heads_fit_with_a_map_and_states_at_both_ends(mode, dtype, machine):
+def test_the_widest_heads_fit_with_a_map_and_states_at_both_ends(mode, dtype, gpu):
     for normalize in (False, True):
-        with planned_for(machine):
+        with planned_for(gpu):
             made = launches(
                 mode, 1, 2048, 8, 256, dtype=dtype, normalize=normalize,
                 feature_map="softplus", states=True,
             )  # fmt: skip
         for launched in made:
-            built = build(launched, 90 if machine is HOPPER else 80)
-            assert built.shared <= MOST_SHARED[90 if machine is HOPPER else 80], launched.name
+            built = build(launched, 90 if gpu is HOPPER else 80)
+            assert built.shared <= MOST_SHARED[90 if gpu is HOPPER else 80], launched.name
 
 
 @pytest.mark.parametrize("width", [64, 128])
 def test_states_at_both_ends_spill_nothing(width):
     for launched in launches(chunked, 2, 4096, 16, width, states=True):
         check(launched, 90)
-
-
-@pytest.mark.parametrize("feature_map", ["identity", "elu_plus_one"])
-@pytest.mark.parametrize("states", [False, True])
-def test_what_the_one_pass_back_spills_is_little(feature_map, states):
-    """With a map, or with states at both ends; on the ladder's own shapes it is nothing."""
-    made = launches(
-        chunked, 2, 4096, 16, 64, normalize=False, feature_map=feature_map, states=states
-    )
-    (fused,) = (one for one in made if one.name == "backward_kernel")
-    most = max(48, MOST_SPILLED) if states or feature_map != "identity" else MOST_SPILLED
-    assert build(fused, 90).spilled <= most
 
 
 @pytest.mark.parametrize("width", [64, 128])
@@ -129,7 +122,8 @@ def test_no_grid_axis_but_the_first(mode):
 def test_what_is_recovered_walking_back_is_never_far():
     def cut(heads, T, dtype=torch.bfloat16):
         q = torch.empty(1, T, heads, 64, dtype=dtype, device="meta")
-        return chunked.plan(Problem(q, q, q, None, None, 0.125, 1e-6, False, with_z=False))
+        plan = plan_of(Problem(q, q, q, None, None, 0.125, 1e-6, False, with_z=False))
+        return plan.G, plan.L
 
     assert cut(132, 131072) == (16, 8192)
     assert cut(132, 131072, torch.float32) == (1, 131072)
@@ -151,6 +145,6 @@ def test_a_compiler_can_follow_lengths_that_change(monkeypatch):
 def test_segments_fill_the_device_and_cover_the_sequence():
     for heads in (1, 3, 12, 25, 96, 132, 133, 512, 70000):
         for T in (1, 63, 128, 1000, 4096, 65537, 131073):
-            G, L = chunked.segments(heads, T, 132)
+            G, L = segments(heads, T, 132)
             assert (G - 1) * L < T <= G * L
             assert heads * G >= min(100, heads * (T // 256 or 1)), (heads, T, G)

@@ -10,7 +10,7 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.shared import Problem
+from lsa.linear_attention.kernels.problem import Problem
 
 # The poison comes with torch's determinism, which warns about operators of others.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -9,7 +9,7 @@ stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of 
 sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
 sequences on an idle GPU, and the definition that the chunked kernel is checked against.
 
-The gradients are the same sum in three more roles (shared.py), each its own launch.
+The gradients are the same sum in three more roles (roles.py), each its own launch.
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .roles import Role, dk_role, dq_role, dv_role, forward_role
 from .segment_sums import segment_sums
-from .shared import (
+from .problem import (
     Gradients,
     Outputs,
     Problem,
-    Role,
-    arithmetic_fits,
+    addressable,
+    as_state,
     block,
-    dk_role,
-    dq_role,
-    dv_role,
     empty_gradients,
     empty_outputs,
-    forward_role,
     pointer,
     prepare,
     rounded_gradients,
@@ -48,11 +45,8 @@ SUMMED = 1024  # tokens a program sums where only the last state is asked for
 @triton.jit(do_not_specialize=["T", "H"])
 def tile_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z,
-    s_ab, s_at, s_ah, s_ad,
-    s_bb, s_bt, s_bh, s_bd,
-    s_cb, s_ct, s_ch, s_cd,
-    s_rb, s_rt, s_rh, s_rd,
-    s_ob, s_ot, s_oh, s_od,
+    s_ab, s_at, s_ah, s_bb, s_bt, s_bh, s_cb, s_ct, s_ch, s_rb, s_rt, s_rh,
+    s_ob, s_ot, s_oh,
     s_ma, s_mc, first_factor,
     T, H, scale, eps, A: tl.constexpr, D: tl.constexpr,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr,
@@ -89,7 +83,7 @@ def tile_kernel(
         n_y = i_t + 1
 
     # 1. The rows, and what they read from the state before the first token.
-    b_a = enter(load_tile(p_a, x, T, s_at, s_ad, 0, A, MAP_A, C, BA), OPERAND)
+    b_a = enter(load_tile(p_a, x, T, s_at, 0, A, MAP_A, C, BA), OPERAND)
     b_o = tl.zeros([C, BD], dtype=tl.float32)
     b_n = tl.zeros([C], dtype=tl.float32)
     b_m = tl.zeros([BD], dtype=tl.float32)
@@ -101,7 +95,7 @@ def tile_kernel(
             o_M = o_s[:, None] * s_ma + o_d[None, :] * s_mc
             m_M = (o_s < A)[:, None] & m_d[None, :]
             b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
-            b_s = enter(load_tile(p_a, x, T, s_at, s_ad, j, A, MAP_A, C, BS), OPERAND)
+            b_s = enter(load_tile(p_a, x, T, s_at, j, A, MAP_A, C, BS), OPERAND)
             b_o += tl.dot(enter(b_s, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
     if FIRST_Z and ROLE == "o":
         b_z = tl.load(p_first_z + i_bh * A + o_a, mask=m_a, other=0.0) * first_factor
@@ -109,15 +103,15 @@ def tile_kernel(
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
 
-    # 2. The columns, the rows' own tile last. SPLIT: as in roles.py.
+    # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel.
     SPLIT: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD and (MAP_C != "identity")
     for i in range(n_y):
         if REVERSE:
             y = (n_t - 1 - i) * C
         else:
             y = i * C
-        b_b = enter(load_tile(p_b, y, T, s_bt, s_bd, 0, A, MAP_B, C, BA), OPERAND)
-        b_c = load_tile(p_c, y, T, s_ct, s_cd, i_d * BD, D, MAP_C, C, BD)
+        b_b = enter(load_tile(p_b, y, T, s_bt, 0, A, MAP_B, C, BA), OPERAND)
+        b_c = load_tile(p_c, y, T, s_ct, i_d * BD, D, MAP_C, C, BD)
         b_A = tl.dot(b_a, tl.trans(b_b), input_precision=PRECISION)
         if REVERSE and NORMALIZE:
             b_w = 1.0 / (load_tokens(p_den, y, T, H, 1.0, C) + eps)
@@ -143,12 +137,12 @@ def tile_kernel(
         b_o *= (scale / (b_n + eps))[:, None]
     else:
         if ROLE == "dq" and NORMALIZE:
-            # δ as in roles.py: do·num is q times its own gradient.
+            # δ as in dq_kernel: do·num is q times its own gradient.
             b_r = 1.0 / (load_tokens(p_den, x, T, H, 1.0, C) + eps)
-            b_q = load_tile(p_raw, x, T, s_rt, s_rd, 0, D, MAP_C, C, BD)
+            b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD)
             b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
             store_tokens(b_delta, p_delta, x, T, H, C)
-            b_k = load_tile(p_c, x, T, s_ct, s_cd, 0, D, MAP_C, C, BD)
+            b_k = load_tile(p_c, x, T, s_ct, 0, D, MAP_C, C, BD)
             b_1 = enter(b_k, OPERAND)
             b_past = tl.dot(enter(m_A, OPERAND), b_1, input_precision=PRECISION) + b_m[None, :]
             if SPLIT:
@@ -159,9 +153,9 @@ def tile_kernel(
             b_o += b_m[None, :]
         b_o *= scale
     if SLOPE != "identity":
-        b_raw = load_tile(p_raw, x, T, s_rt, s_rd, i_d * BD, D, "identity", C, BD)
+        b_raw = load_tile(p_raw, x, T, s_rt, i_d * BD, D, "identity", C, BD)
         b_o *= slope(b_raw.to(tl.float32), SLOPE)
-    store_tile(b_o, p_out, x, T, s_ot, s_od, i_d * BD, D, C, BD)
+    store_tile(b_o, p_out, x, T, s_ot, i_d * BD, D, C, BD)
 
 
 def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
@@ -176,7 +170,8 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
     tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,
         pointer(role.first, role.out), pointer(role.first_z, role.out),
-        *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
+        *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
+        *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor,
         T, H, problem.scale, problem.eps, A=A, D=D,
         ROLE=role.name, NORMALIZE=problem.normalize,
@@ -187,14 +182,9 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
     )  # fmt: skip
 
 
-def boundaries(problem: Problem) -> int:
-    """How many states between segments forward() returns: there are no segments."""
-    return 0
-
-
-def keeps_exact(problem: Problem) -> bool:
-    """Never: every program forms δ by itself."""
-    return False
+def kept(problem: Problem) -> tuple[int, bool]:
+    """No states between segments, and no o unrounded: every program forms δ by itself."""
+    return 0, False
 
 
 def _total(sums: Tensor, factor: float, first: Tensor | None, start: int, shape: tuple) -> Tensor:
@@ -210,7 +200,7 @@ def forward(problem: Problem) -> Outputs:
     B, T, H, K, V = problem.sizes
     out = empty_outputs(problem, exact=False)
     run_tiles(problem, forward_role(problem, out), out.den, out.den)
-    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), scan=False)
+    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), between=False)
     out = replace(out, S_T=_total(sums, 1.0, problem.S, 0, (B, H, K, V)))
     if problem.with_z:
         out = replace(out, z_T=_total(sums, 1.0, problem.z, K * V, (B, H, K)))
@@ -221,8 +211,8 @@ def backward(
     problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
 ) -> Gradients:
     """The gradients, from those of o and of the returned state (None where there is none)."""
-    problem, do = prepare(problem), arithmetic_fits(do)
-    dS, dz = (None if d is None else d.to(torch.float32).contiguous() for d in (dS, dz))
+    problem, do = prepare(problem), addressable(do)
+    dS, dz = as_state(dS), as_state(dz)
     B, T, H, K, V = problem.sizes
     grads = empty_gradients(problem)
     delta = torch.empty_like(out.den)
@@ -233,7 +223,7 @@ def backward(
     ):
         run_tiles(problem, role, out.den, delta)
     sums = segment_sums(
-        problem, SUMMED, triton.cdiv(T, SUMMED), do=do, den=out.den, delta=delta, scan=False
+        problem, SUMMED, triton.cdiv(T, SUMMED), do=do, den=out.den, delta=delta, between=False
     )
     grads = replace(
         grads,

@@ -42,215 +42,68 @@ normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import torch
-import triton
 from torch import Tensor
 
-from .roles import backward_kernel, pass_kernel
-from .segment_sums import output_delta, segment_sums
-from .segments import LONGEST_RECOVERED, segments
-from .shared import (
+from .chunked_forward import run_forward
+from .chunked_gradients import run_dkv, run_dq
+from .one_pass import run_one_pass
+from .plans import plan_of
+from .problem import (
     Gradients,
     Outputs,
-    Precision,
     Problem,
-    Role,
-    arithmetic_fits,
-    block,
-    dk_role,
-    dq_role,
-    dv_role,
+    addressable,
+    as_state,
     empty_gradients,
     empty_outputs,
-    forward_role,
-    large,
-    multiprocessors,
-    pointer,
     prepare,
     rounded_gradients,
     rounded_outputs,
 )
+from .segment_sums import output_delta, segment_sums
 
 
-@dataclass(frozen=True)
-class Launch:
-    """C tokens a chunk, BD features of the output a program."""
-
-    C: int
-    BD: int
-    num_warps: int
-    num_stages: int
-
-
-BACKWARD = Launch(64, 64, 8, 3)
-
-
-def pass_launch(problem: Problem, role: Role) -> Launch:
-    """The configuration of pass_kernel: the widest that spills no registers.
-
-    Found by compiling every choice for compute capabilities 8.0 and 9.0; the experiment
-    kernel_build keeps what came of it. float32 forms its products without tensor cores, whose
-    operands take the more registers the wider the state: past 128 it does spill.
-    """
-    dtype, normalize = problem.q.dtype, problem.normalize
-    A, D = block(role.a.shape[-1]), role.c.shape[-1]
-    if dtype == torch.float32:
-        return Launch(16, block(D, 64 if A <= 64 else 16), 4 if A <= 32 else 8, 1)
-    # Where dq forms δ, a program holds all of the output's features.
-    whole = role.name == "dq" and forms_delta(problem)
-    if A > 128:
-        if dtype == torch.bfloat16 and not normalize and large(problem.q.device):
-            # A map has its results in shared memory beside what it was loaded from.
-            return Launch(64, block(D, 32), 8, 3 if problem.feature_map == "identity" else 2)
-        return Launch(16, block(D) if whole else block(D, 32), 8, 2)
-    BD = block(D, 128 if whole else 64)
-    if not large(problem.q.device):
-        return Launch(32 if max(A, BD) <= 64 else 16, BD, 8, 3 if whole else 2)
-    if dtype == torch.float16:
-        return Launch(16 if BD > 64 else 32, BD, 8, 2)
-    mapped = problem.feature_map != "identity"
-    if whole and BD > 64:
-        return Launch(16, BD, 8, 3) if mapped else Launch(32, BD, 8, 2)
-    if normalize and role.name == "dk" and (A > 64 or mapped):
-        return Launch(64, min(BD, 32), 8, 3 if A > 64 else 2)
-    if normalize and role.name == "dq" and A > 64:
-        return Launch(64, BD, 8, 3)
-    few = A <= 64 and (role.name == "o" or not normalize or (whole and mapped))
-    return Launch(64, BD, 4 if few else 8, 2)
-
-
-def forms_delta(problem: Problem) -> bool:
-    """Whether a program of the dq pass holds all of K, and so forms δ by itself.
-
-    float32 inputs have no need of it: their o is not rounded, and δ comes from there.
-    """
-    rounded = problem.q.dtype != torch.float32
-    # With a map it takes φ(k) in two tiles, for which an Ampere's registers are too few past 64.
-    split = problem.feature_map != "identity" and problem.q.dtype == torch.bfloat16
-    most = 64 if split and not large(problem.q.device) else 128
-    return problem.normalize and rounded and problem.sizes[3] <= most
-
-
-def plan(problem: Problem) -> tuple[int, int]:
-    """G and L for this problem on its device."""
-    B, T, H, _, _ = problem.sizes
-    longest = LONGEST_RECOVERED if fits_fused(problem) else None
-    return segments(B * H, T, multiprocessors(problem.q.device), longest)
-
-
-def boundaries(problem: Problem) -> int:
-    """How many states between segments forward() returns."""
-    return plan(problem)[0] - 1
-
-
-def keeps_exact(problem: Problem) -> bool:
-    """Whether the backward pass needs o unrounded: where no program can form δ by itself."""
-    rounded = problem.q.dtype in (torch.float16, torch.bfloat16)
-    return problem.normalize and rounded and not forms_delta(problem)
+def kept(problem: Problem) -> tuple[int, bool]:
+    """How many sums between segments forward() returns, and whether it keeps o unrounded."""
+    plan = plan_of(problem)
+    return plan.G - 1, plan.exact
 
 
 def forward(problem: Problem, cut: tuple[int, int] | None = None) -> Outputs:
     """o and what the backward pass needs. cut: G and L, in place of the planned ones."""
+    plan = plan_of(problem, cut)
     problem = prepare(problem)
-    G, L = cut or plan(problem)
-    states = segment_sums(problem, L, G, first=problem.S, first_z=problem.z)
-    out = replace(empty_outputs(problem, keeps_exact(problem)), states=states)
-    role = forward_role(problem, out)
-    run_pass(problem, role, states, G, L, out.den, None)
-    return rounded_outputs(problem, out, keeps_exact(problem))
+    states = segment_sums(problem, plan.L, plan.G)
+    out = empty_outputs(problem, plan.exact, states)
+    run_forward(problem, out, plan)
+    return rounded_outputs(problem, out, plan.exact)
 
 
 def backward(
     problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None,
-    cut: tuple[int, int] | None = None, fused: bool | None = None,
+    cut: tuple[int, int] | None = None,
 ) -> Gradients:  # fmt: skip
-    """The gradients, from those of o and of the returned state (None where there is none).
-
-    fused: whether one pass gives all three, in place of the planned choice.
-    """
-    problem, do = prepare(problem), arithmetic_fits(do)
-    dS, dz = (None if d is None else d.to(torch.float32).contiguous() for d in (dS, dz))
+    """The gradients, from those of o and of the returned state (None where there is none)."""
+    plan = plan_of(problem, cut)
+    problem, do, dS, dz = prepare(problem), addressable(do), as_state(dS), as_state(dz)
     B, T, H, K, V = problem.sizes
-    G, L = cut or plan(problem)
     grads = empty_gradients(problem)
-    if fits_fused(problem) if fused is None else fused:
-        R = segment_sums(problem, L, G, do=do, o=out.o, den=out.den, first=dS, first_z=dz)
-        run_backward(problem, out, do, dS, dz, R, grads, G, L, BACKWARD)
+    if plan.one_pass:
+        sums = segment_sums(problem, plan.L, plan.G, do=do)
+        run_one_pass(problem, out, do, dS, dz, sums, grads, plan)
         return rounded_gradients(problem, grads)
     delta = None
-    if forms_delta(problem):
+    if plan.form_delta:
         delta = torch.empty(B, T, H, dtype=torch.float32, device=do.device)
     elif problem.normalize:
-        delta = output_delta(problem, out.exact if out.exact.numel() else out.o, do)
-    run_pass(problem, dq_role(problem, do, grads), out.states, G, L, out.den, delta)
-    R = segment_sums(problem, L, G, do=do, den=out.den, delta=delta, first=dS, first_z=dz)
-    for role in (dk_role(problem, do, grads, dS, dz), dv_role(problem, do, grads, dS)):
-        run_pass(problem, role, R, G, L, out.den, delta)
+        delta = output_delta(problem, out.exact if plan.exact else out.o, do)
+    run_dq(problem, out, do, delta, grads, plan)
+    sums = segment_sums(problem, plan.L, plan.G, do=do, den=out.den, delta=delta)
+    shared = (problem, out, do, dS, dz, delta, sums, grads, plan)
+    if plan.dkv:
+        run_dkv(*shared, plan.dkv, True, True)
+    else:
+        run_dkv(*shared, plan.dk, True, False)
+        run_dkv(*shared, plan.dv, False, True)
     return rounded_gradients(problem, grads)
-
-
-def fits_fused(problem: Problem) -> bool:
-    """Whether both states and a chunk's products fit in registers without spilling."""
-    narrow = max(problem.sizes[3:]) <= 64 and problem.q.dtype == torch.bfloat16
-    return narrow and not problem.normalize and large(problem.q.device)
-
-
-def run_pass(
-    problem: Problem, role: Role, between: Tensor, G: int, L: int,
-    den: Tensor | None, delta: Tensor | None, launch: Launch | None = None,
-) -> None:  # fmt: skip
-    """Launch pass_kernel for one role. `between`: the states between the segments."""
-    B, T, H, _, V = problem.sizes
-    A, D = role.a.shape[-1], role.c.shape[-1]
-    form_delta = role.name == "dq" and forms_delta(problem)
-    launch = launch or pass_launch(problem, role)
-    like = role.out
-    raw = pointer(role.raw, like)
-    pass_kernel[(triton.cdiv(D, launch.BD) * G * B * H,)](
-        role.a, role.b, role.c, raw, role.out, pointer(den, like), pointer(delta, like),
-        pointer(role.first, like), pointer(role.first_z, like), between,
-        pointer(role.last, like), pointer(role.last_z, like),
-        *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
-        *role.state_strides(V), *role.state_strides(V), role.first_factor, role.last_factor,
-        T, B * H, H, L, G, problem.scale, problem.eps, A=A, D=D,
-        ROLE=role.name, NORMALIZE=problem.normalize, WITH_Z=role.with_z,
-        MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
-        FORM_DELTA=form_delta, FOLD=problem.q.dtype == torch.bfloat16,
-        FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None,
-        LAST=role.last is not None, LAST_Z=role.last_z is not None,
-        C=launch.C, BA=block(A), BD=launch.BD, **role_precision(problem, role).arguments(),
-        num_warps=launch.num_warps, num_stages=launch.num_stages,
-    )  # fmt: skip
-
-
-def role_precision(problem: Problem, role: Role) -> Precision:
-    """dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q.
-
-    With a map the mean of φ(k), which δ has to take out, is large beside what is left, so that
-    the o that δ is formed from has to be better than bf16 too.
-    """
-    closest = ("dq", "o") if problem.feature_map != "identity" else ("dq",)
-    if role.name in closest and keeps_exact(problem):
-        return replace(problem.precision(), WIDE="tf32", PRECISION="tf32")
-    return problem.precision()
-
-
-def run_backward(
-    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None,
-    R: Tensor, grads: Gradients, G: int, L: int, launch: Launch,
-) -> None:  # fmt: skip
-    """Launch backward_kernel: all three gradients."""
-    B, T, H, K, V = problem.sizes
-    q, k, v, like = problem.q, problem.k, problem.v, grads.dq
-    backward_kernel[(G * B * H,)](
-        q, k, v, do, grads.dq, grads.dk, grads.dv, out.den,
-        out.S_T, out.z_T, out.states, pointer(dS, like), pointer(dz, like), R, grads.dS, grads.dz,
-        *q.stride(), *k.stride(), *v.stride(), *do.stride(),
-        T, B * H, H, L, G, problem.scale, problem.eps, K=K, V=V,
-        NORMALIZE=problem.normalize, MAP=problem.feature_map,
-        LAST_S=dS is not None, LAST_Z=dz is not None,
-        C=launch.C, BK=block(K), BV=block(V), **problem.precision().arguments(),
-        num_warps=launch.num_warps, num_stages=launch.num_stages,
-    )  # fmt: skip
