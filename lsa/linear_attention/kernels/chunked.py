@@ -16,28 +16,33 @@ tensor cores would be the limit. What can be chosen is how often memory is gone 
     G segments, three passes back (1)   8 D + 4 D g      32 D + 8 D g        B H G D / BD
     G segments, one pass back (2)       8 D + 4 D g      22 D + 8 D g        B H G
 
-with g = (G - 1) / G: the segments but one are first summed (k and v, or q and do, alone), a scan
-over G states of 4 (K V + K) bytes a head makes the state before each, and one pass per segment
-carries it along on chip. With G = 1 there is nothing to sum: 8 D. Few heads leave most of a GPU
-idle at G = 1, so `segments` weighs idle multiprocessors against the 8 D g. The states of (1) and
-(2) come on top: each is written or read 4 times forwards, and 6 or 5 times more backwards. Over a
-long sequence that is nothing; at T = 1024 and D = 64 it can be as much as 8 D, though few enough
-bytes in all to stay in the L2 cache. `lsa.cost.design_cost` counts both.
+with g = (G - 1) / G: the segments but one are first summed (k and v, or q and do, alone), and one
+pass per segment carries the state along on chip. Up to MOST_ADDED segments each program adds up
+the sums before its own; for more, a launch in between scans them. With G = 1 there is nothing to
+sum: 8 D. Few heads leave most of a GPU idle at G = 1, so `segments` weighs idle multiprocessors
+against the 8 D g. The sums of (1) and (2) come on top: 4 (K V + K) bytes a head and segment, each
+written or read a few times. Over a long sequence that is nothing; at T = 1024 and D = 64 it can
+be as much as 8 D, though few enough bytes in all to stay in the L2 cache. `lsa.cost.design_cost`
+counts both.
 
-(2) keeps S^T and R^T [V, K] of shared.py on chip together and needs neither chunk states
-nor a second forward pass: walking back, S before a chunk is S after it less what the chunk had
-added, in float32 and for no more than LONGEST_RECOVERED tokens. Both states and the products of
-a chunk have to fit in registers: up to 64 x 64 without a normaliser (with a map, or a gradient
-of the last state, up to 48 bytes a thread do not). Everything else takes (1), one launch of
-pass_kernel for each of dq, dk and dv; normalised, its dq reads q too (2 D). Normalised features
-past 128 (on Ampere past 64 if they are mapped) need o unrounded: stored in float32 and rounded
-after, 8 D more forwards, 6 D backwards.
+(2), one_pass.py, keeps S^T and R^T [V, K] on chip together and needs neither chunk states nor a
+second forward pass: walking back, S before a chunk is S after it less what the chunk had added,
+in float32 and for no more than LONGEST_RECOVERED tokens. Both states and the products of a chunk
+fit in registers up to 64 x 64, of inputs that no map is applied to and without a normaliser.
+Everything else takes (1), chunked_gradients.py: a pass for dq and one each for dk and dv, which
+are one where R fits whole beside both (mapped, up to 64 x 64). Normalised, the pass for dq reads
+q too (2 D), to form δ from its own rounded sum. Normalised features past 128 (on Ampere past 64
+if they are mapped) cannot: they need o unrounded, stored in float32 and rounded after, 8 D more
+forwards, 6 D backwards.
 
-C = 64 fills wgmma's 64 rows with four warps; 128 would double the products inside chunks, and
-their registers, to save nothing that memory notices. The output's features are split into blocks
-of 64 (BD), programs of one head side by side, so that q and k come from the L2 cache the second
-time. Where that would spill registers, chunks or blocks are smaller (`pass_launch`). The
-normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
+What a call launches is decided once for its shapes and its GPU: plans.py. C = 64 fills wgmma's
+64 rows with four warps; 128 would double the products inside chunks, and their registers, to save
+nothing that memory notices. The output's features are split into blocks of 64, programs of one
+head side by side, so that q and k come from the L2 cache the second time. The normaliser adds 4
+bytes a token (den) and a row sum to the forward pass.
+
+A value that is no number reaches the earlier tokens of its own chunk, for a weight of zero times
+NaN is NaN; no token before the chunk.
 """
 
 from __future__ import annotations
