@@ -175,7 +175,7 @@ def builds(id: str = "compiled-kernels") -> Explorable:
 
 
 KERNELS = {"sums_kernel": "sums", "scan_kernel": "scan", "delta_kernel": "δ"}
-PASSES = ("pass_kernel", "tile_kernel", "step_kernel")
+PASSES = ("pass_kernel", "dkv_kernel", "tile_kernel", "step_kernel")
 
 
 def kernel_label(name: str) -> str:
@@ -183,8 +183,10 @@ def kernel_label(name: str) -> str:
     kernel, _, role = name.partition(":")
     if kernel in PASSES:
         return f"pass, {role}"
-    if kernel == "backward_kernel":
+    if kernel in ("backward_kernel", "one_pass_kernel"):
         return "pass, all gradients"
+    if kernel in ("forward_kernel", "dq_kernel"):
+        return "pass, o" if kernel == "forward_kernel" else "pass, dq"
     return KERNELS[kernel] + (" back" if role == "R" else "")
 
 

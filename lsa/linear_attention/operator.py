@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
 
 
 class Options(NamedTuple):
-    """chunk_size: 0 lets the implementation choose. with_z: z is wanted though nothing is divided."""
+    """chunk_size: 0 leaves it to the implementation. with_z: z is wanted though not divided by."""
 
     mode: str
     chunk_size: int
@@ -172,7 +172,7 @@ def _keeps_exact(q: Tensor, normalize: bool) -> bool:
 
 
 def _attend(*flat: Any) -> tuple[Tensor, ...]:
-    """Results from Inputs and Options. z_T, den, states and exact are empty where they have no use."""
+    """Results from Inputs and Options; all but o and S_T are empty where they have no use."""
     x, options = _taken_apart(flat, Inputs, Options)
     normalize = options.normalize
     if uses_kernels(x.q, x.v, options.scale):

@@ -21,8 +21,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .roles import Role, dk_role, dq_role, dv_role, forward_role
-from .segment_sums import segment_sums
 from .problem import (
     Gradients,
     Outputs,
@@ -37,6 +35,8 @@ from .problem import (
     rounded_gradients,
     rounded_outputs,
 )
+from .roles import Role, dk_role, dq_role, dv_role, forward_role
+from .segment_sums import segment_sums
 from .tiles import enter, load_tile, load_tokens, slope, store_tile, store_tokens
 
 SUMMED = 1024  # tokens a program sums where only the last state is asked for

@@ -256,7 +256,9 @@ def dkv_kernel(
             b_R += tl.dot(b_t, b_w, input_precision=PRECISION)
             if FOLD:
                 b_1, b_2 = in_two(b_delta * b_r, WIDE)
-                b_M += tl.dot(b_t, tl.where(o_n == 0, b_1[:, None], b_2[:, None]), input_precision=PRECISION)
+                b_M += tl.dot(
+                    b_t, tl.where(o_n == 0, b_1[:, None], b_2[:, None]), input_precision=PRECISION
+                )
             elif DK:
                 b_m += tl.sum(b_q.to(tl.float32) * (b_delta * b_r)[:, None], axis=0)
         else:

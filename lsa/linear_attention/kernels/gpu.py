@@ -20,7 +20,7 @@ class Gpu:
 
     @property
     def large(self) -> bool:
-        """Whether a program may use 227 KiB of shared memory and wgmma: Hopper, and its successor."""
+        """Whether a program may use 227 KiB of shared memory and wgmma: Hopper, its successor."""
         return self.capability[0] in (9, 10)
 
 

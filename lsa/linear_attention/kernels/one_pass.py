@@ -32,7 +32,7 @@ def one_pass_kernel(
     C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """All three gradients of one segment of one head, unnormalised, from its last chunk to its first.
+    """All three gradients of one segment of one head, from its last chunk to its first.
 
     S^T and R^T [V, K] stay on chip. S is not stored while going forwards: it is known after the
     segment, and leaving a chunk takes away what the chunk had added. No product takes the

@@ -172,7 +172,7 @@ def _forms_delta(case: Case) -> bool:
     # With a map it takes φ(k) in two tiles, for which an Ampere's registers are too few past 64.
     split = case.mapped and case.dtype == torch.bfloat16
     most = 64 if split and not case.gpu.large else 128
-    return case.normalize and rounded and case.K <= most and case.V <= 128
+    return case.normalize and rounded and most >= case.K and case.V <= 128
 
 
 @lru_cache(maxsize=4096)

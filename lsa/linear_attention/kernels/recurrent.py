@@ -19,8 +19,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .roles import Role, dk_role, dq_role, dv_role, forward_role
-from .segment_sums import output_delta
 from .problem import (
     Gradients,
     Outputs,
@@ -35,6 +33,8 @@ from .problem import (
     rounded_gradients,
     rounded_outputs,
 )
+from .roles import Role, dk_role, dq_role, dv_role, forward_role
+from .segment_sums import output_delta
 from .tiles import feature, slope
 
 

@@ -90,12 +90,12 @@ def delta_kernel(
     i_bh = (pid // n_t).to(tl.int64)
     i_b, i_h = i_bh // H, i_bh % H
     start = (pid % n_t) * C
-    b_o = load_tile(
-        p_o + i_b * s_ob + i_h * s_oh, start, T, s_ot, 0, V, "identity", C, BV
-    ).to(tl.float32)
-    b_do = load_tile(
-        p_do + i_b * s_db + i_h * s_dh, start, T, s_dt, 0, V, "identity", C, BV
-    ).to(tl.float32)
+    b_o = load_tile(p_o + i_b * s_ob + i_h * s_oh, start, T, s_ot, 0, V, "identity", C, BV).to(
+        tl.float32
+    )
+    b_do = load_tile(p_do + i_b * s_db + i_h * s_dh, start, T, s_dt, 0, V, "identity", C, BV).to(
+        tl.float32
+    )
     o_t = start + tl.arange(0, C)
     p_delta += i_b * T * H + i_h + o_t.to(tl.int64) * H
     tl.store(p_delta, -tl.sum(b_o * b_do, axis=1), mask=o_t < T)

@@ -86,9 +86,7 @@ def load_tile(
 
 
 @triton.jit
-def store_tile(
-    x, p, start, end, s_t, first, D: tl.constexpr, C: tl.constexpr, BD: tl.constexpr
-):
+def store_tile(x, p, start, end, s_t, first, D: tl.constexpr, C: tl.constexpr, BD: tl.constexpr):
     """The counterpart of load_tile."""
     o_t = tl.arange(0, C)
     o_d = first + tl.arange(0, BD)
