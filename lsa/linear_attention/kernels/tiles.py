@@ -113,10 +113,10 @@ def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
 
 @triton.jit
 def load_summed(p, o, m, first, last, step):
-    """The sum of the states first .. last - 1, `step` numbers apart, at the offsets o where m."""
+    """The sum of the states first .. last - 1, `step` (int64) numbers apart, at o where m."""
     b = tl.zeros(o.shape, dtype=tl.float32)
     for j in range(first, last):
-        b += tl.load(p + j.to(tl.int64) * step + o, mask=m, other=0.0)
+        b += tl.load(p + j * step + o, mask=m, other=0.0)
     return b
 
 
