@@ -154,6 +154,8 @@ def test_operators_keep_torchs_rules(mode):
     torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options, True))
 
 
+# torch's own rules for forward mode are scripted, which torch itself has deprecated.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_torchs_function_transforms_and_forward_mode(mode, normalize):
