@@ -20,8 +20,18 @@ from .corpora import Corpus
 from .plan import Outcome, Session, Tables
 
 UNITS = {"update": "updates", "seconds": "s", "loss": "nats/token"}
-# What a configuration may say about the attention; the rest is as lsa has it by default.
-ATTENTION = ("attention", "feature_map", "normalize", "taylor_degree")
+# Names under which a configuration may give an option of its attention's own.
+OPTIONS = {"feature_map": "feature_map", "normalize": "normalize", "taylor_degree": "degree"}
+
+
+def attention_of(config: dict[str, Any]) -> dict[str, Any]:
+    """The attention that a run's configuration asks for, as a GPTConfig wants it.
+
+    Options stand in `attention_options`; of the older ones, under names of their own.
+    """
+    options = {OPTIONS[key]: config[key] for key in OPTIONS if key in config}
+    options |= config.get("attention_options", {})
+    return {"attention": config["attention"], "attention_options": options}
 
 
 class DivergedError(ArithmeticError):
@@ -38,7 +48,7 @@ class Training:
             config["scale"],
             vocab_size=corpus.vocab_size,
             n_positions=config["context"],
-            **{key: config[key] for key in ATTENTION if key in config},
+            **attention_of(config),
         )
         self.model = GPT(shape).to(device)
         self.forward = torch.compile(self.model) if device.type == "cuda" else self.model
