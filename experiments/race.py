@@ -49,9 +49,10 @@ BASE = {
     "weight_decay": 0.1,
     "micro_batches": 1,
     "train_seconds": 0,
+    "continued": 160,  # bytes written for the film
     "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
 }
-SMOKE = {"updates": 3, "validation_span": 256, "validate_every": 2, "film": [0, 2]}
+SMOKE = {"updates": 3, "continued": 2, "validation_span": 256, "validate_every": 2, "film": [0, 2]}
 # After so many updates seed 0 is asked to write and to show what it looks at.
 FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
 UNITS = {
@@ -108,7 +109,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     def film(training: Training) -> None:
         if training.updates not in config["film"]:
             return
-        for kind, text in continuations(training.model, session.device).items():
+        written = continuations(training.model, session.device, config["continued"])
+        for kind, text in written.items():
             row = {"update": training.updates, "kind": kind, "text": text}
             append(training.tables, "samples", row)
         for row in attention_weights(training.model, session.device):
@@ -122,10 +124,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         context=config["context"], device=session.device, window=config["validation_span"],
     )  # fmt: skip
     if config["seed"] == 0 and config["model"] in ("softmax", "linear"):
-        folder = session.checkpoint.parents[1]
-        replace_with(
-            folder / f"{session.checkpoint.stem}.weights.npz", pack_weights(training.model)
-        )
+        name = f"{session.checkpoint.stem}.weights.npz"
+        replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
     return Outcome({**outcome.tables, **found})
 
 

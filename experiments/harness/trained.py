@@ -21,7 +21,6 @@ from .tables import Tables, append
 
 WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
-CONTINUED = 160  # tokens written after the prompt
 LOOKED_AT = 32  # tokens of the prompt whose weights are kept
 
 
@@ -71,14 +70,12 @@ def loss_by_position(
     return tables
 
 
-def continuations(model: GPT, device: torch.device) -> dict[str, str]:
-    """How a byte model goes on from PROMPT: the most likely bytes, and drawn ones (seed 0)."""
+def continuations(model: GPT, device: torch.device, length: int) -> dict[str, str]:
+    """`length` bytes after PROMPT of a byte model: the most likely ones, and drawn ones (seed 0)."""
     prompt = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)[None].to(device)
     written = {}
     for kind, temperature in (("greedy", 0.0), ("sampled", 0.8)):
-        tokens = sample(
-            model.machine(), prompt, max_tokens=CONTINUED, temperature=temperature, seed=0
-        )
+        tokens = sample(model.machine(), prompt, max_tokens=length, temperature=temperature, seed=0)
         written[kind] = bytes(int(token) for token in tokens).decode("utf-8", errors="replace")
     return written
 
