@@ -6,8 +6,8 @@ for both attentions alike, and the other sees everything as before. Controls tel
 attention adds: both heads fade (nothing far is seen), and no attention at all.
 
 The rule for stopping is fixed before the runs: all runs at a context make the same number of
-updates, and so read the same text. Seconds of an update are measured apart, interleaved on a
-quiet machine, by `update_speed`; those in `train` may be of a busy one.
+updates, and so read the same text. Runs named `speed` measure the seconds of an update apart,
+interleaved on a quiet machine; those in `train` may be of a busy one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 from .harness.files import replace_with
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import append
+from .harness.tables import Tables, append
+from .harness.timing import summarize
 from .harness.trained import (
     WINDOW,
     attention_weights,
@@ -39,6 +40,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 UPDATES = {256: 2048, 1024: 2048, 4096: 1024, 16384: 512}
 ORDER = (4096, 1024, 16384, 256)  # most telling first
+TOKENS = 2048  # an update reads at least so many bytes, or one window
+ROUNDS = {256: 25, 1024: 25, 4096: 15, 16384: 7}
 SEEDS = (0, 1, 2)
 BASE = {
     "scale": "nano",
@@ -57,6 +60,10 @@ SMOKE = {"updates": 3, "continued": 2, "validation_span": 256, "validate_every":
 FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
 UNITS = {
     **CURVES,
+    "model": "name",
+    "low": "s",
+    "high": "s",
+    "repeats": "updates",
     "kind": "name",
     "text": "text",
     "layer": "number",
@@ -73,8 +80,8 @@ UNITS = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Every model at every context, three seeds; the first seeds of all before the second."""
     if smoke:
-        return [_run(model, 64, 0, 0, SMOKE) for model in MODELS]
-    return [
+        return [_speed(64, 2), *(_run(model, 64, 0, 0, SMOKE) for model in MODELS)]
+    return [_speed(context, ROUNDS[context]) for context in ORDER] + [
         _run(model, context, seed, 100 + 10 * seed + place, {})
         for seed in SEEDS
         for place, context in enumerate(ORDER)
@@ -91,7 +98,7 @@ def _run(model: str, context: int, seed: int, priority: int, rest: dict[str, Any
         **MODELS[model],
         "context": context,
         "span": context,
-        "spans": max(1, 2048 // context),
+        "spans": max(1, TOKENS // context),
         "seed": seed,
         "updates": updates,
         "validate_every": max(1, updates // 32),
@@ -101,8 +108,35 @@ def _run(model: str, context: int, seed: int, priority: int, rest: dict[str, Any
     return Run("race", name, config, priority)
 
 
+def _speed(context: int, rounds: int) -> Run:
+    config = {"model": "all", "context": context, "rounds": rounds, "seed": 0}
+    return Run("race", f"speed-{context}", config, 99)
+
+
+def speeds(config: dict[str, Any], session: Session) -> Outcome:
+    """Seconds of an update of every model at a context: rounds of one update each."""
+    trainings = {}
+    for model in MODELS:
+        planned = _run(model, config["context"], config["seed"], 0, {}).config
+        training = Training(planned, session.corpus(planned["corpus"]), session.device)
+        training.warm_up()
+        trainings[model] = training
+    for i in range(config["rounds"]):
+        if session.out_of_time():
+            return Outcome({}, complete=False)
+        for training in trainings.values():
+            training.update()
+        session.show(i + 1, config["rounds"], f"context {config['context']}")
+    tables: Tables = {}
+    for model, training in trainings.items():
+        append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})
+    return Outcome(tables)
+
+
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks; the weights of seed 0 lie beside its record."""
+    if config["model"] == "all":
+        return speeds(config, session)
     corpus = session.corpus(config["corpus"])
     training = Training(config, corpus, session.device)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -71,7 +72,7 @@ def loss_by_position(
 
 
 def continuations(model: GPT, device: torch.device, length: int) -> dict[str, str]:
-    """`length` bytes after PROMPT of a byte model: the most likely ones, and drawn ones (seed 0)."""
+    """`length` bytes a byte model writes after PROMPT: the most likely, and drawn with seed 0."""
     prompt = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)[None].to(device)
     written = {}
     for kind, temperature in (("greedy", 0.0), ("sampled", 0.8)):
@@ -136,7 +137,5 @@ def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
                     values = values * arrays[f"{name}.scale"][:, None]
                 weights[name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
             return weights
-    except (OSError, KeyError, ValueError) as error:
-        raise ValueError(
-            f"packed: expected weights as pack_weights writes them ({error})"
-        ) from error
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
+        raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
