@@ -108,7 +108,8 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
     records = have("block_speed")
     if not records:
         return Missing("block_speed")
-    series, ceilings = [], []
+    scales, series, ceilings = _scales(records), [], []
+    shown = "1.5B" if "1.5B" in scales else None
     for run in records:
         softmax = {row["length"]: row["seconds"] for row in rows(run, mode="softmax")}
         for mode in dict.fromkeys(run["tables"]["rows"]["mode"]):
@@ -162,7 +163,9 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
         color="mode",
         mark="line+dot",
         controls=[
-            Filter("scale", "Block of", options=_scales(records), default="1.5B"),
+            Filter(
+                "scale", "Block of", options=scales, default="1.5B" if "1.5B" in scales else None
+            ),
             Toggle("mode", "Mode"),
         ],
         provenance=provenance(records),

@@ -109,7 +109,10 @@ def numbers() -> dict[str, str]:
     """What the chapter on the three modes says of one layer."""
 
     def longest() -> int:
-        return max(found["length"] for found in rows(narrowest(), mode="chunked"))
+        measured = rows(narrowest(), mode="chunked")
+        if not measured:
+            raise NotMeasuredError("mode_speed: no chunked mode")
+        return max(point["length"] for point in measured)
 
     def ahead(fast: str, slow: str) -> str:
         length = overtakes(narrowest(), fast, slow)
@@ -182,8 +185,10 @@ def _groups(records: list[Record]) -> list[tuple[Record, dict[str, Any], list[di
 
 def _controls(records: list[Record], default: str) -> list[Filter | Toggle]:
     heads = [Filter("heads", "Heads")] if len(records) > 1 else []
+    measured = {point["pass"] for run in records for point in rows(run)}
+    shown = default if default in measured else None
     return [
-        *heads, Filter("pass", "Pass", options=PASSES, default=default), Toggle("mode", "Mode"),
+        *heads, Filter("pass", "Pass", options=PASSES, default=shown), Toggle("mode", "Mode"),
     ]  # fmt: skip
 
 

@@ -13,10 +13,11 @@ SHAPE = ("layers", "width", "length")
 def figure(id: str = "rnn-orders") -> Explorable | Missing:
     """Seconds of a deep RNN against its layers, by the order of its work."""
     records = have("rnn_orders")
-    if not records:
+    series = [curve for run in records for curve in _series(run)]
+    if not series:
         return Missing("rnn_orders")
     points = measured(records)
-    widths, lengths = (sorted({row[key] for row in points}) for key in ("width", "length"))
+    widths, lengths = (sorted({curve.keys[key] for curve in series}) for key in ("width", "length"))
     return Explorable(
         id=id,
         caption=_caption(points),
@@ -24,7 +25,7 @@ def figure(id: str = "rnn-orders") -> Explorable | Missing:
             "Time for one layer and tick against the number of layers. Layer by layer it stays "
             "level. Tick by tick it rises once the weights no longer fit into the cache."
         ),
-        series=[series for run in records for series in _series(run)],
+        series=series,
         x=Axis("layers", "Layers", log=2),
         y=Choice(
             "Show",

@@ -40,6 +40,10 @@ def first_rows(run, count):
     for table in run["tables"].values():
         for column in table:
             table[column] = table[column][:count]
+    if validation := run["tables"].get("validation"):
+        made = sum(update <= count for update in validation["update"])
+        for column in validation:
+            validation[column] = validation[column][:made]
     return run
 
 
