@@ -10,6 +10,8 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup
 
+BLOCKS = "p, pre, li, td, th, dt, dd, h1, h2, h3, h4, label, legend, summary, figcaption"
+
 
 def content(page: Path) -> tuple[list[str], dict[str, object], dict[str, str]]:
     """The lines a reader sees, embedded data by the id of its figure, and pictures by theirs."""
@@ -23,7 +25,12 @@ def content(page: Path) -> tuple[list[str], dict[str, object], dict[str, str]]:
     pictures = {figure["id"]: str(figure.svg) for figure in soup.select("figure.explorable")}
     for script in soup("script"):
         script.decompose()
-    lines = [line.strip() for line in soup.get_text("\n").splitlines()]
+    lines = []
+    for block in soup.select(BLOCKS):
+        if block.name == "pre":
+            lines += block.get_text().splitlines()
+        elif not block.select_one(BLOCKS):
+            lines.append(" ".join(block.get_text().split()))
     return [line for line in lines if line], data, pictures
 
 

@@ -74,6 +74,7 @@ def numbers() -> dict[str, str]:
         block_small=lambda: times(ratio_to_softmax("124M", longest())),
         block_doubles=lambda: named(doubles("1.5B", "softmax", 1024)),
         block_over_attention=lambda: named(overtakes("1.5B", "chunked", "attention")),
+        blocks=lambda: SCALES["1.5B"]["n_layer"],
         equal_wide=lambda: f"{12 * SCALES['1.5B']['d_model']:,}",
         equal_nano=lambda: f"{12 * SCALES['nano']['d_model']:,}",
     )
@@ -163,9 +164,7 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
         color="mode",
         mark="line+dot",
         controls=[
-            Filter(
-                "scale", "Block of", options=scales, default="1.5B" if "1.5B" in scales else None
-            ),
+            Filter("scale", "Block of", options=scales, default=shown),
             Toggle("mode", "Mode"),
         ],
         provenance=provenance(records),

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from lsa.cost import DESIGNS, design_cost, least_bytes
-from lsa.linear_attention.kernels.segments import LONGEST_RECOVERED, segments
+from lsa.linear_attention.kernels.segments import (
+    LONGEST_RECOVERED,
+    SEGMENT_MULTIPLE,
+    segments,
+)
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .words import size, times
@@ -123,6 +127,7 @@ def numbers() -> dict[str, object]:
         "few_length": f"{FEW_LENGTH:,}",
         "recovered": f"{LONGEST_RECOVERED:,}",
         "few_segments": few,
+        "segment_least": SEGMENT_MULTIPLE,
         "few_states": size((alone - 1) * 4 * (128 * 128 + 128)),
         "states_forward": times(relative("chunk states", False)),
         "states_both": times(relative("chunk states", True)),

@@ -248,6 +248,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         **makers,
         level=lambda: f"{LEVEL:.0f}",
+        seed_spread=lambda: f"{variants.seed_spread():.2f}",
         reached_linear_4096=lambda: minutes(4096, 1, LEVEL),
         reached_linear_2048=lambda: minutes(2048, 1, LEVEL),
         reached_softmax_2048=lambda: minutes(2048, 0, LEVEL),

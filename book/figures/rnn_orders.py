@@ -126,6 +126,16 @@ def _whole(points: list[Row]) -> list[Row]:
     return [row for row in points if len(orders[tuple(row[key] for key in SHAPE)]) == len(ORDERS)]
 
 
+def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
+    """Seconds, a box of the grid each, if nothing waits longer than it must: by formula."""
+    return {
+        "wave_layers": f"{layers:,}",
+        "wave_length": f"{length:,}",
+        "wave_attention": f"{layers:,}",  # within a layer no tick waits for another
+        "wave_rnn": f"{layers + length - 1:,}",  # one for each diagonal
+    }
+
+
 def _caption(points: list[Row]) -> str:
     def described(row: Row) -> str:
         layers = f"{row['layers']} layers" if row["layers"] > 1 else "one layer"

@@ -15,6 +15,7 @@ from book.explorable.view import resolve
 from book.figures import design_bytes, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness import record
+from lsa.linear_attention.kernels.segments import segments
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_TRITON = """
@@ -124,3 +125,9 @@ def test_the_chapter_runs_with_triton_and_without(triton, tmp_path):
     assert done.returncode == 0, done.stderr[-4000:]
     assert ("not run: Triton is not installed" in done.stdout) != triton
     assert ("chunked mode: agrees" in done.stdout) == triton
+
+
+def test_the_words_about_published_times_and_segments_hold():
+    """No time of fla beats what stored states allow; 132 heads fill the GPU without a cut."""
+    assert max(kernel_speed.fla_shares()) < 1
+    assert segments(132, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
