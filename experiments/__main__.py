@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -14,18 +15,18 @@ from .harness.provenance import describe_device
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 when all went well, 1 for a clear error, 130 when interrupted."""
+    """Exit status: 0 when all went well, 1 for a clear error, 128 and the signal's number."""
     options = _parser().parse_args(arguments)
     try:
         return options.do(options)
     except (runner.UsageError, runner.FailedError, record.RecordError, CorpusError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print(
             "\ninterrupted: what was stored stays; run the same command to go on", file=sys.stderr
         )
-        return 130
+        return 128 + getattr(stop, "number", signal.SIGINT)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -62,10 +62,9 @@ def block_call(
 ) -> Callable[[], Any]:
     """A function of no arguments: the block forward, and the gradients of all it is made of."""
     torch.manual_seed(config["seed"])
-    attention = {"attention": "softmax"} if mode == "softmax" else {"attention": "linear"}
-    if mode != "softmax":
-        attention["mode"] = mode
-    block = Block(gpt_config(config["scale"], **attention)).to(device)
+    linear = {"attention": "linear", "attention_options": {"mode": mode}}
+    shape = gpt_config(config["scale"], **({} if mode == "softmax" else linear))
+    block = Block(shape).to(device)
     x, dy = (
         torch.randn(1, length, block.ln_1.normalized_shape[0], device=device) for _ in range(2)
     )

@@ -49,11 +49,12 @@ def doubles(scale: str, mode: str, base: int) -> int | None:
 def least_seconds(run: Record, mode: str, length: int) -> float:
     """All of a block's arithmetic at the speed of a large matrix product."""
     attention = "softmax" if mode == "softmax" else "linear"
+    options = {} if mode == "softmax" else {"mode": mode}
     shape = gpt_config(
-        run["config"]["scale"], n_layer=1, vocab_size=0, attention=attention,
-        mode="chunked" if mode == "softmax" else mode,
+        run["config"]["scale"], n_layer=1, vocab_size=0,
+        attention=attention, attention_options=options,
     )  # fmt: skip
-    flops = update_flops(attention, shape, length) * length
+    flops = update_flops(shape, length) * length
     return flops / run["tables"]["limits"]["matmul"][0]
 
 

@@ -16,7 +16,6 @@ from .results import (
     device_name,
     have,
     provenance,
-    stored,
 )
 from .words import Missing, Table, WrittenFor, in_words, signed, times
 
@@ -205,7 +204,14 @@ def speed_at_the_end(run: Record) -> float:
 
 def nano_pair(context: int) -> Pair:
     """The two nano runs that the book's words speak of. Raises NotMeasuredError."""
-    return pair(stored("loss_curves", context=WRITTEN_FOR), "nano", context)
+    return pair(told_of(), "nano", context)
+
+
+def told_of() -> list[Record]:
+    """The runs of the device that the words were written for. Raises NotMeasuredError."""
+    if not (records := have("loss_curves", context=WRITTEN_FOR)):
+        raise NotMeasuredError("loss_curves: nothing stored")
+    return records
 
 
 def update_ratio(context: int) -> float:
@@ -254,7 +260,7 @@ def numbers() -> dict[str, str]:
         reached_softmax_2048=lambda: minutes(2048, 0, LEVEL),
         pairs=lambda: f"{ngram_baseline.loss(2):.3f}",
         triples=lambda: f"{ngram_baseline.loss(3):.3f}",
-        device=lambda: device_name(stored("loss_curves", context=WRITTEN_FOR)[0]),
+        device=lambda: device_name(told_of()[0]),
     )
 
 
@@ -282,10 +288,8 @@ def claims() -> WrittenFor:
 
     noise, triples = variants.seed_spread, lambda: ngram_baseline.loss(3)
     return WrittenFor(
-        it_draws_the_runs_told_of=lambda: (
-            stored("loss_curves") == stored("loss_curves", context=WRITTEN_FOR)
-        ),
-        it_opens_at_4096=lambda: first_shown(stored("loss_curves", context=WRITTEN_FOR)) == 4096,
+        it_draws_the_runs_told_of=lambda: have("loss_curves") == told_of(),
+        it_opens_at_4096=lambda: first_shown(told_of()) == 4096,
         linear_passes_letter_triples_at_4096=lambda: ends(4096)[1] < triples(),
         softmax_has_only_just_left_the_pairs=lambda: (
             minutes(4096, below_pairs())[0] > 54 and ends(4096)[0] > triples()

@@ -64,10 +64,10 @@ def stored(experiment: str, **wanted: list) -> list[Record]:
     return devices[max(fit or devices)]
 
 
-def have(experiment: str) -> list[Record]:
+def have(experiment: str, **wanted: list) -> list[Record]:
     """`stored`, or an empty list."""
     try:
-        return stored(experiment)
+        return stored(experiment, **wanted)
     except LookupError:
         return []
 

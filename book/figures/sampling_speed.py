@@ -16,7 +16,6 @@ from .results import (
     provenance,
     row,
     rows,
-    stored,
 )
 from .words import Missing, duration, in_words, size, times
 
@@ -117,12 +116,9 @@ def rises(factor: float = 1.5) -> int | None:
 
 def crossing() -> int:
     """The position from which a KV cache of GPT-2 124M is larger than the state, by formula."""
-    config = gpt_config("124M")
+    softmax, linear = (gpt_config("124M", attention=kind) for kind in ("softmax", "linear"))
     t = 1
-    while (
-        tick_cost("softmax", t, config, itemsize=4).state
-        <= tick_cost("linear", t, config, itemsize=4).state
-    ):
+    while tick_cost(softmax, t, itemsize=4).state <= tick_cost(linear, t, itemsize=4).state:
         t += 1
     return t
 
@@ -139,7 +135,7 @@ def numbers() -> dict[str, str]:
         return times(seconds("softmax", last, scale) / seconds("linear", last, scale))
 
     return in_words(
-        device=lambda: device_name(stored("sampling_speed")[0]),
+        device=lambda: device_name(of_config(have("sampling_speed"))),
         longest=lambda: f"{longest():,}",
         kv_first=lambda: duration(seconds("softmax", 1)),
         kv_last=lambda: duration(seconds("softmax", longest())),

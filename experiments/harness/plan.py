@@ -13,7 +13,10 @@ import torch
 from tqdm import tqdm
 
 from .corpora import Corpus
+from .stopping import Stop
 from .tables import Tables
+
+Leg = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class Session:
     show: tells the progress bar how far the run is (done, total, note); a run that goes on
         says fourth how far it was before, which is no measure of its speed.
     warnings: what `warn` has said so far.
+    stop: whether a signal has asked for the end.
+    leg: what this process has had of the run so far: commit, dirty, started, seconds.
+    earlier: the legs that a checkpoint brought with it.
     """
 
     device: torch.device
@@ -46,14 +52,20 @@ class Session:
     checkpoint: Path
     deadline: float | None = None
     warnings: list[str] = field(default_factory=list)
+    stop: Stop = field(default_factory=Stop)
+    leg: Callable[[], Leg] = dict
+    earlier: list[Leg] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
-        """Say what went wrong without ending the run; kept in the record's provenance."""
-        self.warnings.append(message)
-        tqdm.write(f"warning: {message}", file=sys.stderr)
+        """Say once what went wrong, without ending the run; kept in the record's provenance."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def out_of_time(self) -> bool:
-        """Whether the budget is spent: the run should save and return as it is."""
+        """Whether the budget is spent or a signal came: the run should save and return."""
+        if self.stop.number is not None:
+            return True
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from .files import replace_with
 
 SCHEMA = 1
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +50,10 @@ class RecordError(Exception):
     """A result that cannot be read or written; the message names the file and the field."""
 
 
+class WriteError(RecordError):
+    """A result that is sound and finds no place; the message names the file and the reason."""
+
+
 def slug(text: str) -> str:
     """A name fit for a folder: lower case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
@@ -75,27 +79,16 @@ def partial_path(path: Path) -> Path:
 def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> None:
     """Check a record and put it at `path` whole: a temporary file, synced, then renamed.
 
-    Raises RecordError when the record is not valid, when `path` exists and overwrite is False,
-    or when the folder cannot be written to.
+    Raises RecordError when the record is not valid or when `path` exists and overwrite is False,
+    WriteError when the folder cannot be written to.
     """
     check(record, str(path))
+    if path.exists() and not overwrite:
+        raise RecordError(f"{path}: exists already; --force replaces it")
     try:
-        if path.exists() and not overwrite:
-            raise RecordError(f"{path}: exists already; --force replaces it")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(_layout(record) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_with(path, (_layout(record) + "\n").encode())
     except OSError as error:
-        raise RecordError(
+        raise WriteError(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --out"
         ) from error
 
@@ -132,6 +125,11 @@ def paths(results: Path, experiment: str | None = None, partial: bool = True) ->
             if not partial or whole.exists():
                 continue
         yield path
+
+
+def rows(tables: dict[str, dict[str, list]]) -> int:
+    """How far a run is: the rows of all its tables."""
+    return sum(min(map(len, columns.values()), default=0) for columns in tables.values())
 
 
 def check(record: Any, where: str) -> None:
