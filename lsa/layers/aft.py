@@ -1,6 +1,6 @@
 """Attention-free transformers: a softmax over the past in every channel, and no query in it.
 
-Zhai et al. (2021), eqs. 1-5. With q, k, v = W x, all of D channels, and a learned bias w_tj,
+Zhai et al. (2021). With q, k, v = W x, all of D channels, and a learned bias w_tj,
 
     y_t = sigmoid(q_t) ∘ sum_{j<=t} exp(k_j + w_tj) ∘ v_j / sum_{j<=t} exp(k_j + w_tj).
 
@@ -56,10 +56,13 @@ class AFTFull(_AFT):
     max_length: positions that have biases; w is [max_length, max_length]. (The paper's own code
         factors w; the function is the same.)
     chunk_size: queries whose logits among themselves, [B, C, C, D], exist at the same time.
+
+    Keys may have any size. In float32, biases of one row should lie within about 80 of each
+    other: a bias that exp(-80) of the row's largest hides is lost, whatever its key.
     """
 
     def __init__(
-        self, d_model: int, *, max_length: int, chunk_size: int = 32, bias: bool = True
+        self, d_model: int, *, max_length: int, chunk_size: int = 16, bias: bool = True
     ) -> None:
         super().__init__(d_model, bias=bias)
         for name, value in (("max_length", max_length), ("chunk_size", chunk_size)):

@@ -45,7 +45,7 @@ class S6(nn.Module):
         d_state: int = 16,
         dt_rank: int | None = None,
         input_rule: str = "euler",
-        mode: str = "tree",
+        mode: str = "steps",
         chunk_size: int = 64,
         dt_min: float = 1e-3,
         dt_max: float = 1e-1,

@@ -1,6 +1,6 @@
 """RWKV-4: AFT with a decay in place of the biases, so that two sums are enough.
 
-Peng et al. (2023), eqs. 11-21. With a token shift before each projection,
+Peng et al. (2023), section 3. With a token shift before each projection,
 
     r_t, k_t, v_t = W (μ ∘ x_t + (1 - μ) ∘ x_{t-1}), each with its own W and μ,
 

@@ -23,7 +23,7 @@ def sigmoid(x):
 
 
 def aft_in_numpy(layer, x, bias):
-    """Zhai et al. (2021), equation 2 with the causal sum; `bias(t, j)` is w_tj."""
+    """Zhai et al. (2021), AFT-full with the sum over j <= t; `bias(t, j)` is w_tj."""
     p = numbers(layer)
     y = np.zeros_like(x)
     for b in range(x.shape[0]):
@@ -34,7 +34,7 @@ def aft_in_numpy(layer, x, bias):
     return y @ p["c_proj.weight"].T + p["c_proj.bias"]
 
 
-def test_aft_full_is_equation_2():
+def test_aft_full_is_the_published_sum():
     layer, x = AFTFull(D, max_length=T, chunk_size=4).double(), torch.randn(2, T, D).double()
     torch.nn.init.normal_(layer.w)
     w = layer.w.detach().numpy()
@@ -44,7 +44,7 @@ def test_aft_full_is_equation_2():
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("window", [1, 4, 30])
-def test_aft_local_is_equation_3(window, shared):
+def test_aft_local_is_the_published_sum(window, shared):
     layer = AFTLocal(D, window=window, max_length=None if shared else T).double()
     torch.nn.init.normal_(layer.w)
     w, x = layer.w.detach().numpy(), torch.randn(2, T, D).double()
@@ -54,7 +54,7 @@ def test_aft_local_is_equation_3(window, shared):
     np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_aft_simple_is_equation_5():
+def test_aft_simple_is_the_published_sum():
     layer, x = AFTSimple(D).double(), torch.randn(2, T, D).double()
     expected = aft_in_numpy(layer, x.numpy(), lambda t, j: 0.0)
     np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-10, atol=1e-10)
@@ -78,7 +78,7 @@ def test_aft_full_ends_where_its_biases_do():
 
 
 def time_mixing_in_numpy(layer, x):
-    """Peng et al. (2023), equations 11-16 of the arXiv version: both sums over all i < t."""
+    """Peng et al. (2023), section 3, with both sums over all i < t."""
     p = numbers(layer)
     w, u = np.exp(p["log_w"]), p["u"]
     y = np.zeros_like(x)

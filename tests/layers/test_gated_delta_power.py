@@ -32,7 +32,7 @@ def drawn(T, per_channel=False, strength=3.0, seed=0):
 
 
 def gated_in_numpy(q, k, v, log_decay, S):
-    """Yang et al. (2024, GLA), equation 3: S_t = Diag(α_t) S_{t-1} + k_t v_t^T, o_t = S_t^T q_t."""
+    """Yang et al. (2024), GLA: S_t = Diag(α_t) S_{t-1} + k_t v_t^T, o_t = S_t^T q_t."""
     q, k, v, log_decay, S = (x.numpy() for x in (q, k, v, log_decay, S))
     S, o = S.copy(), np.zeros_like(v)
     for b, h in np.ndindex(q.shape[0], q.shape[2]):
@@ -44,7 +44,7 @@ def gated_in_numpy(q, k, v, log_decay, S):
 
 
 def delta_in_numpy(q, k, v, beta, log_decay, S):
-    """Yang et al. (2025), equation 10, in [K, V]: S_t = α (I - β k k^T) S_{t-1} + β k v^T."""
+    """Yang et al. (2025), in [K, V]: S_t = α (I - β k k^T) S_{t-1} + β k v^T."""
     q, k, v, beta, log_decay, S = (x.numpy() for x in (q, k, v, beta, log_decay, S))
     S, o = S.copy(), np.zeros_like(v)
     for b, h in np.ndindex(q.shape[0], q.shape[2]):

@@ -30,8 +30,8 @@ RELATIVES = {
     **{f"s4d-{rule}": lambda rule=rule: S4D(D, d_state=8, discretisation=rule)
        for rule in DISCRETISATIONS},
     "s4d-direct": lambda: S4D(D, d_state=4, mode="direct"),
-    "s6": lambda: S6(D, d_state=4),
-    "s6-steps": lambda: S6(D, d_state=4, input_rule="zoh", mode="steps", chunk_size=5),
+    "s6-tree": lambda: S6(D, d_state=4, mode="tree"),
+    "s6-steps": lambda: S6(D, d_state=4, input_rule="zoh", chunk_size=5),
     "mamba": lambda: Mamba(D, d_state=4),
     "conv": lambda: CausalConv(D),
     **{f"gated-{decay}": lambda decay=decay: GatedLinearAttention(D, 3, decay=decay)
@@ -134,8 +134,8 @@ LONG = {
     "s4": (lambda: S4(2, d_state=16), 1e-3),
     "s4-learned": (lambda: disturbed(S4(2, d_state=16)), 1e-3),
     "s4d": (lambda: S4D(2, d_state=16), 1e-3),
-    "s6": (lambda: S6(2, d_state=4, chunk_size=1000), 1e-5),
-    "mamba": (lambda: Mamba(2, d_state=2, chunk_size=1000), 1e-5),
+    "s6": (lambda: S6(2, d_state=4, mode="tree", chunk_size=1000), 1e-5),
+    "mamba": (lambda: Mamba(2, d_state=2, mode="tree", chunk_size=1000), 1e-5),
 }
 
 
