@@ -16,13 +16,16 @@ pytestmark = pytest.mark.browser
 
 PLACES = {
     "opener": "book/index.html",
+    "shares": "book/sequences.html",
     "tree": "book/sequences.html",
+    "signature": "book/sequence-transformations.html",
     "causality": "book/causal-transformations.html",
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
+    "chip": "book/kernels.html",
 }
 COUNTED = ("flops", "bytes", "steps", "seconds")
 STEPPED = [name for name in PLACES if name != "roofline"]
@@ -75,7 +78,7 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert not frame.select_one(".stage").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", ["tree", "machines", "opener"])
+@pytest.mark.parametrize("name", ["shares", "signature", "tree", "machines", "opener", "chip"])
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
     frame.get_by_role("button", name="Start over").click()
