@@ -14,7 +14,7 @@ Stage.mount("chip", (stage) => {
   const designs = {
     kept: { name: "Keep it on the chip", steps: each(["q", "k", "v"], ["o"], "") },
     stored: { name: "Store it every chunk", steps: [
-      ...each(["k", "v"], ["S"], "First launch: "), ...each(["q", "k", "v", "S"], ["o"], "Second launch: ")] },
+      ...each(["k", "v"], ["S"], "First launch, "), ...each(["q", "k", "v", "S"], ["o"], "Second launch, ")] },
   };
   const bytes = ({ read, written }) => [...read, ...written].reduce((sum, name) => sum + (name === "S" ? STATE : TILE), 0);
 
@@ -70,7 +70,8 @@ Stage.mount("chip", (stage) => {
     if (!now) return design === "kept" ? "The state is zero, and on the chip." : "Two launches: one makes the states, the other uses them.";
     const list = (names) => names.join(", ").replace(/, (\w)$/, " and $1");
     const added = design === "kept" ? " Then the chunk is added to S, which stays." : "";
-    return `${now.launch}chunk ${now.n + 1} of ${N}. Read ${list(now.read)}, write ${list(now.written)}.${added}`;
+    const chunk = `${now.launch}chunk ${now.n + 1} of ${N}`;
+    return `${chunk[0].toUpperCase()}${chunk.slice(1)}. Read ${list(now.read)}, write ${list(now.written)}.${added}`;
   }
 
   const steps = Stage.stepper({ length, render, say });

@@ -53,11 +53,11 @@ Stage.mount("diagram", (stage, part) => {
       const y = h(START + x);
       return [`h(${START}${x}) =`, ...y.map((one) => `  ${show(one)}`), `Keep the last: g(${x}) = ${show(y.at(-1))}`];
     } },
-    inverse: { from: "Fn", to: "CSeqT", sign: ["← L", element("sup", {}, "−1")], word: "all prefixes, a way back", cost: "t calls", dear: true, run() {
+    inverse: { from: "Fn", to: "CSeqT", sign: ["← L", element("sup", {}, "−1")], word: "all prefixes", cost: "t calls", dear: true, run() {
       const text = START + x;
       return [...text].map((_, i) => `g(${text.slice(1, i + 1) || "[ ]"}) = ${show(g(text.slice(0, i + 1)))}`);
     } },
-    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "t calls of g, or 1 of h", run() {
+    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "1 call of h", run() {
       const y = h(START + x.slice(0, -1));
       const factors = [...x].map((letter, i) => y[i][letter === "b" ? 1 : 0]);
       return [`One call, h(${START}${x.slice(0, -1)}), gives every factor.`,

@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from experiments.harness.record import load
-from lsa.cost import PEAKS, STATE_BYTES, least_bytes, machine_cost, mode_cost
+from lsa.cost import PEAKS, STATE_BYTES, design_cost, least_bytes, machine_cost, mode_cost
 
 pytestmark = pytest.mark.browser
 
@@ -111,6 +111,32 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
     assert line(frame) == paused
     _, calm = open_stage("machines", reduced_motion="reduce")
     assert calm.get_by_role("button", name="Play").count() == 0
+
+
+def test_chip_moves_what_the_account_says(open_stage):
+    _, frame = open_stage("chip")
+    T, d = 6 * 64, 64
+    designs = {"Keep it on the chip": "three passes", "Store it every chunk": "chunk states"}
+    for state, design in designs.items():
+        frame.get_by_role("radio", name=state).check()  # shows the last step
+        expected = design_cost(design, T, 1, d, cut=(1, T)).bytes
+        so_far, in_the_end = frame.locator(".stage-counts b").all_inner_texts()
+        assert in_the_end == f"{expected:.0f} B"
+        assert so_far == f"{expected * T / 1024:.0f} KiB"
+
+
+def test_a_draw_falls_into_narrower_and_narrower_shares(open_stage):
+    tab, frame = open_stage("shares")
+    for _ in range(3):
+        frame.get_by_role("button", name="New draw").click()
+        frame.get_by_role("button", name="Step").focus()
+        pieces = []
+        for _ in range(3):
+            pieces.append(re.search(r"in ([abc]+), which has probability ([\d.]+)", line(frame)))
+            tab.keyboard.press("ArrowLeft")
+        texts, masses = zip(*((one[1], float(one[2])) for one in pieces), strict=True)
+        assert texts[0][:2] == texts[1] and texts[1][:1] == texts[2]
+        assert masses[0] <= masses[1] <= masses[2]
 
 
 def test_tree_counts_evaluations(open_stage):
