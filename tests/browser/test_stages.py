@@ -114,11 +114,13 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
 
 
 def test_chip_moves_what_the_account_says(open_stage):
-    _, frame = open_stage("chip")
+    tab, frame = open_stage("chip")
     T, d = 6 * 64, 64
     designs = {"Keep it on the chip": "three passes", "Store it every chunk": "chunk states"}
     for state, design in designs.items():
-        frame.get_by_role("radio", name=state).check()  # shows the last step
+        frame.get_by_role("radio", name=state).check()
+        frame.get_by_role("button", name="Step").focus()
+        tab.keyboard.press("End")
         expected = design_cost(design, T, 1, d, cut=(1, T)).bytes
         so_far, in_the_end = frame.locator(".stage-counts b").all_inner_texts()
         assert in_the_end == f"{expected:.0f} B"
@@ -132,7 +134,7 @@ def test_a_draw_falls_into_narrower_and_narrower_shares(open_stage):
         frame.get_by_role("button", name="Step").focus()
         pieces = []
         for _ in range(3):
-            pieces.append(re.search(r"in ([abc]+), which has probability ([\d.]+)", line(frame)))
+            pieces.append(re.search(r"in ([abc]+), which has probability (\d\.\d+)", line(frame)))
             tab.keyboard.press("ArrowLeft")
         texts, masses = zip(*((one[1], float(one[2])) for one in pieces), strict=True)
         assert texts[0][:2] == texts[1] and texts[1][:1] == texts[2]
