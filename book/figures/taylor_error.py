@@ -105,7 +105,7 @@ def _caption(found: list[Row], width: int) -> str:
     return (
         f"{FINDING} With n = {even}, outputs are {percent(low['rms'])} off where *scores*, q·k/√K, "
         f"have a standard deviation of {scales[0]:g}, and {percent(high['rms'])} off where it is "
-        f"{scales[-1]:g}. Only even n are of use for large scores: with n = {odd['degree']}, "
+        f"{scales[-1]:g}. Odd n can fail altogether for large scores: with n = {odd['degree']}, "
         f"{percent(odd['negative'])} of the weights are negative there, the normaliser passes "
         f"near zero, and the error is {percent(odd['rms'])}, against {percent(after_odd['rms'])} "
         f"with one term more. Keys and values of width {width}."
