@@ -150,8 +150,8 @@ class GatedLinearAttention(MultiHead):
             return log_decay.expand(*x.shape[:-1], -1).unsqueeze(-1)
         if self.decay == "head":
             return self.gate(x, dtype).unsqueeze(-1)
-        open_ = self.gate(x).to(dtype).unflatten(-1, (self.n_heads, self.head_width))
-        return F.logsigmoid(open_) / self.TEMPERATURE
+        logits = self.gate(x).to(dtype).unflatten(-1, (self.n_heads, self.head_width))
+        return F.logsigmoid(logits) / self.TEMPERATURE
 
     def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x [..., D] to phi(q), phi(k), v and log α, in the precision that states are kept in."""
