@@ -76,7 +76,7 @@ def decayed_attention(
     if P == 1:
         A = (q @ k.transpose(-1, -2)) * between.squeeze(-1)
     else:
-        A = torch.einsum("...ic,...jc,...ijc->...ij", q, k, between)
+        A = (q.unsqueeze(-2) * k.unsqueeze(-3) * between).sum(-1)
     o = A @ v
     # 2. What each chunk leaves in the state at its end.
     added = (k * to_end).transpose(-1, -2) @ v  # [B, H, N, K, V]
