@@ -176,11 +176,8 @@ class AFTLocal(_AFT):
         # 2. At tick t the key of tick t - s + 1 is the window's oldest, and after it is old. The
         #    keys before the first tick have weight zero wherever they are.
         older = exponential_sums(state.older, k[:, :T], v[:, :T])
-        before = (torch.cat((h.expand(B, D).unsqueeze(1), hs[:, :-1]), dim=1)
-                  for h, hs in zip(state.older, older, strict=True))  # fmt: skip
-        y = self.out(q, near.merge(ExponentialSums(*before)), x)
-        after = ExponentialSums(*(h[:, -1] for h in older))
-        return LocalState(k[:, T:], v[:, T:], after, start + T), y
+        y = self.out(q, near.merge(older.before(state.older)), x)
+        return LocalState(k[:, T:], v[:, T:], older.last(), start + T), y
 
     def start(self) -> LocalState:
         """The state before the first tick: keys that were never there, and empty sums."""
@@ -218,7 +215,7 @@ class AFTSimple(_AFT):
             return state, self.c_proj(x)
         q, k, v = self.qkv(x)
         sums = exponential_sums(state, k, v)
-        return ExponentialSums(*(h[:, -1] for h in sums)), self.out(q, sums, x)
+        return sums.last(), self.out(q, sums, x)
 
     def start(self) -> ExponentialSums:
         """The empty sums, [1, D]."""

@@ -76,7 +76,7 @@ def decayed_attention(
     if P == 1:
         A = (q @ k.transpose(-1, -2)) * between.squeeze(-1)
     else:
-        A = torch.einsum("...ic,...jc,...ijc->...ij", q, k, between)
+        A = (q.unsqueeze(-2) * k.unsqueeze(-3) * between).sum(-1)
     o = A @ v
     # 2. What each chunk leaves in the state at its end.
     added = (k * to_end).transpose(-1, -2) @ v  # [B, H, N, K, V]
@@ -150,8 +150,8 @@ class GatedLinearAttention(MultiHead):
             return log_decay.expand(*x.shape[:-1], -1).unsqueeze(-1)
         if self.decay == "head":
             return self.gate(x, dtype).unsqueeze(-1)
-        open_ = self.gate(x).to(dtype).unflatten(-1, (self.n_heads, self.head_width))
-        return F.logsigmoid(open_) / self.TEMPERATURE
+        logits = self.gate(x).to(dtype).unflatten(-1, (self.n_heads, self.head_width))
+        return F.logsigmoid(logits) / self.TEMPERATURE
 
     def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x [..., D] to phi(q), phi(k), v and log α, in the precision that states are kept in."""

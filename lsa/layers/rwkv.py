@@ -77,13 +77,10 @@ class RWKVTimeMixing(nn.Module):
         """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
         if x.shape[1] == 0:
             return state, self.output(x)
-        B, _, D = x.shape
         r, k, v = self.rkv(x, _shifted(state.x, x))
         sums = exponential_sums(state.sums, k, v, self.log_w.to(k.dtype).exp())
-        past = (torch.cat((h.expand(B, D).unsqueeze(1), hs[:, :-1]), dim=1)
-                for h, hs in zip(state.sums, sums, strict=True))  # fmt: skip
-        y = self.out(r, k, v, ExponentialSums(*past))
-        return TimeMixingState(x[:, -1], ExponentialSums(*(h[:, -1] for h in sums))), y
+        y = self.out(r, k, v, sums.before(state.sums))
+        return TimeMixingState(x[:, -1], sums.last()), y
 
     def start(self) -> TimeMixingState:
         """No input and empty sums."""

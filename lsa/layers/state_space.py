@@ -39,11 +39,11 @@ def powers(first: Tensor, A: Tensor, L: int) -> Tensor:
     """Rows first A^i, i < L: [D, N] to [D, L, N], by doubling. A [D, N, N], or [D, N] diagonal."""
     rows = first.unsqueeze(1)
     while rows.shape[1] < L:
+        if rows.shape[1] > 1:
+            A = A @ A if A.dim() == 3 else A * A  # as many ticks as there are rows
         new = rows[:, : L - rows.shape[1]]
-        new = new @ A if A.dim() == 3 else new * A.unsqueeze(1)
-        rows = torch.cat((rows, new), dim=1)
-        A = A @ A if A.dim() == 3 else A * A
-    return rows[:, :L]
+        rows = torch.cat((rows, new @ A if A.dim() == 3 else new * A.unsqueeze(1)), dim=1)
+    return rows
 
 
 class StateSpace(nn.Module):

@@ -41,6 +41,18 @@ class ExponentialSums(NamedTuple):
             here * self.num + there * other.num, here * self.den + there * other.den, top
         )
 
+    def last(self) -> ExponentialSums:
+        """The sums after the last of T ticks: [B, T, D] to [B, D]."""
+        return ExponentialSums(*(x[:, -1] for x in self))
+
+    def before(self, first: ExponentialSums) -> ExponentialSums:
+        """The sums before each of T ticks, `first` [B, D] before the first. [B, T, D] likewise."""
+        shifted = (
+            torch.cat((start.expand_as(x[:, 0]).unsqueeze(1), x[:, :-1]), dim=1)
+            for start, x in zip(first, self, strict=True)
+        )
+        return ExponentialSums(*shifted)
+
 
 def no_sums(like: Tensor, width: int) -> ExponentialSums:
     """The empty sums, [1, width]: num = den = 0."""
@@ -68,8 +80,3 @@ def exponential_sums(
     num = scan(a, weight * v, initial_state=sums.num, mode=mode)
     den = scan(a, weight, initial_state=sums.den, mode=mode)
     return ExponentialSums(num, den, top)
-
-
-def last(sums: ExponentialSums) -> ExponentialSums:
-    """The sums after the last of T ticks, [B, T, D] to [B, D]."""
-    return ExponentialSums(*(x[:, -1] for x in sums))

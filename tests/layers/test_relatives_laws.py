@@ -102,6 +102,19 @@ def test_gradients_pass_through_every_face(name):
 
 
 @relatives
+def test_gradients_are_those_of_finite_differences(name):
+    """Maxima that are left out of the graph must cancel, and masks must leak nothing."""
+    layer = RELATIVES[name]().double()
+    names, parameters = zip(*layer.named_parameters(), strict=True)
+
+    def run(x, *values):
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), x)
+
+    x = torch.randn(2, 7, D, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(run, (x, *parameters), fast_mode=True)
+
+
+@relatives
 def test_it_is_causal(name):
     layer = RELATIVES[name]().double().requires_grad_(False)
     assert is_causal_at(layer, torch.randn(1, 14, D).double(), atol=1e-9)
@@ -131,6 +144,8 @@ def test_a_step_does_not_change_the_state_it_was_given(name):
 
 
 LONG = {
+    "aft-simple": (lambda: AFTSimple(2), 1e-4),
+    "rwkv": (lambda: RWKVTimeMixing(2), 1e-4),
     "s4": (lambda: S4(2, d_state=16), 1e-3),
     "s4-learned": (lambda: disturbed(S4(2, d_state=16)), 1e-3),
     "s4d": (lambda: S4D(2, d_state=16), 1e-3),
