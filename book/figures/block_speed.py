@@ -105,38 +105,50 @@ def _scales(records: list[Record]) -> dict[str, str]:
     return {name: label for name, label in SCALE_LABELS.items() if name in measured}
 
 
+def _measured(run: Record) -> list[Series]:
+    """A curve for each mode of a run, at the lengths where softmax was timed too."""
+    softmax = {row["length"]: row["seconds"] for row in rows(run, mode="softmax")}
+    series = []
+    for mode in dict.fromkeys(run["tables"]["rows"]["mode"]):
+        points = [row for row in rows(run, mode=mode) if row["length"] in softmax]
+        if not points:
+            continue
+        columns = {
+            "length": [row["length"] for row in points],
+            "ms": [row["seconds"] * 1e3 for row in points],
+            "us_token": [row["seconds"] / row["length"] * 1e6 for row in points],
+            "times": [softmax[row["length"]] / row["seconds"] for row in points],
+            "peak": [row["peak"] / 2**30 for row in points],
+        }
+        keys = {"mode": mode, "scale": run["config"]["scale"]}
+        series.append(Series(keys, columns, source=run["path"]))
+    return series
+
+
+def _ceilings(run: Record) -> list[Series]:
+    """Limits of softmax and chunked mode; attention mode's arithmetic is softmax's."""
+    series = []
+    for curve in _measured(run):
+        mode, lengths = curve.keys["mode"], curve.columns["length"]
+        if mode not in ("softmax", "chunked"):
+            continue
+        least = [least_seconds(run, mode, length) for length in lengths]
+        columns = {
+            "length": lengths,
+            "ms": [s * 1e3 for s in least],
+            "us_token": [s / length * 1e6 for s, length in zip(least, lengths, strict=True)],
+        }
+        series.append(Series(curve.keys, columns, label=f"limit, {mode}"))
+    return series
+
+
 def figure(id: str = "block-speed") -> Explorable | Missing:
     """Time and memory of a block's update against the length, by mode."""
     records = have("block_speed")
     if not records:
         return Missing("block_speed")
-    scales, series, ceilings = _scales(records), [], []
+    scales = _scales(records)
     shown = "1.5B" if "1.5B" in scales else None
-    for run in records:
-        softmax = {row["length"]: row["seconds"] for row in rows(run, mode="softmax")}
-        for mode in dict.fromkeys(run["tables"]["rows"]["mode"]):
-            points = [row for row in rows(run, mode=mode) if row["length"] in softmax]
-            if not points:
-                continue
-            keys = {"mode": mode, "scale": run["config"]["scale"]}
-            at = [row["length"] for row in points]
-            columns = {
-                "length": at,
-                "ms": [row["seconds"] * 1e3 for row in points],
-                "us_token": [row["seconds"] / row["length"] * 1e6 for row in points],
-                "times": [softmax[row["length"]] / row["seconds"] for row in points],
-                "peak": [row["peak"] / 2**30 for row in points],
-            }
-            series.append(Series(keys, columns, source=run["path"]))
-            if mode not in ("softmax", "chunked"):
-                continue  # attention mode's arithmetic is softmax's, recurrent mode's a little less
-            least = [least_seconds(run, mode, length) for length in at]
-            bound = {
-                "length": at,
-                "ms": [s * 1e3 for s in least],
-                "us_token": [s / length * 1e6 for s, length in zip(least, at, strict=True)],
-            }
-            ceilings.append(Series(keys, bound, label=f"limit, {mode}"))
     return Explorable(
         id=id,
         caption=(
@@ -150,8 +162,8 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
             "lengths the lines lie close together; then attention mode bends upwards first, "
             "softmax later, and chunked mode least."
         ),
-        series=series,
-        ceilings=ceilings,
+        series=[curve for run in records for curve in _measured(run)],
+        ceilings=[curve for run in records for curve in _ceilings(run)],
         x=Axis("length", "Sequence length", "tokens", log=2),
         y=Choice(
             "Show",

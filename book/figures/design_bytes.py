@@ -42,23 +42,6 @@ def figure(id: str = "design-bytes") -> Explorable:
         for choice in choices
         for design in DESIGNS
     ]
-    ends = [HEADS[0], HEADS[-1]]
-    limits = [
-        Series(
-            {"width": d, "pass": direction},
-            {
-                "heads": ends,
-                "bytes": [least_bytes(1, d, d, training=direction != "forward")] * 2,
-                "share": [100, 100],
-            },
-            label="least possible",
-        )
-        for d in WIDTHS
-        for direction in PASS_LABELS
-    ]
-    limits.append(
-        Series({}, {"heads": ends, "programs": [MULTIPROCESSORS] * 2}, label="multiprocessors")
-    )
     return Explorable(
         id=id,
         caption=(
@@ -92,8 +75,30 @@ def figure(id: str = "design-bytes") -> Explorable:
             Filter("length", "Length, T", options=LENGTHS, default=8192),
             Toggle("design", "Design", options=DESIGN_LABELS),
         ],
-        ceilings=limits,
+        ceilings=_limits(),
     )
+
+
+def _limits() -> list[Series]:
+    """The least possible, by width and pass, and how many programs a GPU runs at once."""
+    ends = [HEADS[0], HEADS[-1]]
+    limits = [
+        Series(
+            {"width": d, "pass": direction},
+            {
+                "heads": ends,
+                "bytes": [least_bytes(1, d, d, training=direction != "forward")] * 2,
+                "share": [100, 100],
+            },
+            label="least possible",
+        )
+        for d in WIDTHS
+        for direction in PASS_LABELS
+    ]
+    limits.append(
+        Series({}, {"heads": ends, "programs": [MULTIPROCESSORS] * 2}, label="multiprocessors")
+    )
+    return limits
 
 
 def _account(design: str, d: int, C: int, T: int, direction: str) -> dict[str, list[float]]:

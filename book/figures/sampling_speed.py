@@ -9,6 +9,7 @@ from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .results import (
     SCALE_LABELS,
     NotMeasuredError,
+    Record,
     Row,
     device_name,
     have,
@@ -25,28 +26,7 @@ def figure(id: str = "sampling-speed") -> Explorable | Missing:
     records = have("sampling_speed")
     if not records:
         return Missing("sampling_speed")
-    series = []
-    for run in records:
-        for attention in dict.fromkeys(run["tables"]["rows"]["attention"]):
-            points = rows(run, attention=attention)
-            series.append(
-                Series(
-                    keys={
-                        "attention": attention,
-                        "scale": run["config"]["scale"],
-                        "batch": run["config"]["batch"],
-                    },
-                    columns={
-                        "position": [row["position"] for row in points],
-                        "ms": [row["seconds"] * 1e3 for row in points],
-                        "ms_low": [row["low"] * 1e3 for row in points],
-                        "ms_high": [row["high"] * 1e3 for row in points],
-                        "state": [row["state"] / 2**20 for row in points],
-                        "rate": [run["config"]["batch"] / row["seconds"] for row in points],
-                    },
-                    source=run["path"],
-                )
-            )
+    series = [curve for run in records for curve in _series(run)]
     scales = {run["config"]["scale"] for run in records}
     return Explorable(
         id=id,
@@ -83,6 +63,24 @@ def figure(id: str = "sampling-speed") -> Explorable | Missing:
         ],
         provenance=provenance(records),
     )
+
+
+def _series(run: Record) -> list[Series]:
+    """A curve for each attention of a run."""
+    config, series = run["config"], []
+    for attention in dict.fromkeys(run["tables"]["rows"]["attention"]):
+        points = rows(run, attention=attention)
+        columns = {
+            "position": [row["position"] for row in points],
+            "ms": [row["seconds"] * 1e3 for row in points],
+            "ms_low": [row["low"] * 1e3 for row in points],
+            "ms_high": [row["high"] * 1e3 for row in points],
+            "state": [row["state"] / 2**20 for row in points],
+            "rate": [config["batch"] / row["seconds"] for row in points],
+        }
+        keys = {"attention": attention, "scale": config["scale"], "batch": config["batch"]}
+        series.append(Series(keys, columns, source=run["path"]))
+    return series
 
 
 def tick(attention: str, position: int, scale: str = "124M", batch: int = 1) -> Row:
