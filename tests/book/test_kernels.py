@@ -46,7 +46,7 @@ def fabricated(name, shapes, rate):
     device = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**36}
     return {
         "schema": record.SCHEMA, "experiment": "kernel_speed", "name": name, "complete": True,
-        "config": {"shapes": shapes}, "units": kernel_speed.UNITS,
+        "config": {"shapes": shapes}, "units": kernel_speed.EXPERIMENT.units,
         "tables": {"rows": rows, "limits": {"cache": [2**26]}},
         "provenance": {
             "commit": "0" * 40, "dirty": False, "command": "none", "started": "2000-01-01T00:00:00",

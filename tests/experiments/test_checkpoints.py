@@ -111,8 +111,8 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
     assert [path.name for path in out.rglob("*") if path.is_file()] == ["tiny.json"]
 
 
-def _at_another_commit(device, seed, provenance=keeping.provenance):
-    return {**provenance(device, seed), "commit": "f" * 40}
+def _at_another_commit(*run, provenance=keeping.provenance):
+    return {**provenance(*run), "commit": "f" * 40}
 
 
 def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
