@@ -51,13 +51,9 @@ def test_loss_of_an_untrained_model_is_that_of_guessing():
 def test_bad_configurations_are_named():
     with pytest.raises(ValueError, match="scale: expected one of nano, 124M"):
         gpt_config("13B")
-    with pytest.raises(
-        ValueError, match="attention: expected one of softmax, .*'cos'"
-    ):
+    with pytest.raises(ValueError, match="attention: expected one of softmax, .*'cos'"):
         GPT(GPTConfig(attention="cos", n_layer=1))
-    with pytest.raises(
-        ValueError, match="attention_options: expected softmax's log_decay"
-    ):
+    with pytest.raises(ValueError, match="attention_options: expected softmax's log_decay"):
         GPT(GPTConfig(attention_options={"mode": "chunked"}, n_layer=1))
     with pytest.raises(ValueError, match="n_layer: expected 0 or more, got -1"):
         GPTConfig(n_layer=-1)

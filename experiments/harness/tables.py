@@ -12,7 +12,8 @@ Columns = dict[str, list]
 Tables = dict[str, Columns]
 
 INCREASING = True
-WORDS = ("name", "yes or no")  # units of columns that hold texts
+# Units of columns that hold texts; thousandths are many numbers in one, space between.
+WORDS = ("name", "yes or no", "text", "thousandths")
 # Quantities that cannot be negative, by unit; a loss in nats or a plain number can be.
 NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "updates", "tokens/s", "calls"}
 LARGEST = 1e300

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from .batches import VALIDATION_SPANS, held_out_tokens, update_tokens
 from .checkpoint import CheckpointError
 from .corpora import Corpus
 from .files import set_aside
-from .plan import Leg, Outcome, Session, Tables
-from .tables import INCREASING, table
+from .plan import Leg, Outcome, Session
+from .tables import INCREASING, Columns, Tables, table
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
 SAVE_SHARE = 5  # ... or this many times what the last one took, where that is longer
@@ -73,7 +73,7 @@ class Training:
         shape = gpt_config(
             config["scale"],
             vocab_size=corpus.vocab_size,
-            n_positions=config["context"],
+            n_positions=config.get("n_positions", config["context"]),
             **attention_of(config),
         )
         self.model = GPT(shape).to(device)
@@ -81,8 +81,10 @@ class Training:
         self.optimizer = torch.optim.AdamW(
             self._groups(), betas=(0.9, 0.95), fused=device.type == "cuda"
         )
-        self.train: dict[str, list] = {"update": [], "seconds": [], "loss": []}
-        self.validation: dict[str, list] = {"update": [], "loss": []}
+        self.tables: Tables = {
+            "train": {"update": [], "seconds": [], "loss": []},
+            "validation": {"update": [], "loss": []},
+        }
 
     def _groups(self) -> list[dict[str, Any]]:
         """Weight decay on matrices only, as GPT-2's successors do."""
@@ -104,8 +106,12 @@ class Training:
         return sum(self.train["seconds"])
 
     @property
-    def tables(self) -> Tables:
-        return {"train": self.train, "validation": self.validation}
+    def train(self) -> Columns:
+        return self.tables["train"]
+
+    @property
+    def validation(self) -> Columns:
+        return self.tables["validation"]
 
     @property
     def progress(self) -> tuple[float, float]:
@@ -214,7 +220,7 @@ class Training:
         self._check(kept)
         self.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
-        self.train, self.validation = kept["tables"]["train"], kept["tables"]["validation"]
+        self.tables = kept["tables"]
         return kept["legs"]
 
     def _check(self, kept: Any) -> None:
@@ -249,10 +255,15 @@ def _finite(loss: float, what: str, update: int) -> float:
     return loss
 
 
-def train_through(training: Training, session: Session) -> Outcome:
+def train_through(
+    training: Training,
+    session: Session,
+    watch: Callable[[Training], None] = lambda training: None,
+) -> Outcome:
     """Train to the end of the plan, or of the budget; goes on from a checkpoint if one is there.
 
-    A checkpoint is written every minute, and when the budget ends or a signal comes. Raises
+    A checkpoint is written every minute, and when the budget ends or a signal comes. watch is
+    called before the first update and after each, and may add to the training's tables. Raises
     DivergedError.
     """
     config = training.config
@@ -262,6 +273,7 @@ def train_through(training: Training, session: Session) -> Outcome:
         session.show(*training.progress, "goes on", training.progress[0])
     else:
         training.validate()
+        watch(training)
     due = time.monotonic() + SAVE_EVERY
     # A signal waits for the end of an update: half of one is no place to go on from.
     with session.stop.deferred():
@@ -272,6 +284,7 @@ def train_through(training: Training, session: Session) -> Outcome:
             if time.monotonic() >= due:
                 due = _save(training, session)
             training.update()
+            watch(training)
             if training.updates % config["validate_every"] == 0 or training.finished:
                 training.validate()
             session.save(training.tables)

@@ -10,6 +10,7 @@ from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import MODES, LinearState, linear_attention
 from ..linear_attention.operator import accumulator_dtype
+from ..linear_attention.reference import decay_inside
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -84,6 +85,17 @@ class LinearAttention(MultiHead):
         dtype = accumulator_dtype(weight.dtype)
         S = weight.new_zeros(1, self.n_heads, self.head_width, self.head_width, dtype=dtype)
         return StateMachine(LinearState(S, S[..., 0]), step, advance)
+
+    def weights(self, x: Tensor) -> Tensor:
+        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one.
+
+        Weights of the feature map, and of decay; what is not normalised is made so.
+        """
+        q, k, _ = (heads.transpose(1, 2).float() for heads in self.qkv(x))
+        A = (FEATURE_MAPS[self.feature_map](q) @ FEATURE_MAPS[self.feature_map](k).mT).tril()
+        if self.log_decay is not None:
+            A = A * decay_inside(self.log_decay[:, None], x.shape[1]).between
+        return A / A.sum(-1, keepdim=True)
 
     def sequence_flops(self, T: int) -> int:
         flops = mode_flops(self.mode, T, self.head_width, self.head_width, self.chunk_size or 64)

@@ -181,6 +181,13 @@ class SoftmaxAttention(MultiHead):
 
         return StateMachine(KVCache(), step, many)
 
+    def weights(self, x: Tensor) -> Tensor:
+        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        q, k, _ = (heads.transpose(1, 2) for heads in self.widened(x, 0))
+        scores = (q @ k.transpose(-1, -2)).float() * self.head_width**-0.5
+        past = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).tril()
+        return scores.masked_fill(~past, float("-inf")).softmax(-1)
+
     def sequence_flops(self, T: int) -> int:
         return self.n_heads * T * (T + 1) * 2 * self.head_width
 
