@@ -8,6 +8,7 @@ import pytest
 import book.figures
 from book.explorable.figure import Explorable
 from book.figures import results
+from book.figures.words import Missing
 from experiments.harness import record
 
 LOAD = record.load
