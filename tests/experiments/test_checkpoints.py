@@ -217,6 +217,7 @@ def start(tmp_path, *arguments, saving="0", updates="400"):
     )
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
     process = start(tmp_path / "whole")
     assert process.communicate(timeout=120) and process.returncode == 0
@@ -253,6 +254,7 @@ def _times(folder):
     return []
 
 
+@pytest.mark.slow
 def test_two_runners_do_a_run_once(tmp_path):
     with (
         lock(tmp_path / "loss_curves" / "x.json") as mine,

@@ -246,6 +246,7 @@ def test_collect_brings_results_home(tmp_path, capsys):
     assert not list((tmp_path / "fourth").rglob("*.json"))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
     """Eight times kill -9; afterwards every file loads, and the next run ends the work."""
     out = tmp_path / "out"
