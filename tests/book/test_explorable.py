@@ -268,10 +268,14 @@ def test_captions_are_marked_up_and_escaped():
     assert marked == ('<em>a</em> <code>x&lt;y</code> <a href="#u">t</a> &amp; <strong>b</strong>')
 
 
-def test_data_cannot_close_its_script():
-    named = Series({"attention": "</script>"}, {"update": [1, 2], "hours": [1, 2], "loss": [1, 2]})
+@pytest.mark.parametrize("name", ["</script>", "<!--<script>"])
+def test_data_cannot_close_its_script_nor_swallow_the_page(name):
+    named = Series({"attention": name}, {"update": [1, 2], "hours": [1, 2], "loss": [1, 2]})
     drawn = figure(series=[named], controls=[], readouts=[])
-    assert "</script>" not in explorable_page.payload(drawn)
+    written = explorable_page.json_script(explorable_page.payload(drawn))
+    inside = written.removeprefix('<script type="application/json">').removesuffix("</script>")
+    assert "<" not in inside
+    assert json.loads(inside)["curves"][0]["keys"] == {"attention": name}
 
 
 def test_provenance_is_one_line_said_once():
@@ -292,7 +296,8 @@ def test_sixty_four_runs_stay_light():
               + noise.normal(0, 0.01, 500))
         for attention in ("softmax", "linear") for context in range(32)
     ]  # fmt: skip
-    text = explorable_page.payload(figure(series=series, controls=[Filter("context", "Context")]))
+    drawn = figure(series=series, controls=[Filter("context", "Context")])
+    text = explorable_page.json_script(explorable_page.payload(drawn))
     assert len(text) < 240_000
     assert len(gzip.compress(text.encode())) < 80_000
 
@@ -343,6 +348,6 @@ def test_display_is_html_in_the_book_and_widgets_in_a_notebook(monkeypatch):
 
 
 def test_payload_holds_each_column_once():
-    document = json.loads(explorable_page.payload(figure()))
+    document = explorable_page.payload(figure())
     updates = {one["columns"]["update"] for one in document["curves"]}
     assert len(updates) == 1

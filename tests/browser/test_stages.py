@@ -10,19 +10,22 @@ import pytest
 from bs4 import BeautifulSoup
 
 from experiments.harness.record import load
-from lsa.cost import PEAKS, STATE_BYTES, least_bytes, machine_cost, mode_cost
+from lsa.cost import PEAKS, STATE_BYTES, design_cost, least_bytes, machine_cost, mode_cost
 
 pytestmark = pytest.mark.browser
 
 PLACES = {
     "opener": "book/index.html",
+    "shares": "book/sequences.html",
     "tree": "book/sequences.html",
+    "signature": "book/sequence-transformations.html",
     "causality": "book/causal-transformations.html",
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
+    "chip": "book/kernels.html",
 }
 COUNTED = ("flops", "bytes", "steps", "seconds")
 STEPPED = [name for name in PLACES if name != "roofline"]
@@ -75,7 +78,7 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert not frame.select_one(".stage").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", ["tree", "machines", "opener"])
+@pytest.mark.parametrize("name", ["shares", "signature", "tree", "machines", "opener", "chip"])
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
     frame.get_by_role("button", name="Start over").click()
@@ -108,6 +111,34 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
     assert line(frame) == paused
     _, calm = open_stage("machines", reduced_motion="reduce")
     assert calm.get_by_role("button", name="Play").count() == 0
+
+
+def test_chip_moves_what_the_account_says(open_stage):
+    tab, frame = open_stage("chip")
+    T, d = 6 * 64, 64
+    designs = {"Keep it on the chip": "three passes", "Store it every chunk": "chunk states"}
+    for state, design in designs.items():
+        frame.get_by_role("radio", name=state).check()
+        frame.get_by_role("button", name="Step").focus()
+        tab.keyboard.press("End")
+        expected = design_cost(design, T, 1, d, cut=(1, T)).bytes
+        so_far, in_the_end = frame.locator(".stage-counts b").all_inner_texts()
+        assert in_the_end == f"{expected:.0f} B"
+        assert so_far == f"{expected * T / 1024:.0f} KiB"
+
+
+def test_a_draw_falls_into_narrower_and_narrower_shares(open_stage):
+    tab, frame = open_stage("shares")
+    for _ in range(3):
+        frame.get_by_role("button", name="New draw").click()
+        frame.get_by_role("button", name="Step").focus()
+        pieces = []
+        for _ in range(3):
+            pieces.append(re.search(r"in ([abc]+), which has probability (\d\.\d+)", line(frame)))
+            tab.keyboard.press("ArrowLeft")
+        texts, masses = zip(*((one[1], float(one[2])) for one in pieces), strict=True)
+        assert texts[0][:2] == texts[1] and texts[1][:1] == texts[2]
+        assert masses[0] <= masses[1] <= masses[2]
 
 
 def test_tree_counts_evaluations(open_stage):
