@@ -17,18 +17,22 @@ from lsa.gpt import Block, gpt_config
 from lsa.linear_attention import MODES
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
-from .harness.timing import doublings, matmul_rate, measure_in_turns, peak_bytes
+from .harness.tables import Tables, append, table
+from .harness.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
 
-UNITS = {
-    "mode": "name",
-    "length": "tokens",
-    "seconds": "s",
-    "low": "s",
-    "high": "s",
-    "repeats": "calls",
-    "peak": "B",
-    "matmul": "FLOP/s",
+TABLES = {
+    "limits": table(
+        matmul=(
+            "FLOP/s",
+            "of a square product of side `config.matmul_side` in `config.autocast`, in this run",
+        ),
+    ),
+    "rows": table(
+        mode=("name", "`softmax`, `attention`, `recurrent`, `chunked`"),
+        length=("tokens", "T"),
+        **TIMING,
+        peak=("B", "most bytes of tensors alive at once beyond input and weights"),
+    ),
 }
 
 
@@ -107,5 +111,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "block_speed", "one block of GPT-2 in training, in each mode", UNITS, runs, perform
+    "block_speed", "one block of GPT-2 in training, in each mode", TABLES, runs, perform
 )

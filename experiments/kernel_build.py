@@ -13,21 +13,23 @@ from typing import Any
 import torch
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
+from .harness.tables import Tables, append, table
 
-UNITS = {
-    "mode": "name",
-    "kernel": "name",
-    "width": "features",
-    "normalized": "yes or no",
-    "programs": "programs",
-    "warps": "warps",
-    "registers": "registers a thread",
-    "spilled": "B a thread",
-    "shared": "B",
-    "wgmma": "instructions",
-    "mma": "instructions",
-    "traffic": "B a token and head",
+TABLES = {
+    "rows": table(
+        mode=("name", "the mode called"),
+        kernel=("name", "the kernel launched, and in which role"),
+        width=("features", "K = V"),
+        normalized=("yes or no", "whether the sum is divided by the normaliser"),
+        programs=("programs", "how many the launch starts"),
+        warps=("warps", "of a program"),
+        registers=("registers a thread", "as the compiler allots them"),
+        spilled=("B a thread", "stored for want of registers"),
+        shared=("B", "shared memory of a program"),
+        wgmma=("instructions", "tensor-core products of Hopper in the code"),
+        mma=("instructions", "tensor-core products of Ampere in the code"),
+        traffic=("B a token and head", "inputs and outputs of the launch, each once; states aside"),
+    ),
 }
 
 
@@ -122,5 +124,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "kernel_build", "registers, shared memory and bytes of every kernel", UNITS, runs, perform
+    "kernel_build", "registers, shared memory and bytes of every kernel", TABLES, runs, perform
 )

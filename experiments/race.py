@@ -12,11 +12,12 @@ interleaved on a quiet machine; those in `train` may be of a busy one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .harness.files import replace_with
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
+from .harness.tables import Tables, append, table
 from .harness.timing import summarize
 from .harness.trained import (
     WINDOW,
@@ -25,7 +26,7 @@ from .harness.trained import (
     loss_by_position,
     pack_weights,
 )
-from .harness.training import UNITS as CURVES
+from .harness.training import TABLES as CURVES
 from .harness.training import Training, train_through
 
 # A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
@@ -58,22 +59,40 @@ BASE = {
 SMOKE = {"updates": 3, "continued": 2, "validation_span": 256, "validate_every": 2, "film": [0, 2]}
 # After so many updates seed 0 is asked to write and to show what it looks at.
 FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
-UNITS = {
-    **CURVES,
-    "model": "name",
-    "low": "s",
-    "high": "s",
-    "repeats": "updates",
-    "kind": "name",
-    "text": "text",
-    "layer": "number",
-    "head": "number",
-    "token": "number",
-    "weights": "thousandths",
-    "reading": "name",
-    "first": "tokens",
-    "last": "tokens",
-    "tokens": "tokens",
+TRAINED = "of every run but those named `speed`"
+FILMED = "of the runs of seed 0, after the updates in `config.film`"
+TABLES = {
+    **{name: replace(curve, optional=TRAINED) for name, curve in CURVES.items()},
+    "positions": table(
+        optional=TRAINED,
+        reading=("name", "`own`: in windows of the context; `whole`: each span as one text"),
+        first=("tokens", "the first position, counted from 1"),
+        last=("tokens", "the last position"),
+        tokens=("tokens", "how many stood at these positions"),
+        loss=("nats/token", "their mean loss"),
+    ),
+    "samples": table(
+        optional=FILMED,
+        update=("updates", "after how many updates"),
+        kind=("name", "`greedy`: the most likely byte each time; `sampled`: drawn"),
+        text=("text", "what the model writes after a fixed prompt"),
+    ),
+    "looks": table(
+        optional=FILMED,
+        update=("updates", "after how many updates"),
+        layer=("number", "from 0"),
+        head=("number", "from 0"),
+        token=("number", "which token of the prompt looks, from 0"),
+        weights=("thousandths", "the weights of the tokens up to this one"),
+    ),
+    "speed": table(
+        optional="of the runs named `speed`",
+        model=("name", "as in `config.model`"),
+        seconds=("s", "median of one update"),
+        low=("s", "first quartile"),
+        high=("s", "third quartile"),
+        repeats=("updates", "how many were timed"),
+    ),
 }
 
 
@@ -164,5 +183,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "race", "both attentions with one near-sighted head, beside controls", UNITS, runs, perform
+    "race", "both attentions with one near-sighted head, beside controls", TABLES, runs, perform
 )

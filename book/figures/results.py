@@ -39,29 +39,29 @@ class NotMeasuredError(LookupError):
 
 
 def stored(experiment: str, **wanted: list) -> list[Record]:
-    """The records of the best device that has any: a GPU before a CPU, more memory before less.
+    """The whole runs of one device: a GPU before a CPU, then the device that has most of them.
 
     wanted: keys of the configuration and the values of each that a device must have runs of,
-    where words were written for them.
+    where words were written for them. Runs that were stopped are drawn only while no other are.
     """
     records = record.load(experiment)
     if not records:
         command = f"python -m experiments run {experiment}"
         raise LookupError(f"results/{experiment}: nothing stored; {command}")
 
-    def rank(one: Record) -> tuple[bool, int, str]:
+    devices: dict[tuple, list[Record]] = {}
+    for one in [one for one in records if one["complete"]] or records:
         device = one["provenance"]["device"]
-        return device["kind"] == "cuda", device["memory_bytes"], device["name"]
+        place = (device["kind"] == "cuda", device["name"], device["count"])
+        devices.setdefault(place, []).append(one)
 
-    devices = {rank(one): [] for one in records}
-    for one in records:
-        devices[rank(one)].append(one)
-    fit = [
-        place
-        for place, found in devices.items()
-        if all({one["config"][key] for one in found} >= {*values} for key, values in wanted.items())
-    ]
-    return devices[max(fit or devices)]
+    def rank(place: tuple) -> tuple:
+        found = devices[place]
+        fits = all({one["config"][key] for one in found} >= {*wanted[key]} for key in wanted)
+        is_gpu, name, count = place
+        return fits, is_gpu, len(found), name, count
+
+    return devices[max(devices, key=rank)]
 
 
 def have(experiment: str, **wanted: list) -> list[Record]:

@@ -12,6 +12,7 @@ from . import record
 from .files import remove_leftovers, set_aside
 from .plan import Experiment, Leg, Run, Session, Tables
 from .provenance import provenance
+from .tables import check_declared
 
 PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
 
@@ -21,7 +22,7 @@ class Keeper:
 
     def __init__(self, experiment: Experiment, run: Run, device: torch.device, out: Path) -> None:
         self.experiment, self.run = experiment, run
-        self.origin = provenance(device, run.config.get("seed", 0))
+        self.origin = provenance(device, run.experiment, run.config.get("seed", 0))
         self.path = record.path_of(out, run.experiment, self.origin["device"], run.name)
         self.partial = record.partial_path(self.path)
         self.checkpoint = self.path.parent / ".checkpoints" / f"{run.name}.pt"
@@ -41,7 +42,7 @@ class Keeper:
         if not self.partial.exists():
             return
         try:
-            kept = record.read(self.partial)
+            kept = record.read(self.partial, older=True)
             problem = None if kept["config"] == self.run.config else "of another configuration"
         except record.RecordError as error:
             problem = str(error)
@@ -85,8 +86,13 @@ class Keeper:
             self.session.warn(str(error))
 
     def store(self, tables: Tables) -> None:
-        """Write the whole record, and remove what led up to it."""
-        record.write(self.path, self._contents(tables, complete=True), overwrite=True)
+        """Write the whole record, and remove what led up to it. Raises RecordError."""
+        contents = self._contents(tables, complete=True)
+        try:
+            check_declared(tables, self.experiment.tables, contents["units"], complete=True)
+        except ValueError as error:
+            raise record.RecordError(f"{self.path}: {error}") from error
+        record.write(self.path, contents, overwrite=True)
         self.partial.unlink(missing_ok=True)
         self.checkpoint.unlink(missing_ok=True)
 
@@ -109,6 +115,10 @@ class Keeper:
             "config": self.run.config,
             "complete": complete,
             "provenance": origin,
-            "units": self.experiment.units,
+            "units": {
+                name: self.experiment.units.get(name)
+                for columns in tables.values()
+                for name in columns
+            },
             "tables": tables,
         }

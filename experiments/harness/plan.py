@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from .corpora import Corpus
 from .stopping import Stop
-from .tables import Tables
+from .tables import Table, Tables
 
 Leg = dict[str, Any]
 
@@ -82,11 +82,25 @@ class Experiment:
     """A module's face to the runner.
 
     runs: the plan for a kind of device ("cpu" or "cuda"), or its smallest version.
-    perform: does one run. units: the unit of every column it writes.
+    perform: does one run. tables: what it writes, column by column. about: a line; the module's
+    docstring says the rest, and both are what `results/README.md` says of it.
     """
 
     name: str
     about: str
-    units: dict[str, str]
+    tables: dict[str, Table]
     runs: Callable[[str, bool], list[Run]]
     perform: Callable[[dict[str, Any], Session], Outcome]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of every column, whichever table it is in."""
+        return {
+            name: column.unit
+            for table in self.tables.values()
+            for name, column in table.columns.items()
+        }
+
+
+# Every experiment by name; `experiments.catalogue` finds them.
+Catalogue = Mapping[str, Experiment]

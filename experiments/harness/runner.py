@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,9 @@ from tqdm import tqdm
 from . import record
 from .corpora import Corpus, CorpusError, load_corpus
 from .keeping import Keeper
-from .plan import Experiment, Run, Session
+from .plan import Catalogue, Experiment, Run, Session
 from .provenance import describe_device
 from .stopping import Interrupted, Stop, lock
-
-# Every experiment by name; `experiments.catalogue` finds them.
-Catalogue = Mapping[str, Experiment]
 
 
 class UsageError(Exception):
@@ -95,6 +92,8 @@ def run_all(
     names it when all is done. A run that another process is at is left to it. Raises Interrupted
     when a signal came, with everything stored.
     """
+    if budget is not None and not 0 < budget < float("inf"):
+        raise UsageError(f"--budget: expected seconds above 0, got {budget}")
     deadline = None if budget is None else time.monotonic() + budget
     description = describe_device(device)
     ended, failed = 0, []

@@ -23,11 +23,29 @@ from .checkpoint import CheckpointError
 from .corpora import Corpus
 from .files import set_aside
 from .plan import Leg, Outcome, Session
-from .tables import Columns, Tables
+from .tables import INCREASING, Columns, Tables, table
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
 SAVE_SHARE = 5  # ... or this many times what the last one took, where that is longer
-UNITS = {"update": "updates", "seconds": "s", "loss": "nats/token"}
+TABLES = {
+    "train": table(
+        optional="empty where the first loss was not finite",
+        update=("updates", "1, 2, 3, …", INCREASING),
+        seconds=(
+            "s",
+            "what this update took: drawing the text, forward, backward, step; not compilation, "
+            "warm-up or validation",
+        ),
+        loss=("nats/token", "mean loss on the update's own text, before the step"),
+    ),
+    "validation": table(
+        update=("updates", "after how many updates", INCREASING),
+        loss=(
+            "nats/token",
+            "mean over one span (`validation_span`) from each of the five held-out novels",
+        ),
+    ),
+}
 # Names under which a configuration may give an option of its attention's own.
 OPTIONS = {"feature_map": "feature_map", "normalize": "normalize", "taylor_degree": "degree"}
 

@@ -47,10 +47,11 @@ def fabricated(name, shapes, rate):
     device = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**36}
     return {
         "schema": record.SCHEMA, "experiment": "kernel_speed", "name": name, "complete": True,
-        "config": {"shapes": shapes}, "units": experiment.UNITS,
+        "config": {"shapes": shapes}, "units": experiment.EXPERIMENT.units,
         "tables": {"rows": rows, "limits": {"cache": [2**26]}},
         "provenance": {
-            "commit": "0" * 40, "dirty": False, "command": "none", "started": "2000-01-01T00:00:00",
+            "commit": "0" * 40, "dirty": False, "command": "none",
+            "started": "2000-01-01T00:00:00+00:00",
             "seconds": 1.0, "seed": 0, "device": device, "versions": {},
         },
     }  # fmt: skip

@@ -26,7 +26,7 @@ def test_a_run_times_every_mode(tmp_path):
     assert found["mode"] == ["softmax", *MODES]
     assert all(seconds > 0 for seconds in found["seconds"])
     columns = {name for table in outcome.tables.values() for name in table}
-    assert columns == set(block_speed.UNITS)
+    assert columns == set(block_speed.EXPERIMENT.units)
 
 
 @pytest.mark.parametrize("mode", ("softmax", *MODES))

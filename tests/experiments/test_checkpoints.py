@@ -111,8 +111,8 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
     assert [path.name for path in out.rglob("*") if path.is_file()] == ["tiny.json"]
 
 
-def _at_another_commit(device, seed, provenance=keeping.provenance):
-    return {**provenance(device, seed), "commit": "f" * 40}
+def _at_another_commit(*run, provenance=keeping.provenance):
+    return {**provenance(*run), "commit": "f" * 40}
 
 
 def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
@@ -217,6 +217,7 @@ def start(tmp_path, *arguments, saving="0", updates="400"):
     )
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
     process = start(tmp_path / "whole")
     assert process.communicate(timeout=120) and process.returncode == 0
@@ -253,6 +254,7 @@ def _times(folder):
     return []
 
 
+@pytest.mark.slow
 def test_two_runners_do_a_run_once(tmp_path):
     with (
         lock(tmp_path / "loss_curves" / "x.json") as mine,

@@ -129,7 +129,7 @@ def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_c
     assert runner.run_all(EXPERIMENTS, [run], CPU, out) in (0, 1)
     assert runner.state_of(run, out, device) == "stored"
     assert not record.partial_path(record.path_of(out, "mode_speed", device, run.name)).exists()
-    assert runner.run_all(EXPERIMENTS, [run], CPU, out, budget=-1.0, force=True) == 0
+    assert runner.run_all(EXPERIMENTS, [run], CPU, out, budget=1e-9, force=True) == 0
 
 
 def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkeypatch, capsys):
@@ -183,6 +183,8 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
         (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
         (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),
         (["run", "loss_curves", "--only", "scale=13B"], "--only: no run has scale=13B; scale can"),
+        (["run", "--budget", "nan"], "--budget: expected seconds above 0, got nan"),
+        (["run", "--budget", "-1"], "--budget: expected seconds above 0, got -1.0"),
         (["collect", "nowhere.tar"], "nowhere.tar: no such file or folder"),
         (["check", "nowhere"], "nowhere: no such folder"),
     ],
@@ -244,6 +246,7 @@ def test_collect_brings_results_home(tmp_path, capsys):
     assert not list((tmp_path / "fourth").rglob("*.json"))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
     """Eight times kill -9; afterwards every file loads, and the next run ends the work."""
     out = tmp_path / "out"
