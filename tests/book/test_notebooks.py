@@ -151,7 +151,7 @@ def test_published_notebooks_fetch_their_code_where_they_stand_alone(tmp_path, m
     notebooks.publish_notebooks(
         SimpleNamespace(
             outdir=site,
-            config=SimpleNamespace(mathjax3_config={}, html_baseurl=""),
+            config=SimpleNamespace(formula_macros={}, html_baseurl=""),
             env=SimpleNamespace(
                 metadata={"book/sampling": {"kernelspec": "{}"}}, found_docs={"book/sampling"}
             ),

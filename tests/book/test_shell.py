@@ -121,6 +121,6 @@ def test_fonts_named_are_there_with_their_licence():
 
 
 def test_macros_of_the_notation_are_known_to_the_page():
-    macros = CONFIG["sphinx"]["config"]["mathjax3_config"]["tex"]["macros"]
+    macros = CONFIG["sphinx"]["config"]["formula_macros"]
     for name in ("Seq", "SeqT", "CSeqT", "Dist", "SM", "Fn", "R", "Z", "N", "softmax"):
         assert name in macros

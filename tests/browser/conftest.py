@@ -116,7 +116,6 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
             lambda message: message.type == "error" and troubles.append(f"{name}: {message.text}"),
         )
         page.goto(f"file://{built_book}/{name}")
-        page.evaluate("window.MathJax?.startup?.promise")
         page.evaluate("document.fonts.ready.then(() => true)")
         return page
 
