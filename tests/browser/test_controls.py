@@ -1,4 +1,4 @@
-"""Every option of every control of every figure and stage can be pressed: nothing stops the page."""
+"""Every option of every control of every figure and stage can be pressed, and no page stops."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ PRESS_ALL = """(most) => {
     for (const frame of document.querySelectorAll("figure.explorable, [data-stage]")) {
         for (const input of frame.querySelectorAll("input:not(:disabled), select, .stage button")) {
             const name = `${frame.id} ${input.value || input.textContent}`;
+            const add = (act) => presses.push([name, act]);
+            const put = (value, type) => add(() => setValue(input, value, type));
             if (input.type === "range") {
-                const low = Number(input.min), high = Number(input.max), step = Number(input.step) || (high - low) / most;
-                const every = Math.max(step, (high - low) / most);
-                for (let at = low; at <= high; at += every) presses.push([name, () => setValue(input, at, "input")]);
-            } else if (input.type === "number") presses.push([name, () => setValue(input, input.value, "change")]);
-            else if (input.tagName === "SELECT") {
-                for (const option of input.options) {
-                    if (!option.disabled) presses.push([name, () => setValue(input, option.value, input.closest(".stage") ? "change" : "input")]);
-                }
-            } else presses.push([name, () => input.click()]);
-            if (input.type === "checkbox") presses.push([name, () => input.click()]);
+                const low = Number(input.min), high = Number(input.max);
+                const every = Math.max(Number(input.step) || 0, (high - low) / most);
+                for (let at = low; at <= high; at += every) put(at, "input");
+            } else if (input.type === "number") {
+                put(input.value, "change");
+            } else if (input.tagName === "SELECT") {
+                const type = input.closest(".stage") ? "change" : "input";
+                for (const { value, disabled } of input.options) if (!disabled) put(value, type);
+            } else {
+                add(() => input.click());
+                if (input.type === "checkbox") add(() => input.click());
+            }
         }
     }
     window.pressed = { done: 0, of: presses.length, last: "" };

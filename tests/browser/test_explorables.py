@@ -504,7 +504,7 @@ def test_a_figure_in_sight_stays_still_until_it_is_touched(show, touch):
 def test_bars_on_a_log_axis_stand_on_its_lower_end(show):
     """They once stood on 0, where a log axis has no place: its ticks had no end."""
     series = [
-        Series({"layer": who}, {"task": ["Copying", "Recall"], "count": [n, 100 * n], "share": [1, 2]})
+        Series({"layer": who}, {"task": ["Copy", "Recall"], "count": [n, 100 * n], "share": [1, 2]})
         for who, n in (("s4", 3), ("s6", 70))
     ]  # fmt: skip
     figure = Explorable(
