@@ -48,7 +48,6 @@ SCRIPTS_WITH = {
     ),
 }
 SEARCH_SCRIPTS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
-FONTS = tuple(f"fonts/source-serif-4-latin-{weight}-normal.woff2" for weight in (400, 600))
 DESCRIPTION_LENGTH = 155
 
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/json\")[^>]*>", re.I)
@@ -99,11 +98,7 @@ def tags(app: Sphinx, page: str, context: dict) -> str:
 
 def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     body = context.get("body") or ""
-    formulas = 'class="katex' in body
-    katex = next((Path(__file__).parent / "vendor").glob("katex-*")).name
-    fonts = [f"{katex}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")]
     context["page_scripts"] = scripts(page, body)
-    context["preloaded_fonts"] = [*FONTS, *(fonts if formulas else [])]
     context["metatags"] = f"{context.get('metatags', '')}\n    {tags(app, page, context)}"
     context["script_files"] = []
 

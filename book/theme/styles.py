@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SHEETS = (
-    "styles/theme.css",
+    "basic.css",
     "styles/pydata-sphinx-theme.css",
     "pygments.css",
     "styles/sphinx-book-theme.css",

@@ -26,6 +26,9 @@ BROWSER_FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+# What a page's policy stops is an error in its console, and so fails its test.
+NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
+    console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`))"""
 
 
 def newest_source() -> float:
@@ -81,8 +84,8 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
 
     `name` is a path inside the book, with or without a #fragment. Where the clock is
     `stopped`, the page's timers wait for `clock.run_for`. The test fails at its end
-    if the page asked for anything that is not local, or if anything went wrong in
-    its scripts.
+    if the page asked for anything that is not local or that its policy forbids, or if
+    anything went wrong in its scripts.
     """
     troubles: list[str] = []
     contexts = []
@@ -115,7 +118,9 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
             "console",
             lambda message: message.type == "error" and troubles.append(f"{name}: {message.text}"),
         )
+        page.add_init_script(NOTE_VIOLATIONS)
         page.goto(f"file://{built_book}/{name}")
+        page.wait_for_selector("html[data-ready]", state="attached")
         page.evaluate("document.fonts.ready.then(() => true)")
         return page
 

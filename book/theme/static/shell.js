@@ -137,8 +137,13 @@
   }
 
   document.querySelector(".bd-search-container input")?.focus();
-  installPreviews();
-  installScrollAccess();
-  installMargin();
-  installPrinting();
+  // One at a time, while nothing else waits: none is needed to read the first screen.
+  const whenIdle = window.requestIdleCallback ?? ((task) => setTimeout(task));
+  const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
+  const installNext = () => {
+    installs.shift()?.();
+    if (installs.length) whenIdle(installNext);
+    else document.documentElement.dataset.ready = "";
+  };
+  whenIdle(installNext);
 })();

@@ -32,7 +32,7 @@ def test_commas_in_brackets_divide_no_selector():
 def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
     static = tmp_path / "_static"
     for name, css in {
-        "styles/theme.css": "p{background:url('../images/a.png')}",
+        "basic.css": "p{background:url('../images/a.png')}",
         "katex-1.0.0/katex.min.css": "@font-face{src:url(fonts/k.woff2)}",
         "book.css": "p{background:url(data:image/svg+xml;base64,AAAA)} .unused{x:1} .named{x:1}",
     }.items():
