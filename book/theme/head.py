@@ -16,6 +16,8 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from .formulas import KATEX
+
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -48,6 +50,14 @@ SCRIPTS_WITH = {
     ),
 }
 SEARCH_SCRIPTS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
+# Of the first screen, as seen from _static.
+FONTS = (
+    "fonts/source-serif-4-latin-400-normal.woff2",
+    "fonts/source-serif-4-latin-600-normal.woff2",
+)
+FORMULA_FONTS = tuple(
+    f"{KATEX.name}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")
+)
 DESCRIPTION_LENGTH = 155
 
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/json\")[^>]*>", re.I)
@@ -98,6 +108,8 @@ def tags(app: Sphinx, page: str, context: dict) -> str:
 
 def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     body = context.get("body") or ""
+    fonts = [*FONTS, *(FORMULA_FONTS if 'class="katex' in body else [])]
+    context["first_fonts"] = " ".join(fonts)
     context["page_scripts"] = scripts(page, body)
     context["metatags"] = f"{context.get('metatags', '')}\n    {tags(app, page, context)}"
     context["script_files"] = []
