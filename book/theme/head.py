@@ -40,11 +40,12 @@ SCRIPTS = (
 # For pages whose text holds the mark.
 SCRIPTS_WITH = {
     'class="highlight': ("_static/clipboard.min.js", "_static/copybutton.js"),
-    "data-stage=": ("_static/explorable-view.js",),
+    "data-stage=": ("_static/explorable-pin.js", "_static/explorable-view.js"),
     '<figure class="explorable"': (
         "_static/explorable-model.js",
         "_static/explorable-draw.js",
         "_static/explorable-cursor.js",
+        "_static/explorable-pin.js",
         "_static/explorable-view.js",
         "_static/explorable.js",
     ),

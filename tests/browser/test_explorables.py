@@ -43,6 +43,7 @@ SCRIPTS = (
     "explorable-model",
     "explorable-draw",
     "explorable-cursor",
+    "explorable-pin",
     "explorable-view",
     "explorable",
 )

@@ -97,6 +97,37 @@ def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
         target.evaluate(FORGET_TOLD)
 
 
+@pytest.mark.parametrize("width", [1280, 375])
+def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, width):
+    """Nothing scrolls, the figure covers no word of the sentence, and it can be left again."""
+    tab = open_page("book/index.html", width=width, height=800)
+    link = tab.locator("a.figure-view[href^='#headline:']").last
+    figure = tab.locator("#headline")
+    link.evaluate("link => link.scrollIntoView({ block: 'center' })")
+    tab.mouse.wheel(0, 900)
+    link.evaluate("link => link.scrollIntoView({ block: 'center' })")
+    if figure.evaluate("figure => figure.getBoundingClientRect().bottom > 200"):
+        tab.evaluate("document.querySelector('#headline').style.marginBottom = '150vh'")
+        link.evaluate("link => link.scrollIntoView({ block: 'center' })")
+    before = link.bounding_box()
+    link.press("Enter")
+    expect(figure).to_have_class(re.compile(r"\bexplorable-pinned\b"))
+    words, box = link.bounding_box(), figure.bounding_box()
+    assert words == before
+    assert box["y"] >= words["y"] + words["height"] or box["y"] + box["height"] <= words["y"]
+    assert 0 <= box["y"] and box["y"] + box["height"] <= 800
+    assert figure.locator(".explorable-frame").bounding_box()["height"] > 200
+    tab.keyboard.press("Escape")
+    expect(figure).not_to_have_class(re.compile(r"\bexplorable-pinned\b"))
+    expect(link).to_be_focused()
+    link.press("Enter")
+    figure.get_by_role("button", name="Go to the figure").click()
+    expect(figure.locator(".explorable-frame")).to_be_in_viewport()
+    figure.get_by_role("button", name="Back to the text").click()
+    expect(link).to_be_in_viewport()
+    expect(link).to_be_focused()
+
+
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_the_mark_on_a_figure_goes_by_itself(open_page, motion):
     tab = open_page("book/three-modes.html", reduced_motion=motion)
