@@ -4,14 +4,17 @@
 window.ExplorablePin = (function () {
   "use strict";
   const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
+  const GAP = 8;  // px around a pinned figure
   let pinned = null;
 
   const pictureOf = (figure) => figure.querySelector(".explorable-frame, .stage") ?? figure;
 
+  const headEnd = () => document.querySelector(".bd-header-article")?.getBoundingClientRect().bottom ?? 0;
+
   /* The share of `figure`'s picture on the screen, at most what the screen can hold. */
   function share(figure) {
     const { top, bottom, height } = pictureOf(figure).getBoundingClientRect();
-    const head = document.querySelector(".bd-header-article")?.getBoundingClientRect().bottom ?? 0;
+    const head = headEnd();
     const seen = Math.min(bottom, innerHeight) - Math.max(top, head);
     return seen / Math.min(height, innerHeight - head);
   }
@@ -65,7 +68,8 @@ window.ExplorablePin = (function () {
   function show(figure, link) {
     if (pinned?.figure !== figure) release();
     if (pinned || share(figure) >= SHOWN) return;
-    const low = link.getBoundingClientRect().top < innerHeight / 2;
+    const { top, bottom } = link.getBoundingClientRect();
+    const above = top - headEnd() - 2 * GAP, below = innerHeight - bottom - 2 * GAP, low = below > above;
     const place = holdPlace(figure);
     const close = () => {
       release();
@@ -75,6 +79,8 @@ window.ExplorablePin = (function () {
     bar.className = "explorable-pin-bar";
     bar.append(button("Go to the figure", () => goHome(figure, link)), button("Close", close));
     figure.prepend(bar);
+    figure.style.setProperty("--pin-room", `${Math.max(above, below)}px`);
+    figure.style.setProperty("--pin-top", `${headEnd() + GAP}px`);
     figure.classList.add("explorable-pinned");
     figure.classList.toggle("explorable-pinned-low", low);
     document.body.classList.add("explorable-pinning");

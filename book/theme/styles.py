@@ -30,6 +30,8 @@ SHEETS = (
     "stages/stage.css",
 )
 JOINED = "page.css"
+# From a file the fonts are at hand, and the page may wait for them: theme-mode.js loads these.
+FONTS_AT_HAND = "fonts-at-hand.css"
 # Their names of classes are their own, or of what the pages never show.
 FOREIGN_SCRIPTS = re.compile(r"plotly|bootstrap|togglebutton|design-tabs|language_data|locales")
 
@@ -124,4 +126,8 @@ def join_sheets(site: Path) -> None:
 
             css = sheet.read_text(encoding="utf-8").lstrip("\ufeff")
             joined.append(needed(ADDRESS.sub(moved, css), used))
-    (static / JOINED).write_text("\n".join(joined), encoding="utf-8")
+    page = "\n".join(joined)
+    (static / JOINED).write_text(page, encoding="utf-8")
+    faces = re.findall(r"@font-face\{[^}]*optional[^}]*\}", page)
+    swapped = "\n".join(face.replace("optional", "swap") for face in faces)
+    (static / FONTS_AT_HAND).write_text(swapped, encoding="utf-8")

@@ -5,13 +5,16 @@
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   dataset.mode = localStorage.getItem("mode") || "auto";
   dataset.theme = dataset.mode === "auto" ? (dark ? "dark" : "light") : dataset.mode;
-  // The fonts of the first screen, before the styles that name them are here. From a file, where
-  // they are at hand anyway, a preload would be refused.
-  if (!location.protocol.startsWith("http")) return;
   const { src, dataset: { fonts } } = document.currentScript;
-  for (const font of fonts.split(" ")) {
-    const link = document.createElement("link");
-    Object.assign(link, { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "", href: new URL(font, src).href });
-    document.head.append(link);
+  const add = (name, about) => {
+    const href = new URL(name, src).href;
+    document.head.append(Object.assign(document.createElement("link"), { href, ...about }));
+  };
+  if (location.protocol.startsWith("http")) {
+    // The fonts of the first screen, before the styles that name them are here.
+    for (const font of fonts.split(" ")) add(font, { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" });
+  } else {
+    // From a file they are at hand, though a busy machine may be late with them.
+    addEventListener("DOMContentLoaded", () => add("fonts-at-hand.css", { rel: "stylesheet" }));
   }
 })();

@@ -32,8 +32,8 @@ def test_commas_in_brackets_divide_no_selector():
 def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
     static = tmp_path / "_static"
     for name, css in {
-        "basic.css": "p{background:url('../images/a.png')}",
-        "katex-1.0.0/katex.min.css": "@font-face{src:url(fonts/k.woff2)}",
+        "styles/pydata-sphinx-theme.css": "p{background:url('../images/a.png')}",
+        "katex-1.0.0/katex.min.css": "@font-face{font-display:optional;src:url(fonts/k.woff2)}",
         "book.css": "p{background:url(data:image/svg+xml;base64,AAAA)} .unused{x:1} .named{x:1}",
     }.items():
         (static / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,9 @@ def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
     join_sheets(tmp_path)
     assert (static / "page.css").read_text().splitlines() == [
         'p{background:url("images/a.png")}',
-        '@font-face{src:url("katex-1.0.0/fonts/k.woff2")}',
+        '@font-face{font-display:optional;src:url("katex-1.0.0/fonts/k.woff2")}',
         "p{background:url(data:image/svg+xml;base64,AAAA)}",
         ".named{x:1}",
     ]
+    at_hand = (static / "fonts-at-hand.css").read_text()
+    assert at_hand == '@font-face{font-display:swap;src:url("katex-1.0.0/fonts/k.woff2")}'
