@@ -27,7 +27,8 @@ window.ExplorablePin = (function () {
     return element;
   }
 
-  /* Hold its place, so that the page does not move under the words. */
+  /* Hold its place, so that the page does not move under the words. From here on until the figure
+     is pinned nothing may be measured: the browser would follow the words to where both stand. */
   function holdPlace(figure) {
     const place = document.createElement("div");
     const { height, left, width } = figure.getBoundingClientRect();
@@ -69,7 +70,7 @@ window.ExplorablePin = (function () {
     if (pinned?.figure !== figure) release();
     if (pinned || share(figure) >= SHOWN) return;
     const { top, bottom } = link.getBoundingClientRect();
-    const above = top - headEnd() - 2 * GAP, below = innerHeight - bottom - 2 * GAP, low = below > above;
+    const head = headEnd(), above = top - head - 2 * GAP, below = innerHeight - bottom - 2 * GAP, low = below > above;
     const place = holdPlace(figure);
     const close = () => {
       release();
@@ -80,7 +81,7 @@ window.ExplorablePin = (function () {
     bar.append(button("Go to the figure", () => goHome(figure, link)), button("Close", close));
     figure.prepend(bar);
     figure.style.setProperty("--pin-room", `${Math.max(above, below)}px`);
-    figure.style.setProperty("--pin-top", `${headEnd() + GAP}px`);
+    figure.style.setProperty("--pin-top", `${head + GAP}px`);
     figure.classList.add("explorable-pinned");
     figure.classList.toggle("explorable-pinned-low", low);
     document.body.classList.add("explorable-pinning");
