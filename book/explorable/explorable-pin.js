@@ -70,7 +70,9 @@ window.ExplorablePin = (function () {
     if (pinned?.figure !== figure) release();
     if (pinned || share(figure) >= SHOWN) return;
     const { top, bottom } = link.getBoundingClientRect();
-    const head = headEnd(), above = top - head - 2 * GAP, below = innerHeight - bottom - 2 * GAP, low = below > above;
+    const head = headEnd(), above = top - head - 2 * GAP, below = innerHeight - bottom - 2 * GAP;
+    // Below where there is room: the sentence stands mostly before its link.
+    const low = below > 0.75 * above;
     const place = holdPlace(figure);
     const close = () => {
       release();
@@ -80,7 +82,7 @@ window.ExplorablePin = (function () {
     bar.className = "explorable-pin-bar";
     bar.append(button("Go to the figure", () => goHome(figure, link)), button("Close", close));
     figure.prepend(bar);
-    figure.style.setProperty("--pin-room", `${Math.max(above, below)}px`);
+    figure.style.setProperty("--pin-room", `${low ? below : above}px`);
     figure.style.setProperty("--pin-top", `${head + GAP}px`);
     figure.classList.add("explorable-pinned");
     figure.classList.toggle("explorable-pinned-low", low);
