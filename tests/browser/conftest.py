@@ -94,6 +94,11 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
         if not request.url.startswith(("file:", "data:", "blob:")):
             troubles.append(f"request to {request.url}")
 
+    def note_failure(request: Request) -> None:
+        # A reload gives up what is still on its way: the drawing library of a figure just woken.
+        if request.failure != "net::ERR_ABORTED":
+            troubles.append(f"failed: {request.url}")
+
     def open_one(
         name: str,
         *,
@@ -112,7 +117,7 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
             page.clock.install(time=0)
             page.clock.pause_at(1)
         page.on("request", check)
-        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+        page.on("requestfailed", note_failure)
         page.on("pageerror", lambda error: troubles.append(f"{name}: {error.message}"))
         page.on(
             "console",
