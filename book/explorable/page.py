@@ -288,7 +288,8 @@ def _table(view):
             name = tag("th", escape(trace.curve.name), scope="row")
             rows.append(tag("tr", name, *(tag("td", escape(cell)) for cell in cells)))
     head = tag("tr", *(tag("th", escape(text), scope="col") for text in heads))
-    table = tag("table", tag("thead", head), tag("tbody", *rows))
+    # The script makes the table when it is opened: no page carries its cells as elements.
+    table = tag("noscript", tag("table", tag("thead", head), tag("tbody", *rows)))
     scroll = tag(
         "div",
         table,

@@ -320,6 +320,16 @@ def test_still_is_well_formed_and_themed_by_the_page(mark):
     assert len(svg) < 30_000
 
 
+def test_still_prints_every_digit_of_a_tick():
+    """Coordinates are rounded to a tenth; 0.01 beside an axis once became 0."""
+    low = Series({"attention": "linear"}, {"update": [0, 1, 2], "loss": [0.01, 0.012, 0.015]})
+    small = figure(
+        series=[low], y=Axis("loss", "Loss"), x=Axis("update", "Updates"),
+        controls=[], ceilings=[], readouts=[], color="attention", dash=None,
+    )  # fmt: skip
+    assert re.findall(r">(0\.01\d*)<", still(small))
+
+
 def test_still_takes_the_colours_of_a_theme():
     assert palette.colour("linear", "dark") in still(figure(), theme="dark")
 

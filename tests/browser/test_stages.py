@@ -251,12 +251,12 @@ def counts(frame):
 
 
 @pytest.mark.parametrize("mode", ["attention", "recurrent", "chunked"])
-@pytest.mark.parametrize(("t", "d", "c"), [(16, 64, 4), (23, 16, 5), (7, 128, 24)])
+@pytest.mark.parametrize(("t", "d", "c"), [(24, 4, 6), (23, 16, 5), (7, 64, 24)])
 def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
     _, frame = open_stage("modes")
     frame.get_by_role("radio", name=mode.capitalize()).check()
     slide(frame, "Tokens", range(2, 25), t)
-    slide(frame, "Head width", [8, 16, 32, 64, 128, 256], d)
+    slide(frame, "Head width", [2, 4, 8, 16, 32, 64], d)
     slide(frame, "Chunk", range(1, 25), c)
     frame.get_by_role("button", name="Start over").click()
     assert counts(frame)["Products formed so far"] == 0
@@ -271,6 +271,25 @@ def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
     formed = {"attention": t * (t + 1) // 2, "recurrent": 0, "chunked": inside}
     assert found["Products formed so far"] == formed[mode]
     assert frame.get_by_role("button", name="Step").get_attribute("aria-disabled") == "true"
+
+
+def test_the_triangle_tells_at_first_what_the_chapter_says(open_stage):
+    """Attention mode forms the most, recurrent mode waits the most, chunked mode does neither."""
+    _, frame = open_stage("modes")
+    flops, steps = {}, {}
+    for mode in ("attention", "recurrent", "chunked"):
+        frame.get_by_role("radio", name=mode.capitalize()).check()
+        found = counts(frame)
+        flops[mode], steps[mode] = found["FLOPs"], found["Steps in a row"]
+        row = frame.locator(".modes-real tr.modes-chosen")
+        assert row.locator("th").inner_text() == mode.capitalize()
+        cost = mode_cost(mode, 8192, 64, 64, chunk_size=64)
+        said = float(row.locator("td").first.inner_text().split()[0])
+        unit = {"G": 1e9, "M": 1e6}[row.locator("td").first.inner_text().split()[1]]
+        assert said * unit == pytest.approx(cost.flops, rel=5e-3)
+        assert row.locator("td").last.inner_text() == f"{cost.steps:,}"
+    assert flops["recurrent"] < flops["chunked"] < flops["attention"]
+    assert steps["attention"] < steps["chunked"] < steps["recurrent"]
 
 
 @pytest.mark.parametrize("device", PEAKS)

@@ -70,9 +70,6 @@
       shownFor = link;
       link.setAttribute("aria-describedby", "preview");
       place(link);
-      if (window.MathJax?.typesetPromise && !content.querySelector("mjx-container")) {
-        MathJax.typesetPromise([box]).then(() => shownFor === link && place(link));
-      }
     };
 
     const later = (action, wait) => {
@@ -101,8 +98,8 @@
       ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)"
     );
     const check = (box) => {
-      // MathJax puts its own box, which is the one that scrolls, into the formula's.
-      const inner = box.querySelector(":scope > mjx-container") ?? box;
+      // A formula's number stands beside the box that scrolls.
+      const inner = box.querySelector(":scope > .katex-display") ?? box;
       const scrolls =
         inner.scrollWidth > inner.clientWidth + 1 || inner.scrollHeight > inner.clientHeight + 1;
       if (scrolls) inner.tabIndex = 0;
@@ -139,8 +136,14 @@
     window.addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
   }
 
-  installPreviews();
-  installScrollAccess();
-  installMargin();
-  installPrinting();
+  document.querySelector(".bd-search-container input")?.focus();
+  // One at a time, while nothing else waits: none is needed to read the first screen.
+  const whenIdle = window.requestIdleCallback ?? ((task) => setTimeout(task));
+  const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
+  const installNext = () => {
+    installs.shift()?.();
+    if (installs.length) whenIdle(installNext);
+    else document.documentElement.dataset.ready = "";
+  };
+  whenIdle(installNext);
 })();
