@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lsa import GPTConfig
 from lsa.cost import tick_cost
-from lsa.layers import LAYERS, DeepRNN, KVCache
+from lsa.layers import LAYERS, KVCache
 
 TICKS = 8
 # A stack is the sum of its layers, and keys that know their position are wider.
