@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .layers import LAYERS, Layer, make_layer
+from .layers import LAYERS, Layer, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
 
@@ -47,7 +47,7 @@ class GPTConfig:
         """The one line that differs between the models. Raises ValueError for an unknown option."""
         return make_layer(
             self.attention, self.d_model, self.n_head,
-            bias=self.bias, options=self.attention_options,
+            bias=self.bias, max_length=self.n_positions, options=self.attention_options,
         )  # fmt: skip
 
 
@@ -121,6 +121,8 @@ class GPT(nn.Module):
 
     @staticmethod
     def _initialise(module: nn.Module) -> None:
+        if isinstance(module, StartingLinear):
+            return
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear) and module.bias is not None:

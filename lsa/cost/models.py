@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from ..gpt import GPTConfig
 from ..layers import Layer
@@ -13,11 +14,10 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
     """One tick of a whole GPT's machine when t tokens are in its state, batch of one.
 
     Every weight is read once; a state that grows (a KV cache) is read, one of fixed size read and
-    written. `state` is the state's size after the tick.
+    written. `state` is the state's size after the tick, in float32, or in `itemsize` bytes a number
+    if it grows (AFT-full, which keeps keys in float32, has twice that in bfloat16).
     """
-    D, L = config.d_model, config.n_layer
-    weights = L * 12 * D * D + config.vocab_size * D
-    layer = described(config)
+    L, layer, weights = config.n_layer, described(config), matrix_weights(config)
     grows = layer.state_numbers(t + 1) > layer.state_numbers(t)
     state = L * layer.state_numbers(t + 1) * (itemsize if grows else STATE_BYTES)
     flops = 2 * weights + L * layer.tick_flops(t + 1)
@@ -26,9 +26,16 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
 
 def update_flops(config: GPTConfig, T: int) -> int:
     """FLOPs a token of one training update (forward, and twice that backward) at context T."""
-    D, L = config.d_model, config.n_layer
-    weights = L * 12 * D * D + config.vocab_size * D
-    return 3 * (2 * weights + L * described(config).sequence_flops(T) // T)
+    mixing = config.n_layer * described(config).sequence_flops(T)
+    return 3 * (2 * matrix_weights(config) + mixing // T)
+
+
+def matrix_weights(config: GPTConfig) -> int:
+    """Weights of all matrices that a token meets: each layer's projections, MLPs, and the head."""
+    D = config.d_model
+    attention = described(config).modules()
+    projections = sum(m.weight.numel() for m in attention if isinstance(m, nn.Linear))
+    return config.n_layer * (projections + 8 * D * D) + config.vocab_size * D
 
 
 def described(config: GPTConfig) -> Layer:

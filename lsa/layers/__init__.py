@@ -8,12 +8,21 @@ from typing import Any
 
 from torch import nn
 
+from .aft import AFTFull, AFTLocal, AFTSimple
 from .bidirectional import BidirectionalAttention
+from .convolution import CausalConv
+from .delta import DeltaNet
+from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer
+from .layer import Layer, StartingLinear
 from .linear import LinearAttention
+from .mamba import S6, Mamba
 from .none import NoAttention
+from .power import PowerAttention
 from .rnn import RNN, DeepRNN
+from .rwkv import RWKVTimeMixing
+from .s4 import S4
+from .s4d import S4D
 from .softmax import KVCache, SoftmaxAttention, softmax_attention
 from .taylor import TaylorAttention
 
@@ -25,6 +34,18 @@ LAYERS: dict[str, type[nn.Module]] = {
     "none": NoAttention,
     "rnn": RNN,
     "kgram": KGram,
+    "aft-simple": AFTSimple,
+    "aft-local": AFTLocal,
+    "aft-full": AFTFull,
+    "rwkv": RWKVTimeMixing,
+    "s4": S4,
+    "s4d": S4D,
+    "s6": S6,
+    "mamba": Mamba,
+    "conv": CausalConv,
+    "gated": GatedLinearAttention,
+    "delta": DeltaNet,
+    "power": PowerAttention,
 }
 
 
@@ -37,11 +58,18 @@ def layer_options(name: str) -> list[str]:
 
 
 def make_layer(
-    name: str, d_model: int, n_heads: int, *, bias: bool = True, options: Mapping[str, Any] = {}
+    name: str,
+    d_model: int,
+    n_heads: int,
+    *,
+    bias: bool = True,
+    max_length: int | None = None,
+    options: Mapping[str, Any] = {},
 ) -> Layer:
     """A layer by its name in LAYERS. Heads and biases go to the layers that have them.
 
-    Raises ValueError for an unknown name or option.
+    max_length: the longest sequence to come, or None; a layer that cannot do without takes it.
+    Raises ValueError for an unknown name or option, or a required option that is missing.
     """
     known = layer_options(name)
     for option in options:
@@ -49,10 +77,17 @@ def make_layer(
             raise ValueError(
                 f"attention_options: expected {name}'s {', '.join(known) or 'none'}, got {option!r}"
             )
-    offered = {"n_heads": n_heads, "bias": bias}
     taken = inspect.signature(LAYERS[name]).parameters
-    shared = {key: value for key, value in offered.items() if key in taken}
-    return LAYERS[name](d_model, **shared, **options)
+    offered: dict[str, Any] = {"n_heads": n_heads, "bias": bias}
+    required = [key for key in known if taken[key].default is inspect.Parameter.empty]
+    if max_length is not None and "max_length" in required:
+        offered["max_length"] = max_length
+    given = {key: value for key, value in offered.items() if key in taken} | dict(options)
+    for option in required:
+        if option not in given:
+            got = ", ".join(options) or "none"
+            raise ValueError(f"attention_options: expected {name}'s {option}, got {got}")
+    return LAYERS[name](d_model, **given)
 
 
 __all__ = [
@@ -66,6 +101,7 @@ __all__ = [
     "LinearAttention",
     "NoAttention",
     "SoftmaxAttention",
+    "StartingLinear",
     "TaylorAttention",
     "layer_options",
     "make_layer",

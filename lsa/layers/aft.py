@@ -23,7 +23,14 @@ from torch import Tensor, nn
 
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
-from ..scans import NEVER, ExponentialSums, exponential_step, exponential_sums, no_sums
+from ..scans import (
+    NEVER,
+    TREE_FLOPS,
+    ExponentialSums,
+    exponential_step,
+    exponential_sums,
+    no_sums,
+)
 from .softmax import KVCache
 
 
@@ -125,6 +132,15 @@ class AFTFull(_AFT):
 
         return StateMachine(KVCache(), step, many, max_length=self.max_length)
 
+    def sequence_flops(self, T: int) -> int:
+        return 2 * T * (T + 1) * self.d_model
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * t * self.d_model
+
+    def state_numbers(self, t: int) -> int:
+        return 2 * t * self.d_model
+
 
 class LocalState(NamedTuple):
     """The last s - 1 keys and values [B, s - 1, D], the sums over older ones, and ticks so far."""
@@ -147,7 +163,7 @@ class AFTLocal(_AFT):
     """
 
     def __init__(
-        self, d_model: int, *, window: int, max_length: int | None = None, bias: bool = True
+        self, d_model: int, *, window: int = 32, max_length: int | None = None, bias: bool = True
     ) -> None:
         super().__init__(d_model, bias=bias)
         if window < 1:
@@ -202,6 +218,15 @@ class AFTLocal(_AFT):
 
         return StateMachine(self.start(), step, many, max_length=self.max_length)
 
+    def sequence_flops(self, T: int) -> int:
+        return T * (4 * self.window * self.d_model + TREE_FLOPS * self.d_model)
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.window * self.d_model + 4 * self.d_model
+
+    def state_numbers(self, t: int) -> int:
+        return (2 * self.window + 1) * self.d_model
+
 
 class AFTSimple(_AFT):
     """AFT without biases, in O(T D): y_t = sigmoid(q_t) ∘ sum_j softmax_j(k_j) ∘ v_j, j <= t.
@@ -234,3 +259,12 @@ class AFTSimple(_AFT):
             return state, self.out(q, state, x)
 
         return StateMachine(self.start(), step, self.attend)
+
+    def sequence_flops(self, T: int) -> int:
+        return TREE_FLOPS * T * self.d_model
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.d_model
+
+    def state_numbers(self, t: int) -> int:
+        return 3 * self.d_model

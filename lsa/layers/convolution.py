@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +30,18 @@ def fft_convolution(kernel: Tensor, u: Tensor) -> Tensor:
     T = u.shape[1]
     product = torch.fft.rfft(kernel, 2 * T) * torch.fft.rfft(u.transpose(1, 2), 2 * T)
     return torch.fft.irfft(product, 2 * T)[..., :T].transpose(1, 2)
+
+
+def fft_flops(n: int) -> int:
+    """FLOPs of the transform of n real numbers: 5/2 n log2 n, half of the radix-2 count."""
+    return math.ceil(2.5 * n * math.log2(n)) if n > 1 else 0
+
+
+def convolution_flops(mode: str, T: int) -> int:
+    """FLOPs of one channel over T tokens: mode "fft" (three transforms of 2 T) or "direct"."""
+    if mode == "direct":
+        return T * (T + 1)
+    return 3 * fft_flops(2 * T) + 8 * (T + 1) if T else 0
 
 
 class CausalConv(nn.Module):
@@ -70,3 +84,12 @@ class CausalConv(nn.Module):
             return past, y.squeeze(1)
 
         return StateMachine(self.start(), step, self.attend)
+
+    def sequence_flops(self, T: int) -> int:
+        return T * self.tick_flops(1)
+
+    def tick_flops(self, t: int) -> int:
+        return 2 * self.width * self.d_model
+
+    def state_numbers(self, t: int) -> int:
+        return (self.width - 1) * self.d_model

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..linear_attention.counts import mode_flops
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
 from .gated import HeadDecay, decay_between
@@ -145,3 +146,18 @@ class DeltaNet(MultiHead):
             return S, self.read(o, x)
 
         return StateMachine(self.start(), step, self.attend)
+
+    def sequence_flops(self, T: int) -> int:
+        """Chunked linear attention and, in every chunk, the system for u and W S."""
+        K, C = self.head_width, self.chunk_size or CHUNK_SIZE
+        whole, last = divmod(T, C)
+        below = whole * C * (C - 1) + last * (last - 1)  # twice the entries under the diagonal
+        system = below * (K + 2 * K) + 2 * T * K * K  # k·k, a right side of width V + K, and W S
+        return self.n_heads * (mode_flops("chunked", T, K, K, C) + system)
+
+    def tick_flops(self, t: int) -> int:
+        """What the state answers to k, the update, and what it answers to q."""
+        return 6 * self.state_numbers(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.head_width**2

@@ -19,9 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
+from .layer import StartingLinear
 from .multihead import MultiHead
 
 DECAYS = ("fixed", "head", "channel")
@@ -47,6 +49,11 @@ def decay_between(g: Tensor) -> Tensor:
     return sums.masked_fill(i_after_j.transpose(-3, -2), -math.inf).exp()
 
 
+def default_chunk_size(P: int) -> int:
+    """C for P decays a head: one a channel makes products of [C, C, K]."""
+    return 64 if P == 1 else 16
+
+
 def decayed_attention(
     q: Tensor,
     k: Tensor,
@@ -57,13 +64,13 @@ def decayed_attention(
 ) -> tuple[Tensor, Tensor]:
     """Chunked: attention inside chunks of C tokens, a decayed state between them.
 
-    chunk_size: C; 64 by default, or 16 with a decay a channel, whose products are [C, C, K].
+    chunk_size: C; 64 by default, or 16 with a decay a channel.
     Returns o [B, T, H, V] and the state after the last token.
     """
     T, P = q.shape[1], log_decay.shape[-1]
     if T == 0:
         return q[..., :1] * v, S
-    C = min(chunk_size or (64 if P == 1 else 16), T)
+    C = min(chunk_size or default_chunk_size(P), T)
     N = -(-T // C)
     # A token of zeros adds nothing, and log_decay = 0 forgets nothing: they fill the last chunk.
     q, k, v, g = (
@@ -193,6 +200,17 @@ class GatedLinearAttention(MultiHead):
 
         return StateMachine(self.start(), step, self.attend)
 
+    def sequence_flops(self, T: int) -> int:
+        K = self.head_width
+        C = self.chunk_size or default_chunk_size(K if self.decay == "channel" else 1)
+        return self.n_heads * mode_flops("chunked", T, K, K + self.normalize, C)
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.state_numbers(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.head_width * (self.head_width + self.normalize)
+
 
 class HeadDecay(nn.Module):
     """log α = -exp(a) softplus(w·x + b), one a head: [..., D] to [..., H]. Dao and Gu (2024).
@@ -202,7 +220,7 @@ class HeadDecay(nn.Module):
 
     def __init__(self, d_model: int, n_heads: int) -> None:
         super().__init__()
-        self.proj = nn.Linear(d_model, n_heads)
+        self.proj = StartingLinear(d_model, n_heads)
         self.a = nn.Parameter(torch.empty(n_heads).uniform_(1, 16).log())
         dt = torch.empty(n_heads).uniform_(math.log(1e-3), math.log(1e-1)).exp()
         with torch.no_grad():

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +26,7 @@ from ..machines import StateMachine
 from ..scans import SCANS
 from ..scans.selective import INPUT_RULES, selective_scan, selective_step
 from .convolution import CausalConv
+from .layer import StartingLinear
 
 
 class S6(nn.Module):
@@ -61,7 +61,7 @@ class S6(nn.Module):
         self.d_state, self.dt_rank = d_state, dt_rank
         self.input_rule, self.mode, self.chunk_size = input_rule, mode, chunk_size
         self.x_proj = nn.Linear(d_model, dt_rank + 2 * d_state, bias=False)
-        self.dt_proj = nn.Linear(dt_rank, d_model)
+        self.dt_proj = StartingLinear(dt_rank, d_model)
         self.A_log = nn.Parameter(torch.arange(1.0, d_state + 1).log().repeat(d_model, 1))
         self.D = nn.Parameter(torch.ones(d_model))
         dt = torch.empty(d_model).uniform_(math.log(dt_min), math.log(dt_max)).exp()
@@ -105,12 +105,24 @@ class S6(nn.Module):
         """One token a tick: [B, D] to [B, D]. The state holds D N numbers, always."""
         return StateMachine(self.start(), self.step, self.attend)
 
+    def sequence_flops(self, T: int) -> int:
+        """T ticks; a tree takes three multiply-adds a number where a tick takes one."""
+        on_state = 8 if self.mode == "tree" else 4
+        return on_state * T * self.A_log.numel()
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.A_log.numel()
+
+    def state_numbers(self, t: int) -> int:
+        return self.A_log.numel()
+
 
 class Mamba(nn.Module):
     """The Mamba block: widen, short convolution, S6, gate, narrow. [B, T, D] to [B, T, D].
 
     expand: E, the inner width is E D. d_conv: tokens in the short convolution.
-    Further options are those of `S6`. Norm and residual are the caller's, as for every layer.
+    Further options are those of `S6`, whose D is E D here, dt_rank aside: R is ceil(D / 16) by
+    default. Norm and residual are the caller's, as for every layer.
     """
 
     def __init__(
@@ -119,8 +131,13 @@ class Mamba(nn.Module):
         *,
         expand: int = 2,
         d_conv: int = 4,
+        d_state: int = 16,
         dt_rank: int | None = None,
-        **options: Any,
+        input_rule: str = "euler",
+        mode: str = "steps",
+        chunk_size: int = 64,
+        dt_min: float = 1e-3,
+        dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
         if expand < 1:
@@ -129,7 +146,16 @@ class Mamba(nn.Module):
         self.in_proj = nn.Linear(d_model, 2 * d_inner, bias=False)
         self.conv1d = CausalConv(d_inner, width=d_conv)
         dt_rank = -(-d_model // 16) if dt_rank is None else dt_rank
-        self.ssm = S6(d_inner, dt_rank=dt_rank, **options)
+        self.ssm = S6(
+            d_inner,
+            d_state=d_state,
+            dt_rank=dt_rank,
+            input_rule=input_rule,
+            mode=mode,
+            chunk_size=chunk_size,
+            dt_min=dt_min,
+            dt_max=dt_max,
+        )
         self.out_proj = nn.Linear(d_inner, d_model, bias=False)
 
     def _around(self, conv: Callable, ssm: Callable, state: tuple, x: Tensor) -> tuple:
@@ -158,3 +184,12 @@ class Mamba(nn.Module):
             return self._around(conv.step, self.ssm.step, state, x)
 
         return StateMachine(self.start(), step, self.attend)
+
+    def sequence_flops(self, T: int) -> int:
+        return self.conv1d.sequence_flops(T) + self.ssm.sequence_flops(T)
+
+    def tick_flops(self, t: int) -> int:
+        return self.conv1d.tick_flops(t) + self.ssm.tick_flops(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.conv1d.state_numbers(t) + self.ssm.state_numbers(t)

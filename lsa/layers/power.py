@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..linear_attention.counts import mode_flops
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
 from .gated import HeadDecay, decay_between, decayed_attention, decayed_step
@@ -68,6 +69,7 @@ class PowerAttention(MultiHead):
         if degree < 2 or degree % 2:
             raise ValueError(f"degree: expected an even number from 2, got {degree}")
         self.degree, self.gated = degree, gated
+        self.n_features = math.comb(self.head_width + degree - 1, degree)  # F of a head
         if gated:
             self.gate = HeadDecay(d_model, n_heads)
 
@@ -106,9 +108,15 @@ class PowerAttention(MultiHead):
             o, S = decayed_attention(*self.features(x), S)
             return S, self.read(o, x)
 
-        weight, K = self.c_attn.weight, self.head_width
-        n_features = math.comb(K + self.degree - 1, self.degree)
-        S = weight.new_zeros(
-            1, self.n_heads, n_features, K + 1, dtype=accumulator_dtype(weight.dtype)
-        )
-        return StateMachine(S, step, many)
+        weight, dtype = self.c_attn.weight, accumulator_dtype(self.c_attn.weight.dtype)
+        shape = (1, self.n_heads, self.n_features, self.head_width + 1)
+        return StateMachine(weight.new_zeros(shape, dtype=dtype), step, many)
+
+    def sequence_flops(self, T: int) -> int:
+        return self.n_heads * mode_flops("attention", T, self.head_width, self.head_width + 1)
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.state_numbers(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.n_features * (self.head_width + 1)

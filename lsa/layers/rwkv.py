@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
-from ..scans import ExponentialSums, exponential_step, exponential_sums, no_sums
+from ..scans import TREE_FLOPS, ExponentialSums, exponential_step, exponential_sums, no_sums
 
 
 def _shifted(last: Tensor, x: Tensor) -> Tensor:
@@ -103,6 +103,16 @@ class RWKVTimeMixing(nn.Module):
 
         return StateMachine(self.start(), step, self.attend)
 
+    def sequence_flops(self, T: int) -> int:
+        return (TREE_FLOPS + 4) * T * self.u.numel()
+
+    def tick_flops(self, t: int) -> int:
+        """Two sums that decay, and the newest token beside them."""
+        return 8 * self.u.numel()
+
+    def state_numbers(self, t: int) -> int:
+        return 4 * self.u.numel()
+
 
 class RWKVChannelMixing(nn.Module):
     """RWKV-4's MLP: y = σ(r) ∘ W_v max(k, 0)^2, with a token shift. [B, T, D] to [B, T, D].
@@ -142,3 +152,12 @@ class RWKVChannelMixing(nn.Module):
         return StateMachine(
             weight.new_zeros(1, weight.shape[0]), lambda last, x: (x, self.mix(x, last)), many
         )
+
+    def sequence_flops(self, T: int) -> int:
+        return 0
+
+    def tick_flops(self, t: int) -> int:
+        return 0
+
+    def state_numbers(self, t: int) -> int:
+        return self.mu_k.numel()

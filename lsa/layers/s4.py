@@ -15,6 +15,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .convolution import fft_flops
 from .state_space import StateSpace, powers, twice_real
 
 
@@ -139,3 +140,17 @@ class S4(StateSpace):
         A = torch.linalg.matrix_power(self.dense()[0], L)
         both = torch.cat((s, s.conj()), dim=-1)
         return (A @ both.unsqueeze(-1)).squeeze(-1)[..., : self.d_state // 2]
+
+    def kernel_flops(self, L: int) -> int:
+        """Ā^L by squaring, four Cauchy sums at L/2 + 1 roots, and the transform back.
+
+        Of lower order, and not counted: Ā itself, and the division in each term of the sums.
+        """
+        if L == 0:
+            return 0
+        products = L.bit_length() - 1 + L.bit_count() - 1
+        cauchy = 4 * 8 * self.d_state * (L // 2 + 1)
+        return 8 * products * self.d_state**3 + cauchy + fft_flops(L)
+
+    def tick_flops(self, t: int) -> int:
+        return 20 * self.d_state * self.d_model

@@ -70,3 +70,9 @@ class S4D(StateSpace):
 
     def carry(self, s: Tensor, L: int) -> Tensor:
         return self.discrete()[0] ** L * s
+
+    def kernel_flops(self, L: int) -> int:
+        return 6 * self.d_state * L
+
+    def tick_flops(self, t: int) -> int:
+        return 8 * self.d_state * self.d_model

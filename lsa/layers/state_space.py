@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
-from .convolution import direct_convolution, fft_convolution
+from .convolution import convolution_flops, direct_convolution, fft_convolution
 
 MODES = ("fft", "direct", "recurrent")
 
@@ -120,6 +120,10 @@ class StateSpace(nn.Module):
         """Ā^L s."""
         raise NotImplementedError
 
+    def kernel_flops(self, L: int) -> int:
+        """FLOPs of `kernel` for one channel; a product of complex numbers is 4 multiply-adds."""
+        raise NotImplementedError
+
     def read(self, s: Tensor) -> Tensor:
         """C s."""
         return twice_real(self.complex(self.C) * s)
@@ -170,3 +174,16 @@ class StateSpace(nn.Module):
             return s, self.finish(y)
 
         return StateMachine(self.start(), step, many)
+
+    def sequence_flops(self, T: int) -> int:
+        """The kernel and the convolution with it, or T ticks, as `mode` says."""
+        if self.mode == "recurrent":
+            return T * self.tick_flops(1)
+        return self.d_model * (self.kernel_flops(T) + convolution_flops(self.mode, T))
+
+    def tick_flops(self, t: int) -> int:
+        """Products of complex numbers, 4 multiply-adds each, those that read C s being 2."""
+        raise NotImplementedError
+
+    def state_numbers(self, t: int) -> int:
+        return self.d_state * self.d_model

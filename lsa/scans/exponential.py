@@ -21,6 +21,9 @@ from .reference import scan
 NEVER = -1e30
 """The logarithm of zero: exp(NEVER - k) is 0 for every key, and NEVER - NEVER is 0, not NaN."""
 
+TREE_FLOPS = 12
+"""FLOPs a token and channel of `exponential_sums` as a tree: 3 multiply-adds for each of two."""
+
 
 class ExponentialSums(NamedTuple):
     """num, den, top, each [..., D]: the sums are num exp(top) and den exp(top)."""

@@ -34,8 +34,6 @@ from book.explorable.numbers import (
 from book.explorable.still import still
 from book.explorable.view import crossings, resolve
 
-DARK_PAGE = "#14181e"
-
 
 def curve(attention="softmax", context=1024, points=50, **more):
     update = np.arange(points) * 20
@@ -60,40 +58,6 @@ def figure(**changes):
         "readouts": [Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
     }
     return Explorable(**given | changes)
-
-
-def contrast(one, other):
-    def luminance(color):
-        parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_palette_keeps_the_colours_the_book_promises():
-    promised = {
-        "softmax": "#D55E00",
-        "linear": "#0072B2",
-        "attention": "#E69F00",
-        "recurrent": "#CC79A7",
-        "chunked": "#009E73",
-    }
-    assert {name: palette.colour(name) for name in promised} == promised
-
-
-@pytest.mark.parametrize("name", palette.names())
-def test_palette_is_readable_in_both_themes(name):
-    assert contrast(palette.colour(name, "dark"), DARK_PAGE) >= 3
-    assert contrast(palette.colour(f"{name}-text", "dark"), DARK_PAGE) >= 4.5
-    assert contrast(palette.colour(f"{name}-text"), "#ffffff") >= 4.5
-
-
-def test_no_two_names_share_a_colour():
-    for theme in ("light", "dark"):
-        colours = [palette.colour(name, theme) for name in palette.names()]
-        assert len(colours) == len(set(colours))
 
 
 @pytest.mark.parametrize(
