@@ -11,7 +11,10 @@ def trained(folder, attention="linear", losses=(5.5, 3.0), finished=True, **conf
     config = {"attention": attention, "seed": 0, **config}
     updates = list(range(1, 11))
     device = {"kind": "cpu", "name": "a cpu", "count": 2, "memory_bytes": 1}
-    origin = dict.fromkeys(record.PROVENANCE_FIELDS, "") | {"device": device}
+    origin = {
+        "commit": "0" * 40, "dirty": False, "command": "made up", "seed": 0, "seconds": 1.0,
+        "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {},
+    }  # fmt: skip
     name = "-".join(map(str, config.values()))
     contents = {
         "schema": record.SCHEMA,
