@@ -449,7 +449,7 @@ def test_points_are_read_where_they_were_measured(show):
     expect(box).to_contain_text("Softmax attention1.016 ms")
     plot(page, "tasks")
     page.locator("#tasks .explorable-cursor").hover(position={"x": 30, "y": 5})
-    expect(page.locator("#tasks .explorable-values")).to_contain_text("S6 (Mamba)0.9000 accuracy")
+    expect(page.locator("#tasks .explorable-values")).to_contain_text("S60.9000 accuracy")
 
 
 def test_a_tap_leaves_the_values_standing_inside_the_screen(show):

@@ -101,12 +101,25 @@
       // A formula's number stands beside the box that scrolls.
       const inner = box.querySelector(":scope > .katex-display") ?? box;
       const scrolls =
-        inner.scrollWidth > inner.clientWidth + 1 || inner.scrollHeight > inner.clientHeight + 1;
+        inner.scrollWidth > inner.clientWidth || inner.scrollHeight > inner.clientHeight + 1;
       if (scrolls) inner.tabIndex = 0;
       else inner.removeAttribute("tabindex");
     };
     const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
     boxes.forEach((box) => observer.observe(box));
+    // What is far from the screen is not laid out, and so not observed: it is measured when there is
+    // time for it.
+    const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));
+    const left = [...boxes];
+    const measure = (deadline) => {
+      do {
+        const box = left.shift();
+        if (box) check(box);
+      } while (left.length && (deadline?.timeRemaining() ?? 0) > 4);
+      if (left.length) idle(measure);
+      else document.documentElement.dataset.measured = "";
+    };
+    idle(measure);
   }
 
   /* The table of contents steps aside while something else is in the margin. */
