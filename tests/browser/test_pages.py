@@ -74,7 +74,7 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
     found = Axe().run(tab, options={"preload": False}).response["violations"]
     grave = [
         f"{rule['id']} ({rule['impact']}): {rule['help']}\n  "
-        + "\n  ".join(node["html"][:200] for node in rule["nodes"][:5])
+        + "\n  ".join(node["html"][:400] for node in rule["nodes"][:5])
         for rule in found
         if rule["impact"] in ("serious", "critical")
     ]
