@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cases import RELATIVE, draw, errors
+from tests.kernels.cases import RELATIVE, draw, errors
 
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.shared import AMPERE, planned_for

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cases import RELATIVE, definition, draw, errors, relative_rms
+from tests.kernels.cases import RELATIVE, definition, draw, errors, relative_rms
 
 from lsa import LinearState, linear_attention
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from layer_cases import CASES, D
+from tests.layers.layer_cases import CASES, D
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode

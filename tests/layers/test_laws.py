@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layer_cases import CASES, THROUGH_FFT, D
+from tests.layers.layer_cases import CASES, THROUGH_FFT, D
 
 from lsa import is_causal_at, tape, unroll
 from lsa.layers.aft import AFTSimple
