@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bs4 import BeautifulSoup
+
 from tests.browser.test_pages import CHAPTER_PAGES
 
 SECONDS = 40  # for all the controls of a page; they take two on a machine with nothing else to do

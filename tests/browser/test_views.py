@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
+
 from tests.browser.test_pages import CHAPTER_PAGES, ROOT
 
 MEANT = re.compile(r"\bexplorable-meant\b")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+
 from tests.browser.test_pages import CHAPTER_PAGES, PAGES
 
 # Bounds that a page must not grow past unnoticed; formulas are most of the elements.

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tests.kernels.cases import RELATIVE, draw, errors
 
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.shared import AMPERE, planned_for
+from tests.kernels.cases import RELATIVE, draw, errors
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
 KINDS = [  # normalize, feature map, initial state, gradient of the returned state

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tests.kernels.cases import RELATIVE, definition, draw, errors, relative_rms
 
 from lsa import LinearState, linear_attention
+from tests.kernels.cases import RELATIVE, definition, draw, errors, relative_rms
 
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tests.layers.layer_cases import CASES, D
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -10,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lsa import GPTConfig
 from lsa.cost import tick_cost
 from lsa.layers import LAYERS, KVCache
+from tests.layers.layer_cases import CASES, D
 
 TICKS = 8
 # A stack is the sum of its layers, and keys that know their position are wider.

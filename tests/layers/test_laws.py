@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.layers.layer_cases import CASES, THROUGH_FFT, D
 
 from lsa import is_causal_at, tape, unroll
 from lsa.layers.aft import AFTSimple
@@ -12,6 +11,7 @@ from lsa.layers.mamba import S6, Mamba
 from lsa.layers.rwkv import RWKVTimeMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
+from tests.layers.layer_cases import CASES, THROUGH_FFT, D
 
 layers = pytest.mark.parametrize("name", CASES)
 some = settings(max_examples=8)
