@@ -1,35 +1,68 @@
-# make book | test | serve | lab | results | clean
+# make help says what there is.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 HTML := _build/html/index.html
 PORT ?= 8000
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# A test that hangs says where, and ends.
+PYTEST := $(BIN)/python -m pytest
 
-.PHONY: book test serve lab results clean browser
+.PHONY: help book chapter test fast lint serve lab results lock clean browser
 
-book: $(VENV)/book
+help: ## say what each command does
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
+
+book: $(VENV)/book ## execute every chapter, build _build/html
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "The book: $(CURDIR)/$(HTML)"
 
-test: $(VENV)/test browser
+# A folder of its own: the whole book and its browser tests stay as they are.
+chapter: $(VENV)/book ## one page: make chapter C=sampling
+	@test -f "book/$(C).md" || { echo "C: expected a chapter, e.g. C=sampling, got '$(C)'"; exit 1; }
+	@mkdir -p _build/chapter
+	@printf 'format: jb-book\nroot: book/%s\n' "$(C)" > _build/chapter/_toc.yml
+	$(BIN)/jupyter-book build . --toc _build/chapter/_toc.yml --path-output _build/chapter
+	@echo "The page: $(CURDIR)/_build/chapter/_build/html/book/$(C).html"
+
+test: $(VENV)/test lint browser ## everything: style, imports, laws, kernels, the book in a browser
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -n 2
+
+fast: $(VENV)/test ## the tests without kernels, browser and processes that are killed
+	HYPOTHESIS_PROFILE=fast $(PYTEST) -n 2 -m "not browser and not slow" \
+		--ignore=tests/kernels --ignore=tests/browser
+
+lint: $(VENV)/test ## style and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2
 
-# A stamp is as new as the requirements it was installed from.
-$(VENV)/book: requirements.txt pyproject.toml
+# A stamp is as new as the requirements it was installed from. First what is locked, by its
+# hashes; then torch, whose build depends on the machine.
+$(VENV)/book: requirements.txt requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(PIP) --no-deps --require-hashes -r requirements.lock
+	$(PIP) -r requirements.txt
+	$(PIP) --no-deps --editable .
 	@touch $@
 
-$(VENV)/test: tests/requirements.txt $(VENV)/book
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+$(VENV)/test: tests/requirements.txt tests/requirements.lock $(VENV)/book
+	$(PIP) --no-deps --require-hashes -r tests/requirements.lock
 	@touch $@
+
+# torch, triton and what they bring for a GPU differ from machine to machine and are not locked.
+UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,cublas \
+	cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand cusolver cusparse \
+	cusparselt-cu13 nccl-cu13 nvjitlink nvshmem-cu13 nvtx)
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header $(foreach name,$(UNLOCKED),--no-emit-package $(name))
+
+lock: ## pin everything that requirements.txt brings, with hashes (needs uv)
+	$(COMPILE) requirements.txt -o requirements.lock
+	$(COMPILE) requirements.txt tests/requirements.txt -o tests/requirements.lock
 
 # The system's Chromium if there is one, else playwright's own.
 browser: $(VENV)/test
@@ -38,21 +71,24 @@ browser: $(VENV)/test
 		echo "No Chromium found and none could be installed: browser tests will be skipped" \
 			"(with CI=true they fail). Install one, e.g. apt-get install chromium."
 
-serve:
+serve: ## the built book at http://127.0.0.1:8000 (PORT=...)
 	@test -f $(HTML) || { echo "No book yet: run make book first"; exit 1; }
+	@$(PYTHON) -c 'import socket; socket.create_server(("127.0.0.1", $(PORT)))' 2>/dev/null || \
+		{ echo "Port $(PORT) is taken: make serve PORT=8001"; exit 1; }
 	@echo "http://127.0.0.1:$(PORT)"
 	$(PYTHON) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-lab: $(VENV)/book
+lab: $(VENV)/book ## the chapters as notebooks, in copies
 	@test -f $(HTML) || { echo "No notebooks yet: run make book first"; exit 1; }
 	@mkdir -p _build/lab/notebooks && ln -sfn ../html/book _build/lab/book
 	@# Copies, and none over one that is there: a reader's work outlives the next make book.
 	@cp -n _build/html/_notebooks/*.ipynb _build/lab/notebooks/ || true
-	PYTHONPATH=$(CURDIR):$(CURDIR)/book $(BIN)/jupyter lab --ServerApp.root_dir=$(CURDIR) \
+	PYTHONPATH="$(CURDIR):$(CURDIR)/book" $(BIN)/jupyter lab \
+		--ServerApp.root_dir="$(CURDIR)" \
 		--LabApp.default_url=/lab/tree/_build/lab/notebooks/index.ipynb
 
-results: $(VENV)/book
+results: $(VENV)/book ## perform every run that is not stored
 	$(BIN)/python -m experiments run
 
-clean:
-	rm -rf _build .pytest_cache .ruff_cache .hypothesis *.egg-info
+clean: ## remove what was built
+	rm -rf _build build .pytest_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info

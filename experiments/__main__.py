@@ -1,36 +1,39 @@
-"""python -m experiments list | run | check | collect"""
+"""python -m experiments list | run | check | collect | describe"""
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
 from .catalogue import EXPERIMENTS
 from .harness import record, runner
+from .harness.checking import check_folder
 from .harness.collect import collect
 from .harness.corpora import CorpusError
+from .harness.dictionary import dictionary
 from .harness.provenance import describe_device
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 when all went well, 1 for a clear error, 130 when interrupted."""
+    """Exit status: 0 when all went well, 1 for a clear error, 128 and the signal's number."""
     options = _parser().parse_args(arguments)
     try:
         return options.do(options)
     except (runner.UsageError, runner.FailedError, record.RecordError, CorpusError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print(
             "\ninterrupted: what was stored stays; run the same command to go on", file=sys.stderr
         )
-        return 130
+        return 128 + getattr(stop, "number", signal.SIGINT)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    verbs = parser.add_subparsers(required=True, metavar="list | run | check | collect")
+    verbs = parser.add_subparsers(required=True, metavar="list | run | check | collect | describe")
 
     listing = verbs.add_parser("list", help="the plan, and what is stored of it")
     run = verbs.add_parser("run", help="perform the runs that are not stored yet")
@@ -41,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
             "--only", action="append", default=[], metavar="KEY=VALUE", help="filter the runs"
         )
         verb.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
-        verb.add_argument("--out", type=Path, default=record.RESULTS, help="results folder")
+        verb.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
     run.add_argument("--force", action="store_true", help="perform stored runs again")
@@ -49,15 +52,24 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(do=_run)
 
     checking = verbs.add_parser("check", help="read and check stored results")
-    checking.add_argument("folder", nargs="?", type=Path, default=record.RESULTS)
+    checking.add_argument("folder", nargs="?", type=_folder, default=record.RESULTS)
     checking.set_defaults(do=_check)
 
     collecting = verbs.add_parser("collect", help="bring results made elsewhere home")
     collecting.add_argument("source", type=Path, help="a folder or a .tar archive of results")
-    collecting.add_argument("--out", type=Path, default=record.RESULTS, help="results folder")
+    collecting.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
     collecting.add_argument("--force", action="store_true", help="replace what is stored")
     collecting.set_defaults(do=_collect)
+
+    describing = verbs.add_parser("describe", help="write the data dictionary, results/README.md")
+    describing.set_defaults(do=_describe)
     return parser
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("expected a folder, got ''")
+    return Path(text)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -92,23 +104,21 @@ def _run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise record.RecordError(f"{options.folder}: no such folder")
-    bad = 0
-    total = 0
-    for path in record.paths(options.folder):
-        total += 1
-        try:
-            record.read(path)
-        except record.RecordError as error:
-            bad += 1
-            print(error, file=sys.stderr)
-    print(f"{total - bad} of {total} results are sound")
-    return 1 if bad else 0
+    total, problems, notes = check_folder(EXPERIMENTS, options.folder)
+    print("\n".join(problems), end="\n" * bool(problems), file=sys.stderr)
+    print("\n".join([*notes, f"{total - len(problems)} of {total} results are sound"]))
+    return 1 if problems else 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    (record.RESULTS / "README.md").write_text(dictionary(EXPERIMENTS), encoding="utf-8")
+    return 0
 
 
 def _collect(options: argparse.Namespace) -> int:
     if not options.source.exists():
         raise record.RecordError(f"{options.source}: no such file or folder")
-    print("\n".join(collect(options.source, options.out, force=options.force)))
+    print("\n".join(collect(EXPERIMENTS, options.source, options.out, force=options.force)))
     return 0
 
 

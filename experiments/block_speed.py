@@ -17,18 +17,22 @@ from lsa.gpt import Block, gpt_config
 from lsa.linear_attention import MODES
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
-from .harness.timing import doublings, matmul_rate, measure_in_turns, peak_bytes
+from .harness.tables import Tables, append, table
+from .harness.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
 
-UNITS = {
-    "mode": "name",
-    "length": "tokens",
-    "seconds": "s",
-    "low": "s",
-    "high": "s",
-    "repeats": "calls",
-    "peak": "B",
-    "matmul": "FLOP/s",
+TABLES = {
+    "limits": table(
+        matmul=(
+            "FLOP/s",
+            "of a square product of side `config.matmul_side` in `config.autocast`, in this run",
+        ),
+    ),
+    "rows": table(
+        mode=("name", "`softmax`, `attention`, `recurrent`, `chunked`"),
+        length=("tokens", "T"),
+        **TIMING,
+        peak=("B", "most bytes of tensors alive at once beyond input and weights"),
+    ),
 }
 
 
@@ -62,10 +66,9 @@ def block_call(
 ) -> Callable[[], Any]:
     """A function of no arguments: the block forward, and the gradients of all it is made of."""
     torch.manual_seed(config["seed"])
-    attention = {"attention": "softmax"} if mode == "softmax" else {"attention": "linear"}
-    if mode != "softmax":
-        attention["mode"] = mode
-    block = Block(gpt_config(config["scale"], **attention)).to(device)
+    linear = {"attention": "linear", "attention_options": {"mode": mode}}
+    shape = gpt_config(config["scale"], **({} if mode == "softmax" else linear))
+    block = Block(shape).to(device)
     x, dy = (
         torch.randn(1, length, block.ln_1.normalized_shape[0], device=device) for _ in range(2)
     )
@@ -108,5 +111,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "block_speed", "one block of GPT-2 in training, in each mode", UNITS, runs, perform
+    "block_speed", "one block of GPT-2 in training, in each mode", TABLES, runs, perform
 )

@@ -13,24 +13,35 @@ from typing import Any
 import torch
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
+from .harness.tables import Tables, append, table
 
-UNITS = {
-    "mode": "name",
-    "kernel": "name",
-    "width": "features",
-    "normalized": "yes or no",
-    "programs": "programs",
-    "warps": "warps",
-    "registers": "registers a thread",
-    "spilled": "B a thread",
-    "shared": "B",
-    "resident": "programs a multiprocessor",
-    "instructions": "instructions a token and head",
-    "warnings": "name",
-    "wgmma": "instructions",
-    "mma": "instructions",
-    "traffic": "B a token and head",
+TABLES = {
+    "rows": table(
+        mode=("name", "the mode called"),
+        kernel=("name", "the kernel launched, and in which role"),
+        width=("features", "K = V"),
+        normalized=("yes or no", "whether the sum is divided by the normaliser"),
+        programs=("programs", "how many the launch starts"),
+        warps=("warps", "of a program"),
+        registers=("registers a thread", "as the compiler allots them"),
+        spilled=("B a thread", "stored for want of registers"),
+        shared=("B", "shared memory of a program"),
+        resident=(
+            "programs a multiprocessor",
+            "how many a multiprocessor holds, by registers, shared memory and warps",
+        ),
+        instructions=(
+            "instructions a token and head",
+            "of all warps, in the main loop; in attention mode for each tile of tokens before",
+        ),
+        warnings=(
+            "name",
+            "codes of ptxas's warnings, or none; C7515: a wgmma waits for the one before",
+        ),
+        wgmma=("instructions", "tensor-core products of Hopper in the code"),
+        mma=("instructions", "tensor-core products of Ampere in the code"),
+        traffic=("B a token and head", "inputs and outputs of the launch, each once; states aside"),
+    ),
 }
 
 
@@ -147,5 +158,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "kernel_build", "registers, shared memory and bytes of every kernel", UNITS, runs, perform
+    "kernel_build", "registers, shared memory and bytes of every kernel", TABLES, runs, perform
 )

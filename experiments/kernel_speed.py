@@ -19,28 +19,40 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
-from .harness.timing import ENOUGH_SECONDS, Timing, copy_rate, matmul_rate, measure, summarize
+from .harness.tables import Tables, append, table
+from .harness.timing import (
+    ENOUGH_SECONDS,
+    TIMING,
+    Timing,
+    copy_rate,
+    matmul_rate,
+    measure,
+    summarize,
+)
 
-UNITS = {
-    "implementation": "name",
-    "pass": "name",
-    "launch": "name",
-    "batch": "sequences",
-    "length": "tokens",
-    "heads": "heads",
-    "width": "features",
-    "seconds": "s",
-    "low": "s",
-    "high": "s",
-    "repeats": "calls",
-    "rate": "B/s",
-    "share": "of the limit",
-    "tensor": "name",
-    "error": "relative RMS",
-    "cache": "B",
-    "copy": "B/s",
-    "matmul": "FLOP/s",
+TABLES = {
+    "limits": table(
+        cache=("B", "of the last cache; inputs that fit into it may pass the limit"),
+        copy=("B/s", "of a copy of 1 GiB, read and written, in this run"),
+        matmul=("FLOP/s", "of an 8192 x 8192 x 8192 product in bf16, in this run"),
+    ),
+    "errors": table(
+        implementation=("name", "whose results"),
+        tensor=("name", "`o`, `dq`, `dk`, `dv`"),
+        error=("relative RMS", "of the difference from float64"),
+    ),
+    "rows": table(
+        implementation=("name", "`ours`: the sum alone, as the others compute it"),
+        **{"pass": ("name", "`forward` or `forward+backward`")},
+        launch=("name", "`eager`: called from Python; `graph`: replayed as a CUDA graph"),
+        batch=("sequences", "B"),
+        length=("tokens", "T"),
+        heads=("heads", "H"),
+        width=("features", "K = V"),
+        **TIMING,
+        rate=("B/s", "least bytes (8 D a token and head, 22 D with gradients) over the time"),
+        share=("of the limit", "the same over the copy's rate"),
+    ),
 }
 LADDER = [  # the shapes of a published comparison of such kernels
     (1, 8192, 96, 128),
@@ -260,5 +272,5 @@ def describe(
 
 
 EXPERIMENT = Experiment(
-    "kernel_speed", "the kernels against others and the machine's limits", UNITS, runs, perform
+    "kernel_speed", "the kernels against others and the machine's limits", TABLES, runs, perform
 )

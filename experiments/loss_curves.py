@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.training import UNITS, Training, train_through
+from .harness.training import TABLES, Training, train_through
 
 BASE = {
     "corpus": "novels",
@@ -100,5 +100,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "loss_curves", "loss by update and by time, softmax and linear", UNITS, runs, perform
+    "loss_curves", "loss by update and by time, softmax and linear", TABLES, runs, perform
 )

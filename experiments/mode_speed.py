@@ -17,8 +17,9 @@ from lsa.linear_attention import MODES
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
+from .harness.tables import Tables, append, table
 from .harness.timing import (
+    TIMING,
     call_seconds,
     copy_rate,
     doublings,
@@ -27,19 +28,29 @@ from .harness.timing import (
     peak_bytes,
 )
 
-UNITS = {
-    "mode": "name",
-    "pass": "name",
-    "length": "tokens",
-    "seconds": "s",
-    "low": "s",
-    "high": "s",
-    "repeats": "calls",
-    "peak": "B",
-    "chunk_size": "tokens",
-    "copy": "B/s",
-    "matmul": "FLOP/s",
-    "call": "s",
+TABLES = {
+    "limits": table(
+        copy=("B/s", "of a copy of `config.copy_bytes`, read and written, in this run"),
+        matmul=(
+            "FLOP/s",
+            "of a square product of side `config.matmul_side` in `config.dtype`, in this run",
+        ),
+        call=("s", "of the smallest call into torch, each waiting for the one before it"),
+    ),
+    "rows": table(
+        mode=("name", "`softmax`, `attention`, `recurrent`, `chunked`"),
+        **{"pass": ("name", "`forward` or `forward+backward`")},
+        length=("tokens", "T"),
+        **TIMING,
+        peak=("B", "most bytes of tensors alive at once beyond the inputs"),
+    ),
+    "chunks": table(
+        optional="on a CPU only: chunked mode, the sizes of one length and pass taking turns",
+        **{"pass": ("name", "`forward` or `forward+backward`")},
+        length=("tokens", "T"),
+        chunk_size=("tokens", "C"),
+        **TIMING,
+    ),
 }
 IMPLEMENTATIONS = ("softmax", *MODES)
 PASSES = ("forward", "forward+backward")
@@ -181,5 +192,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "mode_speed", "one attention layer: softmax and the three modes", UNITS, runs, perform
+    "mode_speed", "one attention layer: softmax and the three modes", TABLES, runs, perform
 )

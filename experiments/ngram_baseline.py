@@ -18,9 +18,15 @@ import numpy as np
 
 from .harness.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
+from .harness.tables import INCREASING, Tables, append, table
 
-UNITS = {"order": "tokens", "loss": "nats/token", "kinds": "tokens"}
+TABLES = {
+    "rows": table(
+        order=("tokens", "n: a byte is predicted from the n - 1 before it", INCREASING),
+        loss=("nats/token", "mean over the five held-out spans"),
+        kinds=("tokens", "different n-grams in the training text"),
+    ),
+}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -94,4 +100,4 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     return Outcome(tables)
 
 
-EXPERIMENT = Experiment("ngram_baseline", "what counting letters achieves", UNITS, runs, perform)
+EXPERIMENT = Experiment("ngram_baseline", "what counting letters achieves", TABLES, runs, perform)

@@ -16,17 +16,16 @@ from lsa.layers import KVCache
 from lsa.sampling import choose
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
-from .harness.timing import summarize, synchronize
+from .harness.tables import Tables, append, table
+from .harness.timing import TIMING, summarize, synchronize
 
-UNITS = {
-    "attention": "name",
-    "position": "tokens",
-    "seconds": "s",
-    "low": "s",
-    "high": "s",
-    "repeats": "calls",
-    "state": "B",
+TABLES = {
+    "rows": table(
+        attention=("name", "`softmax` (KV cache) or `linear` (recurrent state)"),
+        position=("tokens", "how many tokens the text has when the ticks begin"),
+        **TIMING,
+        state=("B", "the state's size after them, all layers, the whole batch"),
+    ),
 }
 BLOCK = 1024
 
@@ -123,5 +122,5 @@ def _ticks(
 
 
 EXPERIMENT = Experiment(
-    "sampling_speed", "one token: KV cache against recurrent state", UNITS, runs, perform
+    "sampling_speed", "one token: KV cache against recurrent state", TABLES, runs, perform
 )

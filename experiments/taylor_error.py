@@ -18,22 +18,29 @@ from lsa import TaylorAttention
 from lsa.layers.taylor import taylor_exp
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append
-from .harness.timing import measure
+from .harness.tables import Tables, append, table
+from .harness.timing import TIMING, measure
 
-UNITS = {
-    "scale": "standard deviation of the scores",
-    "degree": "terms after the 1",
-    "features": "features",
-    "state": "numbers",
-    "rms": "relative RMS",
-    "worst": "of the outputs' RMS",
-    "negative": "of the weights",
-    "balance": "of the weights' absolute sum",
-    "seconds": "s",
-    "low": "s",
-    "high": "s",
-    "repeats": "calls",
+TABLES = {
+    "rows": table(
+        scale=("standard deviation of the scores", "of q·k / sqrt(K), over all pairs"),
+        degree=("terms after the 1", "n"),
+        features=("features", "(K + n choose n): monomials, each once whatever its order"),
+        rms=("relative RMS", "of the outputs' difference, over the RMS of softmax's outputs"),
+        worst=("of the outputs' RMS", "the same for the output that is furthest off"),
+        negative=("of the weights", "share of the causal weights below zero; none for an even n"),
+        balance=(
+            "of the weights' absolute sum",
+            "the smallest normaliser over the sum of the absolute weights; 1 where none is < 0",
+        ),
+        state=("numbers", "that a head keeps, S and z"),
+    ),
+    "ticks": table(
+        optional="for every state of at most `config.largest_state` numbers",
+        degree=("terms after the 1", "n"),
+        state=("numbers", "counted in real tensors"),
+        **TIMING,
+    ),
 }
 
 
@@ -126,5 +133,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "taylor_error", "the exponential cut after n terms: error and state", UNITS, runs, perform
+    "taylor_error", "the exponential cut after n terms: error and state", TABLES, runs, perform
 )

@@ -12,10 +12,20 @@ from typing import Any
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.training import UNITS as CURVES
+from .harness.tables import table
+from .harness.training import TABLES as CURVES
 from .harness.training import DivergedError, Training, train_through
 
-UNITS = {**CURVES, "ending": "name", "updates": "updates"}
+TABLES = {
+    **CURVES,
+    "end": table(
+        ending=(
+            "name",
+            "`finished`, or `not finite`: a loss was no finite number, and the run ended before it",
+        ),
+        updates=("updates", "made with a finite loss"),
+    ),
+}
 BASE = {
     "scale": "nano",
     "corpus": "novels",
@@ -77,5 +87,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "variants", "feature maps and the normaliser, each in a nano GPT-2", UNITS, runs, perform
+    "variants", "feature maps and the normaliser, each in a nano GPT-2", TABLES, runs, perform
 )

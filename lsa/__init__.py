@@ -2,11 +2,13 @@
 
 from .gpt import GPT, SCALES, GPTConfig, gpt_config
 from .layers import (
+    LAYERS,
     RNN,
     BidirectionalAttention,
     DeepRNN,
     KGram,
     LinearAttention,
+    NoAttention,
     SoftmaxAttention,
     TaylorAttention,
     softmax_attention,
@@ -20,6 +22,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GPT",
+    "LAYERS",
     "RNN",
     "SCALES",
     "BidirectionalAttention",
@@ -28,6 +31,7 @@ __all__ = [
     "KGram",
     "LinearAttention",
     "LinearState",
+    "NoAttention",
     "SoftmaxAttention",
     "StateMachine",
     "TaylorAttention",

@@ -7,13 +7,14 @@ a causal sequence transformation and a state machine; so is the whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .layers import LinearAttention, SoftmaxAttention, TaylorAttention
+from .layers import LAYERS, Layer, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
 
@@ -22,17 +23,32 @@ class GPTConfig:
     """A model's shape. GPT-2's smallest by default; the four scales are in `SCALES`."""
 
     vocab_size: int = 50257  # GPT-2's tokens; 256 when the text is bytes
-    n_positions: int = 1024  # learned positions: the longest text the model can read
+    n_positions: int | None = 1024  # learned: the longest text it can read; None: none, no end
     n_layer: int = 12
     n_head: int = 12
     d_model: int = 768
-    attention: str = "softmax"  # or "linear": the only thing this book changes; or "taylor"
-    feature_map: str = "elu_plus_one"  # linear only
-    normalize: bool = True  # linear only
-    mode: str = "chunked"  # linear only
-    chunk_size: int | None = None  # linear only
-    taylor_degree: int = 2  # taylor only: the exponential's terms kept after the 1
+    attention: str = "softmax"  # a name in `lsa.layers.LAYERS`: all this book changes
+    attention_options: Mapping[str, Any] = field(default_factory=dict)  # that layer's own
     bias: bool = True  # GPT-2 has biases everywhere
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "n_layer", "n_head", "d_model"):
+            least = 0 if name in ("vocab_size", "n_layer") else 1
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
+        if self.n_positions is not None and self.n_positions < 1:
+            raise ValueError(f"n_positions: expected 1 or more, or None, got {self.n_positions}")
+        if self.attention not in LAYERS:
+            raise ValueError(
+                f"attention: expected one of {', '.join(LAYERS)}, got {self.attention!r}"
+            )
+
+    def attention_layer(self) -> Layer:
+        """The one line that differs between the models. Raises ValueError for an unknown option."""
+        return make_layer(
+            self.attention, self.d_model, self.n_head,
+            bias=self.bias, max_length=self.n_positions, options=self.attention_options,
+        )  # fmt: skip
 
 
 # Radford et al. (2019), table 2, by the parameter counts usually quoted, and one a laptop trains.
@@ -50,27 +66,6 @@ def gpt_config(scale: str, **overrides: object) -> GPTConfig:
     if scale not in SCALES:
         raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {scale!r}")
     return GPTConfig(**{**SCALES[scale], **overrides})
-
-
-def attention_layer(config: GPTConfig) -> SoftmaxAttention | LinearAttention | TaylorAttention:
-    """The one line that differs between the models."""
-    if config.attention == "softmax":
-        return SoftmaxAttention(config.d_model, config.n_head, bias=config.bias)
-    if config.attention == "linear":
-        return LinearAttention(
-            config.d_model,
-            config.n_head,
-            feature_map=config.feature_map,
-            mode=config.mode,
-            chunk_size=config.chunk_size,
-            normalize=config.normalize,
-            bias=config.bias,
-        )
-    if config.attention == "taylor":
-        return TaylorAttention(
-            config.d_model, config.n_head, degree=config.taylor_degree, bias=config.bias
-        )
-    raise ValueError(f"attention: expected softmax, linear or taylor, got {config.attention!r}")
 
 
 class MLP(nn.Module):
@@ -91,7 +86,7 @@ class Block(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(config.d_model, bias=config.bias)
-        self.attn = attention_layer(config)
+        self.attn = config.attention_layer()
         self.ln_2 = nn.LayerNorm(config.d_model, bias=config.bias)
         self.mlp = MLP(config)
 
@@ -113,7 +108,9 @@ class GPT(nn.Module):
         super().__init__()
         self.config = config
         self.wte = nn.Embedding(config.vocab_size, config.d_model)
-        self.wpe = nn.Embedding(config.n_positions, config.d_model)
+        self.wpe = None
+        if config.n_positions is not None:
+            self.wpe = nn.Embedding(config.n_positions, config.d_model)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.d_model, bias=config.bias)
         self.apply(self._initialise)
@@ -124,6 +121,8 @@ class GPT(nn.Module):
 
     @staticmethod
     def _initialise(module: nn.Module) -> None:
+        if isinstance(module, StartingLinear):
+            return
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear) and module.bias is not None:
@@ -131,6 +130,8 @@ class GPT(nn.Module):
 
     def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Tokens [..., T] at positions start, start + 1, ... to [..., T, D]."""
+        if self.wpe is None:
+            return self.wte(tokens)
         T = tokens.shape[-1]
         if start + T > self.config.n_positions:
             raise ValueError(
@@ -163,7 +164,8 @@ class GPT(nn.Module):
     @property
     def n_parameters(self) -> int:
         """Parameters, the position table left out as in Kaplan et al. (2020)."""
-        return sum(p.numel() for p in self.parameters()) - self.wpe.weight.numel()
+        positions = 0 if self.wpe is None else self.wpe.weight.numel()
+        return sum(p.numel() for p in self.parameters()) - positions
 
 
 def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -25,6 +25,8 @@ class StateMachine:
     step: r, from (state, x) to (state, y). It never changes the state it was given.
     many: from (state, xs) to (state, ys), equal to ticking through xs but free to
         compute the ticks in parallel. Without it the ticks are taken one by one.
+    last: from (state, xs) to (state, y), the last of many's ys alone, where that is cheaper:
+        who samples needs logits for one position of a prompt, not for all of it.
     vocab_size: how many tokens it accepts, or None when its inputs are not tokens.
     max_length: how many ticks it can take, or None when there is no end.
     """
@@ -32,12 +34,20 @@ class StateMachine:
     initial_state: Any
     step: Callable[[Any, Any], tuple[Any, Any]]
     many: Callable[[Any, Any], tuple[Any, Any]] | None = None
+    last: Callable[[Any, Any], tuple[Any, Any]] | None = None
     vocab_size: int | None = None
     max_length: int | None = None
 
     def prefill(self, state: Any, xs: Any) -> tuple[Any, Any]:
         """Take all of xs: a tensor [B, T, ...] or a plain sequence. Returns (state, ys)."""
         return self.many(state, xs) if self.many else _tick_through(self, state, xs)
+
+    def read(self, state: Any, xs: Any) -> tuple[Any, Any]:
+        """Take all of xs, at least one, and answer the last only. Returns (state, y)."""
+        if self.last:
+            return self.last(state, xs)
+        state, ys = self.prefill(state, xs)
+        return state, ys[:, -1] if isinstance(ys, Tensor) else ys[-1]
 
 
 def _tick_through(machine: StateMachine, state: Any, xs: Tensor | Sequence) -> tuple[Any, Any]:
@@ -84,7 +94,12 @@ def tape(g: Callable[[Any], Any]) -> StateMachine:
 
 def elementwise(f: Callable[[Tensor], Tensor]) -> StateMachine:
     """The machine without memory. f acts on the last axis, so it takes many ticks at once."""
-    return StateMachine((), lambda state, x: (state, f(x)), lambda state, xs: (state, f(xs)))
+    return StateMachine(
+        initial_state=(),
+        step=lambda state, x: (state, f(x)),
+        many=lambda state, xs: (state, f(xs)),
+        last=lambda state, xs: (state, f(xs[:, -1])),
+    )
 
 
 def stack(*machines: StateMachine) -> StateMachine:
@@ -100,10 +115,17 @@ def stack(*machines: StateMachine) -> StateMachine:
 
         return through
 
+    def last(states: tuple, xs: Any) -> tuple[tuple, Any]:
+        first, final = stack(*machines[:-1]), machines[-1]
+        before, xs = first.prefill(states[:-1], xs)
+        after, y = final.read(states[-1], xs)
+        return (*before, after), y
+
     return StateMachine(
         initial_state=tuple(machine.initial_state for machine in machines),
         step=thread(lambda machine, state, x: machine.step(state, x)),
         many=thread(lambda machine, state, xs: machine.prefill(state, xs)),
+        last=last if machines else None,
         vocab_size=machines[0].vocab_size if machines else None,
         max_length=min((m.max_length for m in machines if m.max_length is not None), default=None),
     )
@@ -120,9 +142,9 @@ def residual(machine: StateMachine) -> StateMachine:
         return through
 
     return StateMachine(
-        machine.initial_state,
-        add(machine.step),
-        add(machine.prefill),
-        machine.vocab_size,
-        machine.max_length,
+        initial_state=machine.initial_state,
+        step=add(machine.step),
+        many=add(machine.prefill),
+        vocab_size=machine.vocab_size,
+        max_length=machine.max_length,
     )

@@ -33,6 +33,7 @@ def sample(
     Arguments are checked at the call, before the first token is asked for. Raises ValueError.
     """
     _check(machine, prompt, max_tokens, temperature, top_k, top_p)
+    prompt = prompt.long()  # an embedding takes no bytes as indices
     generator = torch.Generator(prompt.device)
     if seed is None:
         generator.seed()
@@ -56,8 +57,7 @@ def _stream(
 ) -> Iterator[Tensor]:
     if ticks < 1:
         return
-    state, logits = machine.prefill(machine.initial_state, prompt)
-    logits = logits[:, -1]
+    state, logits = machine.read(machine.initial_state, prompt)
     for tick in range(ticks):
         token = choose(logits, temperature, top_k, top_p, generator)
         yield token
@@ -74,6 +74,8 @@ def choose(
 ) -> Tensor:
     """Draw one token [B] from logits [B, vocab_size]; see `sample` for the arguments."""
     if temperature == 0:
+        if logits.isnan().any():  # argmax would take it for the largest
+            raise ValueError("logits: expected numbers, got NaN; are the weights finite?")
         return logits.argmax(-1)
     logits = logits.float() / temperature
     if top_k is not None and top_k < logits.shape[-1]:
@@ -96,7 +98,8 @@ def _check(
     top_k: int | None,
     top_p: float | None,
 ) -> None:
-    if not isinstance(prompt, Tensor) or prompt.dim() != 2 or prompt.is_floating_point():
+    integers = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    if not isinstance(prompt, Tensor) or prompt.dim() != 2 or prompt.dtype not in integers:
         got = f"{prompt.dtype} {list(prompt.shape)}" if isinstance(prompt, Tensor) else type(prompt)
         raise ValueError(f"prompt: expected integer tokens [B, T], got {got}")
     if prompt.shape[1] == 0:
@@ -114,8 +117,8 @@ def _check(
         )
     if max_tokens < 0:
         raise ValueError(f"max_tokens: expected 0 or more, got {max_tokens}")
-    if not temperature >= 0:
-        raise ValueError(f"temperature: expected 0 or more, got {temperature}")
+    if not 0 <= temperature < float("inf"):
+        raise ValueError(f"temperature: expected 0 or more, and finite, got {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k: expected 1 or more, got {top_k}")
     if top_p is not None and not 0 < top_p <= 1:

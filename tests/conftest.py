@@ -1,15 +1,18 @@
 """Shared by every test: one thread of torch a worker, and the same draws in every order."""
 
+import os
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "book",
-    deadline=None,  # the machine may be busy; time is measured in experiments, not here
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("book")
+BUSY = {
+    "deadline": None,  # the machine may be busy; time is measured in experiments, not here
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("ci", **BUSY)
+settings.register_profile("fast", max_examples=10, **BUSY)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lsa import GPT, SCALES, GPTConfig, gpt_config
+from lsa import GPT, LAYERS, SCALES, GPTConfig, gpt_config, sample, unroll
 from lsa.gpt import gpt2_state_dict, next_token_loss
 
 
@@ -51,11 +53,69 @@ def test_loss_of_an_untrained_model_is_that_of_guessing():
 def test_bad_configurations_are_named():
     with pytest.raises(ValueError, match="scale: expected one of nano, 124M"):
         gpt_config("13B")
-    with pytest.raises(
-        ValueError, match="attention: expected softmax, linear or taylor, got 'cos'"
-    ):
+    with pytest.raises(ValueError, match="attention: expected one of softmax, .*'cos'"):
         GPT(GPTConfig(attention="cos", n_layer=1))
+    with pytest.raises(ValueError, match="attention_options: expected softmax's log_decay"):
+        GPT(GPTConfig(attention_options={"mode": "chunked"}, n_layer=1))
+    with pytest.raises(ValueError, match="n_layer: expected 0 or more, got -1"):
+        GPTConfig(n_layer=-1)
+    with pytest.raises(ValueError, match="mode: expected one of attention"):
+        GPT(GPTConfig(attention="linear", attention_options={"mode": "parallel"}, n_layer=1))
     model = GPT(gpt_config("nano", vocab_size=256, n_positions=8))
     with pytest.raises(ValueError, match="tokens: expected at most n_positions = 8"):
         model(torch.zeros(1, 9, dtype=torch.long))
+    with pytest.raises(ValueError, match="n_positions: expected 1 or more, or None, got 0"):
+        GPTConfig(n_positions=0)
     assert set(SCALES) == {"nano", "124M", "355M", "774M", "1.5B"}
+
+
+def tiny(attention, **changes):
+    shape = {"vocab_size": 17, "n_positions": 12, "n_layer": 2, "n_head": 2, "d_model": 8}
+    return GPT(GPTConfig(**shape | changes, attention=attention))
+
+
+@pytest.mark.parametrize("attention", LAYERS)
+@settings(max_examples=8)
+@given(T=st.integers(0, 12))
+def test_the_law_holds_for_the_whole_gpt(attention, T):
+    model = tiny(attention).double().requires_grad_(False)
+    tokens = torch.randint(17, (2, T))
+    torch.testing.assert_close(unroll(model.machine())(tokens), model(tokens), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("attention", LAYERS)
+def test_a_gpt_with_any_layer_learns_and_samples(attention):
+    model = tiny(attention)
+    tokens = torch.arange(13).repeat(2, 1) % 3
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(3):
+        optimiser.zero_grad()
+        loss = next_token_loss(model(tokens[:, :-1]), tokens[:, 1:])
+        loss.backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[2] < losses[0]
+    drawn = list(sample(model.machine(), tokens[:, :4], max_tokens=3))
+    assert [token.shape for token in drawn] == [(2,)] * 3
+
+
+@pytest.mark.parametrize(
+    ("attention", "rate"),
+    [("mamba", "ssm.dt_proj"), ("s6", "dt_proj"), ("gated", "gate.proj")],
+)
+def test_rates_of_forgetting_start_where_their_papers_say(attention, rate):
+    """softplus of the bias lies in [0.001, 0.1]; a model's own start would make it 0.69."""
+    layer = tiny(attention).h[0].attn
+    rates = torch.nn.functional.softplus(layer.get_submodule(rate).bias)
+    assert rates.min() > 0.9e-3
+    assert rates.max() < 0.11
+
+
+def test_a_layer_that_needs_a_length_takes_the_models():
+    assert tiny("aft-full").h[0].attn.max_length == 12
+    options = {"max_length": 5}
+    assert tiny("aft-full", attention_options=options).h[0].attn.max_length == 5
+    with pytest.raises(ValueError, match="attention_options: expected aft-full's max_length"):
+        tiny("aft-full", n_positions=None)

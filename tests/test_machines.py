@@ -122,3 +122,10 @@ def test_elementwise_and_residual_on_tensors():
 def test_a_machine_that_counts_modulo_is_causal_on_every_word():
     assert is_causal(unroll(parity()), (0, 1), 6)
     assert [unroll(parity())(x)[-1] for x in sequences((0, 1), 2)] == [0, 1, 1, 0]
+
+
+def test_unroll_of_plain_sequences():
+    running_sum = StateMachine(0, lambda s, x: (s + x, s + x))
+    assert unroll(running_sum)([1, 2, 3]) == (1, 3, 6)
+    assert unroll(running_sum)([]) == ()
+    assert unroll(tape(lambda xs: xs[::-1]))("abc") == (("a",), ("b", "a"), ("c", "b", "a"))

@@ -55,13 +55,13 @@
     const spread = view.y.low ? name === "y" : name === "x";
     const columns = view.traces.flatMap((trace) =>
       [trace[name], ...(spread && trace.low ? [trace.low, trace.high] : [])]);
-    let [low, high] = axis.range || fitted(columns, mark);
+    let [low, high] = axis.range || fitted(columns, mark, axis.log);
     const f = axis.log ? Math.log10 : Number;
     const inverse = axis.log ? (value) => 10 ** value : Number;
     if (!axis.range) {
       const room = (f(high) - f(low) || Math.abs(f(high)) || 1) * (name === "y" ? 0.05 : 0.015);
-      const base = mark === "bar" && !axis.log;
-      [low, high] = [base && low === 0 ? 0 : inverse(f(low) - room), inverse(f(high) + room)];
+      const based = mark === "bar" && (axis.log || low === 0);
+      [low, high] = [based ? low : inverse(f(low) - room), inverse(f(high) + room)];
     }
     return {
       axis, category: false, low, high, range: [f(low), f(high)],
@@ -70,10 +70,14 @@
     };
   }
 
-  function fitted(columns, mark) {
+  /* Bars stand on zero; a log axis has none, so there they stand on the power of its base
+     below the smallest, which keeps a length. */
+  function fitted(columns, mark, base) {
     const ends = columns.map(model.extent);
     const low = Math.min(...ends.map(([end]) => end)), high = Math.max(...ends.map(([, end]) => end));
-    return mark === "bar" ? [Math.min(0, low), Math.max(0, high)] : [low, high];
+    if (mark !== "bar") return [low, high];
+    if (!base) return [Math.min(0, low), Math.max(0, high)];
+    return [base ** (Math.ceil(Math.log(low) / Math.log(base) - 1e-9) - 1), high];
   }
 
   function ticksOf(scaled, most) {

@@ -170,6 +170,7 @@
   }
 
   function logTicks(low, high, base, most) {
+    if (!(low > 0 && high < Infinity)) throw new RangeError(`logTicks: expected 0 < low <= high, got ${low}, ${high}`);
     const log = (value) => Math.log(value) / Math.log(base);
     const steps = base === 10 && high / low < 100 ? [1, 2, 5] : [1];
     const values = [];
@@ -183,6 +184,7 @@
   }
 
   function linearTicks(low, high, most) {
+    if (!(high > low && high - low < Infinity)) throw new RangeError(`linearTicks: expected low < high, got ${low}, ${high}`);
     const rough = (high - low) / Math.max(most, 2);
     const size = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 2.5, 5, 10].find((times) => times * size >= rough * 0.999) * size;

@@ -3,7 +3,7 @@
 window.ExplorableView = (function () {
   "use strict";
   const heard = document.createElement("p");
-  let pressed = "";  // the words that were just pressed
+  let pressed = null;  // the link whose words were just pressed
   const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
 
   function decoded(text) {
@@ -25,8 +25,9 @@ window.ExplorableView = (function () {
 
   function tell(taker, block) {
     const [first] = parts(location.hash).map(([id, said]) => taker(id, said)).filter(Boolean);
-    if (!first || !block) return;
-    first.scrollIntoView({ block });
+    if (!first || !(block || pressed)) return;
+    if (pressed) window.ExplorablePin.show(first, pressed);
+    else first.scrollIntoView({ block });
     first.classList.remove("explorable-told");
     void first.offsetWidth;  // or the animation would not begin again
     first.classList.add("explorable-told");
@@ -34,9 +35,9 @@ window.ExplorableView = (function () {
 
   /* Going back sets the figure back too, and leaves it to the browser where the page stands. */
   function follow() {
-    takers.forEach((taker) => tell(taker, pressed && "nearest"));
-    if (pressed) heard.textContent = `The figure shows: ${pressed}`;
-    pressed = "";
+    takers.forEach((taker) => tell(taker));
+    if (pressed) heard.textContent = `The figure shows: ${pressed.firstChild.textContent}`;
+    pressed = null;
   }
 
   /* Tell this taker what the URL asks for, now and whenever that changes. */
@@ -68,9 +69,12 @@ window.ExplorableView = (function () {
   document.addEventListener("click", (event) => {
     const link = viewOf(event);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    pressed = link.firstChild.textContent;
-    // A second press changes no hash, though the reader may have changed the figure since.
-    if (link.hash === location.hash) follow();
+    pressed = link;
+    // The browser would look for an element of this name, and lose the reader's place. And a
+    // second press changes no hash, though the reader may have changed the figure since.
+    event.preventDefault();
+    if (link.hash !== location.hash) history.pushState(null, "", link.hash);
+    follow();
   });
 
   return { listen };

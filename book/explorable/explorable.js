@@ -15,7 +15,7 @@
     plotly ||= new Promise((resolve, reject) => {
       if (window.Plotly) return resolve();
       const element = document.createElement("script");
-      element.src = new URL("plotly.min.js", script).href;
+      element.src = new URL("plotly-basic.min.js", script).href;
       element.onload = resolve;
       element.onerror = () => reject(new Error(`cannot load ${element.src}`));
       document.head.append(element);
@@ -27,6 +27,7 @@
     constructor(element) {
       const find = (selector) => element.querySelector(selector);
       this.element = element;
+      this.near = false;
       this.spec = model.decode(JSON.parse(find('script[type="application/json"]').textContent));
       this.state = model.defaults(this.spec);
       if (document.querySelectorAll(`#${this.spec.id}`).length > 1) {
@@ -46,7 +47,7 @@
       for (const control of this.spec.controls) {
         this.controls.get(control.name).addEventListener("input", () => this.choose(control, this.read(control)));
       }
-      this.table.addEventListener("toggle", () => this.fillTable());
+      this.table.addEventListener("toggle", () => this.table.open && this.fillTable());
       const button = this.element.querySelector(".explorable-csv");
       button.hidden = false;
       button.addEventListener("click", () => this.download());
@@ -180,9 +181,14 @@
           ...(spread ? [cell(trace.low?.[i], y), cell(trace.high?.[i], y)] : []),
         ])]));
       });
-      this.table.querySelector("thead").replaceChildren(
-        row("th", "Series", [x.caption, y.caption, ...(spread ? ["from", "to"] : [])]));
-      this.table.querySelector("tbody").replaceChildren(...body);
+      const make = (tag, ...children) => {
+        const element = document.createElement(tag);
+        element.append(...children);
+        return element;
+      };
+      const head = row("th", "Series", [x.caption, y.caption, ...(spread ? ["from", "to"] : [])]);
+      this.table.querySelector(".explorable-scroll").replaceChildren(
+        make("table", make("thead", head), make("tbody", ...body)));
     }
 
     download() {
@@ -209,8 +215,9 @@
       return drawing;
     }
 
-    approach() {
-      loadPlotly().then(() => {
+    /* Until then the still picture shows the same. */
+    wake() {
+      this.woken ||= loadPlotly().then(() => {
         if (this.resized) return;
         this.resized = new ResizeObserver(() => requestAnimationFrame(() => this.draw()));
         this.resized.observe(this.frame);
@@ -249,7 +256,30 @@
       else if (name === "level" && figure.crossing && Number.isFinite(Number(values[0]))) state.level = Number(values[0]);
     }
     figure.set(state);
+    figure.wake();
     return figure.element;
+  }
+
+  /* A figure wakes when a reader touches it, or moves on a page where it is near. Whoever only
+     looks at the first screen has the still picture there, and loads no drawing library. */
+  function watchReader() {
+    const moves = ["scroll", "pointermove", "pointerdown", "keydown"];
+    let moved = false;
+    const wakeNear = () => figures.filter(({ near }) => near).forEach((figure) => figure.wake());
+    const watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) figures.find(({ element }) => element === entry.target).near = entry.isIntersecting;
+      if (moved) wakeNear();
+    }, { rootMargin: `${NEAR}px 0px` });
+    const move = () => {
+      moved = true;
+      for (const type of moves) removeEventListener(type, move);
+      wakeNear();
+    };
+    for (const type of moves) addEventListener(type, move, { passive: true });
+    for (const figure of figures) {
+      watch.observe(figure.element);
+      for (const type of ["focusin", "input"]) figure.element.addEventListener(type, () => figure.wake());
+    }
   }
 
   function start() {
@@ -257,14 +287,7 @@
     if (!figures.length) return;
     for (const figure of figures) figure.update();
     window.ExplorableView.listen(take);
-    const watch = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        watch.unobserve(entry.target);
-        figures.find(({ element }) => element === entry.target).approach();
-      }
-    }, { rootMargin: `${NEAR}px 0px` });
-    for (const figure of figures) watch.observe(figure.element);
+    watchReader();
     new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
       .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   }

@@ -78,18 +78,18 @@ class Explorable:
         self.crossing = readouts[0] if readouts else None
         self.shown = []  # notebook faces, to be told of a new machine
         self._check_columns(series)
-        for i, one in enumerate(ceilings):
-            require(one.label, f"ceilings[{i}].label", "a name for the end of its line", one.label)
+        for i, limit in enumerate(ceilings):
+            where = f"ceilings[{i}].label"
+            require(limit.label, where, "a name for the end of its line", limit.label)
         for key in self._legend_keys:
-            for i, one in enumerate(series):
-                require(key in one.keys, f"series[{i}].keys", f"a key {key!r}", dict(one.keys))
+            _require_key(key, series)
         self.controls = self._controls({"x": x, "y": y}, controls, series)
         self.labels = {key: self._labels(key, series) for key in self._legend_keys}
         self.palette = palette.assign(list(self.labels[color]))
-        grey = (one.label for one in ceilings if color not in one.keys)
+        grey = (limit.label for limit in ceilings if color not in limit.keys)
         self.limits = list(dict.fromkeys(grey))  # told apart by their dashes
-        self.curves = sorted((self._curve(one, "series") for one in series), key=self._order)
-        self.curves += [self._curve(one, "ceiling") for one in ceilings]
+        self.curves = sorted((self._curve(single, "series") for single in series), key=self._order)
+        self.curves += [self._curve(limit, "ceiling") for limit in ceilings]
         self._check_crossing()
 
     def __repr__(self):
@@ -139,27 +139,27 @@ class Explorable:
         return [axis for axes in self.axes.values() for axis in axes.values()]
 
     def _check_columns(self, series):
-        for i, one in enumerate(series):
+        for i, single in enumerate(series):
             for axis in self._all_axes():
                 for column in axis.columns:
                     require(
-                        column in one.columns,
+                        column in single.columns,
                         f"series[{i}].columns",
                         f"a column {column!r}",
-                        list(one.columns),
+                        list(single.columns),
                     )
-                values = one.columns[axis.column]
+                values = single.columns[axis.column]
                 if axis.log:
                     where = f"series[{i}].columns[{axis.column!r}]"
                     require(min(values) > 0, where, "positive values (log axis)", min(values))
             for column in self.axes["x"] if self.mark.startswith("line") else ():
-                values = one.columns[column]
+                values = single.columns[column]
                 rising = all(a <= b for a, b in pairwise(values))
                 require(
                     rising,
                     f"series[{i}].columns[{column!r}]",
                     "values that never fall (x of a line)",
-                    one,
+                    single,
                 )
 
     def _check_crossing(self):
@@ -178,10 +178,10 @@ class Explorable:
         controls = [
             _axis_control(name, axis) for name, axis in axes.items() if isinstance(axis, Choice)
         ]
-        controls += [_control(one, series) for one in given]
+        controls += [_control(control, series) for control in given]
         for key in self._legend_keys:
             legend = _control(Toggle(key, key.replace("_", " ").capitalize()), series)
-            if key not in [one.key for one in given] and len(legend.options) > 1:
+            if key not in [control.key for control in given] and len(legend.options) > 1:
                 controls.append(legend)
         names = [control.name for control in controls]
         require(len(names) == len(set(names)), "controls", "one control for each key", names)
@@ -192,21 +192,24 @@ class Explorable:
         own = next((control for control in self.controls if control.name == key), None)
         return (own or _control(Toggle(key, key), series)).options
 
-    def _curve(self, one, role):
+    def _curve(self, series, role):
         digits = {}
         for axis in self._all_axes():
             digits |= {column: max(axis.digits, digits.get(column, 0)) for column in axis.columns}
         columns = {
-            name: round_column(values, digits.get(name, 6)) for name, values in one.columns.items()
+            name: round_column(values, digits.get(name, 6))
+            for name, values in series.columns.items()
         }
-        keys = {key: str(value) for key, value in one.keys.items()}
+        keys = {key: str(value) for key, value in series.keys.items()}
         if role == "ceiling":
             color = self.palette.get(keys.get(self.color), "ceiling")
-            i = self.limits.index(one.label) if one.label in self.limits else 0
-            return Curve(one.label, color, strokes(i, limit=True), role, keys, columns, one.source)
+            i = self.limits.index(series.label) if series.label in self.limits else 0
+            return Curve(
+                series.label, color, strokes(i, limit=True), role, keys, columns, series.source
+            )
         if role == "machine":
-            name = one.label or palette.label("this-machine")
-            return Curve(name, "this-machine", strokes(0), role, keys, columns, one.source)
+            name = series.label or palette.label("this-machine")
+            return Curve(name, "this-machine", strokes(0), role, keys, columns, series.source)
         told_apart = self.labels | {c.name: c.options for c in self.controls if c.kind == "check"}
         parts = [
             labels[keys[key]]
@@ -215,13 +218,13 @@ class Explorable:
         ]
         i = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0
         return Curve(
-            one.label or ", ".join(parts),
+            series.label or ", ".join(parts),
             self.palette[keys[self.color]],
             strokes(i),
             role,
             keys,
             columns,
-            one.source,
+            series.source,
         )
 
     def _order(self, curve):
@@ -251,10 +254,9 @@ def _axis_control(name, choice):
 def _control(given, series):
     where = f"{type(given).__name__}({given.key!r})"
     require(given.key not in RESERVED, where, f"a key other than {RESERVED}", given.key)
-    for i, one in enumerate(series):
-        require(given.key in one.keys, f"series[{i}].keys", f"a key {given.key!r}", dict(one.keys))
-    options = _options(given.options, [one.keys[given.key] for one in series])
-    measured = frozenset(str(one.keys[given.key]) for one in series)
+    _require_key(given.key, series)
+    options = _options(given.options, [single.keys[given.key] for single in series])
+    measured = frozenset(str(single.keys[given.key]) for single in series)
     require(
         measured <= set(options), f"{where}.options", f"all of {sorted(measured)}", list(options)
     )
@@ -276,6 +278,11 @@ def _control(given, series):
         kind,
     )
     return Control(given.key, kind, given.label, options, measured, default, given.link)
+
+
+def _require_key(key, series):
+    for i, single in enumerate(series):
+        require(key in single.keys, f"series[{i}].keys", f"a key {key!r}", dict(single.keys))
 
 
 def _options(given, values):

@@ -48,7 +48,7 @@ class Live(widgets.VBox):
         with self.plot.batch_update():
             self.plot.data = ()
             self.plot.add_traces(
-                [trace for one in view.traces for trace in self._traces(one, view)]
+                [drawn for trace in view.traces for drawn in self._traces(trace, view)]
             )
             self.plot.layout = self._layout(view)
         if self.figure.crossing:

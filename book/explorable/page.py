@@ -46,7 +46,7 @@ def page(figure):
             tag("p", inline(figure.caption), id=caption),
             _provenance(figure.provenance),
         ),
-        tag("script", payload(figure), type="application/json"),
+        json_script(payload(figure)),
         cls="explorable",
         id=figure.id,
         aria_labelledby=caption,
@@ -82,8 +82,18 @@ def inline(text):
     return text
 
 
+def json_script(document, **attributes):
+    """Data in a script element, whatever its strings hold.
+
+    No `<` is left: `<!--<script>` alone would swallow the rest of a page.
+    """
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("<", "\\u003c")
+    return tag("script", text, type="application/json", **attributes)
+
+
 def payload(figure):
-    """Compact JSON of the figure; each distinct column is stored once."""
+    """What the page's script needs of a figure; each distinct column is stored once."""
     arrays, index = [], {}
 
     def place(values):
@@ -94,7 +104,7 @@ def payload(figure):
             arrays.append(stored)
         return index[key]
 
-    document = {
+    return {
         "id": figure.id,
         "mark": figure.mark,
         "color": figure.color,
@@ -124,7 +134,6 @@ def payload(figure):
         ],
         "arrays": arrays,
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
 
 
 def _plot(figure, view):
@@ -279,7 +288,8 @@ def _table(view):
             name = tag("th", escape(trace.curve.name), scope="row")
             rows.append(tag("tr", name, *(tag("td", escape(cell)) for cell in cells)))
     head = tag("tr", *(tag("th", escape(text), scope="col") for text in heads))
-    table = tag("table", tag("thead", head), tag("tbody", *rows))
+    # The script makes the table when it is opened: no page carries its cells as elements.
+    table = tag("noscript", tag("table", tag("thead", head), tag("tbody", *rows)))
     scroll = tag(
         "div",
         table,

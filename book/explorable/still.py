@@ -19,6 +19,7 @@ from .view import resolve
 WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small print
 LABEL_GAP = 11  # points between two labels
 POINTS = 2400  # in all, and at most 160 a line: more cannot be seen at this width
+COORDINATE = re.compile(r"\d+\.\d{2,}")
 INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
 # Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
 STYLE = {
@@ -197,11 +198,16 @@ def _compact(svg, figure_id):
         r' id="([^"]+)"', lambda m: f' id="{figure_id}-{m[1]}"' if m[1] in used else "", svg
     )
     svg = re.sub(r"(url\(|xlink:href=\")#", rf"\1#{figure_id}-", svg).replace("xlink:href", "href")
-    svg = re.sub(r"\d+\.\d{2,}", lambda m: f"{float(m[0]):.1f}".rstrip("0").rstrip("."), svg)
+    # Inside tags only: a number between them is a tick, whose every digit is meant.
+    svg = re.sub(r"<[^>]+>", lambda tag: COORDINATE.sub(_tenth, tag[0]), svg)
     svg = re.sub(
         r"font-family: [^;\"]*;?|stroke-linecap: square|transform=\"rotate\(-0 [^\"]*\"", "", svg
     )
     return re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", svg))
+
+
+def _tenth(found):
+    return f"{float(found[0]):.1f}".rstrip("0").rstrip(".")
 
 
 def _themed(svg, theme):

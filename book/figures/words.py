@@ -1,45 +1,98 @@
-"""Around a figure: what is said where nothing is stored or results have changed, tables, shares."""
+"""Numbers in words, tables, and what is said where a result is missing or has changed."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
+from html import escape
+from urllib.parse import quote
 
-from .results import Record, stored
+from .results import NotMeasuredError
+
+NOT_MEASURED = "not measured yet"
+
+
+def say(**values: object) -> None:
+    """Glue values for use in the prose: {glue:text}`name`."""
+    from myst_nb import glue
+
+    for name, value in values.items():
+        glue(name, str(value), display=False)
+
+
+def in_words(**makers: Callable[[], object]) -> dict[str, str]:
+    """What each function returns, as text; "not measured yet" where it raises NotMeasuredError."""
+    found = {}
+    for name, make in makers.items():
+        try:
+            found[name] = str(make())
+        except NotMeasuredError:
+            found[name] = NOT_MEASURED
+    return found
+
+
+def signed(difference: float, digits: int = 3) -> str:
+    """ "0.012 higher" or "0.012 lower"; "the same" when it rounds to nothing."""
+    if round(abs(difference), digits) == 0:
+        return "the same"
+    return f"{abs(difference):.{digits}f} {'higher' if difference > 0 else 'lower'}"
+
+
+def times(ratio: float) -> str:
+    """A ratio as a reader would say it: 1.04×, 7.3×, 120×."""
+    if ratio < 1.95:
+        return f"{ratio:.2f}×"
+    return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that fits: 310 µs, 4.2 ms, 1.3 s."""
+    for unit, length in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that fits, powers of 1024: 16 KiB, 1.5 GiB."""
+    for unit, length in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= length:
+            return f"{count / length:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def percent(share: float) -> str:
+    """A share as a reader would say it: 0.034%, 3.4%, 34%, 1,200%."""
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
 
 
 class Missing:
     """What stands in the place of a figure or a table that nothing is stored for."""
 
-    def __init__(self, experiment: str) -> None:
-        self.experiment = experiment
+    def __init__(self, experiment: str, what: str = "Not measured yet") -> None:
+        self.experiment, self.what = experiment, what
 
     def __bool__(self) -> bool:
         return False
 
     def __repr__(self) -> str:
-        return f"Not measured yet: python -m experiments run {self.experiment}"
+        return f"{self.what}: python -m experiments run {self.experiment}"
 
     def _repr_markdown_(self) -> str:
-        return f"*Not measured yet:* `python -m experiments run {self.experiment}`"
-
-
-def have(experiment: str) -> list[Record]:
-    """`figures.stored`, or an empty list."""
-    try:
-        return stored(experiment)
-    except LookupError:
-        return []
+        return f"*{self.what}:* `python -m experiments run {self.experiment}`"
 
 
 class WrittenFor:
     """Shows nothing as long as all that a passage says is so, and else what no longer is.
 
     Results can be measured again, and words cannot: numbers in a passage follow the results, but
-    "ahead" and "behind" were written by somebody who had looked.
+    "ahead" and "behind" were written by somebody who had looked. Each claim is a function that
+    says whether it holds; one about numbers that are not stored does not.
     """
 
-    def __init__(self, **claims: bool) -> None:
-        self.broken = [name.replace("_", " ") for name, holds in claims.items() if not holds]
+    def __init__(self, **claims: Callable[[], bool]) -> None:
+        self.broken = [name.replace("_", " ") for name, holds in claims.items() if not _so(holds)]
 
     def _repr_markdown_(self) -> str:
         if not self.broken:
@@ -53,23 +106,70 @@ class WrittenFor:
         return self._repr_markdown_()
 
 
-class Table:
-    """A table in Markdown: a row of titles, then rows of cells, which do not wrap."""
+def _so(holds: Callable[[], bool]) -> bool:
+    try:
+        return holds()
+    except NotMeasuredError:
+        return False
 
-    def __init__(self, titles: list[str], cells: list[list[str]]) -> None:
-        whole = [[cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in line] for line in cells]
-        self.lines = [titles, [":--"] + ["--:"] * (len(titles) - 1), *whole]
 
-    def __repr__(self) -> str:
-        return "\n".join("| " + " | ".join(line) + " |" for line in self.lines)
+class Marked(str):
+    """Markdown that the book's own code wrote. Any other text is escaped in a table."""
 
     def _repr_markdown_(self) -> str:
-        return repr(self)
+        return str(self)
 
 
-def percent(share: float) -> str:
-    """A share as a reader would say it: 0.034%, 3.4%, 34%, 1,200%."""
-    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
+def text(value: str) -> Marked:
+    """Any text as Markdown that shows it as it is: markup in a device's name stays a name."""
+    if isinstance(value, Marked):
+        return value
+    # An entity is never read as markup, neither by MyST nor by a notebook.
+    shown = re.sub(r"[^\w\s.,;:()/%+–×·-]|_", lambda found: f"&#{ord(found[0])};", str(value))
+    return Marked(re.sub(r"[\r\n]+", " ", shown))
+
+
+def link(shown: str, target: str) -> Marked:
+    """A link to a file of the book's folder or to another page."""
+    return Marked(f'<a href="{escape(quote(target, safe="/.#"))}">{text(shown)}</a>')
+
+
+def code(shown: str) -> Marked:
+    """A short code span, without the signs that would end it or its cell."""
+    kept = re.sub(r"[`|\s]", "", shown)
+    return Marked(f"`{kept}`")
+
+
+class Table:
+    """A table: a row of titles, then rows of cells.
+
+    align  a letter a column, "l" or "r"; the first column left and the others right by default
+    wrap   whether a cell may break into lines
+
+    Cells and titles are text and shown as they stand, unless they are `Marked`.
+    """
+
+    def __init__(
+        self, titles: list[str], cells: list[list[str]], *, align: str = "", wrap: bool = False
+    ) -> None:
+        self.titles, self.cells, self.wrap = titles, cells, wrap
+        self.align = align or "l" + "r" * (len(titles) - 1)
+
+    def _lines(self, written: Callable[[str], str]) -> str:
+        def kept_together(cell: str) -> str:
+            held = self.wrap or isinstance(cell, Marked)
+            return cell if held else cell.replace(" ", "\N{NO-BREAK SPACE}")
+
+        rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
+        whole = [[written(kept_together(cell)) for cell in line] for line in self.cells]
+        lines = [[written(title) for title in self.titles], rules, *whole]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def __repr__(self) -> str:
+        return self._lines(str)
+
+    def _repr_markdown_(self) -> str:
+        return self._lines(text)
 
 
 def live() -> bool:

@@ -49,7 +49,7 @@ Stage.mount("diagram", (stage, part) => {
       unroll(machine)(START + x);
       return [`Unroll the machine over ${START}${x}.`, ...trace];
     } },
-    L: { from: "CSeqT", to: "Fn", sign: ["L →"], word: "take last", cost: "1 call", run() {
+    L: { from: "CSeqT", to: "Fn", sign: ["L", element("sub", {}, "⊥"), " →"], word: "take last", cost: "1 call", run() {
       const y = h(START + x);
       return [`h(${START}${x}) =`, ...y.map((one) => `  ${show(one)}`), `Keep the last: g(${x}) = ${show(y.at(-1))}`];
     } },
@@ -57,7 +57,7 @@ Stage.mount("diagram", (stage, part) => {
       const text = START + x;
       return [...text].map((_, i) => `g(${text.slice(1, i + 1) || "[ ]"}) = ${show(g(text.slice(0, i + 1)))}`);
     } },
-    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "1 call", run() {
+    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "1 call of h", run() {
       const y = h(START + x.slice(0, -1));
       const factors = [...x].map((letter, i) => y[i][letter === "b" ? 1 : 0]);
       return [`One call, h(${START}${x.slice(0, -1)}), gives every factor.`,
@@ -70,7 +70,7 @@ Stage.mount("diagram", (stage, part) => {
         return `${letter}: state "${tape}", output ${show(g(tape))}`;
       });
     } },
-    PLU: { from: "SM", to: "SM", sign: ["P ∘ L ∘ U"], word: "once around", cost: "1 + 2 + … ticks", dear: true, run() {
+    PLU: { from: "SM", to: "SM", sign: ["P ∘ L", element("sub", {}, "⊥"), " ∘ U"], word: "once around", cost: "1 + 2 + … ticks", dear: true, run() {
       let tape = "";
       const lines = [...(START + x)].map((letter) => {
         tape += letter;

@@ -8,7 +8,10 @@ Stage.mount("modes", (stage) => {
   const { element, svg } = Stage;
   const CELL = 12, GAP = 1.5, MOST = 24;
   const MODES = { attention: "Attention", recurrent: "Recurrent", chunked: "Chunked" };
-  const atFirst = { t: 16, d: 64, c: 4 }, sizes = { ...atFirst };
+  // What is drawn must fit the screen; here is what a layer of a model meets, of the same kind:
+  // many more tokens than features.
+  const REAL = { t: 8192, d: 64, c: 64 };
+  const atFirst = { t: 24, d: 4, c: 6 }, sizes = { ...atFirst };
   let mode = "chunked";
 
   const chunks = () => Math.ceil(sizes.t / sizes.c);
@@ -32,6 +35,22 @@ Stage.mount("modes", (stage) => {
     flops: "FLOPs", bytes: "Bytes moved, at least", steps: "Steps in a row", products: "Products formed so far", states: "States so far",
   }).map(([key, name]) => element("p", {}, element("span", {}, name), values[key])));
 
+  const short = (value) => {
+    const power = [[1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([size]) => value >= size) ?? [1, ""];
+    return Number((value / power[0]).toPrecision(3)).toLocaleString("en") + power[1];
+  };
+  const line = (tag, first, cells) => element("tr", {},
+    element("th", { scope: tag === "th" ? "col" : "row" }, first),
+    cells.map((cell) => element(tag, tag === "th" ? { scope: "col" } : {}, cell)));
+  const realRows = Object.fromEntries(Object.entries(MODES).map(([key, name]) => {
+    const { flops, bytes, steps } = Costs.mode(key, REAL);
+    return [key, line("td", name, [short(flops), short(bytes), number(steps)])];
+  }));
+  const real = element("table", { class: "modes-real" },
+    element("caption", {}, `With ${number(REAL.t)} tokens, head width ${REAL.d} and chunks of ${REAL.c}:`),
+    element("thead", {}, line("th", "Mode", ["FLOPs", "Bytes, at least", "Steps in a row"])),
+    element("tbody", {}, Object.values(realRows)));
+
   const square = (i, j, css) => svg("rect", { class: css, x: j * CELL, y: i * CELL, width: CELL - GAP, height: CELL - GAP });
   const area = (from, to, columns, css) => svg("rect", { class: css, x: 0, y: from * CELL, width: columns * CELL - GAP, height: (to - from) * CELL - GAP });
 
@@ -47,6 +66,7 @@ Stage.mount("modes", (stage) => {
       for (let i = from; i < to; i++) for (let j = column; j <= i; j++, products++) nodes.push(square(i, j, `modes-product${now}`));
     }
     grid.replaceChildren(...nodes);
+    for (const [key, row] of Object.entries(realRows)) row.classList.toggle("modes-chosen", key === mode);
     const { flops, bytes, steps } = Costs.mode(mode, sizes);
     const states = mode === "attention" ? 0 : n;
     for (const [key, value] of Object.entries({ flops, bytes, steps, products, states })) values[key].textContent = number(value);
@@ -65,7 +85,7 @@ Stage.mount("modes", (stage) => {
   const steps = Stage.stepper({ length: last, render, say, milliseconds: 450 });
 
   const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
-  const lists = { t: whole(2, MOST), d: [8, 16, 32, 64, 128, 256], c: whole(1, MOST) };
+  const lists = { t: whole(2, MOST), d: [2, 4, 8, 16, 32, 64], c: whole(1, MOST) };
   const slider = (key, label) => Stage.slider(`modes-${key}`, label, lists[key], sizes[key], (value) => {
     sizes[key] = value;
     steps.show(Math.min(steps.step(), last()) || last());
@@ -75,9 +95,9 @@ Stage.mount("modes", (stage) => {
   stage.append(
     element("div", { class: "stage-row" }, chooser, Object.values(sliders)),
     element("div", { class: "modes" }, picture, counts),
-    steps.line, steps.bar);
+    steps.line, steps.bar, real);
   Stage.keys(stage, steps, last);
-  steps.show(3);
+  steps.show(2);
   return {
     mode: [Stage.pick(chooser), "chunked"],
     ...Object.fromEntries(Object.entries(atFirst).map(([key, n]) => [key, [Stage.slide(sliders[key], lists[key]), n]])),

@@ -13,54 +13,33 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
-import plotly
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from . import notebooks
+from .styles import join_sheets
 
 THEME = Path(__file__).resolve().parent
 BOOK = THEME.parent
 ROOT = BOOK.parent
 
-# The order matters: colours, then the page, then the figures that use both.
-STYLES = ("palette.css", "book.css", "explorable.css", "stages/stage.css")
-SCRIPTS = (
-    "shell.js",
-    "explorable-model.js",
-    "explorable-draw.js",
-    "explorable-cursor.js",
-    "explorable-view.js",
-    "explorable.js",
-)
-
-# The theme's icon library is half a megabyte compressed for nine icons, which
-# book.css draws instead.
-ICON_LIBRARY = re.compile(r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>')
 # docutils marks the bibliography as a list whose members are no list items.
 BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
+# Without JavaScript nothing would say which of the two themes "auto" is.
+THEME_UNKNOWN = ('data-theme="auto"', 'data-theme="light"')
 RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
 
+# The icon library is half a megabyte compressed for nine icons, which book.css draws instead.
 UNUSED_ASSETS = (
-    "mathjax/a11y/explorer.js",
-    "mathjax/a11y/semantic-enrich.js",
-    "mathjax/a11y/sre.js",
-    "mathjax/input/asciimath.js",
-    "mathjax/input/mml",
-    "mathjax/input/mml.js",
-    "mathjax/latest.js",
-    "mathjax/mml-*.js",
-    "mathjax/node-main.js",
-    "mathjax/output/svg",
-    "mathjax/output/svg.js",
-    "mathjax/sre",
-    "mathjax/tex-*.js",
-    "mathjax/ui",
+    "design-tabs.js",
     "scripts/*.map",
+    "scripts/bootstrap.*",
     "scripts/fontawesome.js*",
+    "sphinx-design.min.css",
     "sphinx-thebe.*",
     "styles/*.map",
+    "togglebutton.*",
     "vendor/fontawesome",
 )
 
@@ -112,17 +91,6 @@ def prepare_page(app: Sphinx, page: str, template: str, context: dict, doctree) 
     context["shell_links"] = header_links(app, page, context["pathto"])
     # The book's title stands right above this entry of the contents.
     context["root_title"] = "The result"
-    # sphinx-thebe is loaded twice by Jupyter Book, throws on every page, and
-    # names a script on another host.
-    context["script_files"] = [
-        script
-        for script in context["script_files"]
-        if "thebe" not in str(getattr(script, "filename", "") or "")
-        and "THEBE" not in getattr(script, "attributes", {}).get("body", "")
-    ]
-    context["css_files"] = [
-        style for style in context["css_files"] if "thebe" not in str(style.filename)
-    ]
 
 
 def drop_thebe_config(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -168,31 +136,25 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         publish_results(app, page, html)
-        html = ICON_LIBRARY.sub("", html).replace(BIBLIOGRAPHY_ROLE, 'role="listitem"')
+        html = html.replace(BIBLIOGRAPHY_ROLE, 'role="listitem"').replace(*THEME_UNKNOWN)
         page.write_text(html, encoding="utf-8")
     drop_unused_assets(app)
+    join_sheets(Path(app.outdir))
 
 
 def setup(app: Sphinx) -> dict:
     kernel_environment()
-    app.setup_extension("sphinx-mathjax-offline")
-    # Loads the parts named in _config.yml instead of the one large bundle.
-    app.config.mathjax_path = "mathjax/startup.js"
-    for name in ("citations", "statements", "directives", "stages", "previews"):
+    names = ("citations", "statements", "formulas", "directives", "stages", "previews", "head")
+    for name in names:
         app.setup_extension(f"book.theme.{name}")
     # Before the theme's own, which the last extension put there.
     app.config.templates_path.insert(0, str(THEME / "templates"))
-    plotly_bundle = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     engine = sorted((BOOK / "explorable").glob("*.[jc]s*"))
-    app.config.html_static_path += [str(path) for path in (plotly_bundle, *engine)]
-    for style in STYLES:
-        app.add_css_file(style, priority=600)
-    for script in SCRIPTS:
-        app.add_js_file(script, priority=600, defer="defer")
+    plotly = THEME / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
+    app.config.html_static_path += [str(path) for path in (plotly, *engine)]
     app.connect("builder-inited", publish_stages)
     app.connect("env-get-outdated", outdated_chapters)
     app.connect("doctree-resolved", drop_thebe_config, priority=900)
     app.connect("html-page-context", prepare_page, priority=900)
-    # After MathJax has been copied.
     app.connect("build-finished", finish, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -25,7 +25,6 @@ FOLDED = {"hide-input", "remove-input", "remove-cell"}
 QUOTED = {"question", "proof"}
 LABELS = {"block-label", "admonition-title", "stage-title"}
 SILENT = {"visually-hidden", "stage-note", "headerlink"}
-DISPLAYED = re.compile(r"\\\[(.*)\\\]", re.DOTALL)
 
 
 class Prose(MarkdownConverter):
@@ -63,7 +62,7 @@ class Prose(MarkdownConverter):
             return ""
         if "math" not in _classes(el):
             return text
-        latex = self._latex(el.get_text().strip().removeprefix(r"\(").removesuffix(r"\)"))
+        latex = self._latex(_source(el))
         if parent_tags & {"td", "th"}:  # where a stroke would begin the next cell
             latex = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
         return f"${latex}$"
@@ -108,7 +107,7 @@ class Prose(MarkdownConverter):
         """On one line: inside a quotation, the marks of further lines would enter the formula."""
         number = el.select_one(".eqno")
         tag = f" \\tag{{{number.contents[0].strip('()')}}}" if number else ""
-        latex = " ".join(self._latex(DISPLAYED.search(el.get_text())[1]).split())
+        latex = " ".join(self._latex(_source(el)).split())
         return f"\n\n$$ {latex}{tag} $$\n\n"
 
     def _latex(self, text: str) -> str:
@@ -129,6 +128,11 @@ def _language(pre: Tag) -> str:
     said = next((c for c in _classes(around) if c.startswith("highlight-")), "") if around else ""
     name = said.removeprefix("highlight-").replace("ipython3", "python")
     return "" if name in ("default", "none") else name
+
+
+def _source(formula: Tag) -> str:
+    """The LaTeX that a formula of the page was set from."""
+    return formula.select_one('annotation[encoding="application/x-tex"]').get_text()
 
 
 def _classes(el: Tag) -> set[str]:
@@ -193,11 +197,12 @@ def publish_notebooks(app: Sphinx) -> None:
     target = site / FOLDER
     target.mkdir(exist_ok=True)
     repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
-    macros = app.config.mathjax3_config.get("tex", {}).get("macros", {})
     chapters = {page for page in app.env.found_docs if is_notebook(app, page)}
     for page in chapters:
         executed = site.parent / "jupyter_execute" / f"{page}.ipynb"
-        prose = Prose(f"{page}.html", chapters, macros, app.config.html_baseurl or "../")
+        prose = Prose(
+            f"{page}.html", chapters, app.config.formula_macros, app.config.html_baseurl or "../"
+        )
         html = (site / f"{page}.html").read_text(encoding="utf-8")
         notebook = with_prose(nbformat.read(executed, as_version=4), html, prose)
         if repository:

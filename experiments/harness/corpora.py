@@ -11,10 +11,13 @@ A corpus is prepared once into a cache of plain .npy files and memory-mapped fro
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
+import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,20 +91,55 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     makers = {"novels": novels, "enwik8": enwik8}
     if name not in makers and name not in STREAMS:
         raise CorpusError(f"corpus: expected one of {', '.join([*makers, *STREAMS])}, got {name!r}")
-    default = os.environ.get("LSA_CACHE") or Path.home() / ".cache" / "lsa-book"
-    folder = Path(cache or default) / name
-    if not (folder / "sha256").exists():
+    for _ in _sources(source):  # what was named must exist, even where it is not needed
+        pass
+    folder = Path(cache or _default_cache()) / name
+    splits = _open(folder)
+    if splits is None:
         documents = makers[name](source) if name in makers else stream(name)
         dtype = np.uint8 if name in makers else np.uint16
         store(folder, documents, dtype)
-    splits = {
-        split: Split(
-            np.load(folder / f"{split}.npy", mmap_mode="r"), np.load(folder / f"{split}-starts.npy")
-        )
-        for split in SPLITS
-    }
+        splits = _open(folder)
+    if splits is None:
+        raise CorpusError(f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder")
     vocab_size = 256 if name in makers else 50257
     return Corpus(name, vocab_size, (folder / "sha256").read_text(), splits)
+
+
+def _default_cache() -> Path:
+    if os.environ.get("LSA_CACHE"):
+        return Path(os.environ["LSA_CACHE"])
+    try:
+        return Path.home() / ".cache" / "lsa-book"
+    except RuntimeError as error:
+        raise CorpusError("no home directory: set LSA_CACHE to a folder for the corpora") from error
+
+
+def _open(folder: Path) -> dict[str, Split] | None:
+    """The splits of a prepared corpus; None where there is none, or not as it was written."""
+    if not (folder / "sha256").is_file():
+        return None
+    try:
+        splits = {
+            split: Split(
+                np.load(folder / f"{split}.npy", mmap_mode="r"),
+                np.load(folder / f"{split}-starts.npy"),
+            )
+            for split in SPLITS
+        }
+    except (OSError, ValueError, EOFError):
+        splits = {}
+    digest = hashlib.sha256()
+    for split in splits.values():
+        digest.update(split.tokens)
+    if (
+        splits
+        and digest.hexdigest() == (folder / "sha256").read_text()
+        and all(split.starts[-1:] == len(split.tokens) for split in splits.values())
+    ):
+        return splits
+    print(f"{folder}: not as it was written; prepared again", file=sys.stderr)
+    return None
 
 
 def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
@@ -131,6 +169,8 @@ def _sources(source: Path | None) -> Iterator[Path]:
         yield Path(source)
         return
     if os.environ.get("LSA_DATA"):
+        if not Path(os.environ["LSA_DATA"]).exists():
+            raise CorpusError(f"LSA_DATA={os.environ['LSA_DATA']}: no such file or folder")
         yield Path(os.environ["LSA_DATA"])
     yield Path("data")
 
@@ -176,6 +216,8 @@ def _novel_reader(source: Path | None, sums: dict[str, str]) -> Callable[[str], 
 
 
 def _read_file(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise CorpusError(f"{path}: expected a file")
     try:
         return path.read_bytes()
     except OSError as error:
@@ -183,6 +225,8 @@ def _read_file(path: Path) -> bytes:
 
 
 def _archive_reader(archive: Path) -> Callable[[str], bytes]:
+    if not archive.is_file():
+        raise CorpusError(f"{archive}: expected a file")
     try:
         with tarfile.open(archive) as tar:
             files = {
@@ -190,7 +234,7 @@ def _archive_reader(archive: Path) -> Callable[[str], bytes]:
                 for member in tar
                 if member.isfile() and member.name.endswith(".txt")
             }
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
         raise CorpusError(f"{archive}: not a whole archive ({error}); fetch it again") from error
 
     def read(file: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ import torch
 from tqdm import tqdm
 
 from .corpora import Corpus
-from .tables import Tables
+from .stopping import Stop
+from .tables import Table, Tables
+
+Leg = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class Session:
     show: tells the progress bar how far the run is (done, total, note); a run that goes on
         says fourth how far it was before, which is no measure of its speed.
     warnings: what `warn` has said so far.
+    stop: whether a signal has asked for the end.
+    leg: what this process has had of the run so far: commit, dirty, started, seconds.
+    earlier: the legs that a checkpoint brought with it.
     """
 
     device: torch.device
@@ -46,14 +52,20 @@ class Session:
     checkpoint: Path
     deadline: float | None = None
     warnings: list[str] = field(default_factory=list)
+    stop: Stop = field(default_factory=Stop)
+    leg: Callable[[], Leg] = dict
+    earlier: list[Leg] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
-        """Say what went wrong without ending the run; kept in the record's provenance."""
-        self.warnings.append(message)
-        tqdm.write(f"warning: {message}", file=sys.stderr)
+        """Say once what went wrong, without ending the run; kept in the record's provenance."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def out_of_time(self) -> bool:
-        """Whether the budget is spent: the run should save and return as it is."""
+        """Whether the budget is spent or a signal came: the run should save and return."""
+        if self.stop.number is not None:
+            return True
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 
@@ -70,11 +82,25 @@ class Experiment:
     """A module's face to the runner.
 
     runs: the plan for a kind of device ("cpu" or "cuda"), or its smallest version.
-    perform: does one run. units: the unit of every column it writes.
+    perform: does one run. tables: what it writes, column by column. about: a line; the module's
+    docstring says the rest, and both are what `results/README.md` says of it.
     """
 
     name: str
     about: str
-    units: dict[str, str]
+    tables: dict[str, Table]
     runs: Callable[[str, bool], list[Run]]
     perform: Callable[[dict[str, Any], Session], Outcome]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of every column, whichever table it is in."""
+        return {
+            name: column.unit
+            for table in self.tables.values()
+            for name, column in table.columns.items()
+        }
+
+
+# Every experiment by name; `experiments.catalogue` finds them.
+Catalogue = Mapping[str, Experiment]

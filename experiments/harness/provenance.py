@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 import torch
 
-from .record import ROOT
+from .code import code_digest, git
 
 
 def describe_device(device: torch.device) -> dict[str, Any]:
@@ -32,17 +32,20 @@ def describe_device(device: torch.device) -> dict[str, Any]:
     }
 
 
-def provenance(device: torch.device, seed: int, corpus: str | None = None) -> dict[str, Any]:
-    """Everything but `seconds`, which is known at the end. `corpus` is a SHA-256 or None."""
+def provenance(device: torch.device, experiment: str, seed: int) -> dict[str, Any]:
+    """Everything but `seconds`, known at the end, and `corpus`, known once a text is opened."""
+    commit = git("rev-parse", "HEAD")
     return {
-        "commit": _git("rev-parse", "HEAD") or "unknown",
-        # Only what can change a result counts: a chapter being written does not.
-        "dirty": bool(_git("status", "--porcelain", "--", "lsa", "experiments")),
+        "commit": commit or "unknown",
+        # Only what can change a result counts: a chapter being written does not. Without a commit
+        # nobody can say that the code is one.
+        "dirty": commit is None or git("status", "--porcelain", "--", "lsa", "experiments") != "",
+        "code": code_digest(experiment),
         "command": command(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": 0.0,
         "seed": seed,
-        "corpus": corpus,
+        "corpus": None,
         "device": describe_device(device),
         "versions": versions(),
     }
@@ -91,13 +94,3 @@ def _driver() -> str | None:
         return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return None
-
-
-def _git(*arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

@@ -1,22 +1,25 @@
 """One run, one JSON file: how results are written, named, checked and read back.
 
-A record holds `schema`, `experiment`, `name`, `config`, `complete`, `provenance`, `units` and
-`tables`; a table is a set of columns of one length. results/README.md describes every column.
-Reading checks everything and says which file and which field is wrong.
+A record holds `schema`, `experiment`, `name`, `config`, `complete`, `provenance`, `units`,
+`tables` and `digest`; a table is a set of columns of one length. Reading checks everything and
+says which file and which field is wrong. What a table's columns are, an experiment declares:
+`check_declared` in `tables`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
-import os
 import re
-import tempfile
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-SCHEMA = 1
+from .files import replace_with
+from .tables import check_values
+
+SCHEMA = 2
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 PARTIAL = ".partial.json"
@@ -31,23 +34,30 @@ FIELDS = {
     "units": dict,
     "tables": dict,
 }
-PROVENANCE_FIELDS = (
-    "commit",
-    "dirty",
-    "command",
-    "started",
-    "seconds",
-    "seed",
-    "device",
-    "versions",
-)
-DEVICE_FIELDS = ("kind", "name", "count", "memory_bytes")
-# Quantities that cannot be negative, by unit; a loss in nats or a plain number can be.
-NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "updates", "tokens/s"}
+PROVENANCE = {
+    "commit": str,
+    "dirty": bool,
+    "command": str,
+    "started": str,
+    "seconds": (int, float),
+    "seed": int,
+    "device": dict,
+    "versions": dict,
+}
+OPTIONAL_PROVENANCE = {"corpus": (str, type(None)), "warnings": list, "legs": list, "code": str}
+LEG = {"commit": str, "dirty": bool, "started": str, "seconds": (int, float)}
+DEVICE = {"kind": str, "name": str, "count": int, "memory_bytes": int}
+# Names become parts of paths.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
+COMMIT = re.compile(r"[0-9a-f]{40}|unknown")
 
 
 class RecordError(Exception):
     """A result that cannot be read or written; the message names the file and the field."""
+
+
+class WriteError(RecordError):
+    """A result that is sound and finds no place; the message names the file and the reason."""
 
 
 def slug(text: str) -> str:
@@ -73,43 +83,51 @@ def partial_path(path: Path) -> Path:
 
 
 def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> None:
-    """Check a record and put it at `path` whole: a temporary file, synced, then renamed.
+    """Sign a record, check it and put it at `path` whole: synced under another name, then renamed.
 
-    Raises RecordError when the record is not valid, when `path` exists and overwrite is False,
-    or when the folder cannot be written to.
+    Raises RecordError when the record is not valid or when `path` exists and overwrite is False,
+    WriteError when the folder cannot be written to.
     """
-    check(record, str(path))
+    check(record, str(path), signed=False)
+    record = sign(record)
+    if path.exists() and not overwrite:
+        raise RecordError(f"{path}: exists already; --force replaces it")
     try:
-        if path.exists() and not overwrite:
-            raise RecordError(f"{path}: exists already; --force replaces it")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(_layout(record) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_with(path, (_layout(record) + "\n").encode())
     except OSError as error:
-        raise RecordError(
+        raise WriteError(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --out"
         ) from error
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Read one record and check it. Raises RecordError naming the file and the field."""
+def read(path: Path, *, older: bool = False) -> dict[str, Any]:
+    """Read one record and check it. Raises RecordError naming the file and the field.
+
+    older: also accept schema 1, which had no digest, and return it as one of this schema.
+    """
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_reject)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: not a whole JSON file ({error})") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
+    if older and isinstance(record, dict) and record.get("schema") == 1:
+        record = sign(record)
     check(record, str(path))
     return record
+
+
+def sign(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with this schema's number and the digest of everything in it."""
+    contents = {**record, "schema": SCHEMA}
+    return {**contents, "digest": digest(contents)}
+
+
+def digest(record: dict[str, Any]) -> str:
+    """SHA-256 of a record as canonical JSON, its own `digest` left out."""
+    contents = {key: value for key, value in record.items() if key != "digest"}
+    text = json.dumps(contents, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load(
@@ -119,7 +137,33 @@ def load(
 
     A run that was stopped is included, with complete = False, unless partial is False.
     """
-    return [{**read(path), "path": _relative(path)} for path in paths(results, experiment, partial)]
+    return [
+        {**_read_once(path), "path": _relative(path)}
+        for path in paths(results, experiment, partial)
+    ]
+
+
+_parsed: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
+
+
+def _read_once(path: Path) -> dict[str, Any]:
+    """A record in its place, parsed again only when its file has changed."""
+    found = path.stat()
+    version = (found.st_mtime_ns, found.st_size)
+    if _parsed.get(path, (None,))[0] != version:
+        record = read(path)
+        check_place(path, record)
+        _parsed[path] = version, record
+    return _parsed[path][1]
+
+
+def check_place(path: Path, record: dict[str, Any]) -> None:
+    """Raise RecordError unless a record lies where its own fields put it."""
+    place = path_of(Path(), record["experiment"], record["provenance"]["device"], record["name"])
+    if not record["complete"]:
+        place = partial_path(place)
+    if Path(path).parts[-3:] != place.parts:
+        raise RecordError(f"{path}: expected at {place}, by its own fields")
 
 
 def paths(results: Path, experiment: str | None = None, partial: bool = True) -> Iterator[Path]:
@@ -134,46 +178,105 @@ def paths(results: Path, experiment: str | None = None, partial: bool = True) ->
         yield path
 
 
-def check(record: Any, where: str) -> None:
-    """Raise RecordError, starting with `where`, unless the record keeps the schema."""
+def rows(tables: dict[str, dict[str, list]]) -> int:
+    """How far a run is: the rows of all its tables."""
+    return sum(min(map(len, columns.values()), default=0) for columns in tables.values())
 
-    def expect(condition: bool, message: str) -> None:
-        if not condition:
-            raise RecordError(f"{where}: {message}")
 
-    expect(isinstance(record, dict), "expected a JSON object")
-    schema = record.get("schema")
-    expect(schema == SCHEMA, f"schema: expected {SCHEMA}, got {schema!r}")
-    for field, kind in FIELDS.items():
-        expect(field in record, f"{field}: missing")
-        expect(isinstance(record[field], kind), f"{field}: expected {kind.__name__}")
-    provenance = record["provenance"]
-    for field in PROVENANCE_FIELDS:
-        expect(field in provenance, f"provenance.{field}: missing")
-    for field in DEVICE_FIELDS:
-        expect(field in provenance["device"], f"provenance.device.{field}: missing")
-    for table, columns in record["tables"].items():
-        expect(isinstance(columns, dict), f"tables.{table}: expected columns")
-        lengths = {name: len(values) for name, values in columns.items()}
-        expect(
-            len(set(lengths.values())) <= 1, f"tables.{table}: columns differ in length {lengths}"
+def check(record: Any, where: str, *, signed: bool = True) -> None:
+    """Raise RecordError, starting with `where`, unless the record keeps the schema.
+
+    signed: whether it already has its digest.
+    """
+    try:
+        _check(record)
+        if signed and digest(record) != record.get("digest"):
+            raise ValueError("digest: the contents are not those that were written")
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{where}: {error}") from error
+
+
+def _check(record: Any) -> None:
+    if not isinstance(record, dict):
+        raise ValueError("expected a JSON object")
+    if record.get("schema") != SCHEMA:
+        raise ValueError(f"schema: expected {SCHEMA}, got {record.get('schema')!r:.40}")
+    _check_fields("", record, FIELDS, {"digest": str})
+    for field in ("experiment", "name"):
+        if not NAME.fullmatch(record[field]) or record[field].endswith(".partial"):
+            raise ValueError(f"{field}: expected a name fit for a file, got {record[field]!r:.40}")
+    _check_provenance(record["provenance"])
+    for unit in record["units"].values():
+        if not isinstance(unit, str):
+            raise ValueError(f"units: expected texts, got {unit!r:.40}")
+    check_values(record["tables"], record["units"])
+    if record["complete"] and not any(
+        len(values) for columns in record["tables"].values() for values in columns.values()
+    ):
+        raise ValueError("tables: expected rows, got none")
+
+
+def _check_provenance(provenance: dict[str, Any]) -> None:
+    _check_fields("provenance.", provenance, PROVENANCE, OPTIONAL_PROVENANCE)
+    _check_leg("provenance.", provenance)
+    for i, leg in enumerate(provenance.get("legs", [])):
+        if not isinstance(leg, dict):
+            raise ValueError(f"provenance.legs[{i}]: expected an object")
+        _check_fields(f"provenance.legs[{i}].", leg, LEG)
+        _check_leg(f"provenance.legs[{i}].", leg)
+    device = provenance["device"]
+    _check_fields("provenance.device.", device, DEVICE)
+    if device["kind"] not in ("cpu", "cuda"):
+        raise ValueError(f"provenance.device.kind: expected cpu or cuda, got {device['kind']!r}")
+    if not slug(device["name"]):
+        raise ValueError(f"provenance.device.name: expected a name, got {device['name']!r:.40}")
+    if not 0 < device["count"] < 10**6 or device["memory_bytes"] <= 0:
+        raise ValueError("provenance.device: expected a count and memory_bytes above 0")
+    for name, version in provenance["versions"].items():
+        if not isinstance(version, str | None):
+            raise ValueError(f"provenance.versions.{name}: expected a text, got {version!r:.40}")
+    if not all(isinstance(warning, str) for warning in provenance.get("warnings", [])):
+        raise ValueError("provenance.warnings: expected texts")
+
+
+def _check_leg(where: str, leg: dict[str, Any]) -> None:
+    """What a record says of itself and of each of its legs."""
+    if not COMMIT.fullmatch(leg["commit"]):
+        raise ValueError(
+            f"{where}commit: expected 40 hexadecimal digits, got {leg['commit']!r:.50}"
         )
-        for name, values in columns.items():
-            _check_column(f"{where}: tables.{table}.{name}", values, record["units"].get(name))
+    if leg["commit"] == "unknown" and not leg["dirty"]:
+        raise ValueError(f"{where}dirty: expected true where the commit is unknown")
+    if not 0 <= leg["seconds"] < 10**9:
+        raise ValueError(f"{where}seconds: expected 0 or more, got {leg['seconds']!r:.40}")
+    try:
+        aware = datetime.fromisoformat(leg["started"]).tzinfo
+    except ValueError:
+        aware = None
+    if aware is None:
+        raise ValueError(
+            f"{where}started: expected a date, time and zone, got {leg['started']!r:.40}"
+        )
 
 
-def _check_column(where: str, values: list, unit: str | None) -> None:
-    if unit is None:
-        raise RecordError(f"{where}: no unit")
-    for i, value in enumerate(values):
-        if isinstance(value, str):
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise RecordError(f"{where}[{i}]: expected a number or a string, got {value!r}")
-        if not math.isfinite(value):
-            raise RecordError(f"{where}[{i}]: expected a finite number, got {value}")
-        if unit in NOT_NEGATIVE and value < 0:
-            raise RecordError(f"{where}[{i}]: expected 0 or more {unit}, got {value}")
+def _check_fields(
+    where: str, found: dict[str, Any], kinds: dict[str, Any], optional: dict[str, Any] | None = None
+) -> None:
+    for field, kind in kinds.items():
+        if field not in found:
+            raise ValueError(f"{where}{field}: missing")
+        _check_kind(where + field, found[field], kind)
+    for field in found.keys() - kinds.keys():
+        if field not in (optional or {}):
+            raise ValueError(f"{where}{field}: not a field of a record")
+        _check_kind(where + field, found[field], optional[field])
+
+
+def _check_kind(where: str, value: Any, kind: Any) -> None:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        names = " or ".join("null" if one is type(None) else one.__name__ for one in kinds)
+        raise ValueError(f"{where}: expected {names}, got {value!r:.40}")
 
 
 def _reject(constant: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,10 @@ from tqdm import tqdm
 
 from . import record
 from .corpora import Corpus, CorpusError, load_corpus
-from .plan import Experiment, Run, Session, Tables
-from .provenance import describe_device, provenance
-
-# Every experiment by name; `experiments.catalogue` finds them.
-Catalogue = Mapping[str, Experiment]
-PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
+from .keeping import Keeper
+from .plan import Catalogue, Experiment, Run, Session
+from .provenance import describe_device
+from .stopping import Interrupted, Stop, lock
 
 
 class UsageError(Exception):
@@ -90,30 +89,48 @@ def run_all(
 
     budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
     breaks off, for want of memory perhaps, does not keep the others from theirs; FailedError
-    names it when all is done.
+    names it when all is done. A run that another process is at is left to it. Raises Interrupted
+    when a signal came, with everything stored.
     """
+    if budget is not None and not 0 < budget < float("inf"):
+        raise UsageError(f"--budget: expected seconds above 0, got {budget}")
     deadline = None if budget is None else time.monotonic() + budget
     description = describe_device(device)
     ended, failed = 0, []
     _check_writable(out)
-    for i, run in enumerate(runs):
-        label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
-        if state_of(run, out, description) == "stored" and not force:
-            print(f"{label}: stored already", flush=True)
-            continue
-        if deadline is not None and time.monotonic() >= deadline:
-            print(f"budget spent: {len(runs) - i} runs left", flush=True)
-            break
-        try:
-            experiment = catalogue[run.experiment]
-            ended += perform(experiment, run, device, out, label, deadline, corpus_source)
-        except CorpusError:
-            raise  # no other run would find it either
-        except Exception:
-            traceback.print_exc()
-            failed.append(f"{run.experiment} {run.name}")
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
+    stop = Stop()
+    with stop.listening():
+        for i, run in enumerate(runs):
+            label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
+            with lock(record.path_of(out, run.experiment, description, run.name)) as mine:
+                if not mine:
+                    print(f"{label}: another process is at it", flush=True)
+                    continue
+                if state_of(run, out, description) == "stored" and not force:
+                    print(f"{label}: stored already", flush=True)
+                    continue
+                if deadline is not None and time.monotonic() >= deadline:
+                    print(f"budget spent: {len(runs) - i} runs left", flush=True)
+                    break
+                try:
+                    ended += perform(
+                        catalogue[run.experiment],
+                        run,
+                        device,
+                        out,
+                        label,
+                        deadline,
+                        corpus_source,
+                        force=force,
+                        stop=stop,
+                    )
+                except CorpusError:
+                    raise  # no other run would find it either
+                except Exception:
+                    traceback.print_exc()
+                    failed.append(f"{run.experiment} {run.name}")
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended
@@ -127,58 +144,42 @@ def perform(
     label: str,
     deadline: float | None = None,
     corpus_source: Path | None = None,
+    *,
+    force: bool = False,
+    stop: Stop | None = None,
 ) -> bool:
     """Do one run and store it: whole at its own name, or what it has as a partial record."""
-    origin = provenance(device, run.config.get("seed", 0))
-    path = record.path_of(out, run.experiment, origin["device"], run.name)
-    began = saved = time.monotonic()
-
-    def write(tables: Tables, complete: bool) -> None:
-        contents = {
-            "schema": record.SCHEMA,
-            "experiment": run.experiment,
-            "name": run.name,
-            "config": run.config,
-            "complete": complete,
-            "provenance": {
-                **origin,
-                "seconds": round(time.monotonic() - began, 1),
-                **({"warnings": session.warnings} if session.warnings else {}),
-            },
-            "units": experiment.units,
-            "tables": tables,
-        }
-        target = path if complete else record.partial_path(path)
-        record.write(target, contents, overwrite=True)
-        if complete:
-            record.partial_path(path).unlink(missing_ok=True)
-
-    def save(tables: Tables) -> None:
-        nonlocal saved
-        if time.monotonic() - saved >= PARTIAL_EVERY:
-            write(tables, complete=False)
-            saved = time.monotonic()
+    keeper = Keeper(experiment, run, device, out)
 
     def corpus(name: str) -> Corpus:
         opened = load_corpus(name, corpus_source)
-        origin["corpus"] = opened.sha256
+        keeper.origin["corpus"] = opened.sha256
         return opened
 
     with _Bar(label) as (bar, show):
         session = Session(
             device=device,
             corpus=corpus,
-            save=save,
+            save=keeper.save,
             show=show,
-            checkpoint=out / run.experiment / path.parent.name / ".checkpoints" / f"{run.name}.pt",
+            checkpoint=keeper.checkpoint,
             deadline=deadline,
+            stop=stop or Stop(),
+            leg=keeper.leg,
         )
-        outcome = experiment.perform(run.config, session)
-        if outcome.tables:
-            write(outcome.tables, outcome.complete)
-        bar.set_postfix_str("stored" if outcome.complete else "stopped by the budget, kept")
-    if outcome.complete:
-        session.checkpoint.unlink(missing_ok=True)
+        keeper.open(session, force=force)
+        try:
+            outcome = experiment.perform(run.config, session)
+        except KeyboardInterrupt:
+            keeper.keep_latest()
+            raise
+        if outcome.complete:
+            keeper.store(outcome.tables)
+        else:
+            keeper.keep(outcome.tables)
+        bar.set_postfix_str("stored" if outcome.complete else "stopped, kept as far as it is")
+    if session.stop.number is not None:
+        raise Interrupted(session.stop.number)
     return outcome.complete
 
 
@@ -211,9 +212,7 @@ def _check_writable(out: Path) -> None:
     """Fail before the first run, not after it."""
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
-        probe = Path(out) / ".writable"
-        probe.write_text("")
-        probe.unlink()
+        tempfile.TemporaryFile(dir=out).close()
     except OSError as error:
         raise record.RecordError(
             f"{out}: cannot be written ({error.strerror}); choose another folder with --out"

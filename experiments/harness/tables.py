@@ -1,12 +1,43 @@
-"""Tables of results: columns of one length, filled row by row."""
+"""Tables of results: columns of one length, declared by an experiment and filled row by row."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 Columns = dict[str, list]
 Tables = dict[str, Columns]
+
+INCREASING = True
+# Units of columns that hold texts; thousandths are many numbers in one, space between.
+WORDS = ("name", "yes or no", "text", "thousandths")
+# Quantities that cannot be negative, by unit; a loss in nats or a plain number can be.
+NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "updates", "tokens/s", "calls"}
+LARGEST = 1e300
+
+
+class Column(NamedTuple):
+    """unit and meaning of a column. increasing: whether each value is larger than the last."""
+
+    unit: str
+    meaning: str
+    increasing: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """columns: in the order of their meaning. optional: when it is absent or empty; "" if never."""
+
+    columns: dict[str, Column]
+    optional: str = ""
+
+
+def table(*, optional: str = "", **columns: tuple) -> Table:
+    """A declared table, each column (unit, meaning) or (unit, meaning, INCREASING)."""
+    return Table({name: Column(*column) for name, column in columns.items()}, optional)
 
 
 def append(tables: Tables, table: str, row: Mapping[str, Any]) -> None:
@@ -20,3 +51,62 @@ def append(tables: Tables, table: str, row: Mapping[str, Any]) -> None:
         )
     for name, value in row.items():
         columns[name].append(value)
+
+
+def check_values(tables: Any, units: Mapping[str, Any]) -> None:
+    """Raise ValueError unless these are tables of finite numbers and texts with units."""
+    for name, columns in tables.items():
+        if not isinstance(columns, dict):
+            raise ValueError(f"tables.{name}: expected columns")
+        for column, values in columns.items():
+            if not isinstance(values, list):
+                raise ValueError(f"tables.{name}.{column}: expected a list")
+        lengths = {column: len(values) for column, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"tables.{name}: columns differ in length {lengths}")
+        for column, values in columns.items():
+            _check_column(f"tables.{name}.{column}", values, units.get(column))
+
+
+def check_declared(
+    tables: Tables, declared: Mapping[str, Table], units: Mapping[str, str], *, complete: bool
+) -> None:
+    """Raise ValueError unless `tables` are the declared ones; incomplete ones may lack some."""
+    for name in tables:
+        if name not in declared:
+            raise ValueError(f"tables.{name}: expected one of {', '.join(declared)}")
+    for name, expected in declared.items():
+        found = tables.get(name)
+        if not found or not any(found.values()):
+            if complete and not expected.optional:
+                raise ValueError(f"tables.{name}: expected rows, got none")
+            if not found:
+                continue
+        if found.keys() != expected.columns.keys():
+            raise ValueError(
+                f"tables.{name}: expected the columns {', '.join(expected.columns)}, "
+                f"got {', '.join(found)}"
+            )
+        for column, values in found.items():
+            unit, _, increasing = expected.columns[column]
+            if units.get(column) != unit:
+                raise ValueError(f"units.{column}: expected {unit!r}, got {units.get(column)!r}")
+            if increasing and any(after <= before for before, after in pairwise(values)):
+                raise ValueError(f"tables.{name}.{column}: expected increasing values")
+
+
+def _check_column(where: str, values: list, unit: Any) -> None:
+    if unit is None:
+        raise ValueError(f"{where}: no unit")
+    for i, value in enumerate(values):
+        if unit in WORDS:
+            if not isinstance(value, str):
+                raise ValueError(f"{where}[{i}]: expected a text, got {value!r:.40}")
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{where}[{i}]: expected a number, got {value!r:.40}")
+        # An integer may be too long for a float: it is compared, not converted.
+        if not (isinstance(value, int) or math.isfinite(value)) or abs(value) > LARGEST:
+            raise ValueError(f"{where}[{i}]: expected a finite number, got {value!r:.40}")
+        if unit in NOT_NEGATIVE and value < 0:
+            raise ValueError(f"{where}[{i}]: expected 0 or more {unit}, got {value}")

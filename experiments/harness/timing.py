@@ -11,6 +11,13 @@ import torch
 
 ENOUGH_SECONDS = {"cpu": 1.0, "cuda": 0.3}  # a GPU of one's own is steadier
 FEWEST, MOST = 5, 200
+# What `Timing.columns` holds, for the tables that an experiment declares.
+TIMING = {
+    "seconds": ("s", "median of one call"),
+    "low": ("s", "first quartile"),
+    "high": ("s", "third quartile"),
+    "repeats": ("calls", "how many were timed, after two that were not"),
+}
 
 
 @dataclass(frozen=True)

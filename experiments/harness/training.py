@@ -9,19 +9,55 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from lsa.gpt import GPT, gpt_config, next_token_loss
 
+from . import checkpoint
 from .batches import VALIDATION_SPANS, held_out_tokens, update_tokens
+from .checkpoint import CheckpointError
 from .corpora import Corpus
-from .plan import Outcome, Session, Tables
+from .files import set_aside
+from .plan import Leg, Outcome, Session
+from .tables import INCREASING, Columns, Tables, table
 
-UNITS = {"update": "updates", "seconds": "s", "loss": "nats/token"}
-# What a configuration may say about the attention; the rest is as lsa has it by default.
-ATTENTION = ("attention", "feature_map", "normalize", "taylor_degree")
+SAVE_EVERY = 60.0  # seconds between two checkpoints
+SAVE_SHARE = 5  # ... or this many times what the last one took, where that is longer
+TABLES = {
+    "train": table(
+        optional="empty where the first loss was not finite",
+        update=("updates", "1, 2, 3, …", INCREASING),
+        seconds=(
+            "s",
+            "what this update took: drawing the text, forward, backward, step; not compilation, "
+            "warm-up or validation",
+        ),
+        loss=("nats/token", "mean loss on the update's own text, before the step"),
+    ),
+    "validation": table(
+        update=("updates", "after how many updates", INCREASING),
+        loss=(
+            "nats/token",
+            "mean over one span (`validation_span`) from each of the five held-out novels",
+        ),
+    ),
+}
+# Names under which a configuration may give an option of its attention's own.
+OPTIONS = {"feature_map": "feature_map", "normalize": "normalize", "taylor_degree": "degree"}
+
+
+def attention_of(config: dict[str, Any]) -> dict[str, Any]:
+    """The attention that a run's configuration asks for, as a GPTConfig wants it.
+
+    Options stand in `attention_options`; of the older ones, under names of their own.
+    """
+    options = {OPTIONS[key]: config[key] for key in OPTIONS if key in config}
+    options |= config.get("attention_options", {})
+    return {"attention": config["attention"], "attention_options": options}
 
 
 class DivergedError(ArithmeticError):
@@ -37,16 +73,18 @@ class Training:
         shape = gpt_config(
             config["scale"],
             vocab_size=corpus.vocab_size,
-            n_positions=config["context"],
-            **{key: config[key] for key in ATTENTION if key in config},
+            n_positions=config.get("n_positions", config["context"]),
+            **attention_of(config),
         )
         self.model = GPT(shape).to(device)
         self.forward = torch.compile(self.model) if device.type == "cuda" else self.model
         self.optimizer = torch.optim.AdamW(
             self._groups(), betas=(0.9, 0.95), fused=device.type == "cuda"
         )
-        self.train: dict[str, list] = {"update": [], "seconds": [], "loss": []}
-        self.validation: dict[str, list] = {"update": [], "loss": []}
+        self.tables: Tables = {
+            "train": {"update": [], "seconds": [], "loss": []},
+            "validation": {"update": [], "loss": []},
+        }
 
     def _groups(self) -> list[dict[str, Any]]:
         """Weight decay on matrices only, as GPT-2's successors do."""
@@ -68,8 +106,12 @@ class Training:
         return sum(self.train["seconds"])
 
     @property
-    def tables(self) -> Tables:
-        return {"train": self.train, "validation": self.validation}
+    def train(self) -> Columns:
+        return self.tables["train"]
+
+    @property
+    def validation(self) -> Columns:
+        return self.tables["validation"]
 
     @property
     def progress(self) -> tuple[float, float]:
@@ -155,31 +197,56 @@ class Training:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def save(self, path: Any) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        torch.save(
-            {
-                "config": self.config,
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "tables": self.tables,
-            },
-            temporary,
-        )
-        temporary.replace(path)
+    def save(self, path: Path, legs: Sequence[Leg] = ()) -> None:
+        """Write a checkpoint. legs: of the run so far, this one last. Raises OSError."""
+        contents = {
+            "config": self.config,
+            "corpus": self.corpus.sha256,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "tables": self.tables,
+            "legs": list(legs),
+        }
+        checkpoint.save(path, contents)
 
-    def resume(self, path: Any) -> bool:
-        """Go on from a checkpoint of the same configuration, if there is one."""
+    def resume(self, path: Path) -> list[Leg] | None:
+        """Go on from a checkpoint: the legs that led to it; None where there is no checkpoint.
+
+        Raises CheckpointError, and changes nothing, when it is not one of this run.
+        """
         if not path.exists():
-            return False
-        kept = torch.load(path, map_location=self.device, weights_only=True)
-        if kept["config"] != self.config:
-            return False
+            return None
+        kept = checkpoint.load(path, self.device)
+        self._check(kept)
         self.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
-        self.train, self.validation = kept["tables"]["train"], kept["tables"]["validation"]
-        return True
+        self.tables = kept["tables"]
+        return kept["legs"]
+
+    def _check(self, kept: Any) -> None:
+        """Raise CheckpointError unless everything in a checkpoint fits this training."""
+        try:
+            if kept["config"] != self.config:
+                raise CheckpointError("of another configuration")
+            if kept["corpus"] != self.corpus.sha256:
+                raise CheckpointError("of another text")
+            if _shapes(kept["model"]) != _shapes(self.model.state_dict()):
+                raise CheckpointError("of a model with other parameters")
+            curve, moments = kept["tables"]["train"], kept["optimizer"]["state"]
+            parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+            expected = [p.shape for p in parameters] if curve["update"] else []
+            if [moments[i]["exp_avg"].shape for i in sorted(moments)] != expected:
+                raise CheckpointError("of an optimizer with other parameters")
+            rows = {len(curve[column]) for column in self.train}
+            if len(rows) > 1 or curve["update"] != [*range(1, len(curve["update"]) + 1)]:
+                raise CheckpointError("its curve is not whole")
+            kept["tables"]["validation"]["loss"], kept["legs"]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError("not a checkpoint of a training run") from error
+
+
+def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in state.items()}
 
 
 def _finite(loss: float, what: str, update: int) -> float:
@@ -188,25 +255,66 @@ def _finite(loss: float, what: str, update: int) -> float:
     return loss
 
 
-def train_through(training: Training, session: Session) -> Outcome:
+def train_through(
+    training: Training,
+    session: Session,
+    watch: Callable[[Training], None] = lambda training: None,
+) -> Outcome:
     """Train to the end of the plan, or of the budget; goes on from a checkpoint if one is there.
 
-    Raises DivergedError.
+    A checkpoint is written every minute, and when the budget ends or a signal comes. watch is
+    called before the first update and after each, and may add to the training's tables. Raises
+    DivergedError.
     """
     config = training.config
-    resumed = training.resume(session.checkpoint)
+    resumed = _resume(training, session)
     training.warm_up()
     if resumed:
         session.show(*training.progress, "goes on", training.progress[0])
     else:
         training.validate()
-    while not training.finished:
-        if session.out_of_time():
-            training.save(session.checkpoint)
-            return Outcome(training.tables, complete=False)
-        training.update()
-        if training.updates % config["validate_every"] == 0 or training.finished:
-            training.validate()
-        session.save(training.tables)
-        session.show(*training.progress, f"loss {training.train['loss'][-1]:.3f}")
+        watch(training)
+    due = time.monotonic() + SAVE_EVERY
+    # A signal waits for the end of an update: half of one is no place to go on from.
+    with session.stop.deferred():
+        while not training.finished:
+            if session.out_of_time():
+                _save(training, session)
+                return Outcome(training.tables, complete=False)
+            if time.monotonic() >= due:
+                due = _save(training, session)
+            training.update()
+            watch(training)
+            if training.updates % config["validate_every"] == 0 or training.finished:
+                training.validate()
+            session.save(training.tables)
+            session.show(*training.progress, f"loss {training.train['loss'][-1]:.3f}")
     return Outcome(training.tables)
+
+
+def _resume(training: Training, session: Session) -> bool:
+    """Whether the run goes on from a checkpoint; one that cannot be used is set aside."""
+    try:
+        legs = training.resume(session.checkpoint)
+    except CheckpointError as error:
+        aside = set_aside(session.checkpoint)
+        session.warn(
+            f"checkpoint {session.checkpoint.name}: {error}; set aside as {aside.name}, "
+            "and the run begins anew"
+        )
+        return False
+    session.earlier[:] = legs or []
+    return legs is not None
+
+
+def _save(training: Training, session: Session) -> float:
+    """Write a checkpoint, or warn when there is no room; returns when the next one is due."""
+    began = time.monotonic()
+    try:
+        training.save(session.checkpoint, [*session.earlier, session.leg()])
+    except OSError as error:
+        session.warn(
+            f"{session.checkpoint}: cannot be written ({error.strerror}); training goes on"
+        )
+    ended = time.monotonic()
+    return ended + max(SAVE_EVERY, SAVE_SHARE * (ended - began))

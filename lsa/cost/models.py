@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import torch
+from torch import nn
+
 from ..gpt import GPTConfig
-from .modes import mode_cost
+from ..layers import Layer
 from .rooflines import STATE_BYTES, Cost
 
 
-def tick_cost(attention: str, t: int, config: GPTConfig, *, itemsize: int = 2) -> Cost:
+def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
     """One tick of a whole GPT's machine when t tokens are in its state, batch of one.
 
-    Every weight is read once; the state is read (a KV cache) or read and written (a recurrent
-    state). `state` is the state's size after the tick. Raises ValueError for unknown attention.
+    Every weight is read once; a state that grows (a KV cache) is read, one of fixed size read and
+    written. `state` is the state's size after the tick, in float32, or in `itemsize` bytes a number
+    if it grows (AFT-full, which keeps keys in float32, has twice that in bfloat16).
     """
-    D, L = config.d_model, config.n_layer
-    weights = L * 12 * D * D + config.vocab_size * D
-    if attention == "softmax":
-        cache = 2 * (t + 1) * D * L * itemsize
-        return Cost(2 * weights + 4 * (t + 1) * D * L, weights * itemsize + cache, L, cache)
-    if attention == "linear":
-        width = D // config.n_head
-        state = L * config.n_head * (width * width + width) * STATE_BYTES
-        flops = 2 * weights + 4 * L * config.n_head * width * width
-        return Cost(flops, weights * itemsize + 2 * state, L, state)
-    raise ValueError(f"attention: expected softmax or linear, got {attention!r}")
+    L, layer, weights = config.n_layer, described(config), matrix_weights(config)
+    grows = layer.state_numbers(t + 1) > layer.state_numbers(t)
+    state = L * layer.state_numbers(t + 1) * (itemsize if grows else STATE_BYTES)
+    flops = 2 * weights + L * layer.tick_flops(t + 1)
+    return Cost(flops, weights * itemsize + (1 if grows else 2) * state, L, state)
 
 
-def update_flops(attention: str, config: GPTConfig, T: int, *, chunk_size: int = 64) -> int:
-    """FLOPs a token of one training update (forward, and twice that backward) at context T.
+def update_flops(config: GPTConfig, T: int) -> int:
+    """FLOPs a token of one training update (forward, and twice that backward) at context T."""
+    mixing = config.n_layer * described(config).sequence_flops(T)
+    return 3 * (2 * matrix_weights(config) + mixing // T)
 
-    Linear attention is computed in `config.mode`.
-    """
-    D, L = config.d_model, config.n_layer
-    weights = L * 12 * D * D + config.vocab_size * D
-    width = D // config.n_head
-    mode = config.mode if attention == "linear" else "softmax"
-    heads = L * config.n_head * mode_cost(mode, T, width, width, chunk_size=chunk_size).flops
-    return 3 * (2 * weights + heads // T)
+
+def matrix_weights(config: GPTConfig) -> int:
+    """Weights of all matrices that a token meets: each layer's projections, MLPs, and the head."""
+    D = config.d_model
+    attention = described(config).modules()
+    projections = sum(m.weight.numel() for m in attention if isinstance(m, nn.Linear))
+    return config.n_layer * (projections + 8 * D * D) + config.vocab_size * D
+
+
+def described(config: GPTConfig) -> Layer:
+    """The attention layer of a model, without room for its weights: it tells what it costs."""
+    with torch.device("meta"):
+        return config.attention_layer()

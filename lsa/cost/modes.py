@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..linear_attention.counts import mode_flops
 from .rooflines import STATE_BYTES, Cost
 
 TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
@@ -33,7 +34,7 @@ def mode_cost(
     itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode.
     """
     tokens = least_bytes(T, K, V, itemsize=itemsize)
-    products = T * (T + 1) * (K + V)
+    flops = mode_flops(mode, T, K, V, chunk_size)
     state = (K * V + K) * STATE_BYTES
     if mode in ("softmax", "attention"):
         # Each tile of queries reads the keys and values up to its own end again.
@@ -41,15 +42,11 @@ def mode_cost(
         again = sum(min(T, (i + 1) * TILE) for i in range(tiles)) - T if T else 0
         cache = T * (K + V) * itemsize
         traffic = tokens + again * (K + V) * itemsize
-        return Cost(products, traffic, min(T, 1), cache if mode == "softmax" else state)
+        return Cost(flops, traffic, min(T, 1), cache if mode == "softmax" else state)
     if mode == "recurrent":
-        return Cost(4 * T * K * V, tokens, T, state)
-    if mode == "chunked":
-        N = -(-T // chunk_size)
-        last = T - (N - 1) * chunk_size if N else 0
-        inside = (max(N - 1, 0) * chunk_size * (chunk_size + 1) + last * (last + 1)) * (K + V)
-        return Cost(4 * T * K * V + inside, tokens + 2 * N * state, N, state)
-    raise ValueError(f"mode: expected softmax, attention, recurrent or chunked, got {mode!r}")
+        return Cost(flops, tokens, T, state)
+    N = -(-T // chunk_size)
+    return Cost(flops, tokens + 2 * N * state, N, state)
 
 
 def training_cost(

@@ -1,20 +1,109 @@
 """One file a layer; each has two faces: `layer(x)`, and `layer.machine()` for one token a tick."""
 
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from .aft import AFTFull, AFTLocal, AFTSimple
 from .bidirectional import BidirectionalAttention
+from .convolution import CausalConv
+from .delta import DeltaNet
+from .gated import GatedLinearAttention
 from .kgram import KGram
+from .layer import Layer, StartingLinear
 from .linear import LinearAttention
+from .mamba import S6, Mamba
+from .none import NoAttention
+from .power import PowerAttention
 from .rnn import RNN, DeepRNN
+from .rwkv import RWKVTimeMixing
+from .s4 import S4
+from .s4d import S4D
 from .softmax import KVCache, SoftmaxAttention, softmax_attention
 from .taylor import TaylorAttention
 
+# Every layer that can stand in a GPT's attention. A new one is its file and a line here.
+LAYERS: dict[str, type[nn.Module]] = {
+    "softmax": SoftmaxAttention,
+    "linear": LinearAttention,
+    "taylor": TaylorAttention,
+    "none": NoAttention,
+    "rnn": RNN,
+    "kgram": KGram,
+    "aft-simple": AFTSimple,
+    "aft-local": AFTLocal,
+    "aft-full": AFTFull,
+    "rwkv": RWKVTimeMixing,
+    "s4": S4,
+    "s4d": S4D,
+    "s6": S6,
+    "mamba": Mamba,
+    "conv": CausalConv,
+    "gated": GatedLinearAttention,
+    "delta": DeltaNet,
+    "power": PowerAttention,
+}
+
+
+def layer_options(name: str) -> list[str]:
+    """What a layer's constructor takes besides its widths. Raises ValueError for no such layer."""
+    if name not in LAYERS:
+        raise ValueError(f"attention: expected one of {', '.join(LAYERS)}, got {name!r}")
+    taken = inspect.signature(LAYERS[name]).parameters
+    return [option for option in taken if option not in ("d_model", "n_heads", "bias")]
+
+
+def make_layer(
+    name: str,
+    d_model: int,
+    n_heads: int,
+    *,
+    bias: bool = True,
+    max_length: int | None = None,
+    options: Mapping[str, Any] = {},
+) -> Layer:
+    """A layer by its name in LAYERS. Heads and biases go to the layers that have them.
+
+    max_length: the longest sequence to come, or None; a layer that cannot do without takes it.
+    Raises ValueError for an unknown name or option, or a required option that is missing.
+    """
+    known = layer_options(name)
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"attention_options: expected {name}'s {', '.join(known) or 'none'}, got {option!r}"
+            )
+    taken = inspect.signature(LAYERS[name]).parameters
+    offered: dict[str, Any] = {"n_heads": n_heads, "bias": bias}
+    required = [key for key in known if taken[key].default is inspect.Parameter.empty]
+    if max_length is not None and "max_length" in required:
+        offered["max_length"] = max_length
+    given = {key: value for key, value in offered.items() if key in taken} | dict(options)
+    for option in required:
+        if option not in given:
+            got = ", ".join(options) or "none"
+            raise ValueError(f"attention_options: expected {name}'s {option}, got {got}")
+    return LAYERS[name](d_model, **given)
+
+
 __all__ = [
+    "LAYERS",
     "RNN",
     "BidirectionalAttention",
     "DeepRNN",
     "KGram",
     "KVCache",
+    "Layer",
     "LinearAttention",
+    "NoAttention",
     "SoftmaxAttention",
+    "StartingLinear",
     "TaylorAttention",
+    "layer_options",
+    "make_layer",
     "softmax_attention",
 ]

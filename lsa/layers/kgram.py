@@ -12,14 +12,15 @@ from ..machines import StateMachine
 class KGram(nn.Module):
     """y_t = MLP(x_{t-k+1}, ..., x_t), zeros before the start. [B, T, D] to [B, T, D].
 
-    One hidden layer of `hidden` tanh units, as in Bengio et al. (2003).
+    One hidden layer of `hidden` tanh units (4 D by default), as in Bengio et al. (2003).
     """
 
-    def __init__(self, d_model: int, k: int, hidden: int) -> None:
+    def __init__(self, d_model: int, k: int = 8, hidden: int | None = None) -> None:
         super().__init__()
         if k < 1:
             raise ValueError(f"k: expected at least 1, got {k}")
-        self.d_model, self.k = d_model, k
+        hidden = 4 * d_model if hidden is None else hidden
+        self.d_model, self.k, self.hidden = d_model, k, hidden
         self.mlp = nn.Sequential(
             nn.Linear(k * d_model, hidden), nn.Tanh(), nn.Linear(hidden, d_model)
         )
@@ -39,3 +40,12 @@ class KGram(nn.Module):
 
         weight = self.mlp[0].weight
         return StateMachine(weight.new_zeros(1, self.k - 1, self.d_model), step)
+
+    def sequence_flops(self, T: int) -> int:
+        return 0
+
+    def tick_flops(self, t: int) -> int:
+        return 0
+
+    def state_numbers(self, t: int) -> int:
+        return (self.k - 1) * self.d_model

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
+from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
-from ..linear_attention.functional import LinearState, linear_attention
+from ..linear_attention.functional import MODES, LinearState, linear_attention
 from ..linear_attention.operator import accumulator_dtype
+from ..linear_attention.reference import decay_inside
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -16,6 +20,7 @@ class LinearAttention(MultiHead):
 
     feature_map: a name in `lsa.linear_attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     mode, chunk_size, normalize: see `lsa.linear_attention`.
+    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
     """
 
     def __init__(
@@ -27,6 +32,7 @@ class LinearAttention(MultiHead):
         mode: str = "chunked",
         chunk_size: int | None = None,
         normalize: bool = True,
+        log_decay: Sequence[float] | None = None,
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
@@ -34,6 +40,11 @@ class LinearAttention(MultiHead):
             raise ValueError(
                 f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
             )
+        if mode not in MODES:
+            raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+        if chunk_size is not None and chunk_size < 1:
+            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+        self._keep_decay(log_decay)
         self.feature_map = feature_map
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize
 
@@ -49,6 +60,7 @@ class LinearAttention(MultiHead):
             initial_state=state,
             return_state=True,
             feature_map=self.feature_map,
+            log_decay=self.log_decay,
         )
         return self.out(o), state
 
@@ -73,3 +85,24 @@ class LinearAttention(MultiHead):
         dtype = accumulator_dtype(weight.dtype)
         S = weight.new_zeros(1, self.n_heads, self.head_width, self.head_width, dtype=dtype)
         return StateMachine(LinearState(S, S[..., 0]), step, advance)
+
+    def weights(self, x: Tensor) -> Tensor:
+        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one.
+
+        Weights of the feature map, and of decay; what is not normalised is made so.
+        """
+        q, k, _ = (heads.transpose(1, 2).float() for heads in self.qkv(x))
+        A = (FEATURE_MAPS[self.feature_map](q) @ FEATURE_MAPS[self.feature_map](k).mT).tril()
+        if self.log_decay is not None:
+            A = A * decay_inside(self.log_decay[:, None], x.shape[1]).between
+        return A / A.sum(-1, keepdim=True)
+
+    def sequence_flops(self, T: int) -> int:
+        flops = mode_flops(self.mode, T, self.head_width, self.head_width, self.chunk_size or 64)
+        return self.n_heads * flops
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.n_heads * self.head_width**2
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.head_width * (self.head_width + 1)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor, nn
 
 
@@ -10,6 +14,9 @@ class MultiHead(nn.Module):
 
     def __init__(self, d_model: int, n_heads: int, *, bias: bool = True) -> None:
         super().__init__()
+        for name, value in (("d_model", d_model), ("n_heads", n_heads)):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
         if d_model % n_heads:
             raise ValueError(f"n_heads: expected a divisor of d_model {d_model}, got {n_heads}")
         self.n_heads = n_heads
@@ -19,8 +26,24 @@ class MultiHead(nn.Module):
 
     def qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to q, k, v, each [..., H, D / H]."""
-        return self.c_attn(x).unflatten(-1, (3, self.n_heads, self.head_width)).unbind(-3)
+        q, k, v = self.c_attn(x).unflatten(-1, (3, self.n_heads, self.head_width)).unbind(-3)
+        return q, k, v
 
     def out(self, o: Tensor) -> Tensor:
         """o [..., H, D / H] to [..., D]."""
         return self.c_proj(o.flatten(-2))
+
+    def _keep_decay(self, log_decay: Sequence[float] | None) -> None:
+        """Check one number a head, at most 0, and keep them where the weights go, not trained."""
+        if log_decay is None:
+            self.log_decay = None
+            return
+        if len(log_decay) != self.n_heads:
+            raise ValueError(
+                f"log_decay: expected one number for each of {self.n_heads} heads, "
+                f"got {len(log_decay)}"
+            )
+        for value in log_decay:
+            if not (math.isfinite(value) and value <= 0):
+                raise ValueError(f"log_decay: expected finite numbers, at most 0, got {value!r}")
+        self.register_buffer("log_decay", torch.tensor(log_decay, dtype=torch.float32), False)

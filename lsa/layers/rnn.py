@@ -37,6 +37,15 @@ class RNN(nn.Module):
         weight = self.W.weight
         return StateMachine(weight.new_zeros(1, weight.shape[0]), step)
 
+    def sequence_flops(self, T: int) -> int:
+        return 0
+
+    def tick_flops(self, t: int) -> int:
+        return 0
+
+    def state_numbers(self, t: int) -> int:
+        return self.W.weight.shape[0]
+
 
 class DeepRNN(nn.Sequential):
     """A stack of `RNN` layers, each reading the outputs of the one before.

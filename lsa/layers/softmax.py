@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -97,24 +98,101 @@ class KVCache:
         return KVCache(buffer, length)
 
 
+POSITION_BASE = 64
+POSITION_DIGITS = 3
+
+
+def positions_as_features(
+    q: Tensor, k: Tensor, v: Tensor, slope: Tensor, start: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k, v with a few features more, so that scale q·k gains slope * (position of k).
+
+    q [B, T, H, K], k [B, T, H, K], v [B, T, H, V], slope [H] or numbers a position, start: the
+    position of the first key. A softmax does not see what all its scores have in common, so
+    slope * j does what the penalty -slope * (i - j) of ALiBi would (Press et al., 2022), with no
+    mask. A position is written as three digits to the base 64, which stay exact in bf16 up to a
+    million. Widths are filled up to a multiple of 8, which fused kernels for GPUs ask for.
+    """
+    B, T, H, K = q.shape
+    position = torch.arange(start, start + T, device=q.device)
+    powers = [POSITION_BASE**n for n in range(POSITION_DIGITS)]
+    digits = torch.stack(
+        [position // power % POSITION_BASE if power < powers[-1] else position // power
+         for power in powers], -1,
+    )  # fmt: skip
+    weights = slope.unsqueeze(-1) * K**0.5 * torch.tensor(powers, device=q.device)  # [H, digits]
+    extra = -(-(K + POSITION_DIGITS) // 8) * 8 - K
+    q = torch.cat((q, weights.to(q.dtype).expand(B, T, H, -1)), -1)
+    k = torch.cat((k, digits.to(k.dtype)[:, None].expand(B, T, H, -1)), -1)
+    q, k = (F.pad(x, (0, extra - POSITION_DIGITS)) for x in (q, k))
+    return q, k, F.pad(v, (0, extra))
+
+
 class SoftmaxAttention(MultiHead):
-    """Causal multi-head softmax attention, Vaswani et al. (2017). [B, T, D] to [B, T, D]."""
+    """Causal multi-head softmax attention, Vaswani et al. (2017). [B, T, D] to [B, T, D].
+
+    log_decay: one number a head, at most 0, or None. Weights are multiplied by exp(log_decay) for
+        each token of distance, before they are normalised: ALiBi (Press et al., 2022), and what
+        `lsa.linear_attention` calls by the same name.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        log_decay: Sequence[float] | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(d_model, n_heads, bias=bias)
+        self._keep_decay(log_decay)
+
+    def widened(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """q, k, v of x [B, T, D] at positions start, start + 1, ..., decay included."""
+        q, k, v = self.qkv(x)
+        if self.log_decay is None:
+            return q, k, v
+        return positions_as_features(q, k, v, -self.log_decay, start)
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """o of widened q, k, v, projected: [B, T, D]."""
+        o = softmax_attention(q, k, v, scale=self.head_width**-0.5)
+        return self.out(o[..., : self.head_width])
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.out(softmax_attention(*self.qkv(x)))
+        return self.mixed(*self.widened(x, 0))
 
     def machine(self) -> StateMachine:
-        """One token a tick: [B, D] to [B, D]. After t ticks the state holds 2 t D numbers."""
+        """One token a tick: [B, D] to [B, D]. After t ticks the state holds 2 t D numbers.
+
+        With decay its keys and values are a few features wider.
+        """
 
         def many(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
-            q, k, v = self.qkv(x)
+            q, k, v = self.widened(x, cache.length)
             if x.shape[1] == 0:
-                return cache, self.out(softmax_attention(q, k, v))
+                return cache, self.mixed(q, k, v)
             cache = cache.extend(k, v)
-            return cache, self.out(softmax_attention(q, cache.k, cache.v))
+            return cache, self.mixed(q, cache.k, cache.v)
 
         def step(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
             cache, y = many(cache, x.unsqueeze(1))
             return cache, y.squeeze(1)
 
         return StateMachine(KVCache(), step, many)
+
+    def weights(self, x: Tensor) -> Tensor:
+        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        q, k, _ = (heads.transpose(1, 2) for heads in self.widened(x, 0))
+        scores = (q @ k.transpose(-1, -2)).float() * self.head_width**-0.5
+        past = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).tril()
+        return scores.masked_fill(~past, float("-inf")).softmax(-1)
+
+    def sequence_flops(self, T: int) -> int:
+        return self.n_heads * T * (T + 1) * 2 * self.head_width
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * t * self.n_heads * self.head_width
+
+    def state_numbers(self, t: int) -> int:
+        return 2 * t * self.n_heads * self.head_width

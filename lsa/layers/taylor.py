@@ -70,9 +70,10 @@ class TaylorAttention(MultiHead):
 
     def __init__(self, d_model: int, n_heads: int, *, degree: int = 2, bias: bool = True) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        if degree < 0:
-            raise ValueError(f"degree: expected 0 or more, got {degree}")
+        if not isinstance(degree, int) or degree < 0:
+            raise ValueError(f"degree: expected a whole number, 0 or more, got {degree}")
         self.degree = degree
+        self.n_features = math.comb(self.head_width + degree, degree)  # F of a head
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
@@ -106,8 +107,16 @@ class TaylorAttention(MultiHead):
             return state, self.out(o.to(x.dtype))
 
         weight = self.c_attn.weight
-        n_features = math.comb(self.head_width + self.degree, self.degree)
         S = weight.new_zeros(
-            1, self.n_heads, n_features, self.head_width, dtype=accumulator_dtype(weight.dtype)
+            1, self.n_heads, self.n_features, self.head_width, dtype=accumulator_dtype(weight.dtype)
         )
         return StateMachine(LinearState(S, S[..., 0]), step, many)
+
+    def sequence_flops(self, T: int) -> int:
+        return self.n_heads * T * (T + 1) * 2 * self.head_width
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.n_features * self.n_heads * self.head_width
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.n_features * (self.head_width + 1)

@@ -6,10 +6,15 @@ depends on k and v up to i only.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from functools import partial
+from numbers import Real
+from typing import Literal, NamedTuple, overload
 
+import torch
 from torch import Tensor
 
+from . import cpu, reference
 from .feature_maps import FEATURE_MAPS
 from .operator import FUSED_MAPS, attend
 from .operator import accumulator_dtype as accumulator_dtype
@@ -25,6 +30,38 @@ class LinearState(NamedTuple):
     z: Tensor
 
 
+@overload
+def linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mode: str = ...,
+    chunk_size: int | None = ...,
+    normalize: bool = ...,
+    scale: float | None = ...,
+    eps: float = ...,
+    initial_state: LinearState | None = ...,
+    return_state: Literal[True],
+    feature_map: str | None = ...,
+    log_decay: Tensor | None = ...,
+) -> tuple[Tensor, LinearState]: ...
+@overload
+def linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mode: str = ...,
+    chunk_size: int | None = ...,
+    normalize: bool = ...,
+    scale: float | None = ...,
+    eps: float = ...,
+    initial_state: LinearState | None = ...,
+    return_state: Literal[False] = ...,
+    feature_map: str | None = ...,
+    log_decay: Tensor | None = ...,
+) -> Tensor: ...
 def linear_attention(
     q: Tensor,
     k: Tensor,
@@ -38,10 +75,12 @@ def linear_attention(
     initial_state: LinearState | None = None,
     return_state: bool = False,
     feature_map: str | None = None,
+    log_decay: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, LinearState]:
-    """Causal linear attention, o_i = sum_{j<=i} (q_i·k_j) v_j / (sum_{j<=i} q_i·k_j + eps).
+    """Causal linear attention, o_i = sum_j w_ij (q_i·k_j) v_j / (sum_j w_ij q_i·k_j + eps), j <= i.
 
-    Katharopoulos et al. (2020), eqs. 9-12 and 16-20. On CUDA it runs as Triton kernels.
+    Katharopoulos et al. (2020), eqs. 9-12 and 16-20, where every w_ij is 1. On CUDA it runs as
+    Triton kernels.
 
     q, k: [B, T, H, K]. With normalize=True the products of their features must not be negative.
     v: [B, T, H, V].
@@ -49,36 +88,88 @@ def linear_attention(
     chunk_size: tokens in a chunk (chunked mode in plain torch only; the kernels know theirs).
     normalize: divide by the sum of the weights.
     scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
-    eps: added to the normaliser.
+    eps: added to the normaliser; 0 or more.
     initial_state: the state left by the tokens before; zeros by default.
     return_state: also return the state after the last token, in float32 (float64 for float64).
     feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None when they are
         mapped already. All but `exp` are computed on the way, and never stored.
+    log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
+        enters, so w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6,
+        for one a head. Computed in plain torch on every device.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
-    Raises ValueError for shapes, dtypes or devices that do not fit, or an unknown mode.
+    Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.
     """
     check_qkv(q, k, v)
-    if mode not in MODES:
-        raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
     feature_map = feature_map or "identity"
-    if feature_map not in FEATURE_MAPS:
-        raise ValueError(
-            f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
-        )
+    _check_options(mode, chunk_size, scale, eps, feature_map)
     if feature_map not in FUSED_MAPS:
         q, k = (FEATURE_MAPS[feature_map](x).to(v.dtype) for x in (q, k))
         feature_map = "identity"
     B, _, H, K = q.shape
-    S, z = (None, None)
+    S, z = None, None
     if initial_state is not None:
-        S, z = check_state(initial_state, (B, H, K, v.shape[-1]))
+        S, z = check_state(initial_state, (B, H, K, v.shape[-1]), q.device)
     scale = float(K**-0.5 if scale is None else scale)
-    options = (mode, chunk_size or 0, normalize, scale, float(eps), feature_map, return_state)
-    o, S, z = attend(q, k, v, S, z, *options)[:3]
+    if log_decay is not None:
+        g = _check_decay(log_decay, q)
+        q, k = (FEATURE_MAPS[feature_map](x.to(accumulator_dtype(q.dtype))) for x in (q, k))
+        o, S, z = _fading(q * scale, k, v, S, z, g, mode, chunk_size, eps if normalize else None)
+    else:
+        options = (mode, chunk_size or 0, normalize, scale, float(eps), feature_map, return_state)
+        o, S, z = attend(q, k, v, S, z, *options)[:3]
     return (o, LinearState(S, z)) if return_state else o
+
+
+def _fading(
+    q: Tensor, k: Tensor, v: Tensor, S: Tensor | None, z: Tensor | None, g: Tensor,
+    mode: str, chunk_size: int | None, eps: float | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """o, S, z with decay g, [B, T, H] or [1, 1, H]: the definition itself, heads before time."""
+    B, _, H, K = q.shape
+    dtype = accumulator_dtype(v.dtype)
+    run = {
+        "attention": reference.attention_mode,
+        "recurrent": reference.recurrent_mode,
+        "chunked": partial(reference.chunked_mode, chunk_size=chunk_size or cpu.CHUNK_SIZE),
+    }[mode]
+    with torch.autocast(q.device.type, enabled=False):
+        S = q.new_zeros(B, H, K, v.shape[-1], dtype=dtype) if S is None else S.to(dtype)
+        z = q.new_zeros(B, H, K, dtype=dtype) if z is None else z.to(dtype)
+        heads = (x.transpose(1, 2).to(dtype) for x in (q, k, v))
+        o, S, z = run(*heads, S, z, eps, log_decay=g.transpose(1, 2).to(dtype))
+    return o.transpose(1, 2).to(v.dtype), S, z
+
+
+def _check_options(
+    mode: str, chunk_size: int | None, scale: float | None, eps: float, feature_map: str
+) -> None:
+    if mode not in MODES:
+        raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+    if scale is not None and not (isinstance(scale, Real) and math.isfinite(scale)):
+        # A tensor would lose its gradient: multiply q by it instead.
+        raise ValueError(f"scale: expected a finite number, got {scale!r}")
+    if not (isinstance(eps, Real) and math.isfinite(eps) and eps >= 0):
+        raise ValueError(f"eps: expected a finite number, 0 or more, got {eps!r}")
+    if feature_map not in FEATURE_MAPS:
+        raise ValueError(
+            f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
+        )
+
+
+def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
+    """log_decay as [B, T, H], or as [1, 1, H] when it is the same for all tokens."""
+    B, T, H, _ = q.shape
+    if not isinstance(log_decay, Tensor) or not log_decay.is_floating_point():
+        got = log_decay.dtype if isinstance(log_decay, Tensor) else type(log_decay).__name__
+        raise ValueError(f"log_decay: expected a floating tensor, got {got}")
+    if tuple(log_decay.shape) not in ((H,), (B, T, H)):
+        raise ValueError(f"log_decay: expected [{H}] or {[B, T, H]}, got {list(log_decay.shape)}")
+    if log_decay.device != q.device:
+        raise ValueError(f"log_decay: expected q's device {q.device}, got {log_decay.device}")
+    return log_decay.view(1, 1, H) if log_decay.dim() == 1 else log_decay
 
 
 def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> None:
@@ -88,6 +179,8 @@ def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> 
             raise ValueError(f"{name}: expected [B, T, H, features], got {list(x.shape)}")
         if not x.is_floating_point():
             raise ValueError(f"{name}: expected a floating dtype, got {x.dtype}")
+        if x.shape[-1] == 0:
+            raise ValueError(f"{name}: expected at least one feature, got {list(x.shape)}")
     for name, x in (("k", k), ("v", v)):
         if x.dtype != q.dtype:
             raise ValueError(f"{name}: expected q's dtype {q.dtype}, got {x.dtype}")
@@ -106,11 +199,17 @@ def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> 
         raise ValueError(f"k: expected q's features {q.shape[-1]}, got {k.shape[-1]}")
 
 
-def check_state(state: LinearState, shape: tuple[int, int, int, int]) -> LinearState:
-    """Raise ValueError unless state is (S, z) of shape [B, H, K, V] and [B, H, K]."""
+def check_state(
+    state: LinearState, shape: tuple[int, int, int, int], device: torch.device
+) -> LinearState:
+    """Raise ValueError unless state is (S, z) of shape [B, H, K, V] and [B, H, K], on `device`."""
     S, z = state
-    if tuple(S.shape) != shape:
-        raise ValueError(f"initial_state.S: expected {list(shape)}, got {list(S.shape)}")
-    if tuple(z.shape) != shape[:3]:
-        raise ValueError(f"initial_state.z: expected {list(shape[:3])}, got {list(z.shape)}")
+    for name, x, expected in (("S", S, shape), ("z", z, shape[:3])):
+        where = f"initial_state.{name}"
+        if tuple(x.shape) != expected:
+            raise ValueError(f"{where}: expected {list(expected)}, got {list(x.shape)}")
+        if not x.is_floating_point():
+            raise ValueError(f"{where}: expected a floating dtype, got {x.dtype}")
+        if x.device != device:
+            raise ValueError(f"{where}: expected q's device {device}, got {x.device}")
     return LinearState(S, z)

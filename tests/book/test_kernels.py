@@ -12,9 +12,10 @@ import pytest
 
 from book.explorable.page import page
 from book.explorable.view import resolve
-from book.figures import kernels as kernel_figures
-from experiments import kernel_speed
+from book.figures import design_bytes, kernel_speed
+from experiments import kernel_speed as experiment
 from experiments.harness import record
+from lsa.linear_attention.kernels.segments import segments
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_TRITON = """
@@ -30,7 +31,7 @@ def fabricated(name, shapes, rate):
     """A record such as a GPU would leave, with made-up times. For this test alone."""
     rows = {}
     for implementation in ("ours", "ours, normalised", "softmax, flash", "fla chunk"):
-        for direction in kernel_speed.PASSES:
+        for direction in experiment.PASSES:
             for launch in ("eager", "graph"):
                 for B, T, H, D in shapes:
                     least = (8 if direction == "forward" else 22) * D * B * T * H
@@ -46,10 +47,11 @@ def fabricated(name, shapes, rate):
     device = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**36}
     return {
         "schema": record.SCHEMA, "experiment": "kernel_speed", "name": name, "complete": True,
-        "config": {"shapes": shapes}, "units": kernel_speed.UNITS,
+        "config": {"shapes": shapes}, "units": experiment.EXPERIMENT.units,
         "tables": {"rows": rows, "limits": {"cache": [2**26]}},
         "provenance": {
-            "commit": "0" * 40, "dirty": False, "command": "none", "started": "2000-01-01T00:00:00",
+            "commit": "0" * 40, "dirty": False, "command": "none",
+            "started": "2000-01-01T00:00:00+00:00",
             "seconds": 1.0, "seed": 0, "device": device, "versions": {},
         },
     }  # fmt: skip
@@ -57,12 +59,12 @@ def fabricated(name, shapes, rate):
 
 def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "load", partial(record.load, results=tmp_path))
-    assert kernel_figures.races() is None
-    for name, shapes in (("ladder", kernel_speed.LADDER), ("gpt2", kernel_speed.GPT2)):
+    assert not kernel_speed.figure()
+    for name, shapes in (("ladder", experiment.LADDER), ("gpt2", experiment.GPT2)):
         one = fabricated(name, [list(shape) for shape in shapes], 1e12)
         path = record.path_of(tmp_path, "kernel_speed", one["provenance"]["device"], name)
         record.write(path, one)
-    figure = kernel_figures.races()
+    figure = kernel_speed.figure()
     view = resolve(figure, figure.default_state())
     assert {trace.curve.name for trace in view.traces} == {
         "ours", "ours, normalised", "softmax, flash", "fla chunk",
@@ -70,19 +72,19 @@ def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatc
     for trace in view.traces:
         # Forwards (8, 1024, 8, 64) moves 8 x 64 B a token and head: 34 MB, less than the cache.
         assert list(trace.y) == [
-            kernel_figures.shape_label(*shape) + (" *" if shape == (8, 1024, 8, 64) else "")
-            for shape in kernel_speed.LADDER
+            kernel_speed.shape_label(*shape) + (" *" if shape == (8, 1024, 8, 64) else "")
+            for shape in experiment.LADDER
         ]
         assert set(trace.x) == {25} and max(trace.low) < 25 < min(trace.high)
     both = resolve(figure, figure.default_state() | {"pass": "forward+backward"})
     assert not any(y.endswith("*") for y in both.traces[0].y)
     other = resolve(figure, figure.default_state() | {"shapes": "gpt2", "x": "ms"})
-    assert len(other.traces[0].y) == len(kernel_speed.GPT2)
+    assert len(other.traces[0].y) == len(experiment.GPT2)
     assert "Imagined" in page(figure)
 
 
 def test_designs_are_drawn_as_they_are_counted():
-    figure = kernel_figures.designs()
+    figure = design_bytes.figure()
     assert not figure.provenance  # nothing in it was measured
     state = figure.default_state() | {"width": "128", "pass": "forward"}
     found = {trace.curve.name: trace for trace in resolve(figure, state).traces}
@@ -95,10 +97,10 @@ def test_designs_are_drawn_as_they_are_counted():
 
 def test_published_shares_are_those_of_the_least_traffic():
     """One by hand: 1 × 8192 × 96 × 128 forwards in 0.682 ms."""
-    share = kernel_figures.published_share(1, 8192, 96, 128, 0.682, False)
+    share = kernel_speed.published_share(1, 8192, 96, 128, 0.682, False)
     assert share == pytest.approx(100 * 8 * 128 * 8192 * 96 / 3.35e12 / 0.682e-3)
     assert 35 < share < 36
-    figure = kernel_figures.published()
+    figure = kernel_speed.published()
     for trace in resolve(figure, figure.default_state()).traces:
         assert all(0 < x < 50 for x in trace.x)
 
@@ -124,3 +126,9 @@ def test_the_chapter_runs_with_triton_and_without(triton, tmp_path):
     assert done.returncode == 0, done.stderr[-4000:]
     assert ("not run: Triton is not installed" in done.stdout) != triton
     assert ("chunked mode: agrees" in done.stdout) == triton
+
+
+def test_the_words_about_published_times_and_segments_hold():
+    """No time of fla beats what stored states allow; 132 heads fill the GPU without a cut."""
+    assert max(kernel_speed.fla_shares()) < 1
+    assert segments(132, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1

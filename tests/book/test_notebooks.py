@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from sphinx.errors import ExtensionError
 
-from book.theme import notebooks
+from book.theme import formulas, notebooks
 
 CHAPTERS = {"book/index", "book/sampling"}
 MACROS = {"Dist": "\\mathrm{Dist}\\,", "R": "\\mathbb{R}"}
@@ -16,6 +16,10 @@ MACROS = {"Dist": "\\mathrm{Dist}\\,", "R": "\\mathbb{R}"}
 
 def said(html: str, *site: str) -> str:
     return notebooks.Prose("book/sampling.html", CHAPTERS, MACROS, *site).convert(html).strip()
+
+
+def formula(tex: str, display: bool = False) -> str:
+    return formulas.render(tex, MACROS, display)
 
 
 def test_other_pages_are_found_where_the_site_is():
@@ -28,8 +32,8 @@ def test_other_pages_are_found_where_the_site_is():
     ("html", "markdown"),
     [
         ("<h2>Modes<a class='headerlink' href='#modes'>#</a></h2>", "## Modes"),
-        (r"<p>In <span class='math'>\(\R^d\)</span>.</p>", r"In $\mathbb{R}^d$."),
-        (r"<p><span class='math'>\(i &lt; j_k\)</span></p>", r"$i \lt  j_k$"),
+        ("<p>In <span class='math'>" + formula(r"\R^d") + "</span>.</p>", r"In $\mathbb{R}^d$."),
+        (f"<p><span class='math'>{formula('i < j_k')}</span></p>", r"$i \lt  j_k$"),
         ("<p><a class='reference internal' href='index.html#a'>one</a></p>", "[one](index.ipynb)"),
         (
             "<p><a href='notation.html#shapes'>shapes</a></p>",
@@ -73,17 +77,19 @@ def test_what_the_page_says_in_plain_markdown(html, markdown):
 def test_a_formula_stays_on_one_line_with_its_number():
     html = (
         '<div class="math notranslate" id="equation-a"><span class="eqno">(6.1)'
-        '<a class="headerlink" href="#equation-a">#</a></span>\\[\n\\begin{aligned}\n'
-        "a &amp;= b \\\\\nc &amp;= \\Dist X\n\\end{aligned}\n\\]</div>"
+        '<a class="headerlink" href="#equation-a">#</a></span>'
+        + formula("\\begin{aligned}\na &= b \\\\\nc &= \\Dist X\n\\end{aligned}", display=True)
+        + "</div>"
     )
-    formula = r"$$ \begin{aligned} a &= b \\ c &= \mathrm{Dist}\, X \end{aligned} \tag{6.1} $$"
-    assert said(html) == formula
+    line = r"$$ \begin{aligned} a &= b \\ c &= \mathrm{Dist}\, X \end{aligned} \tag{6.1} $$"
+    assert said(html) == line
     # Quoted too: the mark of a quoted line inside a formula would be part of it.
-    assert said(f"<div class='proof'>{html}</div>") == f"> {formula}"
+    assert said(f"<div class='proof'>{html}</div>") == f"> {line}"
 
 
 def test_a_stroke_in_a_table_does_not_end_its_cell():
-    row = r"<td><p><span class='math'>\(|Z|^t \| x\)</span></p></td><td>b</td>"
+    cell = formula(r"|Z|^t \| x")
+    row = f"<td><p><span class='math'>{cell}</span></p></td><td>b</td>"
     head = "<thead><tr><th>a</th><th>b</th></tr></thead>"
     table = f"<table>{head}<tbody><tr>{row}</tr></tbody></table>"
     assert said(table).splitlines()[-1] == r"| $\vert Z\vert ^t \Vert  x$ | b |"
@@ -151,7 +157,7 @@ def test_published_notebooks_fetch_their_code_where_they_stand_alone(tmp_path, m
     notebooks.publish_notebooks(
         SimpleNamespace(
             outdir=site,
-            config=SimpleNamespace(mathjax3_config={}, html_baseurl=""),
+            config=SimpleNamespace(formula_macros={}, html_baseurl=""),
             env=SimpleNamespace(
                 metadata={"book/sampling": {"kernelspec": "{}"}}, found_docs={"book/sampling"}
             ),

@@ -26,6 +26,9 @@ BROWSER_FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+# What a page's policy stops is an error in its console, and so fails its test.
+NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
+    console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`))"""
 
 
 def newest_source() -> float:
@@ -81,8 +84,8 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
 
     `name` is a path inside the book, with or without a #fragment. Where the clock is
     `stopped`, the page's timers wait for `clock.run_for`. The test fails at its end
-    if the page asked for anything that is not local, or if anything went wrong in
-    its scripts.
+    if the page asked for anything that is not local or that its policy forbids, or if
+    anything went wrong in its scripts.
     """
     troubles: list[str] = []
     contexts = []
@@ -90,6 +93,11 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
     def check(request: Request) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):
             troubles.append(f"request to {request.url}")
+
+    def note_failure(request: Request) -> None:
+        # A reload gives up what is still on its way: the drawing library of a figure just woken.
+        if request.failure != "net::ERR_ABORTED":
+            troubles.append(f"failed: {request.url}")
 
     def open_one(
         name: str,
@@ -109,14 +117,16 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
             page.clock.install(time=0)
             page.clock.pause_at(1)
         page.on("request", check)
-        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+        page.on("requestfailed", note_failure)
         page.on("pageerror", lambda error: troubles.append(f"{name}: {error.message}"))
         page.on(
             "console",
             lambda message: message.type == "error" and troubles.append(f"{name}: {message.text}"),
         )
+        page.add_init_script(NOTE_VIOLATIONS)
         page.goto(f"file://{built_book}/{name}")
-        page.evaluate("window.MathJax?.startup?.promise")
+        if not stopped:  # what waits for an idle moment waits for the clock
+            page.wait_for_selector("html[data-ready]", state="attached")
         page.evaluate("document.fonts.ready.then(() => true)")
         return page
 

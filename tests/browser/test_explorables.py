@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import plotly
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -39,11 +38,12 @@ from book.explorable.figure import (
 from book.explorable.numbers import format_number, linear_ticks, log_ticks
 from book.explorable.view import crossings, resolve
 
-PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+PLOTLY = BOOK / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
 SCRIPTS = (
     "explorable-model",
     "explorable-draw",
     "explorable-cursor",
+    "explorable-pin",
     "explorable-view",
     "explorable",
 )
@@ -175,6 +175,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
 def plot(page: Page, name: str):
     """The plotly element of a figure, once it is drawn."""
     page.locator(f"#{name}").scroll_into_view_if_needed()
+    page.mouse.move(3, 3)  # a reader who moves: until then the still picture stands
     drawn = page.locator(f"#{name} .js-plotly-plot")
     expect(drawn.locator(".main-svg").first).to_be_attached(timeout=30_000)
     return drawn
@@ -313,6 +314,7 @@ def test_plain_anchors_and_nonsense_leave_figures_alone(show):
 
 def test_theme_switch_recolours_what_is_drawn(show):
     page = show(headline(), theme="light")
+    plot(page, "headline")
     for theme in ("light", "dark"):
         page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
         stroke = page.locator("#headline .scatterlayer .js-line").first
@@ -447,7 +449,7 @@ def test_points_are_read_where_they_were_measured(show):
     expect(box).to_contain_text("Softmax attention1.016 ms")
     plot(page, "tasks")
     page.locator("#tasks .explorable-cursor").hover(position={"x": 30, "y": 5})
-    expect(page.locator("#tasks .explorable-values")).to_contain_text("S6 (Mamba)0.9000 accuracy")
+    expect(page.locator("#tasks .explorable-values")).to_contain_text("S60.9000 accuracy")
 
 
 def test_a_tap_leaves_the_values_standing_inside_the_screen(show):
@@ -473,15 +475,54 @@ def test_linked_legends_move_together(show):
     assert page.url.endswith("#headline:attention=softmax;speed:attention=softmax")
 
 
-def test_plotly_waits_until_a_figure_is_near(show):
-    page = show(headline(), before='<div style="height: 4000px"></div>')
-    page.wait_for_timeout(300)
-    assert page.evaluate("typeof Plotly") == "undefined"
+def test_plotly_waits_until_a_reader_comes_near(show):
+    page = show(headline(), speed(), before='<div style="height: 4000px"></div>')
+    loaded = page.locator("script[src*=plotly]")
+    page.mouse.move(3, 3)
+    assert loaded.count() == 0, "no figure is near"
     frame = page.locator("#headline .explorable-frame")
     height = frame.bounding_box()["height"]
     plot(page, "headline")
-    assert page.locator("script[src$='plotly.min.js']").count() == 1
+    assert loaded.count() == 1
     assert frame.bounding_box()["height"] == height, "the page moved when the plot came"
+
+
+@pytest.mark.parametrize("touch", ["pointer", "keyboard", "address"])
+def test_a_figure_in_sight_stays_still_until_it_is_touched(show, touch):
+    page = show(headline(), fragment="#headline:x=hours" if touch == "address" else "")
+    still, drawn = page.locator(".explorable-plot > svg"), page.locator(".js-plotly-plot")
+    if touch != "address":
+        expect(still).to_be_visible()
+        assert page.locator("script[src*=plotly]").count() == 0
+    if touch == "pointer":
+        page.mouse.move(30, 30)
+    if touch == "keyboard":
+        radio(page, "Updates").focus()
+    expect(drawn).to_be_visible()
+    expect(still).to_have_count(0)
+
+
+def test_bars_on_a_log_axis_stand_on_its_lower_end(show):
+    """They once stood on 0, where a log axis has no place: its ticks had no end."""
+    series = [
+        Series({"layer": who}, {"task": ["Copy", "Recall"], "count": [n, 100 * n], "share": [1, 2]})
+        for who, n in (("s4", 3), ("s6", 70))
+    ]  # fmt: skip
+    figure = Explorable(
+        id="bars", caption="Counts.", alt="Bars.", mark="bar", series=series,
+        x=Axis("task", "Task"), color="layer",
+        y=Choice("Show", [Axis("share", "Share"), Axis("count", "Count", log=10)]),
+    )  # fmt: skip
+    page = show(figure)
+    plot(page, "bars")
+    radio(page, "Count").check(force=True)
+    drawn = plot(page, "bars")
+    assert drawn.evaluate("one => one.layout.yaxis.range[0]") == 0
+    heights = drawn.evaluate(
+        "one => [...one.querySelectorAll('.bars .point path')].map(p => p.getBBox().height)"
+    )
+    assert len(heights) == 4
+    assert min(heights) > 5
 
 
 def test_lines_carry_their_names_where_there_is_room(show):

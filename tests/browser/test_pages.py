@@ -69,11 +69,12 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
     )
     assert not wider, f"the page scrolls sideways: {wider}"
 
+    tab.wait_for_selector("html[data-measured]", state="attached")
     # axe would read the style sheets again, which a page from a file may not.
     found = Axe().run(tab, options={"preload": False}).response["violations"]
     grave = [
         f"{rule['id']} ({rule['impact']}): {rule['help']}\n  "
-        + "\n  ".join(node["html"][:200] for node in rule["nodes"][:5])
+        + "\n  ".join(node["html"][:400] for node in rule["nodes"][:5])
         for rule in found
         if rule["impact"] in ("serious", "critical")
     ]

@@ -10,19 +10,22 @@ import pytest
 from bs4 import BeautifulSoup
 
 from experiments.harness.record import load
-from lsa.cost import PEAKS, STATE_BYTES, least_bytes, machine_cost, mode_cost
+from lsa.cost import PEAKS, STATE_BYTES, design_cost, least_bytes, machine_cost, mode_cost
 
 pytestmark = pytest.mark.browser
 
 PLACES = {
     "opener": "book/index.html",
+    "shares": "book/sequences.html",
     "tree": "book/sequences.html",
+    "signature": "book/sequence-transformations.html",
     "causality": "book/causal-transformations.html",
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
+    "chip": "book/kernels.html",
 }
 COUNTED = ("flops", "bytes", "steps", "seconds")
 STEPPED = [name for name in PLACES if name != "roofline"]
@@ -75,7 +78,7 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert not frame.select_one(".stage").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", ["tree", "machines", "opener"])
+@pytest.mark.parametrize("name", ["shares", "signature", "tree", "machines", "opener", "chip"])
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
     frame.get_by_role("button", name="Start over").click()
@@ -108,6 +111,34 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
     assert line(frame) == paused
     _, calm = open_stage("machines", reduced_motion="reduce")
     assert calm.get_by_role("button", name="Play").count() == 0
+
+
+def test_chip_moves_what_the_account_says(open_stage):
+    tab, frame = open_stage("chip")
+    T, d = 6 * 64, 64
+    designs = {"Keep it on the chip": "three passes", "Store it every chunk": "chunk states"}
+    for state, design in designs.items():
+        frame.get_by_role("radio", name=state).check()
+        frame.get_by_role("button", name="Step").focus()
+        tab.keyboard.press("End")
+        expected = design_cost(design, T, 1, d, cut=(1, T)).bytes
+        so_far, in_the_end = frame.locator(".stage-counts b").all_inner_texts()
+        assert in_the_end == f"{expected:.0f} B"
+        assert so_far == f"{expected * T / 1024:.0f} KiB"
+
+
+def test_a_draw_falls_into_narrower_and_narrower_shares(open_stage):
+    tab, frame = open_stage("shares")
+    for _ in range(3):
+        frame.get_by_role("button", name="New draw").click()
+        frame.get_by_role("button", name="Step").focus()
+        pieces = []
+        for _ in range(3):
+            pieces.append(re.search(r"in ([abc]+), which has probability (\d\.\d+)", line(frame)))
+            tab.keyboard.press("ArrowLeft")
+        texts, masses = zip(*((one[1], float(one[2])) for one in pieces), strict=True)
+        assert texts[0][:2] == texts[1] and texts[1][:1] == texts[2]
+        assert masses[0] <= masses[1] <= masses[2]
 
 
 def test_tree_counts_evaluations(open_stage):
@@ -220,12 +251,12 @@ def counts(frame):
 
 
 @pytest.mark.parametrize("mode", ["attention", "recurrent", "chunked"])
-@pytest.mark.parametrize(("t", "d", "c"), [(16, 64, 4), (23, 16, 5), (7, 128, 24)])
+@pytest.mark.parametrize(("t", "d", "c"), [(24, 4, 6), (23, 16, 5), (7, 64, 24)])
 def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
     _, frame = open_stage("modes")
     frame.get_by_role("radio", name=mode.capitalize()).check()
     slide(frame, "Tokens", range(2, 25), t)
-    slide(frame, "Head width", [8, 16, 32, 64, 128, 256], d)
+    slide(frame, "Head width", [2, 4, 8, 16, 32, 64], d)
     slide(frame, "Chunk", range(1, 25), c)
     frame.get_by_role("button", name="Start over").click()
     assert counts(frame)["Products formed so far"] == 0
@@ -240,6 +271,25 @@ def test_modes_cost_what_the_package_says(open_stage, mode, t, d, c):
     formed = {"attention": t * (t + 1) // 2, "recurrent": 0, "chunked": inside}
     assert found["Products formed so far"] == formed[mode]
     assert frame.get_by_role("button", name="Step").get_attribute("aria-disabled") == "true"
+
+
+def test_the_triangle_tells_at_first_what_the_chapter_says(open_stage):
+    """Attention mode forms the most, recurrent mode waits the most, chunked mode does neither."""
+    _, frame = open_stage("modes")
+    flops, steps = {}, {}
+    for mode in ("attention", "recurrent", "chunked"):
+        frame.get_by_role("radio", name=mode.capitalize()).check()
+        found = counts(frame)
+        flops[mode], steps[mode] = found["FLOPs"], found["Steps in a row"]
+        row = frame.locator(".modes-real tr.modes-chosen")
+        assert row.locator("th").inner_text() == mode.capitalize()
+        cost = mode_cost(mode, 8192, 64, 64, chunk_size=64)
+        said = float(row.locator("td").first.inner_text().split()[0])
+        unit = {"G": 1e9, "M": 1e6}[row.locator("td").first.inner_text().split()[1]]
+        assert said * unit == pytest.approx(cost.flops, rel=5e-3)
+        assert row.locator("td").last.inner_text() == f"{cost.steps:,}"
+    assert flops["recurrent"] < flops["chunked"] < flops["attention"]
+    assert steps["attention"] < steps["chunked"] < steps["recurrent"]
 
 
 @pytest.mark.parametrize("device", PEAKS)

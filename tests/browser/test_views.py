@@ -10,7 +10,8 @@ from urllib.parse import unquote
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
-from test_pages import CHAPTER_PAGES, ROOT
+
+from tests.browser.test_pages import CHAPTER_PAGES, ROOT
 
 MEANT = re.compile(r"\bexplorable-meant\b")
 
@@ -97,6 +98,35 @@ def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
         target.evaluate(FORGET_TOLD)
 
 
+@pytest.mark.parametrize("width", [1280, 375])
+def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, width):
+    """Nothing scrolls, the figure covers no word of the sentence, and it can be left again."""
+    tab = open_page("book/index.html", width=width, height=800)
+    link = tab.locator("a.figure-view[href^='#headline:']").last
+    figure = tab.locator("#headline")
+    # As far from the words as figures come to be in a chapter.
+    figure.evaluate("figure => (figure.style.marginBottom = '150vh')")
+    link.evaluate("link => link.scrollIntoView({ block: 'center' })")
+    before = link.bounding_box()
+    link.press("Enter")
+    expect(figure).to_have_class(re.compile(r"\bexplorable-pinned\b"))
+    words, box = link.bounding_box(), figure.bounding_box()
+    assert words == before
+    assert box["y"] >= words["y"] + words["height"] or box["y"] + box["height"] <= words["y"]
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 800
+    assert figure.locator(".explorable-frame").bounding_box()["height"] > 200
+    tab.keyboard.press("Escape")
+    expect(figure).not_to_have_class(re.compile(r"\bexplorable-pinned\b"))
+    expect(link).to_be_focused()
+    link.press("Enter")
+    figure.get_by_role("button", name="Go to the figure").click()
+    expect(figure.locator(".explorable-frame")).to_be_in_viewport()
+    figure.get_by_role("button", name="Back to the text").click()
+    expect(link).to_be_in_viewport()
+    expect(link).to_be_focused()
+
+
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_the_mark_on_a_figure_goes_by_itself(open_page, motion):
     tab = open_page("book/three-modes.html", reduced_motion=motion)
@@ -128,7 +158,7 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
         ("causal-transformations", "causality:token=7", "Token 7 changed from n"),
         ("state-machines", "machines:step=3", "Tick 3 of"),
         ("three-modes", "modes:mode=recurrent&t=20&step=5", "Step 5 of 20:"),
-        ("three-modes", "modes:c=8&step=2", "Step 2 of 2: tokens 9 to 16"),
+        ("three-modes", "modes:c=8&step=2", "Step 2 of 3: tokens 9 to 16"),
         ("three-modes", "modes:mode=attention", "One step:"),
         ("three-modes", "roofline:t=512&d=128", "At 512 tokens"),
     ],

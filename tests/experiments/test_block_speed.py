@@ -23,10 +23,10 @@ def test_a_run_times_every_mode(tmp_path):
     outcome = block_speed.perform(run.config, session)
     assert outcome.complete
     found = outcome.tables["rows"]
-    assert found["mode"] == list(("softmax", *MODES))
+    assert found["mode"] == ["softmax", *MODES]
     assert all(seconds > 0 for seconds in found["seconds"])
     columns = {name for table in outcome.tables.values() for name in table}
-    assert columns == set(block_speed.UNITS)
+    assert columns == set(block_speed.EXPERIMENT.units)
 
 
 @pytest.mark.parametrize("mode", ("softmax", *MODES))

@@ -1,8 +1,10 @@
 """Corpora: checked, cached, split by whole documents; the same text for every run that asks."""
 
 import hashlib
+import os
 import sys
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,7 +46,7 @@ def test_a_folder_becomes_splits_of_whole_books(small_novels, tmp_path):
         "test": b"On an evening\n",
     }
     assert corpus.vocab_size == 256
-    again = load_corpus("novels", tmp_path / "not there any more", tmp_path / "cache")
+    again = load_corpus("novels", cache=tmp_path / "cache")
     assert again.sha256 == corpus.sha256
 
 
@@ -178,3 +180,50 @@ def test_held_out_spans_are_fixed_and_spread():
         held_out_tokens(split, span=64, context=48, spans=1)
     with pytest.raises(ValueError, match="span: no document is longer than 4096"):
         held_out_tokens(split, span=4096, context=16, spans=1)
+
+
+@pytest.mark.parametrize("how", ["cut", "zeroed", "starts"])
+def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how):
+    whole = corpora.load_corpus("novels")
+    documents = [
+        (split, np.array(part.tokens[a:b]))
+        for split, part in whole.splits.items()
+        for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)
+    ]
+    monkeypatch.setattr(corpora, "novels", lambda source: iter(documents))
+    file = made_corpus / "novels" / ("train-starts.npy" if how == "starts" else "train.npy")
+    raw = file.read_bytes()
+    file.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2) * (how == "zeroed"))
+    again = corpora.load_corpus("novels")
+    assert again.sha256 == whole.sha256
+    assert (again.splits["train"].tokens == documents_of(documents, "train")).all()
+    assert "not as it was written; prepared again" in capsys.readouterr().err
+
+
+def documents_of(documents, wanted):
+    return np.concatenate([tokens for split, tokens in documents if split == wanted])
+
+
+def test_a_source_that_was_named_must_exist_even_when_there_is_a_cache(made_corpus, monkeypatch):
+    with pytest.raises(corpora.CorpusError, match="corpus source nowhere: no such"):
+        corpora.load_corpus("novels", source=Path("nowhere"))
+    monkeypatch.setenv("LSA_DATA", "nowhere")
+    with pytest.raises(corpora.CorpusError, match="LSA_DATA=nowhere: no such"):
+        corpora.load_corpus("novels")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    os.mkfifo(tmp_path / "100_english_novels.tar.gz")
+    with pytest.raises(corpora.CorpusError, match="expected a file"):
+        corpora.load_corpus("novels", source=tmp_path, cache=tmp_path / "cache")
+
+
+def test_without_a_home_the_cache_has_to_be_named(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("LSA_CACHE", raising=False)
+    monkeypatch.setattr(corpora.Path, "home", homeless)
+    with pytest.raises(corpora.CorpusError, match="no home directory: set LSA_CACHE"):
+        corpora.load_corpus("novels")

@@ -38,7 +38,7 @@ def test_a_run_measures_the_machine_the_modes_and_the_chunks(tables):
     assert {"seconds", "low", "high", "repeats"} <= set(chunks)
     assert all(low <= high for low, high in zip(chunks["low"], chunks["high"], strict=True))
     columns = {name for table in found.values() for name in table}
-    assert columns <= set(mode_speed.UNITS)
+    assert columns <= set(mode_speed.EXPERIMENT.units)
 
 
 def test_a_gpu_sweeps_no_chunks():

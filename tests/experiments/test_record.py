@@ -11,7 +11,7 @@ from experiments.harness import record
 
 def good():
     return {
-        "schema": 1,
+        "schema": 2,
         "experiment": "loss_curves",
         "name": "nano-linear-64",
         "config": {"scale": "nano"},
@@ -32,13 +32,13 @@ def good():
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    path = record.path_of(tmp_path, "loss_curves", good()["provenance"]["device"], "x")
-    assert path == tmp_path / "loss_curves" / "cpu-a-cpu-2" / "x.json"
+    path = record.path_of(tmp_path, "loss_curves", good()["provenance"]["device"], good()["name"])
+    assert path == tmp_path / "loss_curves" / "cpu-a-cpu-2" / "nano-linear-64.json"
     record.write(path, good())
-    assert record.read(path) == good()
+    assert record.read(path) == record.sign(good())
     (loaded,) = record.load("loss_curves", tmp_path)
     assert loaded["tables"] == good()["tables"]
-    assert [p.name for p in path.parent.iterdir()] == ["x.json"]
+    assert [p.name for p in path.parent.iterdir()] == ["nano-linear-64.json"]
     # One line a column: a difference between two runs can be read.
     assert '"seconds": [0.5, 0.25],\n' in path.read_text()
 
@@ -58,7 +58,7 @@ def change(path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["schema"], 99, "schema: expected 1, got 99"),
+        (["schema"], 99, "schema: expected 2, got 99"),
         (["units"], None, "units: missing"),
         (["complete"], "yes", "complete: expected bool"),
         (["provenance", "commit"], None, "provenance.commit: missing"),
@@ -66,6 +66,28 @@ def change(path, value):
         (["tables", "train", "seconds"], [0.5, -0.1], r"tables.train.seconds\[1\]: expected 0 or"),
         (["tables", "train", "loss"], [float("nan"), 1.0], r"tables.train.loss\[0\]: expected a f"),
         (["tables", "train", "loss"], [None, 1.0], r"tables.train.loss\[0\]: expected a number"),
+        (["tables", "train", "loss"], "ab", "tables.train.loss: expected a list"),
+        (
+            ["tables", "train", "loss"],
+            [10**400, 1.0],
+            "tables.train.loss.* number, got 100",
+        ),
+        (["tables", "train", "loss"], ["a", 1.0], r"tables.train.loss\[0\]: expected a number"),
+        (["tables", "train", "mode"], [1, "b"], r"tables.train.mode\[0\]: expected a text"),
+        (["tables", "train"], {"loss": []}, "tables: expected rows, got none"),
+        (["name"], "../../elsewhere", "name: expected a name fit for a file"),
+        (["experiment"], "/tmp/elsewhere", "experiment: expected a name fit for a file"),
+        (["more"], 1, "more: not a field"),
+        (
+            ["provenance", "seconds"],
+            "soon",
+            "provenance.seconds: expected int or float",
+        ),
+        (["provenance", "commit"], "main", "provenance.commit: expected 40 hexadecimal digits"),
+        (["provenance", "commit"], "unknown", "provenance.dirty: expected true where the commit"),
+        (["provenance", "started"], "today", "provenance.started: expected a date, time and zone"),
+        (["provenance", "device", "count"], "../2", "provenance.device.count: expected int"),
+        (["provenance", "device", "name"], "...", "provenance.device.name: expected a name"),
         (["tables", "train", "loss"], [1.0], "tables.train: columns differ in length"),
         (["units", "loss"], None, "tables.train.loss: no unit"),
     ],
@@ -112,17 +134,30 @@ def test_a_full_disk_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(record.RecordError, match="No space left on device.*--out"):
         record.write(file, {**good(), "name": "other"}, overwrite=True)
-    assert record.read(file) == good()
+    assert record.read(file) == record.sign(good())
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
 
 
 def test_a_partial_record_steps_back_for_a_whole_one(tmp_path):
-    path = tmp_path / "e" / "d" / "x.json"
-    record.write(record.partial_path(path), {**good(), "complete": False})
+    path = record.path_of(tmp_path, "e", good()["provenance"]["device"], good()["name"])
+    record.write(record.partial_path(path), {**good(), "experiment": "e", "complete": False})
     assert [r["complete"] for r in record.load("e", tmp_path)] == [False]
     assert record.load("e", tmp_path, partial=False) == []
-    record.write(path, good())
+    record.write(path, {**good(), "experiment": "e"})
     assert [r["complete"] for r in record.load("e", tmp_path)] == [True]
+
+
+def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
+    path = record.path_of(tmp_path, "e", good()["provenance"]["device"], good()["name"])
+    record.write(path, {**good(), "experiment": "e"})
+    read, reads = record.read, []
+    monkeypatch.setattr(record, "read", lambda path: reads.append(path) or read(path))
+    for _ in range(3):
+        record.load("e", tmp_path)
+    assert len(reads) == 1
+    record.write(path, {**good(), "experiment": "e", "config": {}}, overwrite=True)
+    (changed,) = record.load("e", tmp_path)
+    assert changed["config"] == {}
 
 
 def test_every_stored_result_is_sound():

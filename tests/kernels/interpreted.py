@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from cases import draw, errors
 
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
 from tests.helpers import RELATIVE
+from tests.kernels.cases import draw, errors
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
 KINDS = [  # normalize, feature map, initial state, gradient of the returned state

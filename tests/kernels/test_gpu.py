@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from cases import draw, errors
 
 from lsa import LinearState, linear_attention
+from tests.helpers import RELATIVE, definition, relative_rms
+from tests.kernels.cases import draw, errors
 
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
@@ -12,7 +13,6 @@ if not torch.cuda.is_available():
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.plans import plan_of
 from lsa.linear_attention.kernels.problem import Problem
-from tests.helpers import RELATIVE, definition, relative_rms
 
 # The poison comes with torch's determinism, which warns about operators of others.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -70,9 +70,6 @@
       shownFor = link;
       link.setAttribute("aria-describedby", "preview");
       place(link);
-      if (window.MathJax?.typesetPromise && !content.querySelector("mjx-container")) {
-        MathJax.typesetPromise([box]).then(() => shownFor === link && place(link));
-      }
     };
 
     const later = (action, wait) => {
@@ -101,15 +98,28 @@
       ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)"
     );
     const check = (box) => {
-      // MathJax puts its own box, which is the one that scrolls, into the formula's.
-      const inner = box.querySelector(":scope > mjx-container") ?? box;
+      // A formula's number stands beside the box that scrolls.
+      const inner = box.querySelector(":scope > .katex-display") ?? box;
       const scrolls =
-        inner.scrollWidth > inner.clientWidth + 1 || inner.scrollHeight > inner.clientHeight + 1;
+        inner.scrollWidth > inner.clientWidth || inner.scrollHeight > inner.clientHeight + 1;
       if (scrolls) inner.tabIndex = 0;
       else inner.removeAttribute("tabindex");
     };
     const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
     boxes.forEach((box) => observer.observe(box));
+    // What is far from the screen is not laid out, and so not observed: it is measured when there is
+    // time for it.
+    const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));
+    const left = [...boxes];
+    const measure = (deadline) => {
+      do {
+        const box = left.shift();
+        if (box) check(box);
+      } while (left.length && (deadline?.timeRemaining() ?? 0) > 4);
+      if (left.length) idle(measure);
+      else document.documentElement.dataset.measured = "";
+    };
+    idle(measure);
   }
 
   /* The table of contents steps aside while something else is in the margin. */
@@ -139,8 +149,14 @@
     window.addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
   }
 
-  installPreviews();
-  installScrollAccess();
-  installMargin();
-  installPrinting();
+  document.querySelector(".bd-search-container input")?.focus();
+  // One at a time, while nothing else waits: none is needed to read the first screen.
+  const whenIdle = window.requestIdleCallback ?? ((task) => setTimeout(task));
+  const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
+  const installNext = () => {
+    installs.shift()?.();
+    if (installs.length) whenIdle(installNext);
+    else document.documentElement.dataset.ready = "";
+  };
+  whenIdle(installNext);
 })();

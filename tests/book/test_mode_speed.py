@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from book.figures import modes as mode_figures
-from book.figures import results as figures
-from experiments import mode_speed
+from book.figures import chunk_sizes, mode_speed, results, roofline
+from experiments import mode_speed as experiment
 from experiments.harness import record
 from lsa.cost import PEAKS, least_bytes, mode_cost, training_cost
 
@@ -39,17 +38,21 @@ def without(measured):
 
 
 def test_a_record_without_limits_has_no_roofline(without):
-    assert mode_figures.limits(without) is None
-    assert mode_figures.least_seconds(without, "chunked", 1024, "forward") is None
-    assert mode_figures.rooflines(records=[without]) is None
-    assert mode_figures.chunk_sizes(records=[without]) is None
-    assert mode_figures.chunk_sentence(without) == ""
+    assert mode_speed.limits(without) is None
+    assert mode_speed.least_seconds(without, "chunked", 1024, "forward") is None
+    assert (
+        mode_speed.rooflines(records=[without])
+        ._repr_markdown_()
+        .startswith("*The speeds of a copy")
+    )
+    assert not chunk_sizes.figure(records=[without])
+    assert chunk_sizes.sentence(without) == ""
     with pytest.raises(LookupError, match="no chunk sizes measured at 4096"):
-        mode_figures.best_chunk(without, 4096, "forward")
+        chunk_sizes.best(without, 4096, "forward")
 
 
 def test_every_curve_has_its_limit_and_lies_above_it(measured):
-    figure = mode_figures.rooflines(records=[measured])
+    figure = mode_speed.rooflines(records=[measured])
     curves = {(one.role, one.keys["mode"], one.keys["pass"]): one for one in figure.curves}
     assert len(curves) == 16
     for (role, mode, direction), curve in curves.items():
@@ -66,28 +69,28 @@ def test_every_curve_has_its_limit_and_lies_above_it(measured):
 def test_what_a_limit_is_made_of(measured, mode, by):
     cost = mode_cost(mode, 8192, 64, 64, itemsize=4)
     least = {"flops": cost.flops / 200e9, "steps": cost.steps * 1e-6}[by]
-    assert mode_figures.least_seconds(measured, mode, 8192, "forward") == pytest.approx(least)
+    assert mode_speed.least_seconds(measured, mode, 8192, "forward") == pytest.approx(least)
 
 
 def test_traffic_that_cannot_be_avoided_is_inputs_and_outputs(measured):
     measured["tables"]["limits"]["matmul"] = [1e30]
     for direction, training in (("forward", False), ("forward+backward", True)):
         least = least_bytes(4096, 64, 64, itemsize=4, training=training) / 20e9
-        found = mode_figures.least_seconds(measured, "chunked", 4096, direction)
+        found = mode_speed.least_seconds(measured, "chunked", 4096, direction)
         assert found == pytest.approx(least)
 
 
 def test_all_heads_are_charged_and_steps_once(measured):
     measured["config"] = {**measured["config"], "heads": 12}
     one = training_cost("chunked", 1000, 64, 64, itemsize=4)
-    all_heads = mode_figures.cost(measured, "chunked", 1000, "forward+backward")
+    all_heads = mode_speed.cost(measured, "chunked", 1000, "forward+backward")
     assert all_heads.flops == 12 * one.flops
     assert all_heads.bytes == 12 * one.bytes
     assert all_heads.steps == one.steps
 
 
 def test_the_best_chunk_measured_and_predicted(measured):
-    fastest, predicted = mode_figures.best_chunk(measured, 4096, "forward")
+    fastest, predicted = chunk_sizes.best(measured, 4096, "forward")
     assert fastest == 64
     bills = {
         size: cost.flops / 200e9 + cost.bytes / 20e9
@@ -95,23 +98,23 @@ def test_the_best_chunk_measured_and_predicted(measured):
         for cost in [mode_cost("chunked", 4096, 64, 64, chunk_size=size, itemsize=4)]
     }
     assert predicted == min(bills, key=bills.get)
-    figure = mode_figures.chunk_sizes(records=[measured])
+    figure = chunk_sizes.figure(records=[measured])
     shown = {one.name for one in figure.curves}
     assert {"arithmetic", "traffic", "predicted, both"} < shown
-    assert "64 at 4,096 tokens, forward (the bills say" in mode_figures.chunk_sentence(measured)
+    assert "64 at 4,096 tokens, forward (the bills say" in chunk_sizes.sentence(measured)
 
 
-def test_machines_are_vendors_and_those_of_stored_runs():
-    script = mode_figures.machines()
+def test_the_rooflines_stage_shows_data_sheets_and_stored_runs():
+    script = roofline.data()
     devices = json.loads(re.search(r">(.*)</script>", script, re.DOTALL).group(1))
     by_name = {one["name"]: one for one in devices}
     for name, peak in PEAKS.items():
         assert by_name[f"NVIDIA {name}"]["flops"] == peak.flops
         assert by_name[f"NVIDIA {name}"]["step"] == peak.step
-    here = by_name[f"{figures.device_name(OLD)} (measured here)"]
-    points = figures.rows(OLD, **{"pass": "forward"})
+    here = by_name[f"{results.device_name(OLD)} (measured here)"]
+    points = results.rows(OLD, **{"pass": "forward"})
     assert [row["seconds"] for row in points] == [point[2] for point in here["points"]]
-    assert here["item"] == mode_figures.ITEM_BYTES[OLD["config"]["dtype"]]
-    assert {*mode_figures.ITEM_BYTES} >= {
-        run.config["dtype"] for kind in ("cpu", "cuda") for run in mode_speed.runs(kind, False)
+    assert here["item"] == mode_speed.ITEM_BYTES[OLD["config"]["dtype"]]
+    assert {*mode_speed.ITEM_BYTES} >= {
+        run.config["dtype"] for kind in ("cpu", "cuda") for run in experiment.runs(kind, False)
     }

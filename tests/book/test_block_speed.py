@@ -2,8 +2,8 @@
 
 import pytest
 
-from book.figures import block_speed as block_figures
-from book.figures.results import rows, stored
+from book.figures import block_speed
+from book.figures.results import NotMeasuredError, rows, stored
 from lsa.cost import update_flops
 from lsa.gpt import gpt_config
 
@@ -14,19 +14,19 @@ def test_attention_and_weights_cost_the_same_at_twelve_widths():
         shape = gpt_config(scale, n_layer=1, vocab_size=0)
         length = 12 * shape.d_model
         weights = 3 * 2 * 12 * shape.d_model**2
-        assert update_flops("softmax", shape, length) == pytest.approx(2 * weights, rel=1e-3)
+        assert update_flops(shape, length) == pytest.approx(2 * weights, rel=1e-3)
 
 
 def test_crossings_are_those_of_the_rows():
-    for one in stored("block_speed"):
-        scale = one["config"]["scale"]
-        ahead = block_figures.overtakes(scale, "chunked", "softmax")
-        for length in block_figures.lengths(scale, "chunked", "softmax"):
-            by_mode = {row["mode"]: row["seconds"] for row in rows(one, length=length)}
+    for run in stored("block_speed"):
+        scale = run["config"]["scale"]
+        ahead = block_speed.overtakes(scale, "chunked", "softmax")
+        for length in block_speed.lengths(scale, "chunked", "softmax"):
+            by_mode = {row["mode"]: row["seconds"] for row in rows(run, length=length)}
             if ahead and length >= ahead:
                 assert by_mode["chunked"] < by_mode["softmax"]
 
 
 def test_what_was_not_measured_is_an_error():
-    with pytest.raises(LookupError, match="no softmax mode of nano at 3"):
-        block_figures.seconds("nano", "softmax", 3)
+    with pytest.raises(NotMeasuredError, match="no run of {'scale': 'nano'}"):
+        block_speed.seconds("nano", "softmax", 3)

@@ -1,0 +1,110 @@
+/* A figure that words of the text have set comes to these words, where it is not on the screen
+   already: it is pinned to the half of the screen that they are not in, and nothing scrolls. It
+   goes home when the reader leaves the words, closes it, or comes to its own place. */
+window.ExplorablePin = (function () {
+  "use strict";
+  const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
+  const GAP = 8;  // px around a pinned figure
+  let pinned = null;
+
+  const pictureOf = (figure) => figure.querySelector(".explorable-frame, .stage") ?? figure;
+
+  const headEnd = () => document.querySelector(".bd-header-article")?.getBoundingClientRect().bottom ?? 0;
+
+  /* The share of `figure`'s picture on the screen, at most what the screen can hold. */
+  function share(figure) {
+    const { top, bottom, height } = pictureOf(figure).getBoundingClientRect();
+    const head = headEnd();
+    const seen = Math.min(bottom, innerHeight) - Math.max(top, head);
+    return seen / Math.min(height, innerHeight - head);
+  }
+
+  function button(text, act) {
+    const element = document.createElement("button");
+    element.type = "button";
+    element.textContent = text;
+    element.addEventListener("click", act);
+    return element;
+  }
+
+  /* Hold its place, so that the page does not move under the words. From here on until the figure
+     is pinned nothing may be measured: the browser would follow the words to where both stand. */
+  function holdPlace(figure) {
+    const place = document.createElement("div");
+    const { height, left, width } = figure.getBoundingClientRect();
+    const { marginTop, marginBottom } = getComputedStyle(figure);
+    Object.assign(place.style, { height: `${height}px`, marginTop, marginBottom });
+    figure.before(place);
+    figure.style.setProperty("--pin-left", `${left}px`);
+    figure.style.setProperty("--pin-width", `${width}px`);
+    return place;
+  }
+
+  function release() {
+    if (!pinned) return;
+    const { figure, place, bar, watch } = pinned;
+    pinned = null;
+    watch.disconnect();
+    place.remove();
+    bar.remove();
+    figure.classList.remove("explorable-pinned", "explorable-pinned-low");
+    document.body.classList.remove("explorable-pinning");
+  }
+
+  /* To its own place, and from there back to the words. */
+  function goHome(figure, link) {
+    release();
+    figure.scrollIntoView({ block: "start" });
+    figure.querySelector(".explorable-back")?.remove();
+    const back = button("Back to the text", () => {
+      back.remove();
+      link.scrollIntoView({ block: "center" });
+      link.focus({ preventScroll: true });
+    });
+    back.className = "explorable-back";
+    figure.prepend(back);
+    back.focus({ preventScroll: true });
+  }
+
+  function show(figure, link) {
+    if (pinned?.figure !== figure) release();
+    if (pinned || share(figure) >= SHOWN) return;
+    const { top, bottom } = link.getBoundingClientRect();
+    const head = headEnd(), above = top - head - 2 * GAP, below = innerHeight - bottom - 2 * GAP;
+    // Below where there is room: the sentence stands mostly before its link.
+    const low = below > 0.75 * above;
+    const place = holdPlace(figure);
+    const close = () => {
+      release();
+      link.focus({ preventScroll: true });
+    };
+    const bar = document.createElement("div");
+    bar.className = "explorable-pin-bar";
+    bar.append(button("Go to the figure", () => goHome(figure, link)), button("Close", close));
+    figure.prepend(bar);
+    figure.style.setProperty("--pin-room", `${low ? below : above}px`);
+    figure.style.setProperty("--pin-top", `${head + GAP}px`);
+    figure.classList.add("explorable-pinned");
+    figure.classList.toggle("explorable-pinned-low", low);
+    document.body.classList.add("explorable-pinning");
+    figure.scrollTop = 0;
+    const words = link.closest("p, li, td, dd") ?? link;
+    // The first report is of where they stand now.
+    const watch = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting === (target === place)) release();
+      }
+    });
+    watch.observe(words);
+    watch.observe(place);
+    pinned = { figure, place, bar, watch, close };
+  }
+
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && pinned) pinned.close();
+  });
+  addEventListener("resize", release);
+  addEventListener("beforeprint", release);
+
+  return { show };
+})();

@@ -1,0 +1,196 @@
+"""The claims of the drafts and papers beside what was measured here, with a verdict on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import loss_curves, mode_speed, rnn_orders, sampling_speed, variants
+from .chunk_sizes import best
+from .results import have
+from .words import NOT_MEASURED, Marked, Table, duration, in_words, percent, signed, times
+
+SLIGHTLY = 0.05  # of the loss: more than that is not called slightly worse
+CONTEXTS = (256, 2048, 4096)
+LONG = 16384  # tokens
+
+
+def table() -> Table:
+    """Claim, what was measured, where, and whether it holds."""
+    cells = []
+    for claim, measured, page, holds in CLAIMS:
+        words = in_words(measured=measured, verdict=lambda holds=holds: _said(holds()))
+        if words["verdict"] == NOT_MEASURED:
+            words["measured"] = "–"
+        cells.append([claim, words["measured"], Marked(page), words["verdict"]])
+    return Table(["claim", "measured", "figure", "verdict"], cells, align="llll", wrap=True)
+
+
+def _said(verdict: bool | str) -> str:
+    if isinstance(verdict, str):
+        return verdict
+    return "holds" if verdict else "does not hold here"
+
+
+def _behind() -> dict[int, float]:
+    """Nats by which linear attention is worse after the same updates, by context."""
+    return {n: loss_curves.behind(*loss_curves.nano_pair(n)) for n in CONTEXTS}
+
+
+def _behind_in_words() -> str:
+    parts = (
+        f"{signed(by)} after {loss_curves.common_updates(*loss_curves.nano_pair(n)):,} updates "
+        f"of context {n:,}"
+        for n, by in _behind().items()
+    )
+    return "nano: loss " + ", ".join(parts)
+
+
+def slightly_worse(behind: dict[int, float], losses: dict[int, float], spread: float) -> str | bool:
+    """The verdict on "slightly worse per update".
+
+    behind: nats by context; losses: softmax's after as many updates; spread: between two seeds.
+    """
+    if min(behind.values()) <= spread:
+        return False
+    worst = max(behind[n] / losses[n] for n in behind)
+    if worst <= SLIGHTLY:
+        return True
+    return f"worse, and more than slightly: by up to {percent(worst)} of softmax's loss"
+
+
+def _slightly_worse() -> str | bool:
+    losses = {}
+    for n in CONTEXTS:
+        softmax, linear = loss_curves.nano_pair(n)
+        losses[n] = loss_curves.loss_after(softmax, loss_curves.common_updates(softmax, linear))
+    return slightly_worse(_behind(), losses, variants.seed_spread())
+
+
+def _ends(context: int) -> tuple[float, float]:
+    softmax, linear = (loss_curves.last_loss(run) for run in loss_curves.nano_pair(context))
+    return softmax, linear
+
+
+def _ends_in_words() -> str:
+    parts = []
+    for n in CONTEXTS:
+        softmax, linear = _ends(n)
+        parts.append(f"{linear:.3f} against {softmax:.3f} at {n:,}")
+    return "nano, nats after the same minutes, linear against softmax: " + ", ".join(parts)
+
+
+def _better_in_the_same_time() -> str | bool:
+    spread = variants.seed_spread()
+    short, middle, long = (linear - softmax for softmax, linear in map(_ends, CONTEXTS))
+    if short > spread and abs(middle) < spread and long < -10 * spread:
+        return "holds at 4,096 after an hour; level at 2,048 after half an hour, behind at 256"
+    return long < -spread
+
+
+def _layer_seconds(mode: str, length: int) -> float:
+    return mode_speed.seconds(mode_speed.narrowest(), mode, length)
+
+
+def _ratios() -> list[float]:
+    return [loss_curves.update_ratio(n) for n in (1024, 4096, LONG)]
+
+
+def _best_chunk() -> int:
+    return best(mode_speed.narrowest(), LONG, "forward+backward")[0]
+
+
+def _deep_rnn() -> tuple[dict[str, int], float, float]:
+    """The largest shape, time-major over layer-major there, and the part of the order alone."""
+    points = rnn_orders.measured(have("rnn_orders"))
+    shape = rnn_orders.deepest(points)
+    total, cache, _ = rnn_orders.ratios(points, **shape)
+    return shape, total, cache
+
+
+def _deep_rnn_in_words() -> str:
+    shape, total, cache = _deep_rnn()
+    return (
+        f"{times(total)} with {shape['layers']} layers of width {shape['width']}, "
+        f"{times(cache)} of it by the order alone"
+    )
+
+
+def _without_normaliser() -> float:
+    """The least that leaving the normaliser out costs a positive map, in nats."""
+    return variants.normaliser_costs(have("variants"))[0]
+
+
+Claim = tuple[str, Callable[[], str], str, Callable[[], bool | str]]
+CLAIMS: list[Claim] = [
+    (
+        "Removing the exponential makes GPT-2 slightly worse per update",
+        _behind_in_words,
+        "[the result](index.md)",
+        _slightly_worse,
+    ),
+    (
+        "With a long context it is far better in the same time",
+        _ends_in_words,
+        "[the result](index.md)",
+        _better_in_the_same_time,
+    ),
+    (
+        "20 times faster at a context of 4,096",
+        lambda: (
+            f"layer {times(mode_speed.ratio_to_softmax(4096))}, "
+            f"update {times(loss_curves.update_ratio(4096))}"
+        ),
+        "[the result](index.md)",
+        lambda: loss_curves.update_ratio(4096) >= 20,
+    ),
+    (
+        "The ratio grows with the context",
+        lambda: f"update {', '.join(map(times, _ratios()))} at 1,024, 4,096, 16,384",
+        "[the result](index.md)",
+        lambda: _ratios() == sorted(_ratios()),
+    ),
+    (
+        "At 1,024 tokens, attention mode beats recurrent mode although it does more arithmetic",
+        lambda: (
+            f"{times(_layer_seconds('recurrent', 1024) / _layer_seconds('attention', 1024))} "
+            "faster, forward and backward"
+        ),
+        "[three modes](three-modes.md)",
+        lambda: _layer_seconds("recurrent", 1024) > _layer_seconds("attention", 1024),
+    ),
+    (
+        "Chunks of 512 are best",
+        lambda: (
+            f"of those tried {_best_chunk()}, at 16,384 tokens and one head of width "
+            f"{mode_speed.narrowest()['config']['width']}"
+        ),
+        "[three modes](three-modes.md)",
+        lambda: _best_chunk() == 512,
+    ),
+    (
+        "A deep RNN is faster layer by layer, because of cache hits",
+        _deep_rnn_in_words,
+        "[two orders](sequence-transformations.md)",
+        lambda: _deep_rnn()[2] > 1.2,
+    ),
+    (
+        "The normaliser may be left out of the formulas",
+        lambda: (
+            f"of the formulas yes; of a nano GPT-2 it costs at least {_without_normaliser():.3f} "
+            "nats after the same updates"
+        ),
+        "[linear self-attention](linear-self-attention.md)",
+        lambda: (
+            "holds on paper only" if _without_normaliser() > variants.seed_spread() else "holds"
+        ),
+    ),
+    (
+        "A token costs the same at any position with a recurrent state",
+        lambda: (
+            f"124M: {duration(sampling_speed.seconds('linear', 1))} at 1, "
+            f"{duration(sampling_speed.seconds('linear', LONG))} at 16,384"
+        ),
+        "[sampling](sampling.md)",
+        lambda: sampling_speed.seconds("linear", LONG) < 1.2 * sampling_speed.seconds("linear", 1),
+    ),
+]

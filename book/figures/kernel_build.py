@@ -1,0 +1,160 @@
+"""What the compiler made of every kernel: registers, shared memory, tensor-core instructions."""
+
+from __future__ import annotations
+
+from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from .results import NotMeasuredError, Record, Row, have, of_config, provenance, rows
+from .words import Missing, WrittenFor, in_words
+
+ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
+
+
+WIDTHS = [64, 128, 256]
+FULL = 250  # of 255 registers that a thread may have
+
+
+def _architecture(run: Record) -> str:
+    arch = run["config"]["arch"]
+    return ARCHITECTURES.get(arch, f"sm_{arch}")
+
+
+def figure(id: str = "compiled-kernels") -> Explorable | Missing:
+    """Registers, shared memory, tensor-core products and bytes of every kernel."""
+    records = have("kernel_build")
+    if not records:
+        return Missing("kernel_build")
+    spilled = any(row["spilled"] for run in records for row in rows(run))
+    series = [
+        Series(
+            {
+                "arch": _architecture(run),
+                **dict(zip(("mode", "width", "normalized"), key, strict=True)),
+            },
+            _built(rows(run, mode=key[0], width=key[1], normalized=key[2])),
+            source=run["path"],
+        )
+        for run in sorted(records, key=lambda run: run["config"]["arch"])
+        for key in dict.fromkeys(
+            (row["mode"], row["width"], row["normalized"]) for row in rows(run)
+        )
+    ]
+    return Explorable(
+        id=id,
+        caption=(
+            f"**Full registers{'' if spilled else ', nothing spilled'}.** What the compiler made "
+            "of every kernel of one call and its gradient, with 32 heads of 4,096 tokens. On "
+            "Hopper a narrow head's three gradients fit in one kernel; on Ampere they take three."
+        ),
+        alt=(
+            "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "
+            "chunked mode come close to the 255 that a thread may have."
+        ),
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis("registers", "Registers per thread"),
+                Axis("spilled", "Spilled per thread", "B", range=(0, 16)),
+                Axis("shared", "Shared memory per program", "KiB", digits=3),
+                Axis("products", "Tensor-core instructions"),
+                Axis("programs", "Programs", log=10),
+                Axis("traffic", "Least traffic per token and head", "B"),
+            ],
+        ),
+        y=Axis("kernel", "Kernel"),
+        color="arch",
+        mark="bar",
+        controls=[
+            Filter("mode", "Mode", options=["chunked", "attention", "recurrent"]),
+            Filter("width", "Width of a head, d", options=WIDTHS),
+            Filter("normalized", "Normaliser", options={"no": "without", "yes": "with"}),
+            Toggle("arch", "Compiled for"),
+        ],
+        provenance=provenance(records),
+        aspect=4 / 3,
+    )
+
+
+KERNELS = {"sums_kernel": "sums", "scan_kernel": "scan", "delta_kernel": "δ"}
+PASSES = ("dkv_kernel", "tile_kernel", "step_kernel")
+ALONE = {"forward_kernel": "o", "dq_kernel": "dq", "one_pass_kernel": "all gradients"}
+TILES = ("forward", "dq", "dkv", "one_pass", "tile", "sums")
+
+
+def kernel_label(name: str) -> str:
+    """A kernel as the page calls it: "dkv_kernel:dk" -> "pass, dk"."""
+    kernel, _, role = name.partition(":")
+    if kernel in PASSES or kernel in ALONE:
+        return f"pass, {ALONE.get(kernel, role)}"
+    return KERNELS[kernel] + (" back" if role == "R" else "")
+
+
+def _built(found: list[Row]) -> dict[str, list]:
+    return {
+        "kernel": [kernel_label(row["kernel"]) for row in found],
+        "registers": [row["registers"] for row in found],
+        "spilled": [row["spilled"] for row in found],
+        "shared": [row["shared"] / 1024 for row in found],
+        "products": [row["wgmma"] + row["mma"] for row in found],
+        "programs": [row["programs"] for row in found],
+        "traffic": [row["traffic"] for row in found],
+    }
+
+
+def launches() -> list[Row]:
+    """Every launch, for every architecture. Raises NotMeasuredError where nothing is stored."""
+    found = [launch for run in have("kernel_build") for launch in rows(run)]
+    if not found:
+        raise NotMeasuredError("kernel_build: nothing stored")
+    return found
+
+
+def tile_launches() -> list[Row]:
+    """Hopper's launches that multiply tiles. Raises NotMeasuredError."""
+    hopper = rows(of_config(have("kernel_build"), arch=90))
+    return [row for row in hopper if row["kernel"].startswith(TILES)]
+
+
+def least_traffic(arch: int) -> float:
+    """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
+    run = of_config(have("kernel_build"), arch=arch)
+    found = rows(run, mode="chunked", width=64, normalized="no")
+    if not found:
+        raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
+    return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of what was compiled."""
+
+    def spills() -> str:
+        spilling = sum(row["spilled"] > 0 for row in launches())
+        if spilling:
+            return f"{spilling} of the {len(launches())} launches spill."
+        return f"None of the {len(launches())} launches spills."
+
+    def old_instructions() -> str:
+        tiles = tile_launches()
+        return f"{sum(row['mma'] > 0 for row in tiles)} of {len(tiles)}"
+
+    return in_words(
+        spills=spills,
+        full=lambda: sum(row["registers"] >= FULL for row in launches()),
+        old_mma=old_instructions,
+        built_hopper=lambda: f"{least_traffic(90):,.0f}",
+        built_ampere=lambda: f"{least_traffic(80):,.0f}",
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter's words say of the instructions."""
+    return WrittenFor(
+        every_kernel_that_multiplies_tiles_got_wgmma=lambda: all(
+            row["wgmma"] for row in tile_launches()
+        ),
+        those_with_mma_have_a_normaliser_and_heads_of_128_or_more=lambda: all(
+            row["width"] >= 128 and row["normalized"] == "yes"
+            for row in tile_launches()
+            if row["mma"]
+        ),
+    )

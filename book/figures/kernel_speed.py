@@ -1,0 +1,202 @@
+"""The kernels beside other libraries': what was published, and the race as far as it was run."""
+
+from __future__ import annotations
+
+from lsa.cost import design_cost, least_bytes
+
+from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from .results import Row, have, provenance, rows
+from .words import Missing
+
+PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
+
+# pytorch/helion, examples/fla/BENCHMARKS.md: the table "linear_attn" for one H100, in bf16.
+# B, T, H, d, then milliseconds forward and forward+backward of Helion, and of fla.
+PUBLISHED = [
+    (1, 8192, 96, 128, 0.682, 2.010, 0.726, 3.367),
+    (2, 16384, 16, 128, 0.457, 1.355, 0.609, 2.585),
+    (4, 2048, 16, 128, 0.149, 0.956, 0.148, 1.547),
+    (4, 4096, 64, 128, 0.900, 2.659, 0.950, 4.530),
+    (8, 2048, 32, 256, 1.271, 3.994, 1.338, 8.981),
+    (8, 1024, 8, 64, 0.143, 0.755, 0.137, 0.796),
+]
+PUBLISHED_MEMORY = 3.35e12  # B/s of an H100 by its data sheet
+
+
+def shape_label(B: int, T: int, H: int, d: int) -> str:
+    """A shape as an axis names it."""
+    return f"{B} × {T:,} × {H} × {d}"
+
+
+def published_share(B: int, T: int, H: int, d: int, ms: float, gradients: bool) -> float:
+    """The part of a published time, in %, that the least traffic takes at full memory speed."""
+    least = B * T * H * least_bytes(1, d, d, training=gradients) / PUBLISHED_MEMORY
+    return 100 * least / (ms * 1e-3)
+
+
+def share_of_stored_states(B: int, T: int, H: int, d: int, ms: float, gradients: bool) -> float:
+    """A published share over what the bytes of stored states would allow at full speed."""
+    least = least_bytes(1, d, d, training=gradients)
+    moved = design_cost("chunk states", T, B * H, d, gradients=gradients).bytes
+    return published_share(B, T, H, d, ms, gradients) / (100 * least / moved)
+
+
+def fla_shares() -> list[float]:
+    """`share_of_stored_states` of all published times of fla."""
+    return [
+        share_of_stored_states(B, T, H, d, ms, gradients)
+        for B, T, H, d, _, _, forward, both in PUBLISHED
+        for ms, gradients in ((forward, False), (both, True))
+    ]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of the published times."""
+    both = [
+        published_share(B, T, H, d, min(helion, fla), True)
+        for B, T, H, d, _, helion, _, fla in PUBLISHED
+    ]
+    return {
+        "published_low": f"{min(both):.0f}%",
+        "published_high": f"{max(both):.0f}%",
+        "nearest": f"{100 * max(fla_shares()):.0f}%",
+    }
+
+
+def published(id: str = "published-speed") -> Explorable:
+    """What others have published for such kernels."""
+    series = [
+        Series(
+            {"library": library, "pass": direction},
+            {
+                "shape": [shape_label(*row[:4]) for row in PUBLISHED],
+                "share": [
+                    published_share(*row[:4], row[column], direction != "forward")
+                    for row in PUBLISHED
+                ],
+                "ms": [row[column] for row in PUBLISHED],
+            },
+        )
+        for library, first in (("Helion", 4), ("fla", 6))
+        for column, direction in enumerate(PASS_LABELS, first)
+    ]
+    return Explorable(
+        id=id,
+        caption=(
+            "**The published best leave most of the limit unused.** Times that others report for "
+            "the sum without a normaliser on one H100, in 16 bits, and the part of each that the "
+            "least possible traffic takes at the data sheet's memory speed. Not measured here."
+        ),
+        alt=(
+            "Bars of the share of the memory limit, for six shapes, of two libraries. None is "
+            "above two fifths; with gradients the shares are lower still."
+        ),
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis("share", "Share of the limit", "%", digits=3, range=(0, 100)),
+                Axis("ms", "Time", "ms", digits=3),
+            ],
+        ),
+        y=Axis("shape", "B × T × H × d"),
+        color="library",
+        mark="bar",
+        controls=[
+            Filter("pass", "Pass", options=PASS_LABELS, default="forward+backward"),
+            Toggle("library", "Library"),
+        ],
+    )
+
+
+# The palette's names for what has a colour of its own on every page.
+COLOURED = {"ours": "chunked", "softmax, flash": "softmax"}
+IMPLEMENTATIONS = {
+    "chunked": "ours",
+    "ours, normalised": "ours, normalised",
+    "softmax": "softmax, flash",
+}
+LADDERS = {"ladder": "published shapes", "gpt2": "GPT-2's heads"}
+
+
+class NotRaced(Missing):
+    """Stands on the page as long as no GPU has run the race."""
+
+    def __init__(self) -> None:
+        super().__init__("kernel_speed")
+
+    def _repr_markdown_(self) -> str:
+        return """
+:::{note}
+**The kernels of this book have not been measured on a GPU yet.** There was none.
+Everything above is counted, compiled and interpreted; nothing of it is a speed. Where a GPU with
+Triton is at hand, and with `pip install flash-linear-attention` for company, one command races
+them and stores the result, and this page will show it:
+
+    python -m experiments run kernel_speed
+:::
+"""
+
+
+def figure(id: str = "kernel-races") -> Explorable | NotRaced:
+    """The measured race against other kernels."""
+    records = have("kernel_speed")
+    if not records:
+        return NotRaced()
+    series, others = [], {}
+    for run in records:
+        kinds = dict.fromkeys(
+            (row["implementation"], row["pass"], row["launch"]) for row in rows(run)
+        )
+        for name, direction, launch in kinds:
+            found = rows(run, implementation=name, launch=launch, **{"pass": direction})
+            value = COLOURED.get(name, name)
+            others |= {value: name} if value not in IMPLEMENTATIONS else {}
+            keys = {"implementation": value, "pass": direction, "launch": launch}
+            (cache,) = run["tables"]["limits"]["cache"]
+            columns = _raced(found, cache)
+            series.append(Series({**keys, "shapes": run["name"]}, columns, source=run["path"]))
+    return Explorable(
+        id=id,
+        caption=(
+            "**How near each kernel comes to the limit of the memory.** All on the same inputs in "
+            "one run; the limit is the least possible traffic at the speed of a copy in that run. "
+            "A star: inputs and outputs fit into the GPU's cache, so more than all is possible."
+        ),
+        alt="Bars of the share of the memory limit that each kernel reaches, by shape.",
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis("share", "Share of the limit", "%", digits=3, low="low", high="high"),
+                Axis("ms", "Time", "ms", digits=3, low="ms_low", high="ms_high"),
+            ],
+        ),
+        y=Axis("shape", "B × T × H × d"),
+        color="implementation",
+        mark="bar",
+        controls=[
+            Filter("shapes", "Shapes", options=LADDERS),
+            Filter("pass", "Pass", options=PASS_LABELS),
+            Filter("launch", "Launch", options={"graph": "CUDA graph", "eager": "from Python"}),
+            Toggle("implementation", "Kernel", options=IMPLEMENTATIONS | others),
+        ],
+        provenance=provenance(records),
+        aspect=1,
+    )
+
+
+def _raced(found: list[Row], cache: int) -> dict[str, list]:
+    return {
+        "shape": [
+            shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
+            + (" *" if row["rate"] * row["seconds"] <= cache else "")
+            for row in found
+        ],
+        "share": [100 * row["share"] for row in found],
+        "low": [100 * row["share"] * row["seconds"] / row["high"] for row in found],
+        "high": [100 * row["share"] * row["seconds"] / row["low"] for row in found],
+        "ms": [row["seconds"] * 1e3 for row in found],
+        "ms_low": [row["low"] * 1e3 for row in found],
+        "ms_high": [row["high"] * 1e3 for row in found],
+    }

@@ -1,0 +1,331 @@
+"""Loss of GPT-2 with softmax and with linear attention: the book's first figure and its words."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from lsa.gpt import SCALES
+
+from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
+from . import mode_speed, ngram_baseline, variants
+from .results import (
+    SCALE_LABELS,
+    NotMeasuredError,
+    Record,
+    curve,
+    device_name,
+    have,
+    provenance,
+)
+from .words import Missing, Table, WrittenFor, in_words, signed, times
+
+CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
+CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
+WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the words of the pages speak of
+LEVEL = 2.0  # nats a byte: a loss between letter pairs and the best that was reached
+Pair = tuple[Record, Record]
+
+
+def yardsticks(records: list[Record]) -> list[Series]:
+    """Grey lines: the counting models that the runs of each plot have passed, and the next."""
+    named = {2: "letter pairs", 3: "letter triples"}
+    counted = ngram_baseline.losses() if have("ngram_baseline") else {}
+    lines = []
+    for key in sorted({(run["config"]["scale"], run["config"]["context"]) for run in records}):
+        curves = [
+            curve(run)
+            for run in records
+            if (run["config"]["scale"], run["config"]["context"]) == key
+        ]
+        best = min(min(found["loss"]) for found in curves)
+        worst = max(max(found["loss"]) for found in curves)
+        for order, level in counted.items():
+            if order == 1 or level > worst:
+                continue
+            columns = {"loss": [level, level]}
+            for column in ("update", "minutes"):
+                ends = [(found[column][0], found[column][-1]) for found in curves]
+                columns[column] = [min(first for first, _ in ends), max(last for _, last in ends)]
+            lines.append(
+                Series(
+                    keys=dict(zip(("scale", "context"), key, strict=True)),
+                    columns=columns,
+                    label=f"counting {named.get(order, f'{order} letters')}",
+                )
+            )
+            if level < best:
+                break
+    return lines
+
+
+def figure(id: str = "headline") -> Explorable | Missing:
+    """Loss on held-out novels by updates and by time: the book's first figure."""
+    records = [run for run in have("loss_curves") if curve(run)["update"]]
+    if not records:
+        return Missing("loss_curves")
+    return Explorable(
+        id=id,
+        caption=(
+            "**The same GPT-2 with and without the exponential.** Loss on five novels that were "
+            "never trained on. Both read the same bytes in the same order. Dashed: what counting "
+            "letters achieves. At 256 bytes both learn, softmax more; the longer the context, the "
+            "more updates linear attention makes in the same *time*."
+        ),
+        alt=(
+            "Falling curves of validation loss at one context length, for softmax and for linear "
+            "attention, against minutes of training or against updates."
+        ),
+        series=[
+            Series(
+                keys={key: run["config"][key] for key in ("attention", "scale", "context")},
+                columns=curve(run),
+                source=run["path"],
+            )
+            for run in records
+        ],
+        x=Choice(
+            "Against",
+            [
+                Axis("update", "Updates"),
+                Axis("minutes", "Time", "minutes of training", digits=3),
+            ],
+            default="minutes",
+        ),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter("scale", "Model", options=SCALE_LABELS, kind="select"),
+            Filter("context", "Context", options=CONTEXTS, default=first_shown(records)),
+            Toggle("attention", "Attention"),
+        ],
+        ceilings=yardsticks(records),
+        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        provenance=provenance([*records, *have("ngram_baseline")]),
+    )
+
+
+def first_shown(records: list[Record]) -> int:
+    """The longest context at which a model of the smallest scale has clearly passed letter pairs.
+
+    There the plot shows learning, and not only what reading costs. Where there is none, the
+    longest of all.
+    """
+    smallest = min((run["config"]["scale"] for run in records), key=[*SCALES].index)
+    found = [run for run in records if run["config"]["scale"] == smallest]
+    learned = [run for run in found if leaves_pairs(run) is not None]
+    return max(run["config"]["context"] for run in learned or found)
+
+
+def below_pairs() -> float:
+    """A loss clearly below what counting letter pairs achieves. Raises NotMeasuredError."""
+    return ngram_baseline.loss(2) - CLEARLY
+
+
+def leaves_pairs(run: Record) -> int | None:
+    """The first update at which a run was seen clearly below letter pairs."""
+    if not have("ngram_baseline"):
+        return None
+    found, level = curve(run), below_pairs()
+    points = zip(found["update"], found["loss"], strict=True)
+    return next((update for update, loss in points if loss < level), None)
+
+
+def pair(records: list[Record], scale: str, context: int) -> Pair:
+    """The softmax and the linear run of one scale and context. Raises NotMeasuredError."""
+    found = {
+        run["config"]["attention"]: run
+        for run in records
+        if run["config"]["scale"] == scale and run["config"]["context"] == context
+    }
+    if not {"softmax", "linear"} <= found.keys():
+        raise NotMeasuredError(f"loss_curves: no pair of {scale} at {context}")
+    return found["softmax"], found["linear"]
+
+
+def minutes_to(run: Record, loss: float) -> float | None:
+    """After how many minutes of training the validation loss had come down to `loss`."""
+    found = curve(run)
+    points = list(zip(found["minutes"], found["loss"], strict=True))
+    for (before, high), (after, low) in pairwise(points):
+        if high > loss >= low:
+            return before + (after - before) * (high - loss) / (high - low)
+    return None
+
+
+def seconds_per_update(run: Record) -> float:
+    """Median seconds of an update. Raises NotMeasuredError where none was made."""
+    seconds = sorted(run["tables"]["train"]["seconds"])
+    if not seconds:
+        raise NotMeasuredError(f"{run['name']}: no update")
+    return seconds[len(seconds) // 2]
+
+
+def loss_after(run: Record, updates: int) -> float:
+    """Validation loss after so many updates. Raises NotMeasuredError."""
+    table = run["tables"]["validation"]
+    for update, value in zip(table["update"], table["loss"], strict=True):
+        if update == updates:
+            return value
+    raise NotMeasuredError(f"{run['name']}: no validation after {updates} updates")
+
+
+def common_updates(*records: Record) -> int:
+    """The last number of updates after which all of these runs were validated."""
+    both = set.intersection(*({*run["tables"]["validation"]["update"]} for run in records))
+    if not both:
+        raise NotMeasuredError("loss_curves: never validated after the same updates")
+    return max(both)
+
+
+def behind(softmax: Record, linear: Record) -> float:
+    """By how many nats linear attention is worse after the same updates, the last of both."""
+    both = common_updates(softmax, linear)
+    return loss_after(linear, both) - loss_after(softmax, both)
+
+
+def last_loss(run: Record) -> float:
+    """Where its curve ends. Raises NotMeasuredError where it was never validated."""
+    losses = curve(run)["loss"]
+    if not losses:
+        raise NotMeasuredError(f"{run['name']}: never validated")
+    return losses[-1]
+
+
+def speed_at_the_end(run: Record) -> float:
+    """Nats a minute over the last tenth of the training."""
+    found = curve(run)
+    last_loss(run)
+    start = 0.9 * found["minutes"][-1]
+    points = zip(found["minutes"], found["loss"], strict=True)
+    losses = [loss for minute, loss in points if minute >= start]
+    return (losses[0] - losses[-1]) / (found["minutes"][-1] - start)
+
+
+def nano_pair(context: int) -> Pair:
+    """The two nano runs that the book's words speak of. Raises NotMeasuredError."""
+    return pair(told_of(), "nano", context)
+
+
+def told_of() -> list[Record]:
+    """The runs of the device that the words were written for. Raises NotMeasuredError."""
+    if not (records := have("loss_curves", context=WRITTEN_FOR)):
+        raise NotMeasuredError("loss_curves: nothing stored")
+    return records
+
+
+def update_ratio(context: int) -> float:
+    """How many times longer an update of the nano model takes with softmax."""
+    softmax, linear = (seconds_per_update(run) for run in nano_pair(context))
+    return softmax / linear
+
+
+def numbers() -> dict[str, str]:
+    """What the first page says of the training runs."""
+
+    def minutes(context: int, i: int, loss: float | None = None) -> str:
+        found = minutes_to(nano_pair(context)[i], below_pairs() if loss is None else loss)
+        if found is None:
+            raise NotMeasuredError(f"loss_curves: the loss was not reached at {context}")
+        return f"{found:.0f}"
+
+    def left_pairs(context: int, i: int) -> str:
+        found = leaves_pairs(nano_pair(context)[i])
+        return "no" if found is None else f"{found:,}"
+
+    def trained(context: int) -> str:
+        return f"{nano_pair(context)[0]['config']['train_seconds'] / 60:.0f}"
+
+    makers = {}
+    for n in (256, 2048, 4096):
+        makers |= {
+            f"minutes_{n}": lambda n=n: trained(n),
+            f"both_{n}": lambda n=n: f"{common_updates(*nano_pair(n)):,}",
+            f"gap_{n}": lambda n=n: signed(behind(*nano_pair(n))),
+        }
+        for i, kind in enumerate(("softmax", "linear")):
+            makers |= {
+                f"n_{kind}_{n}": lambda n=n, i=i: f"{_updates(nano_pair(n)[i]):,}",
+                f"end_{kind}_{n}": lambda n=n, i=i: f"{last_loss(nano_pair(n)[i]):.3f}",
+                f"late_{kind}_{n}": lambda n=n, i=i: left_pairs(n, i),
+                f"left_{kind}_{n}": lambda n=n, i=i: minutes(n, i),
+            }
+    makers |= {f"update_{n}": lambda n=n: times(update_ratio(n)) for n in WRITTEN_FOR}
+    return in_words(
+        **makers,
+        level=lambda: f"{LEVEL:.0f}",
+        seed_spread=lambda: f"{variants.seed_spread():.2f}",
+        reached_linear_4096=lambda: minutes(4096, 1, LEVEL),
+        reached_linear_2048=lambda: minutes(2048, 1, LEVEL),
+        reached_softmax_2048=lambda: minutes(2048, 0, LEVEL),
+        pairs=lambda: f"{ngram_baseline.loss(2):.3f}",
+        triples=lambda: f"{ngram_baseline.loss(3):.3f}",
+        device=lambda: device_name(told_of()[0]),
+    )
+
+
+def _updates(run: Record) -> int:
+    return len(run["tables"]["train"]["loss"])
+
+
+def claims() -> WrittenFor:
+    """What the first page's words say of the figure, as far as numbers cannot follow by themselves.
+
+    A difference counts where it is larger than what another seed makes.
+    """
+
+    def ends(context: int) -> tuple[float, float]:
+        softmax, linear = (last_loss(run) for run in nano_pair(context))
+        return softmax, linear
+
+    def minutes(context: int, loss: float) -> tuple[float, float]:
+        softmax, linear = (minutes_to(run, loss) or float("inf") for run in nano_pair(context))
+        return softmax, linear
+
+    def leaves(context: int) -> tuple[float, float]:
+        softmax, linear = (leaves_pairs(run) or float("inf") for run in nano_pair(context))
+        return softmax, linear
+
+    noise, triples = variants.seed_spread, lambda: ngram_baseline.loss(3)
+    return WrittenFor(
+        it_draws_the_runs_told_of=lambda: have("loss_curves") == told_of(),
+        it_opens_at_4096=lambda: first_shown(told_of()) == 4096,
+        linear_passes_letter_triples_at_4096=lambda: ends(4096)[1] < triples(),
+        softmax_has_only_just_left_the_pairs=lambda: (
+            minutes(4096, below_pairs())[0] > 54 and ends(4096)[0] > triples()
+        ),
+        softmax_is_ahead_by_updates_at_4096=lambda: (
+            behind(*nano_pair(4096)) > noise() and leaves(4096)[0] < leaves(4096)[1]
+        ),
+        linear_is_ahead_first_at_2048=lambda: (
+            minutes(2048, LEVEL)[1] < 0.8 * minutes(2048, LEVEL)[0]
+        ),
+        they_are_level_at_the_end=lambda: abs(ends(2048)[1] - ends(2048)[0]) < noise(),
+        the_softmax_curve_is_the_steeper_one_then=lambda: (
+            speed_at_the_end(nano_pair(2048)[0]) > 1.2 * speed_at_the_end(nano_pair(2048)[1])
+        ),
+        softmax_is_ahead_by_updates_at_2048=lambda: behind(*nano_pair(2048)) > noise(),
+        both_pass_letter_triples_at_2048=lambda: max(ends(2048)) < triples(),
+        softmax_is_ahead_on_both_axes_at_256=lambda: (
+            behind(*nano_pair(256)) > noise() and ends(256)[1] - ends(256)[0] > noise()
+        ),
+        both_pass_letter_triples_at_256=lambda: max(ends(256)) < triples(),
+        a_softmax_update_is_the_quicker_one_at_256=lambda: update_ratio(256) < 1,
+        the_ratio_grows_with_the_context=lambda: all(
+            update_ratio(a) < update_ratio(b) for a, b in pairwise(WRITTEN_FOR)
+        ),
+        the_others_stand_at_letter_pairs=lambda: min(*ends(1024), *ends(16384)) > below_pairs(),
+    )
+
+
+def ratio_table(contexts: tuple[int, ...] = (256, 1024, 4096, 16384)) -> Table:
+    """How many times faster linear attention is: the layer alone, and a whole update."""
+    cells = []
+    for context in contexts:
+        words = in_words(
+            layer=lambda n=context: times(mode_speed.ratio_to_softmax(n)),
+            update=lambda n=context: times(update_ratio(n)),
+        )
+        cells.append([f"{context:,}", words["layer"], words["update"]])
+    titles = ["context", "attention layer alone", "whole training update"]
+    return Table(titles, cells, align="rrr")

@@ -1,0 +1,93 @@
+"""Small sums that a chapter's prose states: computed when the book is built, of no stored run."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+from torch import nn
+
+from lsa import (
+    BidirectionalAttention,
+    SoftmaxAttention,
+    all_prefixes,
+    linear_attention,
+    take_last,
+    tape,
+    unroll,
+)
+from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.sequences import Counted, autoregressive, sample_by_walking, sequences
+
+
+def walks(t: int = 10, draws: int = 100) -> dict[str, str]:
+    """Calls of g by the dumb way of sampling: two letters, fair and loaded, texts in two orders."""
+    texts = list(sequences("ab", t))
+    fair = Counted(lambda prefix: {"a": 0.5, "b": 0.5})
+    probability, rng = autoregressive(fair, t), Random(0)
+    for _ in range(draws):
+        sample_by_walking(probability, texts, rng)
+    loaded = autoregressive(lambda prefix: {"a": 0.9, "b": 0.1}, t)
+    in_order = sum(place * loaded(x) for place, x in enumerate(texts, 1))
+    backwards = sum(place * loaded(x) for place, x in enumerate(reversed(texts), 1))
+    return {
+        "fair_dumb": f"{fair.calls / draws:.0f}",
+        "fair_expected": f"{t * (2**t + 1) / 2:.0f}",
+        "loaded_order": f"{t * in_order:.0f}",
+        "loaded_backwards": f"{t * backwards:.0f}",
+    }
+
+
+@torch.no_grad()
+def prefixes_of_attention() -> dict[str, str]:
+    """Non-causal attention called on every prefix, against causal attention: one layer, and two."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 8, 16)
+    layers = [(BidirectionalAttention(16, 2), SoftmaxAttention(16, 2)) for _ in range(2)]
+    for without_mask, causal in layers:
+        causal.load_state_dict(without_mask.state_dict())
+    first, first_causal = layers[0]
+    one_layer = all_prefixes(take_last(first))(x) - first_causal(x)
+    both, both_causal = (nn.Sequential(*each) for each in zip(*layers, strict=True))
+    expected = both_causal(x)
+    two_layers = all_prefixes(take_last(both))(x) - expected
+    return {
+        "one_layer": f"{one_layer.abs().max().item():.0e}",
+        "two_layers": f"{two_layers.abs().max().item() / expected.abs().max().item():.0%}",
+    }
+
+
+@torch.no_grad()
+def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
+    """What a KV cache keeps, and what P∘L∘U makes of it."""
+    cache = SoftmaxAttention(64, 1).machine()
+    found = {}
+    for name, machine in (("cache", cache), ("around", tape(take_last(unroll(cache))))):
+        state = machine.initial_state
+        for _ in range(ticks):
+            state, _ = machine.step(state, torch.ones(1, 64))
+        found[f"state_{name}"] = f"{state_bytes(state) / 1e3:.1f} kB"
+    return found
+
+
+def state_bytes(state: Any) -> int:
+    """Of a machine's state: a tensor, a cache, or a tuple of them."""
+    return state.nbytes if hasattr(state, "nbytes") else sum(map(state_bytes, state))
+
+
+def equal_keys(length: int = 100) -> dict[str, str]:
+    """Equal keys and values: the normalised output stays the value, and the plain sum grows."""
+    torch.manual_seed(0)
+    q, k = elu_plus_one(torch.randn(length, 4)), elu_plus_one(torch.randn(4))
+    v = torch.randn(3)
+
+    def attended(q: torch.Tensor, **options: Any) -> torch.Tensor:
+        heads = (x[None, :, None] for x in (q, k.expand(length, 4), v.expand(length, 3)))
+        return linear_attention(*heads, **options)[0, :, 0]
+
+    plain = attended(q[:1].expand(length, 4), normalize=False)
+    return {
+        "same_spread": f"{(attended(q) - v).abs().max().item():.0e}",
+        "same_growth": f"{(plain[-1] / plain[0]).mean().item():.0f}",
+    }

@@ -1,0 +1,107 @@
+r"""Formulas, set by KaTeX while the book is built.
+
+A page then carries its formulas as text and MathML: no script typesets them, nothing
+moves when it does, and they read without JavaScript. KaTeX runs in an embedded V8, so
+that building the book needs no Node. What it does not know fails the build: the line
+names the formula.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from py_mini_racer import JSEvalException, MiniRacer
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.math import get_node_equation_number
+
+KATEX = Path(__file__).resolve().parent / "vendor" / "katex-0.19.1"
+PUBLISHED = f"_static/{KATEX.name}"
+ROWS = r"\\"
+
+
+@cache
+def _engine() -> MiniRacer:
+    engine = MiniRacer()
+    engine.eval((KATEX / "katex.min.js").read_text(encoding="utf-8"))
+    return engine
+
+
+@cache
+def _rendered(tex: str, display: bool, macros: str) -> str:
+    options = {
+        "displayMode": display,
+        "macros": json.loads(macros),
+        "strict": "error",  # nothing that LaTeX would refuse, or set differently
+        "output": "htmlAndMathml",
+    }
+    try:
+        return _engine().call("katex.renderToString", tex, options)
+    except JSEvalException as error:
+        reason = re.search(r"KaTeX parse error: .*", str(error))
+        said = reason[0] if reason else str(error)
+        raise ExtensionError(f"formula: expected what KaTeX can set, got {tex!r}: {said}") from None
+
+
+def render(tex: str, macros: dict[str, str], display: bool = False) -> str:
+    r"""HTML of the formula `tex`; `macros` maps a name without its backslash to LaTeX.
+
+    Raises ExtensionError naming the formula where KaTeX does not understand it.
+    """
+    named = {f"\\{name}": meaning for name, meaning in macros.items()}
+    return _rendered(tex.strip(), display, json.dumps(named, sort_keys=True))
+
+
+def rows_aligned(tex: str) -> str:
+    r"""Rows need an environment to stand in, and so do the `&` that align them."""
+    parts = [part.strip() for part in tex.split("\n\n") if part.strip()]
+    rows = [rf"\begin{{split}}{part}\end{{split}}" if ROWS in part else part for part in parts]
+    return rows[0] if len(rows) == 1 else rf"\begin{{gathered}}{ROWS.join(rows)}\end{{gathered}}"
+
+
+def visit_inline(translator, node: nodes.math) -> None:
+    formula = render(node.astext(), translator.config.formula_macros)
+    opening = translator.starttag(node, "span", "", CLASS="math notranslate nohighlight")
+    translator.body.append(f"{opening}{formula}</span>")
+    raise nodes.SkipNode
+
+
+def visit_displayed(translator, node: nodes.math_block) -> None:
+    tex = node.astext() if node["nowrap"] else rows_aligned(node.astext())
+    # Numbers are the book's own, given beside the formula.
+    tex = re.sub(r"\\(begin|end)\{(align|gather|equation|alignat)\}", r"\\\1{\2*}", tex)
+    body = translator.body
+    body.append(translator.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        number = escape(str(get_node_equation_number(translator, node)))
+        body.append(f'<span class="eqno">({number})')
+        translator.add_permalink_ref(node, "Link to this equation")
+        body.append("</span>")
+    formula = render(tex, translator.config.formula_macros, display=True)
+    body.append(f"{formula}</div>\n")
+    raise nodes.SkipNode
+
+
+def publish(app: Sphinx) -> None:
+    """KaTeX's styles and fonts beside the page's own; its script stays at home."""
+    if app.builder.format == "html":
+        shutil.copytree(
+            KATEX,
+            Path(app.outdir) / PUBLISHED,
+            ignore=shutil.ignore_patterns("*.js"),
+            dirs_exist_ok=True,
+        )
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_config_value("formula_macros", {}, "html", types=[dict])
+    app.add_html_math_renderer("katex", (visit_inline, None), (visit_displayed, None))
+    app.config.html_math_renderer = "katex"
+    app.connect("builder-inited", publish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,157 @@
+"""What a page says of itself and what it may load: its description, scripts and policy.
+
+The policy lets a page load the book's own files and nothing else, and lets no script stand
+in the page: whatever came into it from a result or a link could not run. Scripts are all
+deferred, and a page loads only those that something on it needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from html import escape
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from .formulas import KATEX
+
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    # Formulas and pictures place their parts by style attributes.
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data:",
+    "font-src": "'self'",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+}
+SCRIPTS = (
+    "_static/documentation_options.js",
+    "_static/doctools.js",
+    "_static/sphinx_highlight.js",
+    "_static/shell.js",
+    "_static/scripts/sphinx-book-theme.js",
+    "_static/scripts/pydata-sphinx-theme.js",
+)
+# For pages whose text holds the mark.
+SCRIPTS_WITH = {
+    'class="highlight': ("_static/clipboard.min.js", "_static/copybutton.js"),
+    "data-stage=": ("_static/explorable-pin.js", "_static/explorable-view.js"),
+    '<figure class="explorable"': (
+        "_static/explorable-model.js",
+        "_static/explorable-draw.js",
+        "_static/explorable-cursor.js",
+        "_static/explorable-pin.js",
+        "_static/explorable-view.js",
+        "_static/explorable.js",
+    ),
+}
+SEARCH_SCRIPTS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
+# Of the first screen, as seen from _static.
+FONTS = (
+    "fonts/source-serif-4-latin-400-normal.woff2",
+    "fonts/source-serif-4-latin-600-normal.woff2",
+)
+FORMULA_FONTS = tuple(
+    f"{KATEX.name}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")
+)
+DESCRIPTION_LENGTH = 155
+
+INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/json\")[^>]*>", re.I)
+HANDLER = re.compile(r"<[a-z][^>]*\s(on[a-z]+)=[\"']", re.I)
+
+
+def scripts(page: str, body: str) -> list[str]:
+    """The scripts of a page, in the order in which they run."""
+    extra = [name for mark, names in SCRIPTS_WITH.items() if mark in body for name in names]
+    if page == "search":
+        extra += SEARCH_SCRIPTS
+    return list(dict.fromkeys([*SCRIPTS, *extra]))
+
+
+def description(body: str) -> str:
+    """The chapter's question, else its first paragraph, cut at a word."""
+    article = BeautifulSoup(body, "html.parser")
+    for hidden in article.select(".katex-mathml, .visually-hidden, .headerlink"):
+        hidden.decompose()
+    found = article.select_one(".question > p:not(.block-label)") or article.select_one("p")
+    text = " ".join(found.get_text().split()) if found else ""
+    if len(text) <= DESCRIPTION_LENGTH:
+        return text
+    return text[: DESCRIPTION_LENGTH + 1].rsplit(" ", 1)[0].rstrip(",.;:") + " …"
+
+
+def tags(app: Sphinx, page: str, context: dict) -> str:
+    """The page's meta elements: policy, description, and what a shared link shows."""
+    policy = "; ".join(f"{kind} {sources}" for kind, sources in POLICY.items())
+    title = BeautifulSoup(context.get("title") or "", "html.parser").get_text()
+    said = description(context.get("body") or "") or app.config.project
+    properties = {
+        "og:type": "article",
+        "og:site_name": app.config.project,
+        "og:title": title or app.config.project,
+        "og:description": said,
+    }
+    if base := app.config.html_baseurl:
+        properties["og:url"] = f"{base.rstrip('/')}/{page}.html"
+    lines = [
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy, quote=True)}" />',
+        f'<meta name="description" content="{escape(said)}" />',
+        '<meta name="twitter:card" content="summary" />',
+        *(f'<meta property="{name}" content="{escape(v)}" />' for name, v in properties.items()),
+    ]
+    return "\n    ".join(lines)
+
+
+def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    body = context.get("body") or ""
+    fonts = [*FONTS, *(FORMULA_FONTS if 'class="katex' in body else [])]
+    context["first_fonts"] = " ".join(fonts)
+    context["page_scripts"] = scripts(page, body)
+    context["metatags"] = f"{context.get('metatags', '')}\n    {tags(app, page, context)}"
+    context["script_files"] = []
+
+
+def check_policy(name: str, html: str) -> None:
+    """Raise ExtensionError where a page holds a script, which its policy would stop."""
+    if found := INLINE_SCRIPT.search(html) or HANDLER.search(html):
+        raise ExtensionError(f"{name}: expected scripts in files only, got {found[0][:80]!r}")
+
+
+def write_sitemap(app: Sphinx) -> None:
+    """A list of the pages for search engines, which want whole addresses: BOOK_URL gives them."""
+    base = app.config.html_baseurl.rstrip("/")
+    if not base:
+        return
+    places = "".join(
+        f"<url><loc>{escape(f'{base}/{page}.html')}</loc></url>\n"
+        for page in sorted(app.env.found_docs)
+    )
+    (Path(app.outdir) / "sitemap.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{places}</urlset>\n',
+        encoding="utf-8",
+    )
+    (Path(app.outdir) / "robots.txt").write_text(
+        f"User-agent: *\nAllow: /\nSitemap: {base}/sitemap.xml\n", encoding="utf-8"
+    )
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        check_policy(page.name, page.read_text(encoding="utf-8"))
+    write_sitemap(app)
+
+
+def setup(app: Sphinx) -> dict:
+    if base := os.environ.get("BOOK_URL"):
+        app.config.html_baseurl = base
+    app.connect("html-page-context", prepare, priority=950)
+    app.connect("build-finished", finish, priority=960)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,133 @@
+"""One style sheet for all pages: the theme's and the book's, less what no page uses.
+
+The theme brings Bootstrap and all its own widgets, 65 KB compressed of which the pages use a
+sixth, in a dozen files of which each holds back the first paint. So, once every page is
+written, the sheets are joined in the order in which they would have been loaded, and rules
+that need a class which neither a page nor a script of the pages names are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SHEETS = (
+    "basic.css",
+    "styles/pydata-sphinx-theme.css",
+    "pygments.css",
+    "styles/sphinx-book-theme.css",
+    "copybutton.css",
+    "mystnb.*.css",
+    "proof.css",
+    "katex-*/katex.min.css",
+    # Colours, then the page, then the figures that use both.
+    "palette.css",
+    "book.css",
+    "explorable.css",
+    "stages/stage.css",
+)
+JOINED = "page.css"
+# From a file the fonts are at hand, and the page may wait for them: theme-mode.js loads these.
+FONTS_AT_HAND = "fonts-at-hand.css"
+# Their names of classes are their own, or of what the pages never show.
+FOREIGN_SCRIPTS = re.compile(r"plotly|bootstrap|togglebutton|design-tabs|language_data|locales")
+
+TOKEN = re.compile(
+    r"""/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|url\([^"')]*\)|[{};]""", re.DOTALL
+)
+CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+ALTERNATIVES = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)")
+ADDRESS = re.compile(r"""url\(\s*(["']?)(?!data:|#|https?:)([^"')]+)\1\s*\)""")
+GROUPS = ("@media", "@supports", "@container", "@layer")
+
+
+def rules(css: str) -> Iterator[tuple[str, str | None]]:
+    """`(prelude, body)` of each rule; the body is None for a statement such as @charset."""
+    start = opened = depth = 0
+    prelude = ""
+    for token in TOKEN.finditer(css):
+        mark = token[0]
+        if mark == "{":
+            if depth == 0:
+                prelude, opened = css[start : token.start()], token.end()
+            depth += 1
+        elif mark == "}":
+            depth -= 1
+            if depth == 0:
+                yield prelude.strip(), css[opened : token.start()].strip()
+                start = token.end()
+        elif mark == ";" and depth == 0:
+            yield css[start : token.end()].strip(), None
+            start = token.end()
+
+
+def selectors(prelude: str) -> list[str]:
+    """The parts of a list of selectors; a comma inside brackets divides nothing."""
+    parts, depth = [""], 0
+    for letter in prelude:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def needed(css: str, used: set[str]) -> str:
+    """`css` without comments and without rules that need a class not in `used`."""
+    css = TOKEN.sub(lambda token: "" if token[0].startswith("/*") else token[0], css)
+    kept = []
+    for prelude, body in rules(css):
+        if body is None:
+            kept.append(prelude)
+        elif prelude.startswith(GROUPS):
+            inside = needed(body, used)
+            if inside:
+                kept.append(f"{prelude}{{{inside}}}")
+        elif prelude.startswith("@"):
+            kept.append(f"{prelude}{{{body}}}")
+        else:
+            alive = [
+                one
+                for one in selectors(prelude)
+                if set(CLASS.findall(ALTERNATIVES.sub("", one))) <= used
+            ]
+            if alive:
+                kept.append(f"{','.join(alive)}{{{body}}}")
+    return "\n".join(kept)
+
+
+def classes_in_use(site: Path) -> set[str]:
+    """Classes of the pages' elements, and every word of the scripts that they load."""
+    used: set[str] = set()
+    for page in site.rglob("*.html"):
+        for names in re.findall(r'class="([^"]*)"', page.read_text(encoding="utf-8")):
+            used.update(names.split())
+    for script in (site / "_static").rglob("*.js"):
+        if not FOREIGN_SCRIPTS.search(str(script.relative_to(site))):
+            used.update(re.findall(r"[A-Za-z_][\w-]*", script.read_text(encoding="utf-8")))
+    return used
+
+
+def join_sheets(site: Path) -> None:
+    """Write `_static/page.css` of the site's own sheets, with addresses that hold there."""
+    static = site / "_static"
+    used = classes_in_use(site)
+    joined = []
+    for pattern in SHEETS:
+        for sheet in sorted(static.glob(pattern)):
+            folder = os.path.relpath(sheet.parent, static)
+
+            def moved(found: re.Match, folder: str = folder) -> str:
+                return f'url("{posixpath.normpath(posixpath.join(folder, found[2]))}")'
+
+            css = sheet.read_text(encoding="utf-8").lstrip("\ufeff")
+            joined.append(needed(ADDRESS.sub(moved, css), used))
+    page = "\n".join(joined)
+    (static / JOINED).write_text(page, encoding="utf-8")
+    faces = re.findall(r"@font-face\{[^}]*optional[^}]*\}", page)
+    swapped = "\n".join(face.replace("optional", "swap") for face in faces)
+    (static / FONTS_AT_HAND).write_text(swapped, encoding="utf-8")

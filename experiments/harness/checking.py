@@ -1,0 +1,67 @@
+"""Holds stored results to what their experiments declare, and to the code that there is now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from . import record
+from .code import changed_since, is_known
+from .plan import Catalogue
+from .tables import check_declared
+
+
+def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> dict[str, Any]:
+    """Read a record and hold it to the tables its experiment declares. Raises RecordError."""
+    found = record.read(path, older=older)
+    if found["experiment"] not in catalogue:
+        raise record.RecordError(f"{path}: experiment: there is no {found['experiment']!r}")
+    declared = catalogue[found["experiment"]].tables
+    try:
+        check_declared(found["tables"], declared, found["units"], complete=found["complete"])
+    except ValueError as error:
+        raise record.RecordError(f"{path}: {error}") from error
+    return found
+
+
+def check_folder(catalogue: Catalogue, folder: Path) -> tuple[int, list[str], list[str]]:
+    """Read every record under `folder`: how many, what is wrong with some, and what to know.
+
+    To know: which results were made by code that has changed since, or by code that no commit
+    holds. That makes none of them wrong.
+    """
+    problems, notes, total = [], [], 0
+    stale: Counter[str] = Counter()
+    of: Counter[str] = Counter()
+    for path in sorted(Path(folder).rglob("*.json")):
+        if path.name.startswith(".") or path.parent.name.startswith("."):
+            continue
+        total += 1
+        try:
+            found = read_declared(catalogue, path)
+            record.check_place(path, found)
+            _check_commits(path, found)
+        except record.RecordError as error:
+            problems.append(str(error))
+            continue
+        origin, experiment = found["provenance"], found["experiment"]
+        of[experiment] += 1
+        if origin["commit"] == "unknown":
+            notes.append(f"{path}: made outside a repository; no commit holds its code")
+        elif changed_since(experiment, origin["commit"], origin.get("code")):
+            stale[experiment] += 1
+    for experiment, count in stale.items():
+        notes.append(
+            f"{experiment}: the code of {count} of {of[experiment]} results has changed since"
+        )
+    return total, problems, notes
+
+
+def _check_commits(path: Path, found: dict[str, Any]) -> None:
+    origin = found["provenance"]
+    for leg in (origin, *origin.get("legs", [])):
+        if leg["commit"] != "unknown" and not is_known(leg["commit"]):
+            raise record.RecordError(
+                f"{path}: provenance.commit: {leg['commit'][:12]} is not in the history"
+            )

@@ -1,0 +1,66 @@
+"""The data dictionary, results/README.md, made of what the experiments declare."""
+
+from __future__ import annotations
+
+import sys
+
+from . import record
+from .plan import Catalogue, Experiment
+
+HEAD = f"""# Results: the data dictionary
+
+This file is written by `python -m experiments describe` from what each experiment declares.
+
+One run is one file: `<experiment>/<device>/<run>.json`. Files are written by
+`python -m experiments run`, whole or not at all, and never edited by hand.
+`python -m experiments check` reads every one of them, says which file and which field is wrong,
+and which results were made by code that has changed since.
+
+| field | what it holds |
+|---|---|
+| `schema` | version of this layout: {record.SCHEMA} |
+| `experiment`, `name` | which module of `experiments/` made it, and which run of its plan |
+| `config` | everything that decides what was computed |
+| `complete` | false for a run that was stopped; such a file is named `*{record.PARTIAL}` |
+| `provenance` | where the numbers come from, below |
+| `units` | the unit of every column |
+| `tables` | named tables; each is a set of columns of one length |
+| `digest` | SHA-256 of all other fields as JSON, keys sorted, without spaces |
+
+| `provenance.` | what it holds |
+|---|---|
+| `commit` | it ran under, the last of several; `unknown` outside a repository |
+| `dirty` | whether `lsa/` or `experiments/` differed from the commit |
+| `code` | SHA-256 of the source files that the experiment imports; older records have none |
+| `legs` | of a run that was stopped: `commit`, `dirty`, `started`, `seconds` of each |
+| `command` | the command of the last leg |
+| `started`, `seconds` | when the first leg began (UTC); how long all legs took together |
+| `seed` | of weights and data |
+| `corpus` | SHA-256 of the prepared tokens; null where no text is read |
+| `warnings` | what did not work without ending the run, if anything |
+| `device` | kind, name, count (threads or GPUs), memory_bytes |
+| `versions` | of Python, torch, triton, numpy, CUDA, the driver and the system |
+
+A device's folder is its name; for a CPU with the number of threads that were used.
+"""
+
+
+def dictionary(catalogue: Catalogue) -> str:
+    """The whole text: the fields of every record, then every experiment's columns."""
+    sections = [_section(catalogue[name]) for name in sorted(catalogue)]
+    return "\n".join([HEAD, *sections])
+
+
+def _section(experiment: Experiment) -> str:
+    docstring = sys.modules[experiment.perform.__module__].__doc__ or experiment.about
+    lines = [f"## `{experiment.name}`", "", docstring.strip(), ""]
+    for name, table in experiment.tables.items():
+        if table.optional:
+            lines += [f"`{name}`: {table.optional}.", ""]
+    lines += ["| table.column | unit | meaning |", "|---|---|---|"]
+    lines += [
+        f"| `{name}.{column}` | {unit} | {meaning} |"
+        for name, table in experiment.tables.items()
+        for column, (unit, meaning, _) in table.columns.items()
+    ]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,124 @@
+"""What a run leaves behind while it goes on and when it ends: its record, whole or partial."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import record
+from .files import remove_leftovers, set_aside
+from .plan import Experiment, Leg, Run, Session, Tables
+from .provenance import provenance
+from .tables import check_declared
+
+PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
+
+
+class Keeper:
+    """The files of one run: its record, the partial one beside it, its checkpoint."""
+
+    def __init__(self, experiment: Experiment, run: Run, device: torch.device, out: Path) -> None:
+        self.experiment, self.run = experiment, run
+        self.origin = provenance(device, run.experiment, run.config.get("seed", 0))
+        self.path = record.path_of(out, run.experiment, self.origin["device"], run.name)
+        self.partial = record.partial_path(self.path)
+        self.checkpoint = self.path.parent / ".checkpoints" / f"{run.name}.pt"
+        self.began = self.saved = time.monotonic()
+        self.session: Session | None = None
+        self._latest: tuple[Tables, dict[str, int]] = ({}, {})
+        self._kept_rows = 0
+
+    def open(self, session: Session, *, force: bool) -> None:
+        """Look at what an earlier attempt has left. force: start anew."""
+        self.session = session
+        for path in (self.path, self.partial, self.checkpoint):
+            remove_leftovers(path)
+        if force:
+            self.partial.unlink(missing_ok=True)
+            self.checkpoint.unlink(missing_ok=True)
+        if not self.partial.exists():
+            return
+        try:
+            kept = record.read(self.partial, older=True)
+            problem = None if kept["config"] == self.run.config else "of another configuration"
+        except record.RecordError as error:
+            problem = str(error)
+        if problem:
+            aside = set_aside(self.partial)
+            session.warn(f"{self.partial.name}: {problem}; set aside as {aside.name}")
+        else:
+            self._kept_rows = record.rows(kept["tables"])
+
+    def leg(self) -> Leg:
+        """What this process has had of the run so far."""
+        return {
+            **{key: self.origin[key] for key in ("commit", "dirty", "started")},
+            "seconds": round(time.monotonic() - self.began, 1),
+        }
+
+    def save(self, tables: Tables) -> None:
+        """Keep these tables now and then, as a partial record."""
+        self._latest = tables, {name: record.rows({name: tables[name]}) for name in tables}
+        if time.monotonic() - self.saved >= PARTIAL_EVERY:
+            self.saved = time.monotonic()
+            self.keep(tables)
+
+    def keep_latest(self) -> None:
+        """Keep what `save` was last given, without the rows that have begun since."""
+        tables, rows = self._latest
+        self.keep(
+            {
+                name: {column: values[: rows[name]] for column, values in tables[name].items()}
+                for name in rows
+            }
+        )
+
+    def keep(self, tables: Tables) -> None:
+        """Write a partial record, unless a further one lies there. No room for it: a warning."""
+        if not tables or record.rows(tables) < self._kept_rows:
+            return
+        try:
+            record.write(self.partial, self._contents(tables, complete=False), overwrite=True)
+        except record.WriteError as error:
+            self.session.warn(str(error))
+
+    def store(self, tables: Tables) -> None:
+        """Write the whole record, and remove what led up to it. Raises RecordError."""
+        contents = self._contents(tables, complete=True)
+        try:
+            check_declared(tables, self.experiment.tables, contents["units"], complete=True)
+        except ValueError as error:
+            raise record.RecordError(f"{self.path}: {error}") from error
+        record.write(self.path, contents, overwrite=True)
+        self.partial.unlink(missing_ok=True)
+        self.checkpoint.unlink(missing_ok=True)
+
+    def _contents(self, tables: Tables, complete: bool) -> dict[str, Any]:
+        legs = [*self.session.earlier, self.leg()]
+        origin = {
+            **self.origin,
+            "dirty": any(leg["dirty"] for leg in legs),
+            "started": legs[0]["started"],
+            "seconds": round(sum(leg["seconds"] for leg in legs), 1),
+        }
+        if len(legs) > 1:
+            origin["legs"] = legs
+        if self.session.warnings:
+            origin["warnings"] = self.session.warnings
+        return {
+            "schema": record.SCHEMA,
+            "experiment": self.run.experiment,
+            "name": self.run.name,
+            "config": self.run.config,
+            "complete": complete,
+            "provenance": origin,
+            "units": {
+                name: self.experiment.units.get(name)
+                for columns in tables.values()
+                for name in columns
+            },
+            "tables": tables,
+        }

@@ -1,0 +1,125 @@
+"""Made-up texts whose answers are known: recall, copying, selective copying, induction heads.
+
+A batch is inputs [B, T] and targets [B, T], both whole numbers. Where nothing is asked the target
+is IGNORED. A batch depends on the seed and the update's number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+IGNORED = -100  # torch's cross-entropy leaves such targets out
+
+Batch = tuple[Tensor, Tensor]
+
+
+def recall(rng: np.random.Generator, batch: int, length: int, *, pairs: int, vocab: int) -> Batch:
+    """Multi-query associative recall (Arora et al., 2024, section 3 and appendix E).
+
+    `pairs` keys and values stand at the start, each key once; later each key comes again, once,
+    among noise, and its value is asked for. Keys are drawn from the lower half of the vocabulary
+    without token 0, which is the noise; values from the upper half. A question that stands g
+    places into the rest is drawn in proportion to g^-0.99, as theirs is, so most come soon.
+    """
+    half = vocab // 2
+    if not 1 <= pairs < half:
+        raise ValueError(f"pairs: expected 1 to {half - 1} with vocab = {vocab}, got {pairs}")
+    if length < 4 * pairs:
+        raise ValueError(f"length: expected at least 4 pairs = {4 * pairs}, got {length}")
+    keys = 1 + rng.permuted(np.tile(np.arange(half - 1), (batch, 1)), axis=1)[:, :pairs]
+    values = rng.integers(half, vocab, (batch, pairs))
+    inputs = np.zeros((batch, length), dtype=np.int64)
+    targets = np.full((batch, length), IGNORED, dtype=np.int64)
+    inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
+    # Places for the questions: every other token of the rest, so that each has room to be answered.
+    places = (length - 2 * pairs) // 2
+    weights = np.arange(1, places + 1) ** -0.99
+    scores = np.log(rng.random((batch, places))) / weights
+    chosen = 2 * pairs + 2 * np.argsort(-scores, axis=1)[:, :pairs]
+    rows = np.arange(batch)[:, None]
+    inputs[rows, chosen] = keys
+    targets[rows, chosen] = values
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+def copying(rng: np.random.Generator, batch: int, length: int, *, tokens: int, vocab: int) -> Batch:
+    """Copying (Arjovsky et al., 2016): `tokens` symbols, a wait, then all of them in order.
+
+    Where they stand is always the same, so a fixed delay solves it. Token 0 is the wait, token 1
+    asks for the next symbol.
+    """
+    _room(length, tokens, vocab)
+    symbols = rng.integers(2, vocab, (batch, tokens))
+    inputs = np.zeros((batch, length), dtype=np.int64)
+    inputs[:, :tokens] = symbols
+    return _asked(inputs, symbols)
+
+
+def selective_copying(
+    rng: np.random.Generator, batch: int, length: int, *, tokens: int, vocab: int
+) -> Batch:
+    """Selective copying (Jing et al., 2019; Gu and Dao, 2023): the symbols stand anywhere.
+
+    Which inputs count depends on what they are, so no fixed delay solves it.
+    """
+    _room(length, tokens, vocab)
+    symbols = rng.integers(2, vocab, (batch, tokens))
+    inputs = np.zeros((batch, length), dtype=np.int64)
+    open_ = length - tokens
+    where = np.sort(rng.permuted(np.tile(np.arange(open_), (batch, 1)), axis=1)[:, :tokens], axis=1)
+    inputs[np.arange(batch)[:, None], where] = symbols
+    return _asked(inputs, symbols)
+
+
+def induction(rng: np.random.Generator, batch: int, length: int, *, vocab: int) -> Batch:
+    """Induction heads (Olsson et al., 2022; Gu and Dao, 2023): what followed the special token?
+
+    Token 0 stands once inside the text and once at its end, where what followed it first is
+    asked for.
+    """
+    if length < 4:
+        raise ValueError(f"length: expected at least 4, got {length}")
+    inputs = rng.integers(1, vocab, (batch, length))
+    targets = np.full((batch, length), IGNORED, dtype=np.int64)
+    place = rng.integers(0, length - 2, batch)
+    rows = np.arange(batch)
+    inputs[rows, place] = 0
+    inputs[:, -1] = 0
+    targets[:, -1] = inputs[rows, place + 1]
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+def _room(length: int, tokens: int, vocab: int) -> None:
+    if vocab < 3:
+        raise ValueError(f"vocab: expected at least 3, got {vocab}")
+    if tokens < 1 or length < 2 * tokens:
+        raise ValueError(f"length: expected at least 2 tokens = {2 * tokens}, got {length}")
+
+
+def _asked(inputs: np.ndarray, symbols: np.ndarray) -> Batch:
+    """The last places ask for the symbols in order."""
+    tokens = symbols.shape[1]
+    targets = np.full(inputs.shape, IGNORED, dtype=np.int64)
+    inputs[:, -tokens:] = 1
+    targets[:, -tokens:] = symbols
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+TASKS: dict[str, Callable[..., Batch]] = {
+    "recall": recall,
+    "copying": copying,
+    "selective copying": selective_copying,
+    "induction": induction,
+}
+
+
+def draw(task: str, *, seed: int, update: int, batch: int, length: int, **options: int) -> Batch:
+    """The batch of one update; update -1 is the held-out one. Raises ValueError."""
+    if task not in TASKS:
+        raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {task!r}")
+    rng = np.random.default_rng((seed, update + 1))
+    return TASKS[task](rng, batch, length, **options)

@@ -1,0 +1,141 @@
+"""What a trained model is asked: its loss by position, how it continues a text, what it looks at.
+
+And how its weights are kept: one file of at most a megabyte for a nano model, see `pack_weights`.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from lsa.gpt import GPT
+from lsa.sampling import sample
+
+from .batches import VALIDATION_SPANS, held_out_tokens
+from .corpora import Corpus
+from .tables import Tables, append
+
+WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
+PROMPT = "It was a bright cold evening in November, and the old gentleman "
+LOOKED_AT = 32  # tokens of the prompt whose weights are kept
+
+
+@torch.no_grad()
+def loss_by_position(
+    model: GPT, corpus: Corpus, *, context: int, device: torch.device, window: int = WINDOW
+) -> Tables:
+    """Mean loss of held-out text by how much of it a token has before it.
+
+    The same `VALIDATION_SPANS` spans of `window` tokens for every model, read twice: in windows of
+    the model's own context ("own"), and each as one text ("whole"), longer than any text the
+    model was trained on unless its context was the window. A row holds the tokens at positions
+    first .. last, counted from 1, where both bounds double.
+    """
+    tables: Tables = {}
+    windows = {"own": context}
+    if model.config.n_positions is None:
+        windows["whole"] = window
+    for reading, length in windows.items():
+        inputs, targets = held_out_tokens(
+            corpus.splits["validation"], span=window, context=length, spans=VALIDATION_SPANS
+        )
+        losses = []
+        for tokens, wanted in zip(
+            inputs.chunk(VALIDATION_SPANS), targets.chunk(VALIDATION_SPANS), strict=True
+        ):
+            with torch.autocast(device.type, dtype=torch.bfloat16):
+                logits = model(tokens.to(device)).float()
+            loss = F.cross_entropy(
+                logits.flatten(0, 1), wanted.to(device).flatten().long(), reduction="none"
+            )
+            losses.append(loss.view(wanted.shape).cpu())
+        by_position = torch.cat(losses).double()
+        first = 1
+        while first <= length:
+            last = min(2 * first - 1, length)
+            part = by_position[:, first - 1 : last]
+            row = {
+                "reading": reading,
+                "first": first,
+                "last": last,
+                "tokens": part.numel(),
+                "loss": round(part.mean().item(), 5),
+            }
+            append(tables, "positions", row)
+            first = last + 1
+    return tables
+
+
+def continuations(model: GPT, device: torch.device, length: int) -> dict[str, str]:
+    """`length` bytes a byte model writes after PROMPT: the most likely, and drawn with seed 0."""
+    prompt = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)[None].to(device)
+    written = {}
+    for kind, temperature in (("greedy", 0.0), ("sampled", 0.8)):
+        tokens = sample(model.machine(), prompt, max_tokens=length, temperature=temperature, seed=0)
+        written[kind] = bytes(int(token) for token in tokens).decode("utf-8", errors="replace")
+    return written
+
+
+@torch.no_grad()
+def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
+    """What each head of a byte model looks at: a row for each head and token of the prompt.
+
+    `weights`: the weights of the tokens up to this one, in whole thousandths, space between.
+    """
+    tokens = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)
+    x = model.embed(tokens[None, :LOOKED_AT].long().to(device))
+    rows = []
+    for layer, block in enumerate(model.h):
+        weights = getattr(block.attn, "weights", None)
+        if weights is None:
+            return []
+        for head, A in enumerate(weights(block.ln_1(x))[0].float().cpu()):
+            for i, line in enumerate(A.tolist()):
+                shares = " ".join(str(round(1000 * share)) for share in line[: i + 1])
+                rows.append({"layer": layer, "head": head, "token": i, "weights": shares})
+        x = block(x)
+    return rows
+
+
+def pack_weights(model: GPT) -> bytes:
+    """A model's weights as a NumPy .npz: int8 rows and a float32 scale a row.
+
+    For every parameter NAME of two axes, `NAME` is int8 [out, in] and `NAME.scale` float32 [out],
+    the weight being their product; one of a single axis is float32 itself. Rounding moves a
+    weight by at most half of a 127th of the largest in its row.
+    """
+    arrays = {}
+    for name, weight in model.state_dict().items():
+        values = weight.detach().float().cpu().numpy()
+        if values.ndim != 2:
+            arrays[name] = values
+            continue
+        scale = np.abs(values).max(axis=1) / 127
+        scale[scale == 0] = 1.0
+        arrays[name] = np.round(values / scale[:, None]).astype(np.int8)
+        arrays[f"{name}.scale"] = scale.astype(np.float32)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
+    """The state dictionary that `pack_weights` was given, rounded. Raises ValueError."""
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            weights = {}
+            for name in arrays.files:
+                if name.endswith(".scale"):
+                    continue
+                values = arrays[name]
+                if values.dtype == np.int8:
+                    values = values * arrays[f"{name}.scale"][:, None]
+                weights[name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+            return weights
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
+        raise ValueError(f"packed: expected what pack_weights writes ({error})") from error

@@ -1,0 +1,187 @@
+"""Learning with and without the exponential, each attention with a head that sees near.
+
+At first every position weighs its whole past alike, so the longer the context, the later a model
+finds what stands close by (`loss_curves` shows it). Here one head of two fades with distance,
+for both attentions alike, and the other sees everything as before. Controls tell what the
+attention adds: both heads fade (nothing far is seen), and no attention at all.
+
+The rule for stopping is fixed before the runs: all runs at a context make the same number of
+updates, and so read the same text. Runs named `speed` measure the seconds of an update apart,
+interleaved on a quiet machine; those in `train` may be of a busy one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .harness.files import replace_with
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append, table
+from .harness.timing import summarize
+from .harness.trained import (
+    WINDOW,
+    attention_weights,
+    continuations,
+    loss_by_position,
+    pack_weights,
+)
+from .harness.training import TABLES as CURVES
+from .harness.training import Training, train_through
+
+# A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
+SLOPE = 0.171875
+NEAR = -SLOPE
+MODELS: dict[str, dict[str, Any]] = {
+    "softmax": {"attention": "softmax", "attention_options": {"log_decay": [NEAR, 0.0]}},
+    "linear": {"attention": "linear", "attention_options": {"log_decay": [NEAR, 0.0]}},
+    "softmax, near only": {"attention": "softmax", "attention_options": {"log_decay": [NEAR] * 2}},
+    "linear, near only": {"attention": "linear", "attention_options": {"log_decay": [NEAR] * 2}},
+    "no attention": {"attention": "none", "attention_options": {}},
+}
+UPDATES = {256: 2048, 1024: 2048, 4096: 1024, 16384: 512}
+ORDER = (4096, 1024, 16384, 256)  # most telling first
+TOKENS = 2048  # an update reads at least so many bytes, or one window
+ROUNDS = {256: 25, 1024: 25, 4096: 15, 16384: 7}
+SEEDS = (0, 1, 2)
+BASE = {
+    "scale": "nano",
+    "corpus": "novels",
+    "n_positions": None,  # fading tells near from far, so no table of positions sets an end
+    "learning_rate": 2e-3,
+    "warmup_updates": 100,
+    "weight_decay": 0.1,
+    "micro_batches": 1,
+    "train_seconds": 0,
+    "continued": 160,  # bytes written for the film
+    "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
+}
+SMOKE = {"updates": 3, "continued": 2, "validation_span": 256, "validate_every": 2, "film": [0, 2]}
+# After so many updates seed 0 is asked to write and to show what it looks at.
+FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
+TRAINED = "of every run but those named `speed`"
+FILMED = "of the runs of seed 0, after the updates in `config.film`"
+TABLES = {
+    **{name: replace(curve, optional=TRAINED) for name, curve in CURVES.items()},
+    "positions": table(
+        optional=TRAINED,
+        reading=("name", "`own`: in windows of the context; `whole`: each span as one text"),
+        first=("tokens", "the first position, counted from 1"),
+        last=("tokens", "the last position"),
+        tokens=("tokens", "how many stood at these positions"),
+        loss=("nats/token", "their mean loss"),
+    ),
+    "samples": table(
+        optional=FILMED,
+        update=("updates", "after how many updates"),
+        kind=("name", "`greedy`: the most likely byte each time; `sampled`: drawn"),
+        text=("text", "what the model writes after a fixed prompt"),
+    ),
+    "looks": table(
+        optional=FILMED,
+        update=("updates", "after how many updates"),
+        layer=("number", "from 0"),
+        head=("number", "from 0"),
+        token=("number", "which token of the prompt looks, from 0"),
+        weights=("thousandths", "the weights of the tokens up to this one"),
+    ),
+    "speed": table(
+        optional="of the runs named `speed`",
+        model=("name", "as in `config.model`"),
+        seconds=("s", "median of one update"),
+        low=("s", "first quartile"),
+        high=("s", "third quartile"),
+        repeats=("updates", "how many were timed"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Every model at every context, three seeds; the first seeds of all before the second."""
+    if smoke:
+        return [_speed(64, 2), *(_run(model, 64, 0, 0, SMOKE) for model in MODELS)]
+    return [_speed(context, ROUNDS[context]) for context in ORDER] + [
+        _run(model, context, seed, 100 + 10 * seed + place, {})
+        for seed in SEEDS
+        for place, context in enumerate(ORDER)
+        for model in MODELS
+    ]
+
+
+def _run(model: str, context: int, seed: int, priority: int, rest: dict[str, Any]) -> Run:
+    name = f"{model.replace(',', '').replace(' ', '-')}-{context}-seed{seed}"
+    updates = UPDATES.get(context, 0)
+    config = {
+        **BASE,
+        "model": model,
+        **MODELS[model],
+        "context": context,
+        "span": context,
+        "spans": max(1, TOKENS // context),
+        "seed": seed,
+        "updates": updates,
+        "validate_every": max(1, updates // 32),
+        "film": [update for update in FILM if update <= updates] if seed == 0 else [],
+        **rest,
+    }
+    return Run("race", name, config, priority)
+
+
+def _speed(context: int, rounds: int) -> Run:
+    config = {"model": "all", "context": context, "rounds": rounds, "seed": 0}
+    return Run("race", f"speed-{context}", config, 99)
+
+
+def speeds(config: dict[str, Any], session: Session) -> Outcome:
+    """Seconds of an update of every model at a context: rounds of one update each."""
+    trainings = {}
+    for model in MODELS:
+        planned = _run(model, config["context"], config["seed"], 0, {}).config
+        training = Training(planned, session.corpus(planned["corpus"]), session.device)
+        training.warm_up()
+        trainings[model] = training
+    for i in range(config["rounds"]):
+        if session.out_of_time():
+            return Outcome({}, complete=False)
+        for training in trainings.values():
+            training.update()
+        session.show(i + 1, config["rounds"], f"context {config['context']}")
+    tables: Tables = {}
+    for model, training in trainings.items():
+        append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})
+    return Outcome(tables)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks; the weights of seed 0 lie beside its record."""
+    if config["model"] == "all":
+        return speeds(config, session)
+    corpus = session.corpus(config["corpus"])
+    training = Training(config, corpus, session.device)
+
+    def film(training: Training) -> None:
+        if training.updates not in config["film"]:
+            return
+        written = continuations(training.model, session.device, config["continued"])
+        for kind, text in written.items():
+            row = {"update": training.updates, "kind": kind, "text": text}
+            append(training.tables, "samples", row)
+        for row in attention_weights(training.model, session.device):
+            append(training.tables, "looks", {"update": training.updates, **row})
+
+    outcome = train_through(training, session, film)
+    if not outcome.complete:
+        return outcome
+    found = loss_by_position(
+        training.model, corpus,
+        context=config["context"], device=session.device, window=config["validation_span"],
+    )  # fmt: skip
+    if config["seed"] == 0 and config["model"] in ("softmax", "linear"):
+        name = f"{session.checkpoint.stem}.weights.npz"
+        replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
+    return Outcome({**outcome.tables, **found})
+
+
+EXPERIMENT = Experiment(
+    "race", "both attentions with one near-sighted head, beside controls", TABLES, runs, perform
+)

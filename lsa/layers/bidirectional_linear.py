@@ -1,0 +1,56 @@
+"""Linear attention in which every position sees every other: O(T d^2), and no state machine."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..linear_attention.feature_maps import FEATURE_MAPS
+from ..linear_attention.functional import EPS, accumulator_dtype, check_qkv
+from .multihead import MultiHead
+
+
+def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: float = EPS) -> Tensor:
+    """o_i = sum_j (q_i·k_j) v_j / (sum_j q_i·k_j + eps), over all j. No mask.
+
+    Katharopoulos et al. (2020), eqs. 4-6: (q k^T) v = q (k^T v), so the T x T products are never
+    formed; 4 T K V FLOPs a head instead of 2 T^2 (K + V).
+
+    q, k: features [B, T, H, K] whose products are not negative. v: [B, T, H, V].
+    Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes or devices that do not fit.
+    """
+    check_qkv(q, k, v)
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    # One state for every query: the causal layer's S and z after the last token.
+    S, z = k.transpose(-1, -2) @ v, k.sum(-2, keepdim=True)
+    o = (q @ S) / (q @ z.transpose(-1, -2) + eps)
+    return o.transpose(1, 2)
+
+
+class BidirectionalLinearAttention(MultiHead):
+    """Multi-head linear attention without a mask, Katharopoulos et al. (2020). [B, T, D] likewise.
+
+    feature_map: a name in `lsa.linear_attention.feature_maps.FEATURE_MAPS`, on queries and keys.
+
+    Like `BidirectionalAttention` it has one face only: its answer for the first token waits for
+    the last, so there is no `machine()`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        feature_map: str = "elu_plus_one",
+        bias: bool = True,
+    ) -> None:
+        super().__init__(d_model, n_heads, bias=bias)
+        if feature_map not in FEATURE_MAPS:
+            raise ValueError(
+                f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
+            )
+        self.feature_map = feature_map
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads.to(accumulator_dtype(x.dtype)) for heads in self.qkv(x))
+        phi = FEATURE_MAPS[self.feature_map]
+        return self.out(bidirectional_linear_attention(phi(q), phi(k), v).to(x.dtype))

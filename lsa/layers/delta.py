@@ -1,0 +1,163 @@
+"""The delta rule: before a token writes, the state forgets what it would have answered to its key.
+
+    S_t = α_t (I - β_t k_t k_t^T) S_{t-1} + β_t k_t v_t^T        o_t = S_t^T q_t
+
+with keys of length 1 and 0 < β < 1. At α = 1 it is DeltaNet (Schlag et al. 2021; Yang et al.
+2024); α_t a head from the input makes it the gated delta rule (Yang et al. 2025). It is one step of
+gradient descent, of size β, on |S^T k - v|^2 / 2.
+
+With u_t = β_t (v_t - α_t S_{t-1}^T k_t), what is new in v_t, the update reads
+S_t = α_t S_{t-1} + k_t u_t^T: gated linear attention with values u. Over a chunk the u solve
+a triangular system (the UT transform of the WY representation):
+
+    u_i + β_i sum_{j<i} exp(g_i - g_j) (k_i·k_j) u_j = β_i (v_i - exp(g_i) S_0^T k_i),
+
+g_i the sum of log α from the chunk's start.
+
+Shapes here: q, k [B, T, H, K]; v, o [B, T, H, V]; beta, log_decay [B, T, H]; S [B, H, K, V].
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..linear_attention.counts import mode_flops
+from ..linear_attention.functional import EPS, accumulator_dtype
+from ..machines import StateMachine
+from .gated import HeadDecay, decay_between
+from .multihead import MultiHead
+
+CHUNK_SIZE = 64
+
+
+def delta_step(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, S: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One tick: q, k [B, H, K], v [B, H, V], beta, log_decay [B, H]. Returns o and S."""
+    S = log_decay.exp()[..., None, None] * S
+    u = beta.unsqueeze(-1) * (v - (k.unsqueeze(-2) @ S).squeeze(-2))
+    S = S + k.unsqueeze(-1) * u.unsqueeze(-2)
+    return (q.unsqueeze(-2) @ S).squeeze(-2), S
+
+
+def delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    log_decay: Tensor,
+    S: Tensor,
+    chunk_size: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Chunked. Returns o [B, T, H, V] and the state after the last token."""
+    T = q.shape[1]
+    if T == 0:
+        return q[..., :1] * v, S
+    C = min(chunk_size or CHUNK_SIZE, T)
+    N = -(-T // C)
+    # beta = 0 writes nothing and log_decay = 0 forgets nothing: they fill the last chunk.
+    q, k, v, beta, g = (
+        F.pad(x.transpose(1, 2), (0, 0, 0, N * C - T)).unflatten(2, (N, C))
+        for x in (q, k, v, beta.unsqueeze(-1), log_decay.unsqueeze(-1))
+    )  # [B, H, N, C, ...]
+    between = decay_between(g)  # [B, H, N, C, C, 1]
+    from_start, to_end = g.cumsum(-2).exp(), between[..., -1, :, :]  # [B, H, N, C, 1]
+    between = between.squeeze(-1)
+    # 1. All u of a chunk at once, as u = U - W S with S the state before the chunk.
+    system = torch.eye(C, device=q.device, dtype=q.dtype)
+    system = system + (beta * (k @ k.transpose(-1, -2)) * between).tril(-1)
+    right = torch.cat((beta * v, beta * from_start * k), dim=-1)
+    solved = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
+    U, W = solved.split((v.shape[-1], k.shape[-1]), dim=-1)
+    # 2. From there on, gated linear attention with values u.
+    A = (q @ k.transpose(-1, -2)) * between
+    q, k = q * from_start, k * to_end
+    kept = from_start[..., -1:, :]  # [B, H, N, 1, 1]
+    o = []
+    for n in range(N):
+        u = U[:, :, n] - W[:, :, n] @ S
+        o.append(q[:, :, n] @ S + A[:, :, n] @ u)
+        S = kept[:, :, n] * S + k[:, :, n].transpose(-1, -2) @ u
+    return torch.cat(o, dim=2)[:, :, :T].transpose(1, 2), S
+
+
+class DeltaNet(MultiHead):
+    """Causal attention by the delta rule. [B, T, D] to [B, T, D].
+
+    gated: forget a share 1 - α_t of the state a token, α_t a head from the input.
+    chunk_size: tokens in a chunk; 64 by default.
+
+    Queries and keys pass through silu and are brought to length 1, β = sigmoid(w·x) a head, and
+    each head's output is brought to root mean square 1, as in the published layer. The short
+    convolutions of that layer are a layer of their own, `CausalConv`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        gated: bool = False,
+        chunk_size: int | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(d_model, n_heads, bias=bias)
+        if chunk_size is not None and chunk_size < 1:
+            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+        self.gated, self.chunk_size = gated, chunk_size
+        self.beta = nn.Linear(d_model, n_heads, bias=False)
+        if gated:
+            self.gate = HeadDecay(d_model, n_heads)
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """x [..., D] to q, k, v [..., H, K], β and log α [..., H], in the precision of states."""
+        dtype = accumulator_dtype(x.dtype)
+        q, k, v = (heads.to(dtype) for heads in self.qkv(x))
+        q, k = (F.normalize(F.silu(heads), dim=-1) for heads in (q, k))
+        beta = torch.sigmoid(self.beta(x).to(dtype))
+        log_decay = self.gate(x, dtype) if self.gated else torch.zeros_like(beta)
+        return q * self.head_width**-0.5, k, v, beta, log_decay
+
+    def read(self, o: Tensor, like: Tensor) -> Tensor:
+        """What the state answered, [..., H, V], to [..., D]."""
+        return self.out(F.rms_norm(o, o.shape[-1:], eps=EPS).to(like.dtype))
+
+    def attend(self, S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
+        o, S = delta_rule(*self.features(x), S, self.chunk_size)
+        return S, self.read(o, x)
+
+    def start(self) -> Tensor:
+        """S_0 = 0, [1, H, K, V]."""
+        weight = self.c_attn.weight
+        K, dtype = self.head_width, accumulator_dtype(weight.dtype)
+        return weight.new_zeros(1, self.n_heads, K, K, dtype=dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attend(self.start(), x)[1]
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. The state holds K V numbers a head, always."""
+
+        def step(S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            o, S = delta_step(*self.features(x), S)
+            return S, self.read(o, x)
+
+        return StateMachine(self.start(), step, self.attend)
+
+    def sequence_flops(self, T: int) -> int:
+        """Chunked linear attention and, in every chunk, the system for u and W S."""
+        K, C = self.head_width, self.chunk_size or CHUNK_SIZE
+        whole, last = divmod(T, C)
+        below = whole * C * (C - 1) + last * (last - 1)  # twice the entries under the diagonal
+        system = below * (K + 2 * K) + 2 * T * K * K  # k·k, a right side of width V + K, and W S
+        return self.n_heads * (mode_flops("chunked", T, K, K, C) + system)
+
+    def tick_flops(self, t: int) -> int:
+        """What the state answers to k, the update, and what it answers to q."""
+        return 6 * self.state_numbers(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.head_width**2

@@ -1,0 +1,49 @@
+"""What a layer is: a causal map of sequences that is also a machine, and can say what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from ..machines import StateMachine
+
+
+class Layer(Protocol):
+    """[B, T, D] to [B, T, D], and the same token by token: unroll(machine())(x) == layer(x).
+
+    Costs are those of mixing the tokens of one sequence. Projections, the products with the
+    weights of its nn.Linear modules, are left out: they take 2 FLOPs a weight and token in every
+    layer. So are exponentials, activations, biases and norms. A multiply-add is 2 FLOPs, masked
+    products count half, and a product of complex numbers is 4 multiply-adds.
+    """
+
+    def __call__(self, x: Tensor) -> Tensor: ...
+
+    def modules(self) -> Iterator[nn.Module]:
+        """As every nn.Module has it: the layer and its parts."""
+        ...
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]."""
+        ...
+
+    def sequence_flops(self, T: int) -> int:
+        """FLOPs of T tokens at once, in the way that the layer is set to compute them."""
+        ...
+
+    def tick_flops(self, t: int) -> int:
+        """FLOPs of tick t, counted from 1."""
+        ...
+
+    def state_numbers(self, t: int) -> int:
+        """Numbers in the state after t ticks. A complex number is two."""
+        ...
+
+
+class StartingLinear(nn.Linear):
+    """A projection whose first weights belong to its layer: a model's own do not replace them.
+
+    A rate of forgetting starts in the range that its paper gives; at zero it would not.
+    """

@@ -1,0 +1,32 @@
+"""Attention removed: the control that every comparison of attentions needs."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..machines import StateMachine, elementwise
+from .multihead import MultiHead
+
+
+class NoAttention(MultiHead):
+    """Each token attends to itself alone, o_t = v_t. [B, T, D] to [B, T, D].
+
+    The projections are those of attention, so a model with it has the same parameters, though
+    those of q and k have no effect. What it learns of a text is what one token tells of the next.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.qkv(x)[2])
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. It has no state."""
+        return elementwise(self.forward)
+
+    def sequence_flops(self, T: int) -> int:
+        return 0
+
+    def tick_flops(self, t: int) -> int:
+        return 0
+
+    def state_numbers(self, t: int) -> int:
+        return 0

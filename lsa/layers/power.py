@@ -1,0 +1,122 @@
+"""Symmetric power attention: weights (q·k)^p, one degree of the Taylor map on its own.
+
+(x·y)^p = sum_{|a| = p} p!/a! x^a y^a by the multinomial theorem, so phi_p(x), all monomials of
+degree exactly p with coefficients sqrt(p!/a!), multiplies to the weight: phi_p(x)·phi_p(y) =
+(x·y)^p. Buckman, Gelada and Zhang (2024). An even p keeps every weight, and so the normaliser,
+from being negative. With a decay α_t a head, token j reaches token i with
+(q_i·k_j)^p exp(sum_{j<l<=i} log α_l).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import lru_cache
+from itertools import combinations_with_replacement
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..linear_attention.counts import mode_flops
+from ..linear_attention.functional import EPS, accumulator_dtype
+from ..machines import StateMachine
+from .gated import HeadDecay, decay_between, decayed_attention, decayed_step
+from .multihead import MultiHead
+
+
+@lru_cache
+def power_monomials(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The indices [F, p] of each monomial of degree p and its sqrt(p!/a!) [F], in float64."""
+    indices = list(combinations_with_replacement(range(width), degree))
+    coefficients = []
+    for monomial in indices:
+        exponents = Counter(monomial).values()
+        ways = math.factorial(degree) // math.prod(map(math.factorial, exponents))
+        coefficients.append(ways**0.5)
+    with torch.inference_mode(False):
+        return (
+            torch.tensor(indices, dtype=torch.long, device=device),
+            torch.tensor(coefficients, dtype=torch.float64, device=device),
+        )
+
+
+def power_features(x: Tensor, degree: int) -> Tensor:
+    """phi_p with phi_p(x)·phi_p(y) = (x·y)^p. [..., K] to [..., (K + p - 1 choose p)]."""
+    indices, coefficients = power_monomials(x.shape[-1], degree, x.device)
+    return x[..., indices].prod(-1) * coefficients.to(x.dtype)
+
+
+class PowerAttention(MultiHead):
+    """Causal attention with weights (q·k / sqrt(K))^p, normalised. [B, T, D] to [B, T, D].
+
+    degree: p, even.
+    gated: multiply the weights by a decay a head, from the input; see `HeadDecay`.
+
+    `forward` forms all T x T products (attention mode); the machine keeps sums of features.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        degree: int = 2,
+        gated: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(d_model, n_heads, bias=bias)
+        if degree < 2 or degree % 2:
+            raise ValueError(f"degree: expected an even number from 2, got {degree}")
+        self.degree, self.gated = degree, gated
+        self.n_features = math.comb(self.head_width + degree - 1, degree)  # F of a head
+        if gated:
+            self.gate = HeadDecay(d_model, n_heads)
+
+    def scaled_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """q / sqrt(K), k, v [..., H, K] and log α [..., H], in the precision of states."""
+        dtype = accumulator_dtype(x.dtype)
+        q, k, v = (heads.to(dtype) for heads in self.qkv(x))
+        log_decay = self.gate(x, dtype) if self.gated else torch.zeros_like(q[..., 0])
+        return q * self.head_width**-0.5, k, v, log_decay
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """phi_p(q), phi_p(k) [..., H, F], [v 1] [..., H, V + 1] and log α [..., H, 1]."""
+        q, k, v, log_decay = self.scaled_qkv(x)
+        phi_q, phi_k = power_features(q, self.degree), power_features(k, self.degree)
+        return phi_q, phi_k, F.pad(v, (0, 1), value=1.0), log_decay.unsqueeze(-1)
+
+    def read(self, o: Tensor, like: Tensor) -> Tensor:
+        """Numerator and normaliser, [..., H, V + 1], to [..., D]."""
+        return self.out((o[..., :-1] / (o[..., -1:] + EPS)).to(like.dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v, log_decay = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
+        A = (q @ k.transpose(-1, -2)) ** self.degree  # [B, H, T, T]
+        A = A * decay_between(log_decay.unsqueeze(-1)).squeeze(-1) if self.gated else A.tril()
+        o = A @ F.pad(v, (0, 1), value=1.0)
+        return self.read(o.transpose(1, 2), x)
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. The state holds F (V + 1) numbers a head, always."""
+
+        def step(S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            o, S = decayed_step(*self.features(x), S)
+            return S, self.read(o, x)
+
+        def many(S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            o, S = decayed_attention(*self.features(x), S)
+            return S, self.read(o, x)
+
+        weight, dtype = self.c_attn.weight, accumulator_dtype(self.c_attn.weight.dtype)
+        shape = (1, self.n_heads, self.n_features, self.head_width + 1)
+        return StateMachine(weight.new_zeros(shape, dtype=dtype), step, many)
+
+    def sequence_flops(self, T: int) -> int:
+        return self.n_heads * mode_flops("attention", T, self.head_width, self.head_width + 1)
+
+    def tick_flops(self, t: int) -> int:
+        return 4 * self.state_numbers(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.n_heads * self.n_features * (self.head_width + 1)

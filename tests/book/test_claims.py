@@ -1,0 +1,29 @@
+"""Verdicts test a claim's size against the spread between seeds, not its sign."""
+
+import pytest
+
+from book.figures import claims, variants
+
+
+@pytest.mark.parametrize(
+    ("behind", "verdict"),
+    [
+        ({256: 0.02, 4096: 0.05}, False),  # one of them another seed would make
+        ({256: 0.05, 4096: 0.09}, True),
+        ({256: 0.05, 4096: 0.3}, "worse, and more than slightly: by up to 15% of softmax's loss"),
+        ({256: -0.2, 4096: 0.05}, False),
+    ],
+)
+def test_slightly_worse_is_neither_noise_nor_much(behind, verdict):
+    losses = dict.fromkeys(behind, 2.0)
+    assert claims.slightly_worse(behind, losses, spread=0.03) == verdict
+
+
+def test_every_claim_has_a_verdict():
+    cells = claims.table().cells
+    assert len(cells) == len(claims.CLAIMS)
+    assert all("not measured" not in cell for line in cells for cell in line)
+
+
+def test_the_spread_between_seeds_is_that_of_stored_runs():
+    assert 0.01 < variants.seed_spread() < 0.05

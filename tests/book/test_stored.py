@@ -1,0 +1,82 @@
+"""Which results a figure shows: whole runs of one device, whatever else has been stored."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import book.figures
+from book.explorable.figure import Explorable
+from book.figures import results
+from book.figures.words import Missing
+from experiments.harness import record
+
+LOAD = record.load
+GPU = {"kind": "cuda", "name": "Imagined GPU", "count": 1, "memory_bytes": 2**37}
+
+
+def on(one, **device):
+    """The record, as if it had been made elsewhere."""
+    origin = {**one["provenance"], "device": {**one["provenance"]["device"], **device}}
+    return {**one, "provenance": origin}
+
+
+def also(monkeypatch, more):
+    """`record.load` finds these too."""
+
+    def load(experiment=None, *rest, **options):
+        found = [one for one in more if experiment in (None, one["experiment"])]
+        return LOAD(experiment, *rest, **options) + found
+
+    monkeypatch.setattr(record, "load", load)
+
+
+def figures():
+    """Every function of the figures' modules that makes an Explorable without being told what."""
+    for module in pkgutil.walk_packages(book.figures.__path__, "book.figures."):
+        if module.name.endswith(".interpreted"):  # it needs a setting that others must not have
+            continue
+        for name, function in vars(importlib.import_module(module.name)).items():
+            made = getattr(function, "__annotations__", {}).get("return")
+            if "Explorable" in str(made).split(" | ") and not name.startswith("_"):
+                yield pytest.param(function, id=f"{module.name}.{name}")
+
+
+def stopped(one):
+    """The first few rows of a run, on a larger machine: what `run --budget 25` leaves."""
+    tables = {
+        name: {column: values[:3] for column, values in columns.items()}
+        for name, columns in one["tables"].items()
+    }
+    larger = {"name": "Larger CPU", "memory_bytes": 2**40}
+    return {**on(one, **larger), "complete": False, "tables": tables}
+
+
+def test_one_stopped_run_displaces_no_whole_ones(monkeypatch):
+    whole = LOAD("loss_curves")
+    also(monkeypatch, [stopped(whole[0])])
+    assert results.stored("loss_curves") == whole
+
+
+def test_the_device_with_most_whole_runs_is_shown_not_the_one_with_most_memory(monkeypatch):
+    whole = LOAD("loss_curves")
+    also(monkeypatch, [on(whole[0], name="Larger CPU", memory_bytes=2**40)])
+    assert results.stored("loss_curves") == whole
+
+
+def test_stopped_runs_are_shown_while_there_are_no_others(monkeypatch):
+    only = [stopped(LOAD("loss_curves")[0])]
+    monkeypatch.setattr(record, "load", lambda experiment: only)
+    assert results.stored("loss_curves") == only
+
+
+@pytest.mark.parametrize("figure", figures())
+def test_every_figure_is_drawn_with_a_stopped_run_of_everything_beside(figure, monkeypatch):
+    also(monkeypatch, [stopped(one) for one in LOAD()])
+    assert "Larger CPU" not in str(vars(figure()))
+
+
+@pytest.mark.parametrize("figure", figures())
+def test_every_figure_is_drawn_with_the_results_of_a_gpu(figure, monkeypatch):
+    also(monkeypatch, [on(one, **GPU) for one in LOAD()])
+    assert isinstance(figure(), Explorable | Missing | None)

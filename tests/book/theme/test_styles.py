@@ -1,0 +1,51 @@
+"""One sheet for all pages, without what none of them uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from book.theme.styles import join_sheets, needed, selectors
+
+
+@pytest.mark.parametrize(
+    ("css", "left"),
+    [
+        (".a{x:1}.b{x:2}", ".a{x:1}"),
+        (".b, p .a > i, p{x:1}", "p .a > i,p{x:1}"),
+        ("p:not(.b){x:1}", "p:not(.b){x:1}"),
+        ("p:is(.b, .a){x:1}", "p:is(.b, .a){x:1}"),
+        ("@media print{.b{x:1}}", ""),
+        ("@media print{.b{x:1}.a{x:2}}", "@media print{.a{x:2}}"),
+        ("@font-face{src:url(a;b{c)}", "@font-face{src:url(a;b{c)}"),
+        ("/* } .a{ */.a::after{content:'}'}", ".a::after{content:'}'}"),
+        ('@charset "utf-8";.a{x:1}', '@charset "utf-8";\n.a{x:1}'),
+    ],
+)
+def test_a_rule_is_kept_if_a_page_can_use_it(css, left):
+    assert needed(css, {"a"}) == left
+
+
+def test_commas_in_brackets_divide_no_selector():
+    assert selectors("a:is(b, c) d, [x='y'] e") == ["a:is(b, c) d", "[x='y'] e"]
+
+
+def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
+    static = tmp_path / "_static"
+    for name, css in {
+        "styles/pydata-sphinx-theme.css": "p{background:url('../images/a.png')}",
+        "katex-1.0.0/katex.min.css": "@font-face{font-display:optional;src:url(fonts/k.woff2)}",
+        "book.css": "p{background:url(data:image/svg+xml;base64,AAAA)} .unused{x:1} .named{x:1}",
+    }.items():
+        (static / name).parent.mkdir(parents=True, exist_ok=True)
+        (static / name).write_text(css)
+    (static / "shell.js").write_text("node.className = 'named'")
+    (tmp_path / "a.html").write_text('<p class="text">')
+    join_sheets(tmp_path)
+    assert (static / "page.css").read_text().splitlines() == [
+        'p{background:url("images/a.png")}',
+        '@font-face{font-display:optional;src:url("katex-1.0.0/fonts/k.woff2")}',
+        "p{background:url(data:image/svg+xml;base64,AAAA)}",
+        ".named{x:1}",
+    ]
+    at_hand = (static / "fonts-at-hand.css").read_text()
+    assert at_hand == '@font-face{font-display:swap;src:url("katex-1.0.0/fonts/k.woff2")}'

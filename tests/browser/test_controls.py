@@ -1,0 +1,80 @@
+"""Every option of every control of every figure and stage can be pressed, and no page stops."""
+
+from __future__ import annotations
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.browser.test_pages import CHAPTER_PAGES
+
+SECONDS = 40  # for all the controls of a page; they take two on a machine with nothing else to do
+MOST = 12  # positions of a slider
+
+# One press after the other, as a reader would have it: the page draws in between.
+PRESS_ALL = """(most) => {
+    const setValue = (input, value, type) => {
+        input.value = value;
+        input.dispatchEvent(new Event(type, { bubbles: true }));
+    };
+    const presses = [];
+    for (const frame of document.querySelectorAll("figure.explorable, [data-stage]")) {
+        for (const input of frame.querySelectorAll("input:not(:disabled), select, .stage button")) {
+            const name = `${frame.id} ${input.value || input.textContent}`;
+            const add = (act) => presses.push([name, act]);
+            const put = (value, type) => add(() => setValue(input, value, type));
+            if (input.type === "range") {
+                const low = Number(input.min), high = Number(input.max);
+                const every = Math.max(Number(input.step) || 0, (high - low) / most);
+                for (let at = low; at <= high; at += every) put(at, "input");
+            } else if (input.type === "number") {
+                put(input.value, "change");
+            } else if (input.tagName === "SELECT") {
+                const type = input.closest(".stage") ? "change" : "input";
+                for (const { value, disabled } of input.options) if (!disabled) put(value, type);
+            } else {
+                add(() => input.click());
+                if (input.type === "checkbox") add(() => input.click());
+            }
+        }
+    }
+    window.pressed = { done: 0, of: presses.length, last: "" };
+    const next = () => {
+        const [name, press] = presses[window.pressed.done] ?? [];
+        if (!press) return;
+        window.pressed.last = name;
+        press();
+        window.pressed.done++;
+        requestAnimationFrame(() => setTimeout(next));
+    };
+    setTimeout(next);
+}"""
+# What could not be drawn: a number that is none in a picture's attributes.
+NOWHERE = """() => [...document.querySelectorAll("figure.explorable svg *, .stage svg *")]
+    .filter((node) => [...node.attributes].some(({ value }) => /NaN|Infinity/.test(value)))
+    .map((node) => node.outerHTML.slice(0, 120))"""
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_every_option_of_every_control_can_be_pressed(built_book, open_page, page):
+    soup = BeautifulSoup((built_book / page).read_text(encoding="utf-8"), "html.parser")
+    figures = len(soup.select("figure.explorable"))
+    if not soup.select("figure.explorable, [data-stage]"):
+        pytest.skip("a page without controls")
+    # The policy would stop what the browser is asked to wait for, a text that is run.
+    tab = open_page(page, reduced_motion="reduce", bypass_csp=True)
+    tab.mouse.move(5, 5)
+    for i in range(figures):
+        tab.locator("figure.explorable").nth(i).scroll_into_view_if_needed()
+    tab.wait_for_function(
+        "(n) => document.querySelectorAll('.js-plotly-plot').length === n", arg=figures
+    )
+    tab.evaluate(PRESS_ALL, MOST)
+    try:
+        tab.wait_for_function("pressed.done === pressed.of", timeout=SECONDS * 1000)
+    except Exception as error:
+        last = tab.evaluate("pressed.last") if "closed" in str(error) else "a control"
+        raise AssertionError(f"{page}: the page stood still at {last}") from error
+    assert tab.evaluate("pressed.of") > 0
+    assert not tab.evaluate(NOWHERE)

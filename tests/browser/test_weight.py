@@ -1,0 +1,129 @@
+"""What a page costs before a reader does anything: bytes, elements, movement; nothing is timed."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.browser.test_pages import CHAPTER_PAGES, PAGES
+
+# Bounds that a page must not grow past unnoticed; formulas are most of the elements.
+MOST_KB = 320
+MOST_ELEMENTS = 13_000
+MOST_SHIFT = 0.05
+
+NOTE_SHIFTS = """
+window.shift = 0;
+new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+# A script that stands in the page must be stopped, or the policy holds nothing.
+TRY_A_SCRIPT = """() => {
+    const script = document.createElement("script");
+    script.textContent = "window.ranInPage = true";
+    document.body.append(script);
+    return Boolean(window.ranInPage);
+}"""
+
+pytestmark = pytest.mark.browser
+
+
+class Gzipped(http.server.SimpleHTTPRequestHandler):
+    """As a web server sends the book: texts compressed."""
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        if not path.is_file():
+            self.send_error(404)
+            return
+        body, squeezed = path.read_bytes(), path.suffix not in (".woff2", ".png")
+        body = gzip.compress(body, 6) if squeezed else body
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Length", str(len(body)))
+        if squeezed:
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def served(built_book) -> Iterator[str]:
+    handler = functools.partial(Gzipped, directory=str(built_book))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
+    """On a phone, before any touch: no drawing library, few bytes, nothing moves."""
+    context = browser.new_context(viewport={"width": 412, "height": 823}, has_touch=True)
+    tab = context.new_page()
+    tab.add_init_script(NOTE_SHIFTS)
+    troubles, asked = [], []
+    tab.on("requestfinished", lambda request: asked.append(request))
+    tab.on("console", lambda said: said.type == "error" and troubles.append(said.text))
+    tab.goto(f"{served}/{page}", wait_until="networkidle")
+    tab.wait_for_selector("html[data-ready]", state="attached")
+    sizes = {
+        request.url: request.sizes()["responseBodySize"]
+        for request in asked
+        if request.url.startswith("http")
+    }
+    assert not [url for url in sizes if re.search("plotly|mathjax", url)]
+    if page != "search.html":
+        assert not [url for url in sizes if "searchindex" in url]
+    assert sum(sizes.values()) < MOST_KB * 1000, sizes
+    assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
+    assert tab.evaluate("window.shift") < MOST_SHIFT
+    assert not troubles
+    context.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_what_it_is_and_runs_no_script_of_its_own(built_book, page):
+    html = (built_book / page).read_text(encoding="utf-8")
+    soup = BeautifulSoup(html, "html.parser")
+    for name in ("description", "twitter:card"):
+        assert soup.select_one(f"meta[name='{name}']")["content"]
+    for name in ("og:title", "og:description"):
+        assert soup.select_one(f"meta[property='{name}']")["content"]
+    inside = soup.select("script:not([src]):not([type='application/json'])")
+    assert not inside
+    policy = soup.select_one("meta[http-equiv='Content-Security-Policy']")
+    first = soup.select_one("script, link[rel=stylesheet]")
+    assert policy.sourceline < first.sourceline, "a policy holds for what comes after it"
+
+
+@pytest.mark.parametrize("page", ["book/index.html", "search.html"])
+def test_the_policy_stops_a_script_in_the_page(browser, built_book, page):
+    tab = browser.new_page()
+    tab.goto(f"file://{built_book}/{page}")
+    assert not tab.evaluate(TRY_A_SCRIPT)
+    tab.close()
+
+
+def test_descriptions_differ(built_book):
+    said = [
+        BeautifulSoup((built_book / page).read_text(encoding="utf-8"), "html.parser").select_one(
+            "meta[name=description]"
+        )["content"]
+        for page in CHAPTER_PAGES
+    ]
+    assert len(set(said)) == len(said)

@@ -1,0 +1,186 @@
+"""`check` and `collect` before results that were changed, misplaced or made to do harm."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import code, provenance, record
+from experiments.harness.dictionary import dictionary
+
+STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.json"
+
+
+def one(**changes):
+    """A small sound record, changed: keys are paths with dots."""
+    stored = record.read(STORED)
+    stored["tables"] = {
+        "train": {"update": [1, 2, 3], "seconds": [0.1, 0.1, 0.1], "loss": [3.0, 2.0, 1.0]},
+        "validation": {"update": [0, 3], "loss": [3.0, 1.0]},
+    }
+    for path, value in changes.items():
+        *place, last = path.split("__")
+        found = stored
+        for key in place:
+            found = found[key]
+        if value is None:
+            del found[last]
+        else:
+            found[last] = value
+    return stored
+
+
+def put(folder: Path, contents, name="nano-linear-256.json", where="loss_curves/cpu-amd-epyc-2"):
+    path = folder / where / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(contents if isinstance(contents, str) else json.dumps(contents))
+    return path
+
+
+def check(folder, capsys):
+    status = main(["check", str(folder)])
+    said = capsys.readouterr()
+    return status, said.err, said.out
+
+
+def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys):
+    put(tmp_path, record.sign(one()))
+    status, errors, said = check(tmp_path, capsys)
+    assert (status, errors) == (0, "")
+    assert "loss_curves: the code of 1 of 1 results has changed since" in said
+    put(tmp_path, record.sign(one(provenance__code=code.code_digest("loss_curves"))))
+    assert check(tmp_path, capsys) == (0, "", "1 of 1 results are sound\n")
+
+
+DEEP = '{"schema": 2, "config": ' + "[" * 100_000 + "]" * 100_000 + "}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tables__train__loss": [3.0, 2.0, 0.5]}, "digest: the contents are not those"),
+        ({"provenance__commit": "0" * 40}, "provenance.commit: 000000000000 is not in the history"),
+        ({"experiment": "loss_curve"}, "experiment: there is no 'loss_curve'"),
+        ({"experiment": "variants"}, "tables.end: expected rows, got none"),
+        (
+            {"name": "nano-linear-512"},
+            "cpu-amd-epyc-2/nano-linear-512.json, by its own",
+        ),
+        ({"provenance__device__count": 4}, "expected at loss_curves/cpu-amd-epyc-4/"),
+        ({"tables": {}}, "tables: expected rows, got none"),
+        ({"tables__validation": {}}, "tables.validation: expected rows, got none"),
+        ({"tables__train__seconds": None}, "tables.train: expected the columns update, seconds"),
+        ({"tables__more": {"update": [1]}}, "tables.more: expected one of train, validation"),
+        ({"tables__train__update": [1, 3, 2]}, "tables.train.update: expected increasing values"),
+        ({"tables__train__loss": [3.0, "2", 1.0]}, "tables.train.loss[1]: expected a number"),
+        ({"tables__train__loss": "abc"}, "tables.train.loss: expected a list"),
+        ({"tables__train": [1]}, "tables.train: expected columns"),
+        ({"units__loss": "bits"}, "units.loss: expected 'nats/token', got 'bits'"),
+        ({"provenance__seconds": "soon"}, "provenance.seconds: expected int or float, got 'soon'"),
+        ({"tables__train__loss": [10**400, 1, 1]}, "tables.train.loss[0]: expected a finite"),
+        ({"provenance__legs": [{}]}, "provenance.legs[0].commit: missing"),
+    ],
+)
+def test_what_is_wrong_with_a_result_is_one_line(tmp_path, capsys, changes, message):
+    contents = one(**changes)
+    # Only a slip of the hand leaves the digest behind; the rest is wrong although it is signed.
+    put(tmp_path, contents if "digest" in message else record.sign(contents))
+    status, errors, said = check(tmp_path, capsys)
+    assert status == 1 and message in errors and errors.count("\n") == 1
+    assert "0 of 1 results are sound" in said
+
+
+@pytest.mark.parametrize("text", [DEEP, "", "[]", '{"schema": 1' + "0" * 5000 + "}", "\0"])
+def test_what_is_no_record_at_all_is_one_line(tmp_path, capsys, text):
+    put(tmp_path, text)
+    status, errors, _ = check(tmp_path, capsys)
+    assert status == 1 and errors.count("\n") == 1
+
+
+def test_the_same_run_twice_is_found_by_its_name(tmp_path, capsys):
+    put(tmp_path, record.sign(one()))
+    put(tmp_path, record.sign(one()), name="nano-linear-256-again.json")
+    put(tmp_path, record.sign(one()), where="loss_curves/cpu-another-2")
+    status, errors, said = check(tmp_path, capsys)
+    assert status == 1 and errors.count("expected at") == 2 and "1 of 3" in said
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "../../../elsewhere"},
+        {"experiment": ".."},
+        {"experiment": "/tmp"},
+        {"name": "/tmp/elsewhere"},
+        {"provenance__device__count": "/../../.."},
+        {"provenance__device__kind": "../.."},
+    ],
+)
+def test_nothing_is_collected_outside_the_folder(tmp_path, capsys, changes):
+    put(tmp_path / "new", record.sign(one(**changes)))
+    out = tmp_path / "a" / "b" / "out"
+    assert main(["collect", str(tmp_path / "new"), "--out", str(out)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not [path for path in (tmp_path / "a").rglob("*") if path.is_file()]
+
+
+def test_a_link_in_the_folder_does_not_lead_out_of_it(tmp_path, capsys):
+    put(tmp_path / "new", record.sign(one()))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "loss_curves").symlink_to(tmp_path / "elsewhere")
+    assert main(["collect", str(tmp_path / "new"), "--out", str(tmp_path / "out")]) == 1
+    assert "leads out of" in capsys.readouterr().err
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_result_without_a_digest_is_collected_with_one(tmp_path):
+    older = {**one(), "schema": 1}
+    del older["digest"]
+    put(tmp_path / "new", older)
+    assert main(["collect", str(tmp_path / "new"), "--out", str(tmp_path / "out")]) == 0
+    (found,) = record.load(results=tmp_path / "out")
+    assert found["tables"] == older["tables"] and found["schema"] == record.SCHEMA
+
+
+def test_flipped_bytes_in_an_archive_are_one_line(tmp_path, capsys):
+    put(tmp_path / "new", record.sign(one(config={str(i): i for i in range(3000)})))
+    for kind in ("gz", "xz", "bz2"):
+        archive = tmp_path / f"a.tar.{kind}"
+        with tarfile.open(archive, f"w:{kind}") as tar:
+            tar.add(tmp_path / "new", "new")
+        raw = bytearray(archive.read_bytes())
+        for i in range(len(raw) // 2, len(raw) // 2 + 20):
+            raw[i] ^= 0xFF
+        archive.write_bytes(raw)
+        assert main(["collect", str(archive), "--out", str(tmp_path / "out")]) == 1
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_dictionary_is_made_of_what_experiments_declare():
+    kept = (record.RESULTS / "README.md").read_text(encoding="utf-8")
+    assert kept == dictionary(EXPERIMENTS), "run python -m experiments describe"
+    meanings = [
+        column.meaning
+        for experiment in EXPERIMENTS.values()
+        for table in experiment.tables.values()
+        for column in table.columns.values()
+    ]
+    assert all(meanings)
+
+
+def test_a_copy_inside_another_repository_names_no_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(code, "ROOT", record.ROOT / "lsa")  # a folder of a repository, not its root
+    assert code.git("rev-parse", "HEAD") is None
+    monkeypatch.setattr(provenance, "code_digest", lambda experiment: "0" * 64)
+    found = provenance.provenance(provenance.torch.device("cpu"), "loss_curves", 0)
+    assert (found["commit"], found["dirty"]) == ("unknown", True)
+
+
+def test_an_experiments_code_is_what_it_imports():
+    names = {path.relative_to(record.ROOT).as_posix() for path in code.code_files("loss_curves")}
+    assert {"experiments/loss_curves.py", "experiments/harness/training.py", "lsa/gpt.py"} <= names
+    assert not {"experiments/mode_speed.py", "experiments/harness/runner.py"} & names

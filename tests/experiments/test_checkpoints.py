@@ -1,0 +1,272 @@
+"""A training run that is stopped, by whatever, goes on: nothing is lost and no curve is changed."""
+
+import contextlib
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from experiments import loss_curves
+from experiments.harness import checkpoint, files, keeping, record, training
+from experiments.harness.corpora import load_corpus
+from experiments.harness.plan import Run, Session
+from experiments.harness.runner import perform, run_all
+from experiments.harness.stopping import Interrupted, lock
+from lsa.gpt import SCALES
+
+CPU = torch.device("cpu")
+TINY = {"n_layer": 1, "n_head": 1, "d_model": 16}
+# What a process of its own does: a tiny training run, saved as often as can be.
+SCRIPT = f"""
+import sys
+from dataclasses import replace
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from lsa.gpt import SCALES
+SCALES["tiny"] = {TINY}
+from experiments import catalogue, loss_curves
+from experiments.__main__ import main
+from experiments.harness import keeping, training
+training.SAVE_EVERY, keeping.PARTIAL_EVERY = map(float, sys.argv[1:3])
+run, *_ = loss_curves.runs("cpu", True)
+small = {{**run.config, "scale": "tiny", "context": 16, "span": 16, "spans": 4,
+         "updates": int(sys.argv[3]), "validate_every": 50}}
+catalogue.EXPERIMENTS["loss_curves"] = replace(
+    catalogue.EXPERIMENTS["loss_curves"],
+    runs=lambda kind, smoke: [replace(run, name="tiny", config=small)],
+)
+sys.exit(main(["run", "loss_curves", "--device", "cpu", *sys.argv[4:]]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch, made_corpus):
+    monkeypatch.setitem(SCALES, "tiny", TINY)
+
+
+def config(**changes):
+    run, *_ = loss_curves.runs("cpu", True)
+    shape = {"scale": "tiny", "context": 16, "span": 16, "spans": 4}
+    return {**run.config, **shape, "updates": 12, "validate_every": 5, **changes}
+
+
+def session(tmp_path, **changes):
+    given = {
+        "device": CPU,
+        "corpus": load_corpus,
+        "save": lambda tables: None,
+        "show": lambda *_: None,
+        "checkpoint": tmp_path / "run.pt",
+    }
+    return Session(**given | changes)
+
+
+def stop_after(monkeypatch, updates, act):
+    """Call `act` at the end of one update of every training."""
+    whole = training.Training.update
+
+    def update(self):
+        whole(self)
+        if self.updates == updates:
+            act()
+
+    monkeypatch.setattr(training.Training, "update", update)
+
+
+def curves(tables):
+    return {name: {k: v for k, v in t.items() if k != "seconds"} for name, t in tables.items()}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, number):
+    contents = config()
+    expected = loss_curves.perform(contents, session(tmp_path)).tables
+    run = Run("loss_curves", "tiny", contents, 0)
+    out = tmp_path / "out"
+    catalogue = {"loss_curves": loss_curves.EXPERIMENT}
+    with monkeypatch.context() as patch:
+        stop_after(patch, 7, lambda: os.kill(os.getpid(), number))
+        with pytest.raises(Interrupted) as caught:
+            run_all(catalogue, [run], CPU, out)
+    assert caught.value.number == number
+    (partial,) = record.load(results=out)
+    assert not partial["complete"] and len(partial["tables"]["train"]["loss"]) == 7
+    # The other leg runs under other code, and the clock of the first is counted.
+    monkeypatch.setattr("experiments.harness.keeping.provenance", _at_another_commit)
+    assert run_all(catalogue, [run], CPU, out) == 1
+    (whole,) = record.load(results=out)
+    assert curves(whole["tables"]) == curves(expected)
+    first, second = whole["provenance"]["legs"]
+    assert (first["commit"], second["commit"]) == (partial["provenance"]["commit"], "f" * 40)
+    assert whole["provenance"]["seconds"] == round(first["seconds"] + second["seconds"], 1)
+    assert whole["provenance"]["started"] == first["started"]
+    assert [path.name for path in out.rglob("*") if path.is_file()] == ["tiny.json"]
+
+
+def _at_another_commit(*run, provenance=keeping.provenance):
+    return {**provenance(*run), "commit": "f" * 40}
+
+
+def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "PARTIAL_EVERY", 0.0)
+    run = Run("loss_curves", "tiny", config(updates=1000), 0)
+
+    def train(until, **rest):
+        with monkeypatch.context() as patch:
+            done = session(tmp_path).stop
+            stop_after(patch, until, lambda: setattr(done, "number", signal.SIGTERM))
+            with pytest.raises(Interrupted):
+                perform(loss_curves.EXPERIMENT, run, CPU, tmp_path / "out", "x", stop=done, **rest)
+        (kept,) = record.load(results=tmp_path / "out")
+        return len(kept["tables"]["train"]["loss"])
+
+    assert train(9) == 9
+    (saved,) = tmp_path.rglob("*.pt")
+    saved.unlink()  # killed before its first checkpoint: the next attempt begins anew
+    assert train(4) == 9
+    assert train(6, force=True) == 6
+
+
+def spoil(path, how):
+    raw = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(raw[: len(raw) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "flipped bytes":
+        path.write_bytes(raw[:5000] + bytes([raw[5000] ^ 1]) + raw[5001:])
+    else:
+        kept = checkpoint.load(path, CPU)
+        if how == "wrong shape":
+            kept["model"] = {name: tensor[..., :-1] for name, tensor in kept["model"].items()}
+        elif how == "wrong moments":
+            kept["optimizer"]["state"][0]["exp_avg"] = torch.zeros(3)
+        elif how == "a curve with a gap":
+            del kept["tables"]["train"]["update"][2]
+        elif how == "another text":
+            kept["corpus"] = "0" * 64
+        else:
+            kept = {"weights": [1]}
+        checkpoint.save(path, kept)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("cut", "not as it was written"),
+        ("empty", "not as it was written"),
+        ("flipped bytes", "not as it was written"),
+        ("wrong shape", "of a model with other parameters"),
+        ("wrong moments", "of an optimizer with other parameters"),
+        ("a curve with a gap", "its curve is not whole"),
+        ("another text", "of another text"),
+        ("something else", "not a checkpoint of a training run"),
+    ],
+)
+def test_a_bad_checkpoint_is_set_aside_and_the_run_goes_on(tmp_path, capsys, how, said):
+    fresh = loss_curves.perform(config(), session(tmp_path)).tables
+    early = session(tmp_path)
+    early.show = lambda done, *_: done >= 6 and setattr(early.stop, "number", signal.SIGTERM)
+    assert not loss_curves.perform(config(), early).complete
+    spoil(tmp_path / "run.pt", how)
+    spoiled = (tmp_path / "run.pt").read_bytes()
+    capsys.readouterr()
+    again = session(tmp_path)
+    assert curves(loss_curves.perform(config(), again).tables) == curves(fresh)
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert again.warnings and not again.earlier
+    assert (tmp_path / "run.pt.aside-1").read_bytes() == spoiled
+
+
+def test_a_full_disk_warns_once_and_training_goes_on(tmp_path, monkeypatch, capsys):
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(training, "SAVE_SHARE", 0)
+    monkeypatch.setattr(keeping, "PARTIAL_EVERY", 0.0)
+    run = Run("loss_curves", "tiny", config(), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "fsync", full)
+        stop_after(patch, 11, patch.undo)
+        assert perform(loss_curves.EXPERIMENT, run, CPU, tmp_path, "x")
+    error = capsys.readouterr().err
+    assert error.count("No space left on device") == 2  # the checkpoint, the partial record
+    (whole,) = record.load(results=tmp_path)
+    assert len(whole["provenance"]["warnings"]) == 2
+    assert len(whole["tables"]["train"]["loss"]) == 12
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def start(tmp_path, *arguments, saving="0", updates="400"):
+    command = [sys.executable, "-c", SCRIPT, saving, saving, updates]
+    return subprocess.Popen(
+        [*command, "--out", str(tmp_path), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
+    process = start(tmp_path / "whole")
+    assert process.communicate(timeout=120) and process.returncode == 0
+    (expected,) = record.load(results=tmp_path / "whole")
+
+    out = tmp_path / "killed"
+    rng, furthest = random.Random(0), 0
+    for kill in range(5):
+        before = _times(out)
+        process = start(out, saving="0.05")
+        limit = time.monotonic() + 60
+        while kill and _times(out) == before and time.monotonic() < limit:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 0.5))
+        process.send_signal([signal.SIGKILL, signal.SIGTERM][kill % 2])
+        process.communicate(timeout=60)
+        for one in record.load(results=out):
+            rows = len(one["tables"]["train"]["loss"])
+            assert rows >= furthest
+            furthest = rows
+    process = start(out)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    (whole,) = record.load(results=out)
+    assert curves(whole["tables"]) == curves(expected["tables"])
+    assert len(whole["provenance"]["legs"]) > 2
+    assert [path.name for path in out.rglob("*") if path.is_file()] == ["tiny.json"]
+
+
+def _times(folder):
+    """When the checkpoints in it were written; a name may be gone between listing and looking."""
+    with contextlib.suppress(FileNotFoundError):
+        return [path.stat().st_mtime_ns for path in folder.rglob("*.pt")]
+    return []
+
+
+@pytest.mark.slow
+def test_two_runners_do_a_run_once(tmp_path):
+    with (
+        lock(tmp_path / "loss_curves" / "x.json") as mine,
+        lock(tmp_path / "loss_curves" / "x.json") as theirs,
+    ):
+        assert mine and not theirs
+    assert not list(tmp_path.rglob("*.lock"))
+
+    first = start(tmp_path / "out", updates="200")
+    second = start(tmp_path / "out", updates="200")
+    said = [process.communicate(timeout=120)[0] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert sorted(text.splitlines()[-1].split()[0] for text in said) == ["0", "1"]
+    (path,) = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert json.loads(path.read_text())["complete"]

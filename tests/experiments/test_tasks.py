@@ -1,0 +1,60 @@
+"""Made-up texts: the answer stands in the text, and a batch is its seed and number alone."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.harness.tasks import IGNORED, TASKS, draw
+
+OPTIONS = {
+    "recall": {"pairs": 5, "vocab": 32},
+    "copying": {"tokens": 6, "vocab": 10},
+    "selective copying": {"tokens": 6, "vocab": 10},
+    "induction": {"vocab": 12},
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@given(seed=st.integers(0, 2**32), update=st.integers(-1, 1000), length=st.integers(20, 60))
+def test_answers_stand_in_the_text(task, seed, update, length):
+    where = {"seed": seed, "update": update, "batch": 3, "length": length, **OPTIONS[task]}
+    inputs, targets = draw(task, **where)
+    assert inputs.shape == targets.shape == (3, length)
+    assert inputs.min() >= 0 and inputs.max() < OPTIONS[task]["vocab"]
+    for text, asked in zip(inputs.tolist(), targets.tolist(), strict=True):
+        places = [i for i, answer in enumerate(asked) if answer != IGNORED]
+        if task == "recall":
+            pairs = dict(zip(text[0:10:2], text[1:10:2], strict=True))
+            assert sorted(text[i] for i in places) == sorted(pairs)
+            assert all(asked[i] == pairs[text[i]] for i in places)
+            assert min(places) >= 10
+        elif task == "induction":
+            assert places == [length - 1] and text[-1] == 0
+            assert asked[-1] == text[text.index(0) + 1]
+        else:
+            symbols = [token for token in text[:-6] if token > 1]
+            assert [asked[i] for i in places] == symbols
+            assert places == [*range(length - 6, length)]
+            if task == "copying":
+                assert text[:6] == symbols
+    again = draw(task, **where)
+    assert torch.equal(inputs, again[0]) and torch.equal(targets, again[1])
+    other = draw(task, **{**where, "update": update + 1})[0]
+    assert not torch.equal(inputs, other)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4 pairs"),
+        ("recall", {"length": 99, "pairs": 16, "vocab": 32}, "pairs: expected 1 to 15"),
+        ("copying", {"length": 11, "tokens": 6, "vocab": 9}, "length: expected at least 2 tokens"),
+        ("copying", {"length": 20, "tokens": 6, "vocab": 2}, "vocab: expected at least 3"),
+        ("induction", {"length": 3, "vocab": 9}, "length: expected at least 4"),
+        ("sorting", {"length": 9}, "task: expected one of recall"),
+    ],
+)
+def test_tasks_that_do_not_fit_are_named(task, options, message):
+    with pytest.raises(ValueError, match=message):
+        draw(task, seed=0, update=0, batch=1, **options)

@@ -1,0 +1,69 @@
+"""Every layer that the laws are held to: the catalogue's own, then their options."""
+
+from functools import partial
+
+from lsa.layers import LAYERS, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
+from lsa.layers import make_layer as make
+from lsa.layers.aft import AFTFull, AFTLocal
+from lsa.layers.delta import DeltaNet
+from lsa.layers.gated import DECAYS, GatedLinearAttention
+from lsa.layers.mamba import S6, Mamba
+from lsa.layers.power import PowerAttention
+from lsa.layers.rwkv import RWKVChannelMixing
+from lsa.layers.s4 import S4
+from lsa.layers.s4d import DISCRETISATIONS, S4D
+from lsa.layers.state_space import MODES as STATE_SPACE_MODES
+from lsa.linear_attention.feature_maps import FEATURE_MAPS
+from lsa.linear_attention.functional import MODES
+
+D, LONGEST = 12, 1000
+DECAY = (-0.7, 0.0, -0.1)
+CASES = {
+    **{name: partial(make, name, D, 3, max_length=LONGEST) for name in LAYERS},
+    "softmax-decay": partial(SoftmaxAttention, D, 3, log_decay=DECAY),
+    **{
+        f"linear-decay-{mode}": partial(
+            LinearAttention, D, 3, mode=mode, chunk_size=4, log_decay=DECAY
+        )
+        for mode in MODES
+    },
+    **{
+        f"linear-{mode}": partial(LinearAttention, D, 3, mode=mode)
+        for mode in MODES
+        if mode != "chunked"
+    },
+    "linear-unnormalized": partial(LinearAttention, D, 2, normalize=False, chunk_size=3),
+    **{
+        f"linear-{name}": partial(LinearAttention, D, 2, feature_map=name)
+        for name in FEATURE_MAPS
+        if name != "identity"
+    },
+    "linear-identity": partial(LinearAttention, D, 2, feature_map="identity", normalize=False),
+    **{f"taylor-{n}": partial(TaylorAttention, D, 3, degree=n) for n in (0, 4)},
+    "deep-rnn": partial(DeepRNN, D, 3),
+    **{f"kgram-{k}": partial(KGram, D, k, 16) for k in (1, 4)},
+    "aft-full-chunks": partial(AFTFull, D, max_length=LONGEST, chunk_size=5),
+    "aft-local-lengths": partial(AFTLocal, D, window=5, max_length=LONGEST),
+    "aft-local-shared": partial(AFTLocal, D, window=1),
+    "rwkv-channel": partial(RWKVChannelMixing, D),
+    **{f"s4-{mode}": partial(S4, D, d_state=8, mode=mode) for mode in STATE_SPACE_MODES},
+    **{f"s4d-{rule}": partial(S4D, D, d_state=8, discretisation=rule) for rule in DISCRETISATIONS},
+    "s4d-direct": partial(S4D, D, d_state=4, mode="direct"),
+    "s6-tree": partial(S6, D, d_state=4, mode="tree"),
+    "s6-steps": partial(S6, D, d_state=4, input_rule="zoh", chunk_size=5),
+    "mamba-4": partial(Mamba, D, d_state=4),
+    **{
+        f"gated-{decay}": partial(GatedLinearAttention, D, 3, decay=decay)
+        for decay in DECAYS
+        if decay != "head"
+    },
+    "gated-normalized": partial(
+        GatedLinearAttention, D, 2, feature_map="elu_plus_one", normalize=True, chunk_size=5
+    ),
+    "delta-chunks": partial(DeltaNet, D, 3, chunk_size=5),
+    "delta-gated": partial(DeltaNet, D, 3, gated=True),
+    "power-4": partial(PowerAttention, D, 3, degree=4),
+    "power-gated": partial(PowerAttention, D, 3, gated=True),
+}
+# Where an FFT lies between the two faces, its error is that of the largest output.
+THROUGH_FFT = ("s4", "s4d", "s4-fft", "s4d-zoh", "s4d-bilinear")

@@ -1,0 +1,121 @@
+"""What a layer tells of its cost, against its machine ticking and torch's count of FLOPs."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from lsa import GPTConfig
+from lsa.cost import tick_cost
+from lsa.layers import LAYERS, KVCache
+from tests.layers.layer_cases import CASES, D
+
+TICKS = 8
+# A stack is the sum of its layers, and keys that know their position are wider.
+TELLING = [name for name in CASES if name not in ("deep-rnn", "softmax-decay")]
+
+
+def numbers(state):
+    """Numbers in a machine's state, whatever their dtype; a complex one is two."""
+    if isinstance(state, KVCache):
+        return numbers((state.k, state.v)) if state.buffer else 0
+    if isinstance(state, torch.Tensor):
+        return state.numel() * (2 if state.is_complex() else 1)
+    return sum(map(numbers, state)) if isinstance(state, tuple) else 0
+
+
+@pytest.mark.parametrize("name", TELLING)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_layer_tells_the_size_of_its_state(name, dtype):
+    layer = CASES[name]().to(dtype).requires_grad_(False)
+    machine, x = layer.machine(), torch.randn(1, TICKS, D, dtype=dtype)
+    state = machine.initial_state
+    for t in range(1, TICKS + 1):
+        state, _ = machine.step(state, x[:, t - 1])
+        assert numbers(state) == layer.state_numbers(t)
+
+
+def elementwise(name, layer, t):
+    """The part of a tick that is no product of matrices, so that torch does not count it.
+
+    That is all of it where channels do not meet; the outer product that updates a state of
+    matrices; and the newest token of AFT-full, which has a sum of its own.
+    """
+    flops = layer.tick_flops(t)
+    if name.startswith("aft-full"):
+        return 4 * D
+    if name.startswith(("aft", "rwkv", "s4", "conv")):
+        return flops
+    if name.startswith("mamba"):
+        return layer.conv1d.tick_flops(t) + layer.ssm.tick_flops(t) // 2
+    if name.startswith("delta"):
+        return flops // 3
+    return 0 if name.startswith("softmax") else flops // 2
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_a_tick_costs_what_torch_counts(name):
+    layer = CASES[name]().requires_grad_(False)
+    projections = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
+    machine, x = layer.machine(), torch.randn(1, TICKS, D)
+    state = machine.initial_state
+    for t in range(1, TICKS + 1):
+        # The fused kernel of softmax is not counted; the plain one is.
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            state, _ = machine.step(state, x[:, t - 1])
+        seen = layer.tick_flops(t) - elementwise(name, layer, t)
+        assert counter.get_total_flops() == 2 * projections + seen
+
+
+def test_which_states_grow():
+    growing = {
+        name for name in LAYERS if CASES[name]().state_numbers(100) > CASES[name]().state_numbers(1)
+    }
+    assert growing == {"softmax", "aft-full"}
+
+
+IN_TICKS = ("none", "rnn", "kgram", "conv", "s6", "mamba")
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_whole_sequence_costs_what_its_way_of_computing_does(name):
+    layer = CASES[name]()
+    ticks = [sum(map(layer.tick_flops, range(1, T + 1))) for T in (0, 1, 64, 65, 1000)]
+    whole = [layer.sequence_flops(T) for T in (0, 1, 64, 65, 1000)]
+    assert whole[0] == 0
+    assert whole == sorted(whole)
+    if name in (*IN_TICKS, "softmax", "aft-full"):
+        assert whole == ticks
+    if name in ("taylor", "power"):  # all pairs
+        assert whole[-1] / layer.sequence_flops(500) == pytest.approx(4, rel=1e-2)
+    if name in ("aft-simple", "aft-local", "rwkv"):  # a tree does three times as much on its sums
+        assert ticks[-1] < whole[-1] <= 3 * ticks[-1]
+
+
+@pytest.mark.parametrize("name", ["gated", "gated-normalized", "delta", "delta-chunks"])
+def test_whole_chunks_cost_what_torch_counts(name):
+    """Masked products count half here, and whole in torch, which leaves the solver out."""
+    layer = CASES[name]().requires_grad_(False)
+    H, K, C = layer.n_heads, layer.head_width, layer.chunk_size or 64
+    V = K + (name == "gated-normalized")
+    projections = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
+    T, masked = 4 * C, C * (C - 1)  # twice the entries that a chunk's mask hides
+    with FlopCounterMode(display=False) as counter:
+        layer(torch.randn(1, T, D))
+    told = layer.sequence_flops(T) + 4 * H * masked * (K + V)
+    if name.startswith("delta"):
+        products, solver = 2 * C * C * K, masked * (K + V)
+        told += 4 * H * (products - masked * K - solver)
+    assert counter.get_total_flops() == told + 2 * T * projections
+
+
+@pytest.mark.parametrize("attention", LAYERS)
+def test_a_gpts_tick_costs_its_weights_and_its_layers(attention):
+    config = GPTConfig(17, 12, n_layer=2, n_head=3, d_model=D, attention=attention)
+    layer = config.attention_layer()
+    projections = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
+    weights = 2 * (projections + 8 * D * D) + 17 * D
+    cost = tick_cost(config, 6, itemsize=4)
+    assert cost.flops == 2 * weights + 2 * layer.tick_flops(7)
+    assert cost.state == 2 * 4 * layer.state_numbers(7)

@@ -1,0 +1,192 @@
+"""Gates, the delta rule and powers: the published recurrences, chunked forms, public numbers."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsa import LinearAttention
+from lsa.layers.delta import DeltaNet, delta_rule
+from lsa.layers.gated import GatedLinearAttention, decayed_attention
+from lsa.layers.power import PowerAttention, power_features
+from lsa.layers.taylor import taylor_features
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+H, K, V = 2, 4, 5
+
+
+def drawn(T, per_channel=False, strength=3.0, seed=0):
+    """q, k, v, log_decay, S_0 in float64; some decays near 1, some near 0."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(*shape, dtype=torch.float64, generator=draw)
+
+    q, k, v = normal(2, T, H, K), normal(2, T, H, K), normal(2, T, H, V)
+    decay = -torch.exp(strength * normal(2, T, H, K if per_channel else 1))
+    return q, torch.nn.functional.normalize(k, dim=-1), v, decay, normal(2, H, K, V)
+
+
+def gated_in_numpy(q, k, v, log_decay, S):
+    """Yang et al. (2024), GLA: S_t = Diag(α_t) S_{t-1} + k_t v_t^T, o_t = S_t^T q_t."""
+    q, k, v, log_decay, S = (x.numpy() for x in (q, k, v, log_decay, S))
+    S, o = S.copy(), np.zeros_like(v)
+    for b, h in np.ndindex(q.shape[0], q.shape[2]):
+        for t in range(q.shape[1]):
+            alpha = np.broadcast_to(np.exp(log_decay[b, t, h]), K)
+            S[b, h] = np.diag(alpha) @ S[b, h] + np.outer(k[b, t, h], v[b, t, h])
+            o[b, t, h] = S[b, h].T @ q[b, t, h]
+    return torch.from_numpy(o), torch.from_numpy(S)
+
+
+def delta_in_numpy(q, k, v, beta, log_decay, S):
+    """Yang et al. (2025), in [K, V]: S_t = α (I - β k k^T) S_{t-1} + β k v^T."""
+    q, k, v, beta, log_decay, S = (x.numpy() for x in (q, k, v, beta, log_decay, S))
+    S, o = S.copy(), np.zeros_like(v)
+    for b, h in np.ndindex(q.shape[0], q.shape[2]):
+        for t in range(q.shape[1]):
+            key, write = k[b, t, h], beta[b, t, h]
+            forget = np.exp(log_decay[b, t, h]) * (np.eye(K) - write * np.outer(key, key))
+            S[b, h] = forget @ S[b, h] + write * np.outer(key, v[b, t, h])
+            o[b, t, h] = S[b, h].T @ q[b, t, h]
+    return torch.from_numpy(o), torch.from_numpy(S)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@settings(max_examples=20)
+@given(T=st.integers(1, 40), C=st.sampled_from([None, 1, 3, 16]), seed=st.integers(0, 10**6))
+def test_chunked_decay_is_the_published_recurrence(per_channel, T, C, seed):
+    problem = drawn(T, per_channel, seed=seed)
+    found = decayed_attention(*problem, C)
+    torch.testing.assert_close(found, gated_in_numpy(*problem), rtol=1e-10, atol=1e-10)
+
+
+@settings(max_examples=20)
+@given(T=st.integers(1, 40), C=st.sampled_from([None, 1, 3, 16]), seed=st.integers(0, 10**6))
+def test_the_chunked_delta_rule_is_the_published_recurrence(T, C, seed):
+    q, k, v, decay, S = drawn(T, strength=1.0, seed=seed)
+    beta = torch.rand(2, T, H, dtype=torch.float64)
+    problem = (q, k, v, beta, decay[..., 0], S)
+    found = delta_rule(*problem, C)
+    torch.testing.assert_close(found, delta_in_numpy(*problem), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_strong_decay_is_stable_in_float32(per_channel):
+    """Rates up to e^9 a token: exp(-g) on its own would be inf within one chunk."""
+    q, k, v, decay, S = drawn(200, per_channel, strength=3.0)
+    assert decay.min() < -1000
+    decay[:, 100] = -2e4  # digits of the weak decays after it must survive
+    expected, _ = gated_in_numpy(q, k, v, decay, S)
+    leaves = [x.float().requires_grad_() for x in (q, k, v, decay, S)]
+    o, _ = decayed_attention(*leaves)
+    o.square().sum().backward()
+    assert all(x.grad.isfinite().all() for x in leaves)
+    assert (o.double() - expected).norm() < 1e-5 * expected.norm()
+
+
+def test_they_agree_with_public_references():
+    f = {k: torch.from_numpy(v) for k, v in np.load(FIXTURES / "fla_naive.npz").items()}
+    q, k, v, beta, S = f["q"] * K**-0.5, f["k"], f["v"], f["beta"], f["h0"]
+    gamma = 1 - 2.0 ** -(5 + torch.arange(H, dtype=torch.float64))
+    retention = gamma.log().expand(1, q.shape[1], H).unsqueeze(-1)
+    found = {
+        "simple_gla": decayed_attention(q, k, v, f["g"].unsqueeze(-1), S),
+        "gla": decayed_attention(q, k, v, f["gk"], S),
+        "delta": delta_rule(q, k, v, beta, torch.zeros_like(beta), S),
+        "gated_delta": delta_rule(q, k, v, beta, f["g"], S),
+        "retention": decayed_attention(q, k, v, retention, torch.zeros_like(S)),
+    }
+    for name, (o, state) in found.items():
+        torch.testing.assert_close(o, f[f"{name}_o"], rtol=1e-10, atol=1e-10)
+        if f"{name}_state" in f:
+            torch.testing.assert_close(state, f[f"{name}_state"], rtol=1e-10, atol=1e-10)
+
+
+def test_a_decay_of_one_is_linear_attention():
+    gated = GatedLinearAttention(8, 2, feature_map="elu_plus_one", normalize=True).double()
+    linear = LinearAttention(8, 2).double()
+    linear.load_state_dict(gated.state_dict(), strict=False)
+    torch.nn.init.constant_(gated.gate.a, -100.0)
+    x = torch.randn(2, 30, 8).double()
+    # The scale of the queries, K ** -0.5, meets eps in the normaliser of both.
+    torch.testing.assert_close(gated(x), linear(x), rtol=1e-6, atol=1e-6)
+
+
+def test_the_fixed_decay_is_retnets():
+    layer = GatedLinearAttention(8, 4, decay="fixed")
+    expected = [math.log(1 - 2 ** -(5 + h)) for h in range(4)]
+    found = layer.log_decays(torch.zeros(1, 1, 8), torch.float64).flatten()
+    torch.testing.assert_close(found.tolist(), expected)
+    assert not any("gate" in name for name, _ in layer.named_parameters())
+
+
+def test_the_delta_rule_replaces_what_a_key_held_and_addition_does_not():
+    key = torch.tensor([1.0, 0, 0, 0]).double().expand(1, 2, 1, 4)
+    v = torch.randn(1, 2, 1, V).double()
+    S, one = torch.zeros(1, 1, K, V).double(), torch.ones(1, 2, 1).double()
+    replaced, _ = delta_rule(key, key, v, one, 0 * one, S)
+    added, _ = decayed_attention(key, key, v, 0 * one.unsqueeze(-1), S)
+    torch.testing.assert_close(replaced[:, 1], v[:, 1])
+    torch.testing.assert_close(added[:, 1], v.sum(1))
+
+
+def test_the_delta_rule_is_a_step_down_the_squared_error():
+    """Yang et al. (2024): S_t = S_{t-1} - β dL/dS with L = |S^T k - v|^2 / 2."""
+    q, k, v, _, S = drawn(1)
+    beta = torch.rand(2, 1, H).double()
+    S.requires_grad_()
+    answered = torch.einsum("bhkv,bhk->bhv", S, k[:, 0])
+    (gradient,) = torch.autograd.grad((answered - v[:, 0]).square().sum() / 2, S)
+    _, after = delta_rule(q, k, v, beta, 0 * beta, S)
+    torch.testing.assert_close(after, S - beta[:, 0, :, None, None] * gradient)
+
+
+@settings(max_examples=100)
+@given(width=st.integers(1, 5), p=st.integers(1, 6), seed=st.integers(0, 10**6))
+def test_power_features_multiply_to_the_power(width, p, seed):
+    x, y = torch.randn(
+        2, 4, width, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
+    )
+    phi_x, phi_y = power_features(x, p), power_features(y, p)
+    assert phi_x.shape[-1] == math.comb(width + p - 1, p)
+    torch.testing.assert_close((phi_x * phi_y).sum(-1), (x * y).sum(-1) ** p)
+
+
+def test_the_powers_up_to_n_are_the_taylor_map():
+    """phi_p / sqrt(p!), p = 0..n side by side, multiplies as the features of the Taylor sum."""
+    x, y = torch.randn(2, 3, 4).double()
+    degrees = range(5)
+    together = sum(
+        (power_features(x, p) * power_features(y, p)).sum(-1) / math.factorial(p) if p else 1
+        for p in degrees
+    )
+    torch.testing.assert_close(together, (taylor_features(x, 4) * taylor_features(y, 4)).sum(-1))
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_power_attention_is_the_double_sum(gated):
+    layer, x = PowerAttention(8, 2, degree=4, gated=gated).double(), torch.randn(2, 9, 8).double()
+    q, k, v, decay = (heads.detach().numpy() for heads in layer.scaled_qkv(x))
+    o = np.zeros_like(v)
+    for b, h in np.ndindex(2, 2):
+        for i in range(9):
+            weights = np.array(
+                [(q[b, i, h] @ k[b, j, h]) ** 4 * np.exp(decay[b, j + 1 : i + 1, h].sum())
+                 for j in range(i + 1)]
+            )  # fmt: skip
+            assert (weights >= 0).all()
+            o[b, i, h] = weights @ v[b, : i + 1, h] / (weights.sum() + 1e-6)
+    torch.testing.assert_close(layer(x), layer.out(torch.from_numpy(o)), rtol=1e-9, atol=1e-9)
+
+
+def test_delta_keys_have_length_one():
+    layer = DeltaNet(8, 2, gated=True).double()
+    _, k, _, beta, decay = layer.features(torch.randn(3, 5, 8).double())
+    torch.testing.assert_close(k.norm(dim=-1), torch.ones(3, 5, 2).double())
+    assert ((beta > 0) & (beta < 1)).all()
+    assert (decay < 0).all()

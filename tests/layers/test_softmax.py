@@ -1,0 +1,42 @@
+"""Softmax attention: its decay by the definition, positions as features, and a cache that grows."""
+
+import torch
+
+from lsa import LinearAttention, SoftmaxAttention
+from lsa.layers import KVCache
+from lsa.layers.softmax import positions_as_features
+
+D = 12
+DECAY = (-0.7, 0.0, -0.1)
+
+
+def test_weights_that_fade_are_those_of_the_definition():
+    """Softmax with decay, written out: scores lose what each token of distance costs."""
+    layer = SoftmaxAttention(D, 3, log_decay=DECAY).double()
+    x = torch.randn(2, 30, D, dtype=torch.float64)
+    q, k, v = (heads.transpose(1, 2) for heads in layer.qkv(x))
+    gap = torch.arange(30)[:, None] - torch.arange(30)
+    scores = q @ k.transpose(-1, -2) / 4**0.5 + torch.tensor(DECAY)[:, None, None] * gap
+    A = scores.masked_fill(gap < 0, float("-inf")).softmax(-1)
+    wanted = layer.out((A @ v).transpose(1, 2))
+    torch.testing.assert_close(layer(x), wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_positions_stay_exact_in_bf16_for_a_long_text():
+    """-0.171875 halves a weight about every four tokens; 70,000 of them make 12,000."""
+    T, slope = 70_000, torch.tensor([0.171875])
+    zeros = torch.zeros(1, T, 1, 64, dtype=torch.bfloat16)
+    q, k, _ = positions_as_features(zeros, zeros, zeros, slope, 0)
+    last = (q[0, -1, 0].double() @ k[0, :, 0].double().T) * 64**-0.5
+    assert torch.equal(last, slope.double() * torch.arange(T))
+
+
+def test_kv_cache_grows_and_linear_state_does_not():
+    x = torch.randn(1, 32, D)
+    softmax, linear = SoftmaxAttention(D, 3).machine(), LinearAttention(D, 3).machine()
+    assert KVCache().nbytes == 0
+    for t in (1, 8, 32):
+        cache, _ = softmax.prefill(softmax.initial_state, x[:, :t])
+        assert cache.nbytes == 2 * t * D * 4
+        state, _ = linear.prefill(linear.initial_state, x[:, :t])
+        assert sum(s.nbytes for s in state) == 3 * (4 * 4 + 4) * 4

@@ -1,0 +1,217 @@
+"""S4, S4D, S6 and Mamba: their published equations, three ways of computing, public numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lsa import unroll
+from lsa.layers.convolution import CausalConv, direct_convolution, fft_convolution
+from lsa.layers.mamba import S6, Mamba
+from lsa.layers.s4 import S4, dplr_legs, hippo_legs
+from lsa.layers.s4d import S4D
+from lsa.layers.state_space import MODES, powers
+
+D, N, T = 3, 8, 40
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+STATE_SPACES = {
+    "s4": lambda mode="fft": S4(D, d_state=N, mode=mode),
+    "s4d-zoh": lambda mode="fft": S4D(D, d_state=N, mode=mode),
+    "s4d-bilinear": lambda mode="fft": S4D(D, d_state=N, mode=mode, discretisation="bilinear"),
+}
+state_spaces = pytest.mark.parametrize("name", STATE_SPACES)
+
+
+def built(name, mode="fft"):
+    torch.manual_seed(3)
+    return STATE_SPACES[name](mode).double().requires_grad_(False)
+
+
+def full(layer, half):
+    """Both halves of the conjugate pairs, for channel 0, in NumPy."""
+    half = half[0].numpy()
+    return np.concatenate([half, half.conj()])
+
+
+def recurrence_in_numpy(layer, name, u):
+    """Gu et al. (2022), eqs. 1-4, dense, channel 0: s = Ā s + B̄ u, y = C s + D u."""
+    Lambda, dt, C = layer.lambda_dt_c()
+    dt = dt[0].item()
+    A, C = np.diag(full(layer, Lambda)), full(layer, C)
+    B = np.ones(N, dtype=complex)
+    if name == "s4":
+        P, B = full(layer, layer.complex(layer.P)), full(layer, layer.complex(layer.B))
+        A = A - np.outer(P, P.conj())
+    eye = np.eye(N)
+    if name == "s4d-zoh":
+        A_bar = np.diag(np.exp(dt * np.diag(A)))
+        B_bar = np.linalg.inv(dt * A) @ (A_bar - eye) @ (dt * B)
+    else:
+        A_bar = np.linalg.inv(eye - dt / 2 * A) @ (eye + dt / 2 * A)
+        B_bar = np.linalg.inv(eye - dt / 2 * A) @ (dt * B)
+    s, y = np.zeros(N, dtype=complex), []
+    for u_t in u:
+        s = A_bar @ s + B_bar * u_t
+        y.append(C @ s + layer.D[0].item() * u_t)
+    y = np.array(y)
+    assert abs(y.imag).max() < 1e-9
+    return y.real
+
+
+@state_spaces
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_is_the_published_recurrence(name, mode):
+    u = torch.randn(1, T, D).double()
+    layer = built(name, mode)
+    expected = recurrence_in_numpy(layer, name, u[0, :, 0].numpy())
+    allowed = 1e-8 if mode == "fft" else 1e-10
+    np.testing.assert_allclose(layer.ssm(u)[0, :, 0].numpy(), expected, rtol=allowed, atol=allowed)
+
+
+@state_spaces
+@pytest.mark.parametrize("L", [1, 2, 3, 64, 1001, 1024])
+def test_the_kernel_is_what_an_impulse_leaves(name, L):
+    """S4's comes from its generating function, at every root of unity, -1 included."""
+    layer, recurrent = built(name), built(name, "recurrent")
+    impulse = torch.zeros(1, L, D).double()
+    impulse[:, 0] = 1
+    expected = recurrent.ssm(impulse)[0].T - layer.D.unsqueeze(1) * impulse[0].T
+    torch.testing.assert_close(layer.kernel(L), expected, rtol=1e-10, atol=1e-10)
+    _, _, C = layer.lambda_dt_c()
+    from_states = 2 * torch.einsum("dn,dln->dl", C, layer.reach(L)).real
+    torch.testing.assert_close(from_states, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_s4s_kernel_keeps_its_digits_in_float32():
+    layer = S4(D, d_state=64)
+    exact = S4(D, d_state=64).double()
+    exact.load_state_dict(layer.state_dict())
+    for L in (1024, 4096):
+        K, expected = layer.kernel(L), exact.kernel(L)
+        assert (K - expected).norm() < 1e-3 * expected.norm()
+
+
+def test_hippo_is_diagonal_plus_rank_one():
+    """Gu et al. (2022), theorem 1: in the basis found, A = Λ - P P* has HiPPO's own kernel."""
+    A, B, P = hippo_legs(N)
+    normal = A + torch.outer(P, P)
+    torch.testing.assert_close(normal @ normal.T, normal.T @ normal)
+    torch.testing.assert_close(A[2, 1].item(), -(5**0.5) * 3**0.5)
+    torch.testing.assert_close(torch.diag(A), -torch.arange(1.0, N + 1).double())
+    Lambda, P_half, B_half = dplr_legs(N)
+    Lambda, P_full, B_full = (torch.cat((x, x.conj())) for x in (Lambda, P_half, B_half))
+    found = torch.diag(Lambda) - torch.outer(P_full, P_full.conj())
+    for i in range(5):  # B* A^i B does not depend on the basis
+        expected = B @ torch.linalg.matrix_power(A, i) @ B
+        trace = B_full.conj() @ torch.linalg.matrix_power(found, i) @ B_full
+        torch.testing.assert_close(trace, expected.to(trace.dtype), rtol=1e-9, atol=1e-9)
+
+
+def test_s4_never_grows_a_state_whatever_was_learned():
+    layer = S4(D, d_state=16).double().requires_grad_(False)
+    for p in (layer.P, layer.log_neg_re, layer.im, layer.log_dt):
+        p.add_(2 * torch.randn_like(p))
+    A, _, _ = layer.dense()
+    assert torch.linalg.matrix_norm(A, 2).max() <= 1 + 1e-12
+
+
+def test_s4_agrees_with_a_public_implementation():
+    stored = {k: torch.from_numpy(v) for k, v in np.load(FIXTURES / "annotated_s4.npz").items()}
+    # Its eigenvectors, and with them P, B and C, are fixed up to a phase that cancels.
+    for mode in MODES:
+        layer = S4(3, d_state=8, mode=mode).double().requires_grad_(False)
+        layer.log_neg_re.copy_((-stored["Lambda"].real).log())
+        layer.im.copy_(stored["Lambda"].imag)
+        for name in "PBC":
+            getattr(layer, name).copy_(torch.view_as_real(stored[name]))
+        layer.log_dt.copy_(stored["step"].log().unsqueeze(1))
+        layer.D.zero_()
+        y = layer.ssm(stored["u"].T.unsqueeze(0))[0].T
+        torch.testing.assert_close(y, stored["y"], rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(layer.kernel(31), stored["K"], rtol=1e-8, atol=1e-8)
+    Lambda, _, _ = dplr_legs(8)
+    torch.testing.assert_close(Lambda, stored["Lambda"][0], rtol=1e-8, atol=1e-8)
+
+
+def test_convolutions_are_the_sum():
+    kernel, u = torch.randn(D, 17).double(), torch.randn(2, 17, D).double()
+    expected = torch.zeros_like(u)
+    for t in range(17):
+        for i in range(t + 1):
+            expected[:, t] += kernel[:, i] * u[:, t - i]
+    for convolve in (direct_convolution, fft_convolution):
+        torch.testing.assert_close(convolve(kernel, u), expected)
+
+
+def test_the_short_convolution_is_torchs():
+    layer, x = CausalConv(D, width=4).double(), torch.randn(2, 9, D).double()
+    conv1d = torch.nn.Conv1d(D, D, 4, groups=D, padding=3).double()
+    conv1d.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(layer(x), conv1d(x.transpose(1, 2))[..., :9].transpose(1, 2))
+
+
+@pytest.mark.parametrize("L", [1, 2, 5, 8])
+def test_powers_by_doubling(L):
+    first, A = torch.randn(D, 4).double(), torch.randn(D, 4, 4).double() / 2
+    expected = [first]
+    for _ in range(L - 1):
+        expected.append(torch.einsum("dn,dnm->dm", expected[-1], A))
+    torch.testing.assert_close(powers(first, A, L), torch.stack(expected, 1))
+
+
+def mamba_in_numpy(p, x, d_state, dt_rank):
+    """Gu and Dao (2023), algorithm 2 and figure 3, token by token and channel by channel."""
+
+    def silu(a):
+        return a / (1 + np.exp(-a))
+
+    y = np.zeros_like(x)
+    A = -np.exp(p["ssm.A_log"])
+    for b in range(x.shape[0]):
+        u, gate = np.split(x[b] @ p["in_proj.weight"].T, 2, axis=-1)
+        width = p["conv1d.weight"].shape[-1]
+        past = np.vstack([np.zeros((width - 1, u.shape[1])), u])
+        h = np.zeros_like(A)
+        for t in range(x.shape[1]):
+            taps = (past[t : t + width] * p["conv1d.weight"][:, 0].T).sum(0)
+            c = silu(taps + p["conv1d.bias"])
+            low, B, C = np.split(p["ssm.x_proj.weight"] @ c, [dt_rank, dt_rank + d_state])
+            delta = np.log1p(np.exp(p["ssm.dt_proj.weight"] @ low + p["ssm.dt_proj.bias"]))
+            for d in range(len(c)):
+                h[d] = np.exp(delta[d] * A[d]) * h[d] + delta[d] * B * c[d]
+            out = h @ C + p["ssm.D"] * c
+            y[b, t] = p["out_proj.weight"] @ (out * silu(gate[t]))
+    return y
+
+
+def test_mamba_is_the_published_block():
+    layer, x = Mamba(6, d_state=4, dt_rank=2).double(), torch.randn(2, 15, 6).double()
+    p = {name: value.detach().numpy() for name, value in layer.named_parameters()}
+    expected = mamba_in_numpy(p, x.numpy(), 4, 2)
+    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_mamba_agrees_with_a_public_implementation():
+    stored = {k: torch.from_numpy(v) for k, v in np.load(FIXTURES / "mamba_minimal.npz").items()}
+    x, y = stored.pop("x"), stored.pop("y")
+    ours = {}
+    for name, value in stored.items():
+        of_ssm = name.startswith(("x_proj", "dt_proj", "A_log", "D"))
+        ours[f"ssm.{name}" if of_ssm else name] = value
+    layer = Mamba(6, d_state=4).double()
+    layer.load_state_dict(ours)
+    for face in (layer, unroll(layer.machine())):
+        torch.testing.assert_close(face(x), y, rtol=1e-10, atol=1e-10)
+
+
+def test_both_input_rules_meet_where_steps_are_small():
+    torch.manual_seed(0)
+    euler = S6(D, d_state=4, dt_min=1e-6, dt_max=1e-5).double()
+    zoh = S6(D, d_state=4, input_rule="zoh").double()
+    zoh.load_state_dict(euler.state_dict())
+    with torch.no_grad():
+        euler.dt_proj.weight.zero_()
+        zoh.dt_proj.weight.zero_()
+        x = torch.randn(1, 30, D).double()
+        assert (euler(x) - zoh(x)).norm() < 1e-4 * (euler(x) - euler.D * x).norm()
