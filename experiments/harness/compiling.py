@@ -110,13 +110,27 @@ def source(launched: Launched) -> ASTSource:
     return ASTSource(launched.kernel, signature, constants, attributes)
 
 
+_built: dict[str, Built] = {}
+
+
 def build(launched: Launched, arch: int) -> Built:
-    """Compile a recorded launch for compute capability `arch` (80, 90) and read its resources."""
-    target = GPUTarget("cuda", arch, 32)
-    compiled = triton.compile(source(launched), target=target, options=launched.options)
+    """Compile a recorded launch for compute capability `arch` (80, 90) and read its resources.
+
+    Launches that differ only in what a kernel is not specialised for are compiled once.
+    """
+    made = source(launched)
+    parts = (made.fn.cache_key, made.signature, made.constants, made.attrs, launched.options, arch)
+    key = repr(parts)
+    if key not in _built:
+        _built[key] = _compiled(made, launched.options, arch)
+    return _built[key]
+
+
+def _compiled(made: ASTSource, options: dict[str, int], arch: int) -> Built:
+    compiled = triton.compile(made, target=GPUTarget("cuda", arch, 32), options=options)
     ptx = compiled.asm["ptx"]
     registers, spilled, warnings = assembled(ptx, arch)
-    shared, warps = compiled.metadata.shared, launched.options["num_warps"]
+    shared = compiled.metadata.shared
     return Built(
         registers,
         spilled,
@@ -125,7 +139,7 @@ def build(launched: Launched, arch: int) -> Built:
         len(re.findall(r"(?<!wg)\bmma\.sync", ptx)),
         len(re.findall(r"\bfma\.rn\.f32", ptx)),
         loop_length(compiled.asm["cubin"]),
-        resident(registers, shared, warps, arch),
+        resident(registers, shared, options["num_warps"], arch),
         warnings,
     )
 

@@ -86,7 +86,8 @@ def dq_kernel(
     # rounding S alone would cost 2.5e-3 of dq past the first chunks.
     FOLD: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
     PRECISE: tl.constexpr = NORMALIZE and FOLD
-    SPLIT: tl.constexpr = PRECISE and (MAP != "identity") and (WIDE != "tf32")
+    ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
+    SPLIT: tl.constexpr = PRECISE and ROUNDS and (WIDE != "tf32")
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
     # FOLD: z as the first of 16 columns, so that tensor cores form its sums.
     o_n = tl.arange(0, 16)[None, :]
@@ -194,8 +195,14 @@ def dkv_kernel(
     # 1. R and m after the segment: sum j is that of segment j + 1.
     o_k, o_v = i_k * BK + tl.arange(0, BK), i_v * BV + tl.arange(0, BV)
     m_k = o_k < K
-    o_R = o_k[:, None] * V + o_v[None, :]
-    m_R = m_k[:, None] & (o_v < V)[None, :]
+    # FLIP: R^T in place of R. Wide values leave registers enough for dk only so.
+    FLIP: tl.constexpr = not DV
+    if FLIP:
+        o_R = o_k[None, :] * V + o_v[:, None]
+        m_R = m_k[None, :] & (o_v < V)[:, None]
+    else:
+        o_R = o_k[:, None] * V + o_v[None, :]
+        m_R = m_k[:, None] & (o_v < V)[None, :]
     p_sums += i_bh * (K * V + K)
     last, step = tl.minimum(G - 1, i_g + reach), N.to(tl.int64) * (K * V + K)
     b_R = load_summed(p_sums, o_R, m_R, i_g, last, step)
@@ -210,6 +217,11 @@ def dkv_kernel(
     FOLD: tl.constexpr = DK and NORMALIZE and ((OPERAND == "bf16") or (OPERAND == "bf16 in fp32"))
     o_n = tl.arange(0, 16)[None, :]
     b_M = tl.where(o_n == 0, b_m[:, None], 0.0)
+    # Normalised, a chunk's φ(q) enters in two tiles: what rounding it once leaves is 2e-3 of dk,
+    # beside as much each from the products and from dk itself.
+    ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
+    BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
+    SPLIT: tl.constexpr = DK and NORMALIZE and ROUNDS and BF16
 
     o_y = tl.arange(0, C)
     m_A = o_y[:, None] <= o_y[None, :]
@@ -240,8 +252,15 @@ def dkv_kernel(
             if NORMALIZE:
                 b_P = (b_P + b_delta[None, :]) * b_r[None, :]
             b_P = enter(tl.where(m_A, b_P, 0.0), WIDE)
-            b_dk = tl.dot(enter(b_v, WIDE), tl.trans(enter(b_R, WIDE)), input_precision=PRECISION)
+            if FLIP:
+                b_RT = enter(b_R, WIDE)
+            else:
+                b_RT = tl.trans(enter(b_R, WIDE))
+            b_dk = tl.dot(enter(b_v, WIDE), b_RT, input_precision=PRECISION)
             b_dk = tl.dot(b_P, enter(b_q, WIDE), b_dk, input_precision=PRECISION)
+            if SPLIT:
+                b_l = enter(b_q - enter(b_q, WIDE).to(tl.float32), WIDE)
+                b_dk = tl.dot(b_P, b_l, b_dk, input_precision=PRECISION)
             if NORMALIZE or LAST_Z:
                 b_dk += b_m[None, :]
             b_dk *= scale
@@ -251,16 +270,23 @@ def dkv_kernel(
             store_tile(b_dk, p_dk, start, end, H * K, i_k * BK, K, C, BK)
         # 4. The chunk enters R.
         if NORMALIZE:
-            b_t = tl.trans(enter(b_q, WIDE))
-            b_w = enter(b_do.to(tl.float32) * b_r[:, None], WIDE)
-            b_R += tl.dot(b_t, b_w, input_precision=PRECISION)
+            # r goes on the narrower tile; on φ(q) it is rounded together with the map.
+            if BK <= BV:
+                b_t, b_w = enter(b_q.to(tl.float32) * b_r[:, None], WIDE), enter(b_do, WIDE)
+            else:
+                b_t, b_w = enter(b_q, WIDE), enter(b_do.to(tl.float32) * b_r[:, None], WIDE)
+            if FLIP:
+                b_R += tl.dot(tl.trans(b_w), b_t, input_precision=PRECISION)
+            else:
+                b_R += tl.dot(tl.trans(b_t), b_w, input_precision=PRECISION)
             if FOLD:
-                b_1, b_2 = in_two(b_delta * b_r, WIDE)
-                b_M += tl.dot(
-                    b_t, tl.where(o_n == 0, b_1[:, None], b_2[:, None]), input_precision=PRECISION
-                )
+                b_1, b_2 = in_two(b_delta if BK <= BV else b_delta * b_r, WIDE)
+                b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
+                b_M += tl.dot(tl.trans(b_t), b_d, input_precision=PRECISION)
             elif DK:
                 b_m += tl.sum(b_q.to(tl.float32) * (b_delta * b_r)[:, None], axis=0)
+        elif FLIP:
+            b_R += tl.dot(tl.trans(b_do), enter(b_q, OPERAND), input_precision=PRECISION)
         else:
             b_R += tl.dot(tl.trans(enter(b_q, OPERAND)), b_do, input_precision=PRECISION)
 

@@ -88,16 +88,16 @@ def case_of(problem: Problem) -> Case:
 LARGE = {
     ("forward", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
     ("forward", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
-    ("forward", 256): ((64, 32, 8, 3), (64, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("forward", 256): ((64, 32, 8, 2), (16, 64, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2)),
     ("dq", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2)),
     ("dq", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 128, 8, 2), (16, 128, 8, 3)),
-    ("dq", 256): ((64, 32, 8, 3), (64, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("dq", 256): ((64, 32, 8, 2), (64, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2)),
     ("dk", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
-    ("dk", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (16, 64, 4, 2)),
-    ("dk", 256): ((64, 32, 8, 3), (64, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("dk", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dk", 256): ((64, 32, 8, 2), (32, 32, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
     ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
     ("dv", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
-    ("dv", 256): ((64, 32, 8, 3), (64, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("dv", 256): ((32, 32, 8, 2), (16, 64, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
     ("dkv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), None, None),
     ("one_pass", 64): ((64, 64, 4, 3), None, None, None),
 }
@@ -107,13 +107,13 @@ SMALL = {
     ("forward", 256): ((16, 32, 8, 2),) * 4,
     ("dq", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 4, 2), (16, 64, 8, 2)),
     ("dq", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 128, 8, 3), (16, 64, 8, 2)),
-    ("dq", 256): ((16, 32, 8, 2),) * 4,
-    ("dk", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 4, 2), (32, 64, 8, 2)),
-    ("dk", 128): ((16, 64, 8, 2),) * 4,
-    ("dk", 256): ((16, 32, 8, 2),) * 4,
+    ("dq", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
+    ("dk", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 4, 2), (16, 64, 8, 2)),
+    ("dk", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("dk", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2), (16, 16, 4, 2)),
     ("dv", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 4, 2), (32, 64, 8, 2)),
     ("dv", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 4, 2), (16, 64, 8, 2)),
-    ("dv", 256): ((16, 32, 8, 2),) * 4,
+    ("dv", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
 }
 
 
@@ -155,10 +155,10 @@ def _launch(case: Case, kernel: str, forms_delta: bool, exact: bool) -> Launch |
     elif kernel == "dk" or (kernel == "dq" and not forms_delta):
         BK = min(BK, features)
     kinds = precision(case.dtype, case.tf32)
-    # dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q. With a
-    # map the mean of φ(k), which δ has to take out, is large beside what is left, so that the o
-    # that δ is formed from has to be better than bf16 too.
-    if exact and (kernel == "dq" or (kernel == "forward" and case.mapped)):
+    # dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q. The o
+    # that δ comes from does too, for what δ has to take out may be large beside what is left:
+    # from an o summed in bf16 dq would be off by up to 5e-3.
+    if exact and kernel in ("forward", "dq"):
         kinds = replace(kinds, WIDE="tf32", PRECISION="tf32")
     return Launch(C, BK, BV, num_warps, num_stages, kinds)
 
@@ -169,10 +169,14 @@ def _forms_delta(case: Case) -> bool:
     float32 inputs have no need of it: their o is not rounded, and δ comes from there.
     """
     rounded = case.dtype != torch.float32
-    # With a map it takes φ(k) in two tiles, for which an Ampere's registers are too few past 64.
+    # With a map it takes φ(k) in two tiles, for which registers are too few beside wide values,
+    # and on an Ampere past 64.
     split = case.mapped and case.dtype == torch.bfloat16
-    most = 64 if split and not case.gpu.large else 128
-    return case.normalize and rounded and most >= case.K and case.V <= 128
+    if case.V > 128:
+        most = 0 if split else 64
+    else:
+        most = 64 if split and not case.gpu.large else 128
+    return case.normalize and rounded and most >= case.K
 
 
 @lru_cache(maxsize=4096)

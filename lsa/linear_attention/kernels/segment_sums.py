@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .problem import Problem, block, pointer
 from .segments import MOST_ADDED
-from .tiles import enter, load_tile, load_tokens
+from .tiles import enter, in_two, load_tile, load_tokens
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "first_segment"])
@@ -39,24 +39,43 @@ def sums_kernel(
     begin = (i_g + first_segment) * L
     end = tl.minimum(T, begin + L)
 
+    # FOLD: z as the first of 16 columns (m as the sum of two), so that tensor cores form its sums.
+    FOLD: tl.constexpr = WITH_Z and ((OPERAND == "bf16") or (OPERAND == "bf16 in fp32"))
+    o_n = tl.arange(0, 16)[None, :]
+    b_ones = enter(tl.full([C, 16], 1.0, dtype=tl.float32), OPERAND)
     b_S = tl.zeros([BK, BV], dtype=tl.float32)
     b_z = tl.zeros([BK], dtype=tl.float32)
+    b_Z = tl.zeros([BK, 16], dtype=tl.float32)
     for i in range(tl.cdiv(end - begin, C)):
         start = begin + i * C
         b_b = load_tile(p_b, start, end, s_bt, i_k * BK, K, MAP, C, BK)
         b_c = load_tile(p_c, start, end, s_ct, i_v * BV, V, "identity", C, BV)
         if REVERSE and NORMALIZE:
             b_b = b_b.to(tl.float32) / (load_tokens(p_den, start, end, H, 1.0, C) + eps)[:, None]
-            b_S += tl.dot(tl.trans(enter(b_b, WIDE)), enter(b_c, WIDE), input_precision=PRECISION)
+            b_t = tl.trans(enter(b_b, WIDE))
+            b_S += tl.dot(b_t, enter(b_c, WIDE), input_precision=PRECISION)
             if WITH_Z:
                 b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
-                b_z += tl.sum(b_b * b_delta[:, None], axis=0)
+                if FOLD:
+                    b_1, b_2 = in_two(b_delta, WIDE)
+                    b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
+                    b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
+                else:
+                    b_z += tl.sum(b_b * b_delta[:, None], axis=0)
         else:
-            b_S += tl.dot(
-                tl.trans(enter(b_b, OPERAND)), enter(b_c, OPERAND), input_precision=PRECISION
-            )
-            if WITH_Z and not REVERSE:
+            b_t = tl.trans(enter(b_b, OPERAND))
+            b_d = tl.dot(b_t, enter(b_c, OPERAND), input_precision=PRECISION)
+            if MAP != "identity":
+                # Past K there are zeros already. Masked, so that the sum is formed outside of
+                # the product: inside, each wgmma would wait for the one before (C7515).
+                b_d = tl.where((tl.arange(0, BK) < K - i_k * BK)[:, None], b_d, 0.0)
+            b_S += b_d
+            if FOLD:
+                b_Z += tl.dot(b_t, b_ones, input_precision=PRECISION)
+            elif WITH_Z and not REVERSE:
                 b_z += tl.sum(b_b.to(tl.float32), axis=0)
+    if FOLD:
+        b_z = tl.sum(tl.where(o_n < (2 if REVERSE else 1), b_Z, 0.0), axis=1)
 
     o_k = i_k * BK + tl.arange(0, BK)
     o_v = i_v * BV + tl.arange(0, BV)
