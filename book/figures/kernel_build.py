@@ -152,8 +152,8 @@ def claims() -> WrittenFor:
         every_kernel_that_multiplies_tiles_got_wgmma=lambda: all(
             row["wgmma"] for row in tile_launches()
         ),
-        those_with_mma_have_a_normaliser_and_heads_of_128_or_more=lambda: all(
-            row["width"] >= 128 and row["normalized"] == "yes"
+        those_with_mma_have_a_normaliser_or_heads_of_256=lambda: all(
+            row["width"] == 256 or row["normalized"] == "yes"
             for row in tile_launches()
             if row["mma"]
         ),

@@ -53,7 +53,7 @@ from torch import Tensor
 from .chunked_forward import run_forward
 from .chunked_gradients import run_dkv, run_dq
 from .one_pass import run_one_pass
-from .plans import plan_of
+from .plans import Plan, plan_of
 from .problem import (
     Gradients,
     Outputs,
@@ -75,9 +75,14 @@ def kept(problem: Problem) -> tuple[int, bool]:
     return plan.G - 1, plan.exact
 
 
-def forward(problem: Problem, cut: tuple[int, int] | None = None) -> Outputs:
-    """o and what the backward pass needs. cut: G and L, in place of the planned ones."""
-    plan = plan_of(problem, cut)
+def forward(
+    problem: Problem, cut: tuple[int, int] | None = None, plan: Plan | None = None
+) -> Outputs:
+    """o and what the backward pass needs. cut: G and L, in place of the planned ones.
+
+    plan: in place of the one that plan_of makes.
+    """
+    plan = plan or plan_of(problem, cut)
     problem = prepare(problem)
     states = segment_sums(problem, plan.L, plan.G)
     out = empty_outputs(problem, plan.exact, states)
@@ -87,10 +92,13 @@ def forward(problem: Problem, cut: tuple[int, int] | None = None) -> Outputs:
 
 def backward(
     problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None,
-    cut: tuple[int, int] | None = None,
+    cut: tuple[int, int] | None = None, plan: Plan | None = None,
 ) -> Gradients:  # fmt: skip
-    """The gradients, from those of o and of the returned state (None where there is none)."""
-    plan = plan_of(problem, cut)
+    """The gradients, from those of o and of the returned state (None where there is none).
+
+    cut, plan: those of the forward pass.
+    """
+    plan = plan or plan_of(problem, cut)
     problem, do, dS, dz = prepare(problem), addressable(do), as_state(dS), as_state(dz)
     B, T, H, K, V = problem.sizes
     grads = empty_gradients(problem)
