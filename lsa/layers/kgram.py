@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..machines import StateMachine
+from .layer import ResidualLinear
 
 
 class KGram(nn.Module):
@@ -22,7 +23,7 @@ class KGram(nn.Module):
         hidden = 4 * d_model if hidden is None else hidden
         self.d_model, self.k, self.hidden = d_model, k, hidden
         self.mlp = nn.Sequential(
-            nn.Linear(k * d_model, hidden), nn.Tanh(), nn.Linear(hidden, d_model)
+            nn.Linear(k * d_model, hidden), nn.Tanh(), ResidualLinear(hidden, d_model)
         )
 
     def forward(self, x: Tensor) -> Tensor:

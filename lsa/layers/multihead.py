@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from .layer import ResidualLinear
+
 
 class MultiHead(nn.Module):
     """x [..., D] to q, k, v [..., H, D / H] and back. Parameter names are GPT-2's."""
@@ -22,7 +24,7 @@ class MultiHead(nn.Module):
         self.n_heads = n_heads
         self.head_width = d_model // n_heads
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.c_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.c_proj = ResidualLinear(d_model, d_model, bias=bias)
 
     def qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to q, k, v, each [..., H, D / H]."""

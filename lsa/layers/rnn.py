@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..machines import StateMachine, stack
+from .layer import ResidualLinear
 
 
 class RNN(nn.Module):
@@ -17,7 +18,7 @@ class RNN(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.W = nn.Linear(d_model, d_model, bias=False)
-        self.U = nn.Linear(d_model, d_model, bias=False)
+        self.U = ResidualLinear(d_model, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         s, states = x.new_zeros(x.shape[0], x.shape[2]), []
