@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -115,20 +116,20 @@ class GPT(nn.Module):
         self.ln_f = nn.LayerNorm(config.d_model, bias=config.bias)
         self.initialise()
 
-    def initialise(self) -> None:
-        """Draw the first weights, GPT-2's: also after `h` was given other blocks."""
-        self.apply(self._initialise)
+    def initialise(self, std: float = 0.02) -> None:
+        """Draw the first weights, by default GPT-2's; again, when `h` was given other blocks."""
+        self.apply(partial(self._initialise, std=std))
         # Each residual branch is scaled down so that their sum keeps its size (GPT-2, 2.3).
         for module in self.modules():
             if isinstance(module, ResidualLinear):
-                nn.init.normal_(module.weight, std=0.02 * (2 * len(self.h)) ** -0.5)
+                nn.init.normal_(module.weight, std=std * (2 * len(self.h)) ** -0.5)
 
     @staticmethod
-    def _initialise(module: nn.Module) -> None:
+    def _initialise(module: nn.Module, std: float) -> None:
         if isinstance(module, StartingLinear):
             return
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+            nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
