@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -90,4 +91,26 @@ def equal_keys(length: int = 100) -> dict[str, str]:
     return {
         "same_spread": f"{(attended(q) - v).abs().max().item():.0e}",
         "same_growth": f"{(plain[-1] / plain[0]).mean().item():.0f}",
+    }
+
+
+def forgetting(tokens: int = 100, decay: float = 0.97) -> dict[str, str]:
+    """One value among many: what a decay leaves of it, and its share in a sum under one key."""
+    under_one_key = [decay**age for age in range(tokens + 1)]
+    return {
+        "forgetting_left": f"{decay**tokens:.1%}",
+        "forgetting_share": f"{1 / (tokens + 1):.1%}",
+        "forgetting_decayed": f"{1 / sum(under_one_key):.1%}",
+    }
+
+
+def held_state(half_life: int = 70, tokens: int = 10_000) -> dict[str, str]:
+    """What is left of a state after noise: one rate for all tokens, and one that shuts out noise.
+
+    Logarithms, since what the fixed rate leaves is no number that a float can hold.
+    """
+    power = -tokens / half_life * math.log10(2)
+    return {
+        "held_fixed": f"10 to the power of {power:.0f}",
+        "held_selective": f"{0.5 ** (tokens / half_life / 1000):.0%}",
     }
