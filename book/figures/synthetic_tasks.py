@@ -90,7 +90,9 @@ def recall_figure(id: str = "recall") -> Explorable | Missing:
         for n in pairs:
             if any(rows(run, "test", pairs=n) for run in runs):
                 points[layer, n].append(score(runs, pairs=n))
-    states = [one.state for found in points.values() for one in found if one.state]
+    if not points:
+        return Missing(EXPERIMENT)
+    states = [max(1, one.state) for found in points.values() for one in found]
     drawn = {layer for layer, _ in points}
     return Explorable(
         id=id,
@@ -174,6 +176,8 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
                 "high": [100 * one.high for one in scores],
             }
             series.append(Series({"layer": name}, columns))
+    if not series:
+        return Missing(EXPERIMENT)
     drawn = {one.keys["layer"] for one in series}
     return Explorable(
         id=id,
@@ -219,7 +223,8 @@ def scores() -> Table | Missing:
     tables = {task: by_layer(task) for task in TASKS} if have(EXPERIMENT) else {}
     if not any(tables.values()):
         return Missing(EXPERIMENT)
-    largest = max(row["pairs"] for run in of_task("recall") for row in rows(run, "test"))
+    asked_for = (row["pairs"] for run in of_task("recall") for row in rows(run, "test"))
+    largest = max(asked_for, default=0)
     asked = {"recall": {"pairs": largest}, "induction": {"length": TRAINED_AT}}
     cells = []
     for name in LAYERS:

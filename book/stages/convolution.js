@@ -55,20 +55,20 @@ Stage.mount("convolution", (stage) => {
       ...base("signal", "u"), ...base("weights", kind === "fixed" ? "K" : "w"), ...base("states", "s"), ...base("outputs", "y"),
       ...SIGNAL.map((u, j) => bar(j, "signal", u, j === now ? "convolution-now" : j < n ? "convolution-past" : "convolution-ahead")),
       ...SIGNAL.slice(0, n).map((_, j) => bar(j, "weights", 2 * weight(now, j), kind === "fixed" ? "convolution-kernel" : "convolution-weights")),
-      ...states.slice(0, n).flatMap((s, i) => s.map((x, m) => bar(i, "states", x, i === now ? "convolution-now" : "convolution-faded", 6, m ? 4 : -4))),
+      ...states.slice(0, n).flatMap((s, i) => s.map((x, m) => bar(i, "states", 1.5 * x, i === now ? "convolution-now" : "convolution-faded", 6, m ? 4 : -4))),
       ...found.slice(0, n).flatMap(({ state, sum }, i) => [
         bar(i, "outputs", 2 * state, "convolution-output"),
         svg("circle", { class: "convolution-ring", cx: middle(i), cy: ROWS.outputs - TALL * 2 * sum, r: 4 })]));
     picture.setAttribute("aria-label", n
       ? `Input, weights of the past for output ${n}, state and outputs after ${n} of ${T} ticks.`
       : `A signal of ${T} numbers, not read yet.`);
-    shown.textContent = n ? found[now].state.toFixed(4) : "–";
-    summed.textContent = n ? found[now].sum.toFixed(4) : "–";
+    shown.textContent = n ? found[now].state.toFixed(4).replace("-", "−") : "–";
+    summed.textContent = n ? found[now].sum.toFixed(4).replace("-", "−") : "–";
   }
 
   function say(n) {
     if (!n) return "Nothing read yet; the state is zero.";
-    const s = recurrence()[n - 1].map((x) => x.toFixed(2)).join(", ");
+    const s = recurrence()[n - 1].map((x) => x.toFixed(2).replace("-", "−")).join(", ");
     const terms = n === 1 ? "one product" : `${n} products`;
     const weights = kind === "fixed" ? "with the kernel, shifted by one" : "with weights that no other output has";
     return `Tick ${n} of ${T}: the state is (${s}). The sum takes ${terms}, ${weights}.`;
@@ -78,6 +78,6 @@ Stage.mount("convolution", (stage) => {
   const chooser = Stage.radios("Step Δ", { fixed: "fixed", selective: "from the input" }, kind, (value) => { kind = value; steps.show(steps.step()); });
   stage.append(element("div", { class: "stage-row" }, chooser), element("div", { class: "convolution" }, picture, counts), steps.line, steps.bar);
   Stage.keys(stage, steps, () => T);
-  steps.show(9);
-  return { delta: [Stage.pick(chooser), "fixed"], step: [Stage.whole(steps.show, 0, T), 9] };
+  steps.show(10);
+  return { delta: [Stage.pick(chooser), "fixed"], step: [Stage.whole(steps.show, 0, T), 10] };
 });

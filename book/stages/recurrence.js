@@ -76,10 +76,10 @@ Stage.mount("recurrence", (stage) => {
   }
 
   /* A valve: a handle that lies along the pipe when open and across it when shut. */
-  const valve = (x, y, open, name) => svg("g", { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
+  const valve = (x, y, open, name, beside = false) => svg("g", { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
     svg("circle", { cx: x, cy: y, r: 11 }),
     svg("line", { x1: -9, x2: 9, y1: 0, y2: 0, transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})` }),
-    svg("text", { x, y: y + 26, "text-anchor": "middle" }, name));
+    svg("text", beside ? { x: x + 26, y: y + 4 } : { x, y: y + 26, "text-anchor": "middle" }, name));
 
   function pipe(n) {
     const letter = text[n - 1] ?? " ", rates = RATES[decay](letter), parts = runs[n];
@@ -89,7 +89,7 @@ Stage.mount("recurrence", (stage) => {
       svg("path", { class: "recurrence-pipe", d: `M14 64H${left - 6}M${left + K * CELL + 6} 64H346` }),
       form === "recurrence" ? svg("path", { class: "recurrence-pipe", d: `M${left + 50} ${top - 5}V12H${left + 10}V${top - 5}` }) : null,
       valve(78, 64, n ? weight(letter) : 1, "write"), valve(280, 64, 1, "read"),
-      form === "recurrence" ? valve(left + 30, 12, rates.reduce((a, b) => a + b, 0) / K, "decay") : null,
+      form === "recurrence" ? valve(left + 30, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", true) : null,
       svg("rect", { class: "recurrence-box", x: left - 4, y: top - 4, width: K * CELL + 7, height: K * CELL + 7, rx: 3 }),
       ...S.flatMap((row, c) => row.map((x, j) => svg("rect", { class: "recurrence-cell", x: left + j * CELL, y: top + c * CELL,
         width: CELL - 1, height: CELL - 1, "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2) }))),
