@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .words import Table
 
+HYPHEN = "\N{NON-BREAKING HYPHEN}"
+
 # Gu and Dao (2023), table 1: accuracy in per cent on selective copying, 4,096 tokens.
 SELECTIVE_COPYING = (
     ("S4", "no gate", "S4", "18.3"),
@@ -60,5 +62,7 @@ def zero_shot() -> Table:
     rows = []
     for line in ZERO_SHOT.strip().splitlines():
         *name, tokenizer, pile, ppl, a, b, c, d, e, f, mean = line.split()
-        rows.append([" ".join(name), tokenizer, pile, ppl, a, b, c, d, e, f, mean])
+        rows.append(
+            [" ".join(name).replace("-", HYPHEN), tokenizer, pile, ppl, a, b, c, d, e, f, mean]
+        )
     return Table(ZERO_SHOT_TITLES, rows, align="ll" + "r" * 9)

@@ -17,6 +17,7 @@ from .words import Missing, Table, in_words, percent
 
 EXPERIMENT = "synthetic_tasks"
 TASKS = ("copying", "selective copying", "induction", "recall")
+LEAST_BYTES = 256  # the law is drawn from here on
 TRAINED_AT = 256  # tokens, of induction
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
 SHOWN_LENGTHS = ("softmax", "linear", "delta", "s6", "mamba", "s4d", "rwkv")
@@ -135,8 +136,8 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
 
 
 def _law(pairs: int, states: list[int], tokens: int) -> Series:
-    """The law of random codes over the range of states."""
-    least, most = min(states), max(states)
+    """The law of random codes, from small states to the largest measured."""
+    least, most = min(LEAST_BYTES, *states), max(states)
     spread = [least * (most / least) ** (i / 40) for i in range(41)]
     right = [100 * right_with_random_codes(state / 4, pairs, tokens) for state in spread]
     columns = {"state": spread, "right": right, "low": right, "high": right}
