@@ -33,20 +33,20 @@ class Score(NamedTuple):
     seeds: int
 
 
-def right_with_random_codes(state: float, pairs: int, tokens: int) -> float:
+def right_with_random_codes(K: float, V: int, pairs: int, tokens: int) -> float:
     """Share of n keys answered right by a sum of random codes, by the chapter's law.
 
-    E[Φ(z + sqrt(s / (n - 1)))^(m - 1)] over a standard normal z, by the trapezium rule.
+    E[Φ((1 + r z) / sqrt(r^2 + 1/V))^(m - 1)] over a standard normal z, by the trapezium rule,
+    with r^2 = (n - 1) / K (1/m + (1 - 1/m) / V).
 
-    state: s, numbers in it. pairs: n. tokens: m, among which a value is looked for.
+    K, V: widths of a key and a value. pairs: n. tokens: m, among which a value is looked for.
     """
-    if pairs < 2:
-        return 1.0
-    signal, step = math.sqrt(state / (pairs - 1)), 0.05
+    noise = (pairs - 1) / K * (1 / tokens + (1 - 1 / tokens) / V)
+    others, step = math.sqrt(noise + 1 / V), 0.05
     total = 0.0
     for i in range(-160, 161):
         z = i * step
-        below = 0.5 * math.erfc(-(z + signal) / math.sqrt(2))
+        below = 0.5 * math.erfc(-(1 + math.sqrt(noise) * z) / others / math.sqrt(2))
         total += math.exp(-z * z / 2) * below ** (tokens - 1)
     return total * step / math.sqrt(2 * math.pi)
 
@@ -105,7 +105,7 @@ def recall_figure(id: str = "recall") -> Explorable | Missing:
         series=[
             _sizes({"layer": layer, "pairs": n}, found) for (layer, n), found in points.items()
         ],
-        ceilings=[_law(n, states, config["vocab"] // 2) for n in pairs],
+        ceilings=[_law(n, states, config["d_model"], config["vocab"] // 2) for n in pairs],
         x=Axis("state", "State after the text", "bytes", log=10, digits=3),
         y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
         color="layer",
@@ -135,11 +135,11 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
     return Series(keys, columns)
 
 
-def _law(pairs: int, states: list[int], tokens: int) -> Series:
-    """The law of random codes, from small states to the largest measured."""
+def _law(pairs: int, states: list[int], V: int, tokens: int) -> Series:
+    """The law of random codes for values of the model's width, over the range of states."""
     least, most = min(LEAST_BYTES, *states), max(states)
     spread = [least * (most / least) ** (i / 40) for i in range(41)]
-    right = [100 * right_with_random_codes(state / 4, pairs, tokens) for state in spread]
+    right = [100 * right_with_random_codes(state / 4 / V, V, pairs, tokens) for state in spread]
     columns = {"state": spread, "right": right, "low": right, "high": right}
     return Series({"pairs": pairs}, columns, label="random codes")
 
@@ -154,7 +154,7 @@ def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int) -> s
     return (
         "**What a state can recall depends on its size and on how it is written.** "
         f"With {pairs} pairs, each layer at its largest: {', '.join(told)}. Dashed: the share "
-        "that a sum of random codes in so many numbers would answer. "
+        "that a sum of random codes in so many numbers would answer, untrained. "
         + (f"Bars span {max(seeds)} seeds." if max(seeds) > 1 else "One seed so far.")
     )
 
