@@ -203,7 +203,7 @@ Stage.mount("memory", (stage) => {
     drawColumns(n, here, answer);
     drawState(n, here, answer, !Stage.calm && before !== null && n === before + 1);
     askForCurve();
-    set(written, n);
+    Stage.put(sliders.pairs, range(MOST + 1), n);
     before = n;
   }
   function say(n) {
@@ -220,12 +220,6 @@ Stage.mount("memory", (stage) => {
     pairs: Stage.slider("memory-pairs", "Pairs written", range(MOST + 1), 8, (n) => steps.show(n)),
     decay: Stage.slider("memory-decay", "Decay γ", DECAYS, settings.decay, (value) => change({ decay: value })),
   };
-  const written = sliders.pairs.querySelector("input");
-  function set(input, n) {
-    input.value = n;
-    input.setAttribute("aria-valuetext", n);
-    input.closest(".stage-slider").querySelector("output").textContent = n;
-  }
   const map = Stage.select("memory-map", "Feature map φ", Object.values(MAPS), 0, (i) => change({ map: Object.keys(MAPS)[i] }));
   const rule = Stage.radios("Writing", { add: "adds", delta: "delta rule" }, "add", (value) => change({ delta: value === "delta" }));
   const lists = Stage.select("memory-list", "List", Object.keys(LISTS), 0, (i) => {
