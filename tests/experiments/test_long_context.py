@@ -17,7 +17,7 @@ class Copier(torch.nn.Module):
 
     def forward(self, tokens):
         logits = torch.zeros(*tokens.shape, 256)
-        seen = tokens[:, : tokens.shape[1] - self.back + 1]
+        seen = tokens[:, : max(0, tokens.shape[1] - self.back + 1)]
         logits[:, self.back - 1 :].scatter_(2, seen[..., None], 20.0)
         return logits
 
