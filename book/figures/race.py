@@ -26,6 +26,7 @@ MODELS = {
 }
 ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
 SIGHT = {"far": "one head sees everything", "near": "near only"}
+LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
 CONTEXTS = (256, 1024, 4096, 16384)
 MAIN = 4096  # the context that the first page opens at
 Found = dict[str, list[Record]]
@@ -33,7 +34,8 @@ Found = dict[str, list[Record]]
 
 def curves(context: int | None = None) -> list[Record]:
     """The stored trainings, at one context or at all."""
-    found = [run for run in have("race") if run["config"]["model"] in MODELS]
+    trained = have("race", model=["softmax", "linear"])
+    found = [run for run in trained if run["config"]["model"] in MODELS]
     return [run for run in found if context in (None, run["config"]["context"])]
 
 
@@ -65,6 +67,11 @@ def _speeds(context: int) -> Record:
 def _processor(run: Record) -> tuple[str, str]:
     device = run["provenance"]["device"]
     return device["kind"], device["name"]
+
+
+def processor_name(context: int) -> str:
+    """Where an update's seconds were measured. Raises NotMeasuredError."""
+    return device_name(_speeds(context))
 
 
 def seconds(model: str, context: int) -> float:
@@ -153,6 +160,7 @@ def _series() -> list[Series]:
                                 "minutes": [update * pace for update in line],
                                 "loss": [*line.values()],
                             },
+                            label=LABELS[model],
                             source=found[i]["path"],
                         )
                     )
@@ -215,7 +223,7 @@ def _caption(context: int) -> str:
         f"never trained on. {seeds}. Every model makes the same number of updates at a context, "
         f"fixed beforehand ({updates:,} at {context:,}), on the same text. Time is updates times "
         "the seconds of an update, measured apart with all models taking turns on a quiet machine. "
-        f"Model: {shape['scale']}, {device_name(_speeds(context))}. Grey: what counting letters "
+        f"Model: {shape['scale']}, {processor_name(context)}. Grey: what counting letters "
         "achieves."
     )
 
