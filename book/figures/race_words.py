@@ -13,6 +13,7 @@ from .race import (
     by_model,
     curves,
     end,
+    mean_curve,
     minutes_to,
     processor_name,
     ratio,
@@ -110,6 +111,23 @@ def _parameters() -> int:
     return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
 
 
+def updates(context: int) -> int:
+    """How many each model makes at a context. Raises NotMeasuredError."""
+    return _config(context)["updates"]
+
+
+def better_in_the_same_time(context: int) -> str | bool:
+    """The verdict on it: linear's end against softmax's loss at that minute, beyond the noise."""
+    spent = minutes("linear", context)
+    curve = mean_curve(by_model(context)["softmax"])
+    pace = seconds("softmax", context) / 60
+    there = [loss for update, loss in curve.items() if update * pace <= spent]
+    by = there[-1] - end("linear", context)
+    if by <= noise(context):
+        return False
+    return f"better: {by:.2f} nats lower when its updates are made"
+
+
 def numbers() -> dict[str, str]:
     """What the pages say of the race."""
     makers = {
@@ -130,7 +148,7 @@ def numbers() -> dict[str, str]:
     }
     for n in CONTEXTS:
         makers[f"ratio_{n}"] = lambda n=n: times(ratio(n))
-        makers[f"updates_{n}"] = lambda n=n: f"{_config(n)['updates']:,}"
+        makers[f"updates_{n}"] = lambda n=n: f"{updates(n):,}"
         for name in ("softmax", "linear"):
             makers[f"{name}_{n}"] = lambda n=n, name=name: f"{end(name, n):.3f}"
             makers[f"{name}_minutes_{n}"] = lambda n=n, name=name: f"{minutes(name, n):.0f}"
