@@ -64,14 +64,18 @@ def _of_updates(context: int) -> str:
 def _of_the_far_head(context: int) -> str:
     least = noise(context)
     worth = {name: far_head(name, context) for name in ("softmax", "linear")}
-    said = {
-        name: f"{gain:.3f}" + ("" if abs(gain) > least else ", which is within the noise")
+    largest = max(map(abs, worth.values()))
+    if largest <= least:
+        return (
+            f"nothing that can be told from the noise: without it both end within {largest:.3f} "
+            f"nats of where they end with it, and another seed can move a loss by {least:.2f}"
+        )
+    said = [
+        f"{abs(gain):.3f} nats {'lower' if gain > 0 else 'higher'} with {name} attention"
+        + ("" if abs(gain) > least else " (within the noise)")
         for name, gain in worth.items()
-    }
-    return (
-        f"it lowers the loss by {said['softmax']} nats with softmax and by {said['linear']} with "
-        f"linear attention, at {context:,} bytes"
-    )
+    ]
+    return f"with it the loss ends {said[0]} and {said[1]}"
 
 
 def minutes(model: str, context: int) -> float:
