@@ -35,7 +35,7 @@ Found = dict[str, list[Record]]
 def curves(context: int | None = None) -> list[Record]:
     """The stored trainings, at one context or at all."""
     trained = have("race", model=["softmax", "linear"])
-    found = [run for run in trained if run["config"]["model"] in MODELS]
+    found = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
     return [run for run in found if context in (None, run["config"]["context"])]
 
 
