@@ -52,11 +52,6 @@ def kernel_environment() -> None:
     os.environ["BOOK_STATIC"] = "1"
 
 
-def outdated_chapters(app: Sphinx, env, added: set, changed: set, removed: set) -> list[str]:
-    """Execute every chapter at every build: its figures depend on more than its source."""
-    return [page for page in env.found_docs if notebooks.is_notebook(app, page)]
-
-
 def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
     """Links at the top of a page: its notebook, and the repository if published."""
     links = []
@@ -144,7 +139,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict:
     kernel_environment()
-    names = ("citations", "statements", "formulas", "directives", "stages", "previews", "head")
+    names = (
+        "citations", "statements", "formulas", "directives", "stages", "previews", "head", "reading",
+    )  # fmt: skip
     for name in names:
         app.setup_extension(f"book.theme.{name}")
     # Before the theme's own, which the last extension put there.
@@ -153,7 +150,6 @@ def setup(app: Sphinx) -> dict:
     plotly = THEME / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
     app.config.html_static_path += [str(path) for path in (plotly, *engine)]
     app.connect("builder-inited", publish_stages)
-    app.connect("env-get-outdated", outdated_chapters)
     app.connect("doctree-resolved", drop_thebe_config, priority=900)
     app.connect("html-page-context", prepare_page, priority=900)
     app.connect("build-finished", finish, priority=900)
