@@ -8,6 +8,7 @@ from experiments.harness import record
 from .results import Record, device_name
 from .words import Marked, Table, code, link, text
 
+
 class Sections:
     """Several tables, each under a heading and the command that makes what it lists."""
 

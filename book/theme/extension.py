@@ -24,6 +24,17 @@ THEME = Path(__file__).resolve().parent
 BOOK = THEME.parent
 ROOT = BOOK.parent
 
+EXTENSIONS = (
+    "citations",
+    "statements",
+    "formulas",
+    "directives",
+    "stages",
+    "previews",
+    "head",
+    "reading",
+)
+
 # docutils marks the bibliography as a list whose members are no list items.
 BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
 # Without JavaScript nothing would say which of the two themes "auto" is.
@@ -139,10 +150,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict:
     kernel_environment()
-    names = (
-        "citations", "statements", "formulas", "directives", "stages", "previews", "head", "reading",
-    )  # fmt: skip
-    for name in names:
+    for name in EXTENSIONS:
         app.setup_extension(f"book.theme.{name}")
     # Before the theme's own, which the last extension put there.
     app.config.templates_path.insert(0, str(THEME / "templates"))
