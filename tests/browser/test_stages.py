@@ -23,6 +23,7 @@ PLACES = {
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
+    "memory": "book/linear-self-attention.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
     "chip": "book/kernels.html",
@@ -78,7 +79,9 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert not frame.select_one(".stage").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", ["shares", "signature", "tree", "machines", "opener", "chip"])
+@pytest.mark.parametrize(
+    "name", ["shares", "signature", "tree", "machines", "memory", "opener", "chip"]
+)
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
     frame.get_by_role("button", name="Start over").click()
