@@ -6,9 +6,9 @@ a causal sequence transformation and a state machine; so is the whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -61,7 +61,7 @@ SCALES: dict[str, dict[str, int]] = {
 }
 
 
-def gpt_config(scale: str, **overrides: object) -> GPTConfig:
+def gpt_config(scale: str, **overrides: Any) -> GPTConfig:
     """The configuration of a named scale. Raises ValueError for a name not in SCALES."""
     if scale not in SCALES:
         raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {scale!r}")
@@ -128,14 +128,19 @@ class GPT(nn.Module):
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The modules of `h`, by their type."""
+        return cast("Sequence[Block]", self.h)
+
     def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Tokens [..., T] at positions start, start + 1, ... to [..., T, D]."""
         if self.wpe is None:
             return self.wte(tokens)
         T = tokens.shape[-1]
-        if start + T > self.config.n_positions:
+        if start + T > self.wpe.num_embeddings:
             raise ValueError(
-                f"tokens: expected at most n_positions = {self.config.n_positions} of them, "
+                f"tokens: expected at most n_positions = {self.wpe.num_embeddings} of them, "
                 f"got {start + T}; a learned position has nothing to say beyond its table"
             )
         return self.wte(tokens) + self.wpe.weight[start : start + T]
@@ -159,7 +164,7 @@ class GPT(nn.Module):
             vocab_size=self.config.vocab_size,
             max_length=self.config.n_positions,
         )
-        return stack(embedding, *(block.machine() for block in self.h), elementwise(self.head))
+        return stack(embedding, *(block.machine() for block in self.blocks), elementwise(self.head))
 
     @property
     def n_parameters(self) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from torch import nn
 
 from .aft import AFTFull, AFTLocal, AFTSimple
 from .bidirectional import BidirectionalAttention
@@ -27,7 +25,7 @@ from .softmax import KVCache, SoftmaxAttention, softmax_attention
 from .taylor import TaylorAttention
 
 # Every layer that can stand in a GPT's attention. A new one is its file and a line here.
-LAYERS: dict[str, type[nn.Module]] = {
+LAYERS: dict[str, Callable[..., Layer]] = {
     "softmax": SoftmaxAttention,
     "linear": LinearAttention,
     "taylor": TaylorAttention,

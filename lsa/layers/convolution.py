@@ -65,8 +65,8 @@ class CausalConv(nn.Module):
         T = x.shape[1]
         x = torch.cat((past.expand(x.shape[0], -1, -1), x), dim=1)
         # T products a weight instead of conv1d, which accepts no empty sequence.
-        taps = (self.weight[:, 0, i] * x[:, i : i + T] for i in range(self.width))
-        y = sum(taps) if self.bias is None else sum(taps, start=self.bias)
+        first, *others = (self.weight[:, 0, i] * x[:, i : i + T] for i in range(self.width))
+        y = sum(others, start=first if self.bias is None else self.bias + first)
         return x[:, T:], y
 
     def start(self) -> Tensor:

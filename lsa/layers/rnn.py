@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -56,6 +59,9 @@ class DeepRNN(nn.Sequential):
 
     def __init__(self, d_model: int, n_layers: int) -> None:
         super().__init__(*(RNN(d_model) for _ in range(n_layers)))
+
+    def __iter__(self) -> Iterator[RNN]:
+        return cast("Iterator[RNN]", super().__iter__())
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state is a vector of D numbers a layer."""

@@ -7,6 +7,7 @@ depends on k and v up to i only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Literal, NamedTuple, overload
@@ -128,7 +129,7 @@ def _fading(
     """o, S, z with decay g, [B, T, H] or [1, 1, H]: the definition itself, heads before time."""
     B, _, H, K = q.shape
     dtype = accumulator_dtype(v.dtype)
-    run = {
+    run: Callable[..., tuple[Tensor, Tensor, Tensor]] = {
         "attention": reference.attention_mode,
         "recurrent": reference.recurrent_mode,
         "chunked": partial(reference.chunked_mode, chunk_size=chunk_size or cpu.CHUNK_SIZE),
