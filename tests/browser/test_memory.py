@@ -65,8 +65,8 @@ def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
     frame.get_by_role("button", name="Back").click()
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 0  # motion is unwelcome
-    frame.get_by_label("Key").fill("newt")
-    frame.get_by_label("Value").fill("lamp")
+    frame.get_by_role("textbox", name="Key").fill("newt")
+    frame.get_by_role("textbox", name="Value").fill("lamp")
     tab.keyboard.press("Enter")
     assert words(frame)[3] == ["newt", "lamp"] and len(words(frame)) == 12
     line = frame.locator("[role=status]")
