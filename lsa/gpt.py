@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .checks import one_of, tensor, whole
 from .layers import LAYERS, Layer, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
@@ -33,15 +34,10 @@ class GPTConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "n_layer", "n_head", "d_model"):
-            least = 0 if name in ("vocab_size", "n_layer") else 1
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
-        if self.n_positions is not None and self.n_positions < 1:
-            raise ValueError(f"n_positions: expected 1 or more, or None, got {self.n_positions}")
-        if self.attention not in LAYERS:
-            raise ValueError(
-                f"attention: expected one of {', '.join(LAYERS)}, got {self.attention!r}"
-            )
+            whole(name, getattr(self, name), 0 if name in ("vocab_size", "n_layer") else 1)
+        if self.n_positions is not None:
+            whole("n_positions", self.n_positions)
+        one_of("attention", self.attention, LAYERS)
 
     def attention_layer(self) -> Layer:
         """The one line that differs between the models. Raises ValueError for an unknown option."""
@@ -62,9 +58,13 @@ SCALES: dict[str, dict[str, int]] = {
 
 
 def gpt_config(scale: str, **overrides: Any) -> GPTConfig:
-    """The configuration of a named scale. Raises ValueError for a name not in SCALES."""
-    if scale not in SCALES:
-        raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {scale!r}")
+    """The configuration of a named scale, with `overrides`, fields of GPTConfig.
+
+    Raises ValueError for a name not in SCALES or one that is no field.
+    """
+    one_of("scale", scale, SCALES)
+    for name in overrides:
+        one_of("overrides", name, GPTConfig.__dataclass_fields__)
     return GPTConfig(**{**SCALES[scale], **overrides})
 
 
@@ -135,6 +135,10 @@ class GPT(nn.Module):
 
     def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Tokens [..., T] at positions start, start + 1, ... to [..., T, D]."""
+        tensor("tokens", tokens, "[B, T]")
+        if tokens.dtype not in (torch.int32, torch.int64) or not tokens.dim():
+            got = f"{tokens.dtype} {list(tokens.shape)}"
+            raise ValueError(f"tokens: expected int64 or int32 [B, T], got {got}")
         if self.wpe is None:
             return self.wte(tokens)
         T = tokens.shape[-1]

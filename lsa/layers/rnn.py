@@ -8,6 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..machines import StateMachine, stack
 
 
@@ -19,6 +20,7 @@ class RNN(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        whole("d_model", d_model)
         self.W = nn.Linear(d_model, d_model, bias=False)
         self.U = nn.Linear(d_model, d_model, bias=False)
 
@@ -58,6 +60,7 @@ class DeepRNN(nn.Sequential):
     """
 
     def __init__(self, d_model: int, n_layers: int) -> None:
+        whole("n_layers", n_layers, 0)
         super().__init__(*(RNN(d_model) for _ in range(n_layers)))
 
     def __iter__(self) -> Iterator[RNN]:
