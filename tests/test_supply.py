@@ -12,9 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize(
-    "workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=str
-)
+@pytest.mark.parametrize("name", ["test", "publish"])
 def test_an_action_is_a_commit_and_says_its_version(name):
     workflow = ROOT / ".github" / "workflows" / f"{name}.yml"
     used = re.findall(r"uses: (.*)", workflow.read_text(encoding="utf-8"))

@@ -20,14 +20,15 @@ from . import notebooks
 ROOT = Path(__file__).resolve().parents[2]
 # What cells read, and what makes a document of a page.
 INPUTS = ("lsa", "experiments", "results", "book/figures", "book/explorable", "book/theme")
-INPUT_KINDS = {".py", ".json", ".sha256", ".css"}
+INPUT_KINDS = {".py", ".json", ".sha256"}
+COLOURS = "book/theme/static/palette.css"
 # These keep nothing from one page to the next, and do not say so themselves.
 SAFE_IN_PARALLEL = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")
 
 
 def inputs_digest(root: Path = ROOT) -> str:
     """SHA-256 of everything but its own text that a chapter's cells depend on."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256((root / COLOURS).read_bytes())
     for folder in INPUTS:
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in INPUT_KINDS and file.is_file():

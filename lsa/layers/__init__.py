@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..checks import one_of
 from .aft import AFTFull, AFTLocal, AFTSimple
 from .bidirectional import BidirectionalAttention
 from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, StartingLinear
+from .layer import Layer, ResidualLinear, StartingLinear
 from .linear import LinearAttention
 from .mamba import S6, Mamba
 from .none import NoAttention
@@ -49,8 +50,7 @@ LAYERS: dict[str, Callable[..., Layer]] = {
 
 def layer_options(name: str) -> list[str]:
     """What a layer's constructor takes besides its widths. Raises ValueError for no such layer."""
-    if name not in LAYERS:
-        raise ValueError(f"attention: expected one of {', '.join(LAYERS)}, got {name!r}")
+    one_of("attention", name, LAYERS)
     taken = inspect.signature(LAYERS[name]).parameters
     return [option for option in taken if option not in ("d_model", "n_heads", "bias")]
 
@@ -70,6 +70,8 @@ def make_layer(
     Raises ValueError for an unknown name or option, or a required option that is missing.
     """
     known = layer_options(name)
+    if not isinstance(options, Mapping):
+        raise ValueError(f"attention_options: expected names and values, got {options!r:.60}")
     for option in options:
         if option not in known:
             raise ValueError(
@@ -98,6 +100,7 @@ __all__ = [
     "Layer",
     "LinearAttention",
     "NoAttention",
+    "ResidualLinear",
     "SoftmaxAttention",
     "StartingLinear",
     "TaylorAttention",

@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..machines import StateMachine
+from .layer import ResidualLinear
 
 
 class KGram(nn.Module):
@@ -17,12 +19,12 @@ class KGram(nn.Module):
 
     def __init__(self, d_model: int, k: int = 8, hidden: int | None = None) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"k: expected at least 1, got {k}")
         hidden = 4 * d_model if hidden is None else hidden
+        for name, value in (("d_model", d_model), ("k", k), ("hidden", hidden)):
+            whole(name, value)
         self.d_model, self.k, self.hidden = d_model, k, hidden
         self.mlp = nn.Sequential(
-            nn.Linear(k * d_model, hidden), nn.Tanh(), nn.Linear(hidden, d_model)
+            nn.Linear(k * d_model, hidden), nn.Tanh(), ResidualLinear(hidden, d_model)
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -8,7 +8,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..machines import StateMachine, stack
+from .layer import ResidualLinear
 
 
 class RNN(nn.Module):
@@ -19,8 +21,9 @@ class RNN(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        whole("d_model", d_model)
         self.W = nn.Linear(d_model, d_model, bias=False)
-        self.U = nn.Linear(d_model, d_model, bias=False)
+        self.U = ResidualLinear(d_model, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         s, states = x.new_zeros(x.shape[0], x.shape[2]), []
@@ -58,6 +61,7 @@ class DeepRNN(nn.Sequential):
     """
 
     def __init__(self, d_model: int, n_layers: int) -> None:
+        whole("n_layers", n_layers, 0)
         super().__init__(*(RNN(d_model) for _ in range(n_layers)))
 
     def __iter__(self) -> Iterator[RNN]:
