@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import floor, log10
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series
 from . import race
@@ -139,24 +140,16 @@ def _worth(attention: str, kind: str, at: int) -> str:
     column = {"again": "distance", "given": "given"}[kind]
     for one in found:
         if one[column] == at:
-            return f"{one['gain']:.3f} ± {2 * one['error']:.3f}"
+            return f"{_plain(one['gain'])} ± {_plain(2 * one['error'], 1)}"
     raise NotMeasuredError(f"long_context: no {kind} at {at}")
 
 
-def significant(attention: str, kind: str) -> int | None:
-    """The largest distance or length whose gain is more than two errors beyond the one before.
-
-    For "again" the farthest distance with a gain of its own; None where there is none.
-    """
-    found = rows(run(attention, MAIN), kind)
-    if kind == "again":
-        far = [one["distance"] for one in found if one["gain"] > 2 * one["error"]]
-        return max(far, default=None)
-    most = 0
-    for before, after in pairwise(found):
-        if after["gain"] - before["gain"] > 2 * max(after["error"], before["error"]):
-            most = after["given"]
-    return most or None
+def _plain(value: float, digits: int = 2) -> str:
+    """A number of `digits` significant digits, without an exponent: 0.00046."""
+    if not value:
+        return "0"
+    places = digits - 1 - floor(log10(abs(value)))
+    return f"{value:.{max(0, places)}f}"
 
 
 def _given_words() -> str:
@@ -172,14 +165,18 @@ def _given_words() -> str:
 def _again_words() -> str:
     parts = []
     for name in MODELS:
-        far = significant(name, "again")
-        close = f"{_worth(name, 'again', 64)} nats right after it"
-        parts.append(
-            f"with {name} attention it gains {close}, and "
-            + (f"something up to a distance of {far:,}" if far else "nothing beyond the error")
-        )
+        found = rows(run(name, MAIN), "again")
+        gains = ", ".join(_plain(one["gain"]) for one in found)
+        parts.append(f"with {name} attention the gain is {gains} nats a byte")
+    distances = ", ".join(f"{one['distance']:,}" for one in found)
     said = "; ".join(parts)
-    return f"{said[0].upper()}{said[1:]}."
+    return f"At distances of {distances} bytes, {said}."
+
+
+def _falls_like_an_average(attention: str) -> bool:
+    """Whether four times the distance leaves a half to an eighth of the gain, each time."""
+    gains = [one["gain"] for one in rows(run(attention, MAIN), "again")]
+    return all(2 < before / after < 8 for before, after in pairwise(gains))
 
 
 def numbers() -> dict[str, str]:
@@ -187,16 +184,23 @@ def numbers() -> dict[str, str]:
     return in_words(
         given_words=_given_words,
         again_words=_again_words,
+        given_least=lambda: f"{given('linear', MAIN, 16)['loss']:.2f}",
+        given_most=lambda: f"{given('linear', MAIN, 16384)['loss']:.2f}",
         longest=lambda: f"{max(run('linear', MAIN)['config']['given']):,}",
     )
 
 
 def claims() -> WrittenFor:
     """What its words say of the figure, beyond the numbers in them."""
+
+    def worth_little(name: str) -> bool:
+        return given(name, MAIN, 16384)["gain"] < 0.02
+
     return WrittenFor(
-        nothing_is_gained_from_a_passage_far_back=lambda: all(
-            (significant(name, "again") or 0) < 1024 for name in MODELS
+        the_gain_falls_as_the_distance_grows_for_both=lambda: all(
+            map(_falls_like_an_average, MODELS)
         ),
+        sixteen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
     )
 
 

@@ -184,6 +184,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         plateau_was=lambda: f"{end('as it was', 'linear'):.2f}",
         plateau_fades=lambda: f"{end('fades in 4', 'linear'):.2f}",
+        plateau_before=lambda: f"{end('token before', 'none'):.2f}",
     )
 
 
@@ -200,7 +201,9 @@ def claims() -> WrittenFor:
         a_head_that_fades_ends_it_for_both=lambda: all(
             leaves("fades in 4", attention) is not None for attention in ATTENTION
         ),
-        the_byte_before_ends_it_without_attention=lambda: (
-            leaves("token before", "none") is not None and leaves("none", "none") is None
+        the_byte_before_ends_it_without_attention_and_is_ahead=lambda: (
+            leaves("token before", "none") is not None
+            and leaves("none", "none") is None
+            and end("token before", "none") < min(end("fades in 4", name) for name in ATTENTION)
         ),
     )

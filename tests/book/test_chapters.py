@@ -144,7 +144,7 @@ def formulas(chapter):
 
 def letters(formula):
     """Latin letters and Greek ones, not those of words."""
-    formula = re.sub(r"\\(text|mathrm|label|tag|begin|end)\{[^}]*\}", " ", formula)
+    formula = re.sub(r"\\(text|mathrm|operatorname|label|tag|begin|end)\{[^}]*\}", " ", formula)
     greek = set(
         re.findall(
             r"\\(?:var)?(alpha|beta|gamma|delta|phi|psi|sigma|theta|Phi)(?![A-Za-z])", formula
