@@ -28,6 +28,7 @@ PLACES = {
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
     "chip": "book/kernels.html",
+    "film": "book/training.html",
     "recurrence": "book/relatives.html",
     "convolution": "book/state-spaces.html",
 }
@@ -92,6 +93,7 @@ def test_without_javascript_the_caption_says_it(built_book, name):
         "memory",
         "opener",
         "chip",
+        "film",
         "recurrence",
         "convolution",
     ],
