@@ -42,11 +42,14 @@ def still(figure, theme=None):
     return _themed(_compact(buffer.getvalue(), figure.id), theme)
 
 
-def picture(figure):
-    """PNG of the default state, light: what a notebook shows before it is run."""
+def picture(figure, width=660, height=None):
+    """PNG of the default state, light: what a notebook shows before it is run. Sizes in dots."""
     with rc_context(STYLE):
         canvas = _drawn(figure)
         canvas.set_facecolor("white")
+        canvas.set_dpi(width / WIDTH)
+        if height:
+            canvas.set_size_inches(WIDTH, WIDTH * height / width)
         (axes,) = canvas.axes
         for line in (*axes.get_xgridlines(), *axes.get_ygridlines()):
             line.set_color(GRID_ON_WHITE)
