@@ -32,6 +32,7 @@ EXTENSIONS = (
     "stages",
     "previews",
     "head",
+    "excerpts",
     "reading",
 )
 

@@ -235,7 +235,8 @@ def _archive_reader(archive: Path) -> Callable[[str], bytes]:
                 if (file := tar.extractfile(member))
             }
     except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
-        raise CorpusError(f"{archive}: not a whole archive ({error}); fetch it again") from error
+        said = str(error).partition("\n")[0].rstrip(":")  # the rest is of each format it is not
+        raise CorpusError(f"{archive}: not a whole archive ({said}); fetch it again") from error
 
     def read(file: str) -> bytes:
         if file not in files:

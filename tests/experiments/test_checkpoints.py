@@ -221,8 +221,8 @@ def start(tmp_path, *arguments, saving="0", updates="400"):
 def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
     """LSA_KILLS=50 python -m pytest --timeout 3600 THIS -k kills: as many as one has time for."""
     kills = int(os.environ.get("LSA_KILLS", "3"))
-    updates = str(max(400, 100 * kills))
-    process = start(tmp_path / "whole", updates=updates)
+    updates = str(max(400, 40 * kills))
+    process = start(tmp_path / "whole", saving="1", updates=updates)
     assert process.communicate(timeout=600) and process.returncode == 0
     (expected,) = record.load(results=tmp_path / "whole")
 
@@ -241,7 +241,7 @@ def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
             rows = len(one["tables"]["train"]["loss"])
             assert rows >= furthest
             furthest = rows
-    process = start(out, updates=updates)
+    process = start(out, saving="1", updates=updates)
     _, error = process.communicate(timeout=600)
     assert process.returncode == 0, error
     (whole,) = record.load(results=out)
