@@ -299,3 +299,57 @@ def _label(name: str) -> str:
 
 def _labels(drawn: Iterable[str]) -> dict[str, str]:
     return {name: _label(name) for name in LAYERS if name in set(drawn)}
+
+
+class Claim(NamedTuple):
+    """That the second layer answers more than the first. Layers are run names without seeds."""
+
+    says: str
+    published: str
+    task: str
+    worse: str
+    better: str
+    wanted: dict[str, int]
+
+
+def published() -> Table | Missing:
+    """What others found, beside the same comparison here, and whether it comes out."""
+    if not have(EXPERIMENT):
+        return Missing(EXPERIMENT)
+    pairs = {"pairs": 64}
+    claims = [
+        Claim("S6 copies selectively, S4 does not", "18.3% and 97.0%", "selective copying",
+              "s4", "s6", {}),
+        Claim("the Mamba block too", "56.4% (with S4) and 99.8%", "selective copying",
+              "s4", "mamba", {}),
+        Claim("copying needs no selection", "–", "copying", "none", "s4", {}),
+        Claim("a selective state finds what followed", "–", "induction", "s4", "mamba",
+              {"length": TRAINED_AT}),
+        Claim("a larger state recalls more", "–", "recall", "linear-heads8", "linear", pairs),
+        Claim("the delta rule recalls more than the sum", "–", "recall", "linear", "delta", pairs),
+        Claim("softmax recalls more than a state", "–", "recall", "delta", "softmax", pairs),
+    ]  # fmt: skip
+    return Table(
+        ["claim", "published", "here", "comes out"],
+        [[one.says, one.published, *_comes_out(one)] for one in claims],
+        align="llll",
+        wrap=True,
+    )
+
+
+def _comes_out(claim: Claim) -> tuple[str, str]:
+    """The two shares, and a verdict: by more than seeds differ, where there are several."""
+    prefix = claim.task.replace(" ", "-")
+    found = []
+    for layer in (claim.worse, claim.better):
+        named = f"{prefix}-{layer}-seed"
+        runs = [run for run in of_task(claim.task) if run["name"].startswith(named)]
+        found.append(_score(runs, claim.wanted))
+    if None in found:
+        return "not measured yet", "–"
+    worse, better = found
+    shares = f"{_share(worse)} and {_share(better)}"
+    if better.low > worse.high:
+        seeds = min(worse.seeds, better.seeds)
+        return shares, "yes" if seeds > 1 else "yes, with one seed"
+    return shares, "no" if better.mean <= worse.mean else "not beyond the seeds"
