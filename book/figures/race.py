@@ -202,7 +202,7 @@ def figure(id: str = "headline") -> Explorable | Missing:
             Filter("context", "Context", options=CONTEXTS, default=main),
             Filter("seeds", "Seeds", options={"mean": "mean", "each": "each"}, default="mean"),
             Toggle("attention", "Attention", options=ATTENTION),
-            Toggle("sight", "Heads", options=SIGHT),
+            Toggle("sight", "Heads", options=SIGHT, default=("far",)),
         ],
         ceilings=_yardsticks(series),
         readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
