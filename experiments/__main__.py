@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
     run.add_argument("--force", action="store_true", help="perform stored runs again")
-    run.add_argument("--corpus-source", type=Path, help="an archive or folder with the corpus")
+    run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
     run.set_defaults(do=_run)
 
     checking = verbs.add_parser("check", help="read and check stored results")
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     checking.set_defaults(do=_check)
 
     collecting = verbs.add_parser("collect", help="bring results made elsewhere home")
-    collecting.add_argument("source", type=Path, help="a folder or a .tar archive of results")
+    collecting.add_argument("source", type=_folder, help="a folder or a .tar archive of results")
     collecting.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
     collecting.add_argument("--force", action="store_true", help="replace what is stored")
     collecting.set_defaults(do=_collect)
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folder(text: str) -> Path:
     if not text:
-        raise argparse.ArgumentTypeError("expected a folder, got ''")
+        raise argparse.ArgumentTypeError("expected a path, got ''")
     return Path(text)
 
 

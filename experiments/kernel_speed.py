@@ -19,7 +19,7 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
     ENOUGH_SECONDS,
     TIMING,
@@ -43,7 +43,7 @@ TABLES = {
     ),
     "rows": table(
         implementation=("name", "`ours`: the sum alone, as the others compute it"),
-        **{"pass": ("name", "`forward` or `forward+backward`")},
+        **PASS,
         launch=("name", "`eager`: called from Python; `graph`: replayed as a CUDA graph"),
         batch=("sequences", "B"),
         length=("tokens", "T"),

@@ -9,33 +9,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from lsa.layers import LAYERS, make_layer
+from lsa.layers import LAYERS, Layer, make_layer
+from lsa.machines import state_bytes
 
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TIMING, measure_in_turns, summarize, synchronize
-from .sampling_speed import BLOCK, state_bytes
 
 TABLES = {
     "ticks": table(
-        optional="of every run but those named `tick`",
+        optional="of the runs named `tick`",
         layer=("name", "as in `lsa.layers.LAYERS`"),
         position=("tokens", "how many tokens were read when the ticks begin"),
         **TIMING,
         state=("B", "the state's size after them, the whole batch"),
     ),
     "updates": table(
-        optional="of the runs named `tick`",
+        optional="of the runs named `update`",
         layer=("name", "as in `lsa.layers.LAYERS`"),
         length=("tokens", "of the sequence"),
         **TIMING,
     ),
 }
+BLOCK = 1024  # tokens read at once on the way to a position
 LENGTHS = (256, 1024, 4096, 16384)
 # Trained on longer sequences, these form more products of two tokens than a memory holds. The
 # machine of the last one has as many parameters, too.
@@ -71,7 +72,7 @@ def _layers(config: dict[str, Any], longest: int, device: torch.device) -> dict[
         torch.manual_seed(config["seed"])
         length = min(longest, LONGEST_SQUARE)
         layer = make_layer(name, config["d_model"], config["n_head"], max_length=length)
-        made[name] = layer.to(device)
+        made[name] = cast("nn.Module", layer).to(device)
     return made
 
 
@@ -103,7 +104,7 @@ def ticks(config: dict[str, Any], session: Session) -> Outcome:
     """Ticks of every layer's machine, in turns, at each position."""
     longest = config["positions"][-1] + config["ticks"]
     layers = _layers(config, longest, session.device)
-    machines = {name: layer.machine() for name, layer in layers.items()}
+    machines = {name: cast("Layer", layer).machine() for name, layer in layers.items()}
     states = {name: machine.initial_state for name, machine in machines.items()}
     read = dict.fromkeys(machines, 0)
     tables: Tables = {}

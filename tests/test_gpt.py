@@ -58,14 +58,14 @@ def test_bad_configurations_are_named():
         GPT(GPTConfig(attention="cos", n_layer=1))
     with pytest.raises(ValueError, match="attention_options: expected softmax's log_decay"):
         GPT(GPTConfig(attention_options={"mode": "chunked"}, n_layer=1))
-    with pytest.raises(ValueError, match="n_layer: expected 0 or more, got -1"):
+    with pytest.raises(ValueError, match="n_layer: expected at least 0, got -1"):
         GPTConfig(n_layer=-1)
     with pytest.raises(ValueError, match="mode: expected one of attention"):
         GPT(GPTConfig(attention="linear", attention_options={"mode": "parallel"}, n_layer=1))
     model = GPT(gpt_config("nano", vocab_size=256, n_positions=8))
     with pytest.raises(ValueError, match="tokens: expected at most n_positions = 8"):
         model(torch.zeros(1, 9, dtype=torch.long))
-    with pytest.raises(ValueError, match="n_positions: expected 1 or more, or None, got 0"):
+    with pytest.raises(ValueError, match="n_positions: expected at least 1, got 0"):
         GPTConfig(n_positions=0)
     assert set(SCALES) == {"nano", "124M", "355M", "774M", "1.5B"}
 

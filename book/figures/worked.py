@@ -19,6 +19,7 @@ from lsa import (
     unroll,
 )
 from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.machines import state_bytes
 from lsa.sequences import Counted, autoregressive, sample_by_walking, sequences
 
 
@@ -70,11 +71,6 @@ def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
             state, _ = machine.step(state, torch.ones(1, 64))
         found[f"state_{name}"] = f"{state_bytes(state) / 1e3:.1f} kB"
     return found
-
-
-def state_bytes(state: Any) -> int:
-    """Of a machine's state: a tensor, a cache, or a tuple of them."""
-    return state.nbytes if hasattr(state, "nbytes") else sum(map(state_bytes, state))
 
 
 def equal_keys(length: int = 100) -> dict[str, str]:

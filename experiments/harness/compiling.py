@@ -123,8 +123,8 @@ def resources(cubin: bytes) -> tuple[int, int]:
             [NVIDIA / "cuobjdump", "--dump-resource-usage", file.name],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
-    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", text).groups()
-    return int(registers), int(stack)
+    registers, stack = _numbers(r"REG:(\d+) STACK:(\d+)", text)
+    return registers, stack
 
 
 def spilled(ptx: str, arch: int) -> int:
@@ -137,4 +137,11 @@ def spilled(ptx: str, arch: int) -> int:
             [NVIDIA / "ptxas", "-v", "--gpu-name", target, file.name, "-o", os.devnull],
             capture_output=True, text=True, check=True,
         ).stderr  # fmt: skip
-    return int(re.search(r"(\d+) bytes spill stores", text)[1])
+    return _numbers(r"(\d+) bytes spill stores", text)[0]
+
+
+def _numbers(pattern: str, text: str) -> list[int]:
+    found = re.search(pattern, text)
+    if found is None:
+        raise ValueError(f"NVIDIA's tools: expected {pattern!r} in their output, got {text:.200}")
+    return [int(number) for number in found.groups()]

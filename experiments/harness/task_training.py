@@ -45,7 +45,7 @@ def task_model(config: dict[str, Any]) -> GPT:
 
 def state_bytes(model: GPT, length: int) -> int:
     """Bytes in float32 of the states of all blocks but the convolution, after `length` ticks."""
-    return 4 * sum(block.attn.state_numbers(length) for block in model.h[1:])
+    return 4 * sum(block.attn.state_numbers(length) for block in model.blocks[1:])
 
 
 @dataclass
@@ -102,7 +102,7 @@ def ask_at_length(
     """
     inputs, targets = _draw(config, {"length": length}, TEST_SEED, -1, batch)
     machine = model.machine()
-    state, logits = machine.initial_state, None
+    state, logits = machine.initial_state, torch.empty(0)
     for piece in inputs.split(PIECE, dim=1):
         if session.out_of_time():
             return None

@@ -90,7 +90,7 @@ def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
     tokens = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)
     x = model.embed(tokens[None, :LOOKED_AT].long().to(device))
     rows = []
-    for layer, block in enumerate(model.h):
+    for layer, block in enumerate(model.blocks):
         weights = getattr(block.attn, "weights", None)
         if weights is None:
             return []

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..checks import real, whole
 from .layer import ResidualLinear
 
 
@@ -17,8 +18,7 @@ class MultiHead(nn.Module):
     def __init__(self, d_model: int, n_heads: int, *, bias: bool = True) -> None:
         super().__init__()
         for name, value in (("d_model", d_model), ("n_heads", n_heads)):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
+            whole(name, value)
         if d_model % n_heads:
             raise ValueError(f"n_heads: expected a divisor of d_model {d_model}, got {n_heads}")
         self.n_heads = n_heads
@@ -40,12 +40,13 @@ class MultiHead(nn.Module):
         if log_decay is None:
             self.log_decay = None
             return
-        if len(log_decay) != self.n_heads:
+        if not isinstance(log_decay, Sequence) or len(log_decay) != self.n_heads:
+            got = len(log_decay) if isinstance(log_decay, Sequence) else f"{log_decay!r:.60}"
             raise ValueError(
-                f"log_decay: expected one number for each of {self.n_heads} heads, "
-                f"got {len(log_decay)}"
+                f"log_decay: expected one number for each of {self.n_heads} heads, got {got}"
             )
         for value in log_decay:
+            real("log_decay", value)
             if not (math.isfinite(value) and value <= 0):
                 raise ValueError(f"log_decay: expected finite numbers, at most 0, got {value!r}")
         self.register_buffer("log_decay", torch.tensor(log_decay, dtype=torch.float32), False)

@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans import TREE_FLOPS, ExponentialSums, exponential_step, exponential_sums, no_sums
@@ -125,8 +126,7 @@ class RWKVChannelMixing(nn.Module):
     def __init__(self, d_model: int, *, hidden: int | None = None) -> None:
         super().__init__()
         hidden = 4 * d_model if hidden is None else hidden
-        if hidden < 1:
-            raise ValueError(f"hidden: expected at least 1, got {hidden}")
+        whole("hidden", hidden)
         self.receptance = nn.Linear(d_model, d_model, bias=False)
         self.key = nn.Linear(d_model, hidden, bias=False)
         self.value = ResidualLinear(hidden, d_model, bias=False)

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import one_of, whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution
@@ -66,10 +67,12 @@ class StateSpace(nn.Module):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
-        if d_state < 2 or d_state % 2:
+        whole("d_state", d_state, 2)
+        if d_state % 2:
             raise ValueError(f"d_state: expected an even number from 2, got {d_state}")
-        if mode not in MODES:
-            raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+        one_of("mode", mode, MODES)
+        if not 0 < dt_min <= dt_max < math.inf:
+            raise ValueError(f"dt_min: expected above 0 and at most dt_max {dt_max}, got {dt_min}")
         self.d_model, self.d_state, self.mode = d_model, d_state, mode
         self.log_dt = nn.Parameter(
             torch.empty(d_model, 1).uniform_(math.log(dt_min), math.log(dt_max))

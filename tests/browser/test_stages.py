@@ -24,9 +24,11 @@ PLACES = {
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
+    "memory": "book/linear-self-attention.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
     "chip": "book/kernels.html",
+    "film": "book/training.html",
     "recurrence": "book/relatives.html",
     "convolution": "book/state-spaces.html",
 }
@@ -83,7 +85,18 @@ def test_without_javascript_the_caption_says_it(built_book, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["shares", "signature", "tree", "machines", "opener", "chip", "recurrence", "convolution"],
+    [
+        "shares",
+        "signature",
+        "tree",
+        "machines",
+        "memory",
+        "opener",
+        "chip",
+        "film",
+        "recurrence",
+        "convolution",
+    ],
 )
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
