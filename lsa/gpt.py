@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .checks import one_of, tensor, whole
-from .layers import LAYERS, Layer, StartingLinear, make_layer
+from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
 
@@ -74,7 +75,7 @@ class MLP(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.c_fc = nn.Linear(config.d_model, 4 * config.d_model, bias=config.bias)
-        self.c_proj = nn.Linear(4 * config.d_model, config.d_model, bias=config.bias)
+        self.c_proj = ResidualLinear(4 * config.d_model, config.d_model, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
@@ -113,18 +114,22 @@ class GPT(nn.Module):
             self.wpe = nn.Embedding(config.n_positions, config.d_model)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.d_model, bias=config.bias)
-        self.apply(self._initialise)
+        self.initialise()
+
+    def initialise(self, std: float = 0.02) -> None:
+        """Draw the first weights, by default GPT-2's; again, when `h` was given other blocks."""
+        self.apply(partial(self._initialise, std=std))
         # Each residual branch is scaled down so that their sum keeps its size (GPT-2, 2.3).
-        for name, parameter in self.named_parameters():
-            if name.endswith("c_proj.weight"):
-                nn.init.normal_(parameter, std=0.02 * (2 * config.n_layer) ** -0.5)
+        for module in self.modules():
+            if isinstance(module, ResidualLinear):
+                nn.init.normal_(module.weight, std=std * (2 * len(self.h)) ** -0.5)
 
     @staticmethod
-    def _initialise(module: nn.Module) -> None:
+    def _initialise(module: nn.Module, std: float) -> None:
         if isinstance(module, StartingLinear):
             return
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+            nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 

@@ -18,3 +18,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One browser test first, the others last.
+
+    The first has the book built on one core; the other core goes through what needs no book.
+    """
+    browsed = [item for item in items if item.get_closest_marker("browser")]
+    others = [item for item in items if not item.get_closest_marker("browser")]
+    items[:] = browsed[:1] + others + browsed[1:]

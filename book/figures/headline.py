@@ -6,12 +6,12 @@ python -m book.figures.headline     writes headline.svg and card.png in book/the
 from pathlib import Path
 
 from ..explorable.still import picture, still
-from . import loss_curves
+from . import race
 
 STATIC = Path(__file__).resolve().parents[1] / "theme" / "static"
 
 if __name__ == "__main__":
-    figure = loss_curves.figure()
+    figure = race.figure()
     (STATIC / "headline.svg").write_text(still(figure, theme="light"), encoding="utf-8")
     (STATIC / "card.png").write_bytes(picture(figure, width=1200, height=630))
     print(STATIC)

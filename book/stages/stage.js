@@ -80,9 +80,10 @@ window.Stage ??= (() => {
     return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
   };
 
+  const text = (value) => value.toLocaleString("en");
+
   /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
   function slider(id, label, list, chosen, change) {
-    const text = (value) => value.toLocaleString("en");
     const output = element("output", { for: id }, text(chosen));
     const input = element("input", {
       type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(chosen), "aria-valuetext": text(chosen),
@@ -96,6 +97,14 @@ window.Stage ??= (() => {
     // An output inside the label would be what the label names.
     return element("div", { class: "explorable-control stage-slider" },
       element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
+  }
+
+  /* Have a slider show a place of its list that was reached by other means; nothing is told. */
+  function put(control, list, i) {
+    const input = control.querySelector("input");
+    input.value = i;
+    input.setAttribute("aria-valuetext", text(list[i]));
+    control.querySelector("output").textContent = text(list[i]);
   }
 
   /* A choice among many: options are labels, change gets the index. */
@@ -175,5 +184,5 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, pick, slider, slide, select, entry, whole, stepper, keys, random, calm: calm.matches };
+  return { element, svg, mount, radios, pick, slider, slide, put, select, entry, whole, stepper, keys, random, calm: calm.matches };
 })();

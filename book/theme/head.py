@@ -40,6 +40,7 @@ SCRIPTS = (
 # For pages whose text holds the mark.
 SCRIPTS_WITH = {
     'class="highlight': ("_static/clipboard.min.js", "_static/copybutton.js"),
+    "tag_sortable": ("_static/sort-tables.js",),
     "data-stage=": ("_static/explorable-pin.js", "_static/explorable-view.js"),
     '<figure class="explorable"': (
         "_static/explorable-model.js",

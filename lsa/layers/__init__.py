@@ -13,7 +13,7 @@ from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, StartingLinear
+from .layer import Layer, ResidualLinear, StartingLinear
 from .linear import LinearAttention
 from .mamba import S6, Mamba
 from .none import NoAttention
@@ -100,6 +100,7 @@ __all__ = [
     "Layer",
     "LinearAttention",
     "NoAttention",
+    "ResidualLinear",
     "SoftmaxAttention",
     "StartingLinear",
     "TaylorAttention",

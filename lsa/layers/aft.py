@@ -32,6 +32,7 @@ from ..scans import (
     exponential_sums,
     no_sums,
 )
+from .layer import ResidualLinear
 from .softmax import KVCache
 
 
@@ -42,7 +43,7 @@ class _AFT(nn.Module):
         super().__init__()
         self.d_model = d_model
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.c_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.c_proj = ResidualLinear(d_model, d_model, bias=bias)
 
     def qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to q, k, v, each [..., D], in the precision that states are kept in."""

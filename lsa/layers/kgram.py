@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..checks import whole
 from ..machines import StateMachine
+from .layer import ResidualLinear
 
 
 class KGram(nn.Module):
@@ -23,7 +24,7 @@ class KGram(nn.Module):
             whole(name, value)
         self.d_model, self.k, self.hidden = d_model, k, hidden
         self.mlp = nn.Sequential(
-            nn.Linear(k * d_model, hidden), nn.Tanh(), nn.Linear(hidden, d_model)
+            nn.Linear(k * d_model, hidden), nn.Tanh(), ResidualLinear(hidden, d_model)
         )
 
     def forward(self, x: Tensor) -> Tensor:

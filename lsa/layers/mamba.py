@@ -27,7 +27,7 @@ from ..machines import StateMachine
 from ..scans import SCANS
 from ..scans.selective import INPUT_RULES, selective_scan, selective_step
 from .convolution import CausalConv
-from .layer import StartingLinear
+from .layer import ResidualLinear, StartingLinear
 
 
 class S6(nn.Module):
@@ -154,7 +154,7 @@ class Mamba(nn.Module):
             dt_min=dt_min,
             dt_max=dt_max,
         )
-        self.out_proj = nn.Linear(d_inner, d_model, bias=False)
+        self.out_proj = ResidualLinear(d_inner, d_model, bias=False)
 
     def _around(self, conv: Callable, ssm: Callable, state: tuple, x: Tensor) -> tuple:
         past, h = state

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..checks import real, whole
+from .layer import ResidualLinear
 
 
 class MultiHead(nn.Module):
@@ -23,7 +24,7 @@ class MultiHead(nn.Module):
         self.n_heads = n_heads
         self.head_width = d_model // n_heads
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.c_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.c_proj = ResidualLinear(d_model, d_model, bias=bias)
 
     def qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to q, k, v, each [..., H, D / H]."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..checks import whole
 from ..machines import StateMachine, stack
+from .layer import ResidualLinear
 
 
 class RNN(nn.Module):
@@ -22,7 +23,7 @@ class RNN(nn.Module):
         super().__init__()
         whole("d_model", d_model)
         self.W = nn.Linear(d_model, d_model, bias=False)
-        self.U = nn.Linear(d_model, d_model, bias=False)
+        self.U = ResidualLinear(d_model, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         s, states = x.new_zeros(x.shape[0], x.shape[2]), []

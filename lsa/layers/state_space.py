@@ -27,6 +27,7 @@ from ..checks import one_of, whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution
+from .layer import ResidualLinear
 
 MODES = ("fft", "direct", "recurrent")
 
@@ -78,7 +79,7 @@ class StateSpace(nn.Module):
         )
         self.C = nn.Parameter(torch.randn(d_model, d_state // 2, 2) * 0.5**0.5)
         self.D = nn.Parameter(torch.ones(d_model))
-        self.out = nn.Linear(d_model, d_model)
+        self.out = ResidualLinear(d_model, d_model)
 
     def eigenvalues(self, start: Tensor) -> None:
         """Make Λ, [D, N/2], a parameter: log(-Re), so that the real part stays negative, and Im."""

@@ -69,6 +69,15 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
     )
     assert not wider, f"the page scrolls sideways: {wider}"
 
+    # The first page's are broken by hand with its next words.
+    if width == 375 and page != f"{TOC['root']}.html":
+        cut = tab.evaluate(
+            """() => [...document.querySelectorAll('main .katex-display')]
+            .filter((e) => e.scrollWidth > e.clientWidth + 1)
+            .map((e) => e.querySelector('annotation').textContent)"""
+        )
+        assert not cut, f"formulas wider than a phone: {cut}"
+
     tab.wait_for_selector("html[data-measured]", state="attached")
     # axe would read the style sheets again, which a page from a file may not.
     found = Axe().run(tab, options={"preload": False}).response["violations"]
