@@ -155,6 +155,8 @@ def test_chapter_can_be_taken_away_as_a_notebook(built_book, chapter):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source]
+    first = code.pop(0)  # looks for the book's code where a notebook stands alone
+    assert "lsa" in first.source and not first.outputs
     assert code and all(cell.execution_count for cell in code)
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert not re.findall(r"\{[a-z:]+\}`|^:::.*|^```\{.*", prose, re.MULTILINE)
