@@ -69,8 +69,7 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
     )
     assert not wider, f"the page scrolls sideways: {wider}"
 
-    # The first page's are broken by hand with its next words.
-    if width == 375 and page != f"{TOC['root']}.html":
+    if width == 375:
         cut = tab.evaluate(
             """() => [...document.querySelectorAll('main .katex-display')]
             .filter((e) => e.scrollWidth > e.clientWidth + 1)
