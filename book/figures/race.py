@@ -201,7 +201,7 @@ def figure(id: str = "headline") -> Explorable | Missing:
         controls=[
             Filter("context", "Context", options=CONTEXTS, default=main),
             Filter("seeds", "Seeds", options={"mean": "mean", "each": "each"}, default="mean"),
-            Toggle("attention", "Attention", options=ATTENTION),
+            Toggle("attention", "Attention", options=ATTENTION, default=("softmax", "linear")),
             Toggle("sight", "Heads", options=SIGHT, default=("far",)),
         ],
         ceilings=_yardsticks(series),
