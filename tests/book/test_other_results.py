@@ -89,6 +89,8 @@ def test_every_figure_and_sentence_copes(others, stored_now):
             still(shown)
         elif hasattr(shown, "_repr_markdown_"):
             assert "None" not in shown._repr_markdown_(), name
+        elif hasattr(shown, "_repr_html_"):
+            assert shown._repr_html_(), name
         else:
             assert isinstance(shown, dict | str), name
 
