@@ -39,7 +39,7 @@ def _main(contexts: set[int]) -> int:
     return race.MAIN if race.MAIN in contexts else max(contexts)
 
 
-def by_position(id: str = "by-position") -> Explorable | Missing:
+def by_position(id: str = "loss-by-position") -> Explorable | Missing:
     """Mean loss by position in the text, trained at each context, read in two ways."""
     series = []
     for context in CONTEXTS:

@@ -119,6 +119,8 @@
     };
     const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
     boxes.forEach((box) => observer.observe(box));
+    // A font that comes late changes what a box holds, and not the box.
+    document.fonts.addEventListener("loadingdone", () => boxes.forEach(check));
     // What is far from the screen is not laid out, and so not observed: it is measured when there is
     // time for it.
     const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));
