@@ -111,7 +111,7 @@ Stage.mount("toy", (stage) => {
   stage.append(picture, steps.line, steps.bar);
   Stage.keys(stage, steps, length);
   steps.show(0);
-  return { step: [Stage.whole(steps.show, 0, 3), 0] };
+  return { step: [Stage.whole(steps.show, steps.step, 0, 3), 0] };
 });
 """
 CHAPTER = """---

@@ -79,5 +79,5 @@ Stage.mount("convolution", (stage) => {
   stage.append(element("div", { class: "stage-row" }, chooser), element("div", { class: "convolution" }, picture, counts), steps.line, steps.bar);
   Stage.keys(stage, steps, () => T);
   steps.show(10);
-  return { delta: [Stage.pick(chooser), "fixed"], step: [Stage.whole(steps.show, 0, T), 10] };
+  return { delta: [Stage.pick(chooser), "fixed"], step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
 });

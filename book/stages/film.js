@@ -105,5 +105,6 @@ Stage.mount("film", (stage) => {
     const n = text === "last" ? length() : lists[by].findLastIndex((value) => value <= Number(text));
     return n >= 0 ? steps.show(n) : false;
   };
-  return { by: [Stage.pick(count), "update"], head: [Stage.entry(chooser), shown], stop: [stop, "last"] };
+  const stopped = () => (steps.step() === length() ? "last" : String(lists[by][steps.step()]));
+  return { by: [Stage.pick(count), "update"], head: [Stage.entry(chooser), shown], stop: [Stage.setter(stop, stopped), "last"] };
 });

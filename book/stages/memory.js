@@ -268,11 +268,10 @@ Stage.mount("memory", (stage) => {
   read();
   steps.show(8);
   new ResizeObserver(askForCurve).observe(frame);
-  const by = (control, names) => (name) => Stage.entry(control)(String(names.indexOf(name)));
   return {
     list: [Stage.entry(lists), 0], width: [Stage.slide(sliders.width, WIDTHS), atFirst.width],
-    map: [by(map, Object.keys(MAPS)), atFirst.map], decay: [Stage.slide(sliders.decay, DECAYS), atFirst.decay],
-    rule: [Stage.pick(rule), "add"], pairs: [Stage.whole(steps.show, 0, MOST), 8],
-    ask: [Stage.whole((i) => (asked = i - 1, steps.show(steps.step())), 1, MOST), 1],
+    map: [Stage.entry(map, Object.keys(MAPS)), atFirst.map], decay: [Stage.slide(sliders.decay, DECAYS), atFirst.decay],
+    rule: [Stage.pick(rule), "add"], pairs: [Stage.whole(steps.show, steps.step, 0, MOST), 8],
+    ask: [Stage.whole((i) => (asked = i - 1, steps.show(steps.step())), () => asked + 1, 1, MOST), 1],
   };
 });

@@ -152,16 +152,21 @@ Stage.mount("recurrence", (stage) => {
     valveSelect("read", "Read", READS, () => read, (value) => { read = value; }),
   ];
   const presets = Stage.select("recurrence-preset", "Layer", ["(of your own)", ...Object.keys(PRESETS)], 0, (i) => {
-    if (!i) return;
-    [decay, write, read] = Object.values(PRESETS)[i - 1];
-    [[DECAYS, decay], [WRITES, write], [READS, read]].forEach(([options, value], j) => { selects[j].querySelector("select").value = Object.keys(options).indexOf(value); });
-    update();
+    if (i) set(Object.keys(PRESETS)[i - 1]);
   });
   const typed = element("input", { type: "text", id: "recurrence-input", maxlength: MOST, value: FIRST.text, autocomplete: "off", spellcheck: "false",
     oninput: () => { text = [...typed.value].slice(0, MOST); update(text.length); } });
   const field = element("div", { class: "explorable-control" }, element("label", { class: "explorable-label", for: "recurrence-input" }, "Your text"), typed);
   const formChooser = Stage.radios("Computed as", { recurrence: "Recurrence", convolution: "Convolution" }, form, (value) => { form = value; update(); });
 
+  /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
+  function set(said) {
+    const valves = PRESETS[said] ?? said.split("+");
+    if (![DECAYS, WRITES, READS].every((options, j) => options[valves[j]])) return false;
+    [decay, write, read] = valves;
+    [DECAYS, WRITES, READS].forEach((options, j) => { selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]); });
+    update();
+  }
   stage.append(
     element("div", { class: "stage-row" }, presets, field, formChooser),
     flow, row, equation, steps.line, steps.bar,
@@ -169,10 +174,9 @@ Stage.mount("recurrence", (stage) => {
   Stage.keys(stage, steps, () => text.length);
   update(text.length);
   return {
-    layer: [(value) => {
-      const i = Object.keys(PRESETS).indexOf(value);
-      return i >= 0 && Stage.entry(presets)(String(i + 1));
-    }, FIRST.preset],
+    layer: [Stage.setter(set, () => chosen() ?? [decay, write, read].join("+")), FIRST.preset],
+    text: [Stage.setter((said) => (typed.value = said, typed.dispatchEvent(new Event("input"))), () => typed.value), FIRST.text],
     form: [Stage.pick(formChooser), "recurrence"],
+    step: [Stage.whole(steps.show, () => (steps.step() === text.length ? MOST : steps.step()), 0, MOST), MOST],
   };
 });

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from bs4 import BeautifulSoup
+from playwright.sync_api import expect
 
 from experiments.harness.record import load
 from lsa.cost import PEAKS, STATE_BYTES, design_cost, least_bytes, machine_cost, mode_cost
@@ -49,12 +50,51 @@ def open_stage(open_page):
     return open_one
 
 
+# What a reader could set: every choice its last, every scale its least, one step back.
+SET = """(frame) => {
+    const tell = (node, ...types) => {
+        for (const type of types) node.dispatchEvent(new Event(type, { bubbles: true }));
+    };
+    frame.querySelectorAll("input[type=range]").forEach((input) => {
+        input.value = input.min;
+        tell(input, "input");
+    });
+    frame.querySelectorAll("select").forEach((list) => {
+        list.value = [...list.options].at(-1).value;
+        tell(list, "input", "change");
+    });
+    for (const set of frame.querySelectorAll("fieldset")) {
+        [...set.querySelectorAll("input")].at(-1).click();
+    }
+    frame.querySelector(".stage-buttons button, .diagram-arrow, .causality button")?.click();
+}"""
+
+
 def line(frame):
     return frame.locator("[role=status]").inner_text()
 
 
 def slide(frame, name, values, value):
     frame.get_by_role("slider", name=name).fill(str(list(values).index(value)))
+
+
+@pytest.mark.parametrize("name", [name for name in PLACES if name != "opener"])
+def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, open_stage, name):
+    tab, frame = open_stage(name, reduced_motion="reduce")
+    frame.evaluate(SET)
+    expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
+    there = tab.url.partition("#")[2]
+    again = open_page(f"{PLACES[name]}#{there}", reduced_motion="reduce")
+    assert again.locator(f"#{name}").inner_text() == frame.inner_text()
+
+
+def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
+    tab = open_page("book/three-modes.html", reduced_motion="reduce")
+    tab.locator("#modes").get_by_role("button", name="Back").click()
+    expect(tab).to_have_url(re.compile("#modes:step="))
+    figure = tab.locator("figure.explorable").first
+    figure.locator(".explorable-choice input:not(:checked):not(:disabled)").first.click(force=True)
+    expect(tab).to_have_url(re.compile(f"{figure.get_attribute('id')}:.*;modes:step="))
 
 
 @pytest.mark.parametrize("name", PLACES)
