@@ -23,7 +23,7 @@ from lsa.gpt import GPT, gpt_config
 from .harness.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
-from .harness.trained import unpack_weights
+from .harness.trained import WEIGHTS, unpack_weights
 
 NEAR = -0.171875  # the race's slope of a head that fades
 PASSAGE = 64  # bytes that come again; of these the first are left out
@@ -80,7 +80,7 @@ def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
 
 def model_of(config: dict[str, Any], results: Path, device: torch.device) -> tuple[GPT, str]:
     """The race's model and its file's SHA-256. Raises FileNotFoundError, ValueError."""
-    name = f"{config['trained']}.weights.npz"
+    name = f"{config['trained']}{WEIGHTS}"
     found = sorted(results.glob(f"race/*/{name}"))
     if not found:
         command = f"python -m experiments run race --only context={config['context']}"

@@ -53,7 +53,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "vocab_size": 256,
                 "seed": 0,
             },
-            6 if batch == 1 else 14,
+            8 if batch == 1 else 14,
         )
         for scale, batch, longest in shapes
     ]

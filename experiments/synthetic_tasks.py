@@ -15,6 +15,7 @@ right to the share `solved`. These rules are fixed before the runs and stand in 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from .harness.plan import Experiment, Outcome, Run, Session
@@ -127,9 +128,10 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every layer at every task; all first seeds before the second."""
+    """Every layer at every task, all first seeds before the second. smoke: the tasks in turn."""
     if smoke:
-        return [_run(task, name, HEADS, {}, 0, 0, SMOKE) for task in TASKS for name in ORDER]
+        turns = zip(ORDER, itertools.cycle(TASKS))
+        return [_run(task, name, HEADS, {}, 0, 0, SMOKE) for name, task in turns]
     plan = []
     for seed in SEEDS:
         for place, name in enumerate(ORDER):

@@ -2,6 +2,9 @@
 
 import os
 
+# Threads that wait for each other while other workers have the cores make a second of a minute.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings

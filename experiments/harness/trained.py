@@ -22,6 +22,7 @@ from .tables import Tables, append
 
 WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
+WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
 LOOKED_AT = 32  # tokens of the prompt whose weights are kept
 
 
