@@ -33,10 +33,11 @@ fast: $(VENV)/test ## the tests without kernels, browser and processes that are 
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -n 2 -m "not browser and not slow" \
 		--ignore=tests/kernels --ignore=tests/browser
 
-lint: $(VENV)/test ## style and the direction of imports
+lint: $(VENV)/test ## style, the direction of imports, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/basedpyright
 
 # A stamp is as new as the requirements it was installed from. First what is locked, by its
 # hashes; then torch, whose build depends on the machine.

@@ -1,19 +1,22 @@
-"""python -m experiments list | run | check | collect | describe"""
+"""python -m experiments list | run | gpu | check | collect | describe"""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
+import time
 from pathlib import Path
 
 from .catalogue import EXPERIMENTS
-from .harness import record, runner
+from .harness import lease, record, runner
 from .harness.checking import check_folder
 from .harness.collect import collect
 from .harness.corpora import CorpusError
 from .harness.dictionary import dictionary
 from .harness.provenance import describe_device
+
+NEXT = 6  # runs that `gpu` names as those to come
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    verbs = parser.add_subparsers(required=True, metavar="list | run | check | collect | describe")
+    verbs = parser.add_subparsers(
+        required=True, metavar="list | run | gpu | check | collect | describe"
+    )
 
     listing = verbs.add_parser("list", help="the plan, and what is stored of it")
     run = verbs.add_parser("run", help="perform the runs that are not stored yet")
@@ -48,15 +53,23 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
     run.add_argument("--force", action="store_true", help="perform stored runs again")
-    run.add_argument("--corpus-source", type=Path, help="an archive or folder with the corpus")
+    run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
     run.set_defaults(do=_run)
+
+    lease = verbs.add_parser("gpu", help="the plan on a GPU of a few minutes, and one archive")
+    lease.add_argument("--minutes", type=float, default=9, help="until all is packed; 9 by default")
+    lease.add_argument("--out", type=_folder, required=True, help="results and the archive")
+    lease.add_argument("--device", default="cuda", help="cpu to rehearse")
+    lease.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
+    lease.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    lease.set_defaults(do=_gpu)
 
     checking = verbs.add_parser("check", help="read and check stored results")
     checking.add_argument("folder", nargs="?", type=_folder, default=record.RESULTS)
     checking.set_defaults(do=_check)
 
     collecting = verbs.add_parser("collect", help="bring results made elsewhere home")
-    collecting.add_argument("source", type=Path, help="a folder or a .tar archive of results")
+    collecting.add_argument("source", type=_folder, help="a folder or a .tar archive of results")
     collecting.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
     collecting.add_argument("--force", action="store_true", help="replace what is stored")
     collecting.set_defaults(do=_collect)
@@ -68,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folder(text: str) -> Path:
     if not text:
-        raise argparse.ArgumentTypeError("expected a folder, got ''")
+        raise argparse.ArgumentTypeError("expected a path, got ''")
     return Path(text)
 
 
@@ -98,6 +111,36 @@ def _run(options: argparse.Namespace) -> int:
         corpus_source=options.corpus_source,
     )
     print(f"{ended} runs stored under {options.out}")
+    return 0
+
+
+def _gpu(options: argparse.Namespace) -> int:
+    """Correctness first, then the plan by its priorities, until the time is nearly over."""
+    began = time.monotonic()
+    if not lease.RESERVE < 60 * options.minutes < float("inf"):
+        raise runner.UsageError(f"--minutes: expected more than 0.5, got {options.minutes}")
+    device = runner.find_device(options.device)
+    runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
+    try:
+        runner.run_all(
+            EXPERIMENTS,
+            runs,
+            device,
+            options.out,
+            budget=60 * options.minutes - lease.RESERVE,
+            corpus_source=options.corpus_source,
+            after=lambda: lease.pack(options.out),
+        )
+    finally:
+        archive, left = lease.pack(options.out)
+        description = describe_device(device)
+        open_runs = [r for r in runs if runner.state_of(r, options.out, description) != "stored"]
+        print("\n".join(lease.told(options.out)))
+        print(f"{archive}: {archive.stat().st_size:,} bytes in {time.monotonic() - began:.0f} s")
+        print("\n".join(f"left out, too large together: {name}" for name in left))
+        print(f"{len(open_runs)} runs left; the next: " + ", ".join(
+            f"{run.experiment} {run.name}" for run in open_runs[:NEXT]
+        ))  # fmt: skip
     return 0
 
 

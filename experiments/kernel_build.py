@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import LATE, Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 
 TABLES = {
@@ -58,7 +58,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
         "seed": 0,
     }
-    return [Run("kernel_build", f"sm{arch}", {"arch": arch, **config}, 3) for arch in (90, 80)]
+    priority = 3 if kind == "cpu" else LATE
+    return [
+        Run("kernel_build", f"sm{arch}", {"arch": arch, **config}, priority) for arch in (90, 80)
+    ]
 
 
 def traffic(arguments: dict[str, Any], name: str) -> float:

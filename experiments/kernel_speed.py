@@ -1,32 +1,35 @@
 """Race the chunked kernels against other libraries' and against the machine's own limits.
 
-First the results of all are compared with float64 on fresh inputs, gradients included. Then
-every implementation is timed on the same inputs, called from Python and replayed as a CUDA
-graph. The limit is the time that reading the inputs and writing the results once would take at
-the copy speed measured in the same run: 8 D bytes a token and head in bf16, 22 D with gradients.
+One run is one shape. First the results of all are compared with float64 on fresh inputs,
+gradients included. Then all implementations take turns on the same inputs, called from Python and
+replayed as CUDA graphs. Softmax runs by every backend that the machine has. The limit is the time
+that reading the inputs and writing the results once would take at the copy speed measured in the
+same run: 8 D bytes a token and head in bf16, 22 D with gradients.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
     ENOUGH_SECONDS,
     TIMING,
     Timing,
     copy_rate,
     matmul_rate,
-    measure,
+    measure_in_turns,
     summarize,
 )
 
@@ -43,7 +46,7 @@ TABLES = {
     ),
     "rows": table(
         implementation=("name", "`ours`: the sum alone, as the others compute it"),
-        **{"pass": ("name", "`forward` or `forward+backward`")},
+        **PASS,
         launch=("name", "`eager`: called from Python; `graph`: replayed as a CUDA graph"),
         batch=("sequences", "B"),
         length=("tokens", "T"),
@@ -61,11 +64,13 @@ LADDER = [  # the shapes of a published comparison of such kernels
     (4, 4096, 64, 128),
     (8, 2048, 32, 256),
     (8, 1024, 8, 64),
-    (1, 131072, 12, 64),
-    (1, 65537, 12, 64),
 ]
-GPT2 = [(1, 1024 * 2**i, 12, 64) for i in range(8)]
+# GPT-2's heads at doubling lengths, the telling ones first, and a length that nothing divides.
+GPT2 = [(1, T, 12, 64) for T in (8192, 1024, 65536, 131072, 16384, 4096, 2048, 32768, 65537)]
+SMALL = (2, 512, 2, 64)
+BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 PASSES = ("forward", "forward+backward")
+LAUNCHES = ("eager", "graph")
 REPLAYS = 5  # of a graph, between two looks at the clock
 GRAPH_FEWEST, GRAPH_MOST = 3, 20
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -73,18 +78,19 @@ Attention = Callable[..., torch.Tensor]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Two runs on a GPU, none elsewhere."""
+    """A run a shape on a GPU, none elsewhere."""
     if kind != "cuda":
         return []
-    shapes = {"ladder": [(2, 512, 2, 64)]} if smoke else {"ladder": LADDER, "gpt2": GPT2}
+    shapes = {"ladder": [SMALL]} if smoke else {"ladder": LADDER, "gpt2": GPT2}
     return [
         Run(
             "kernel_speed",
-            name,
-            {"shapes": [list(shape) for shape in each], "dtype": "bfloat16", "seed": 0},
+            f"{group}-{'x'.join(map(str, shape))}",
+            {"shape": list(shape), "dtype": "bfloat16", "seed": 0},
             4,
         )
-        for name, each in shapes.items()
+        for group, each in shapes.items()
+        for shape in each
     ]
 
 
@@ -93,8 +99,13 @@ def implementations(session: Session) -> dict[str, Attention]:
     found: dict[str, Attention] = {
         "ours": lambda q, k, v: linear_attention(q, k, v, normalize=False),
         "ours, normalised": linear_attention,
-        "softmax, flash": softmax_attention,
+        **{f"softmax, {name}": _softmax_by(backend) for name, backend in BACKENDS.items()},
     }
+    newest = attempt(
+        lambda: import_module("flash_attn_interface"), "softmax, flash 3", session
+    )  # fmt: skip
+    if newest:
+        found["softmax, flash 3"] = partial(newest.flash_attn_func, causal=True)
     peers = attempt(lambda: import_module("fla.ops.linear_attn"), "fla", session)
     for name in ("chunk", "fused_chunk", "fused_recurrent") if peers else ():
         operation = getattr(peers, f"{name}_linear_attn", None)
@@ -103,6 +114,14 @@ def implementations(session: Session) -> dict[str, Attention]:
         else:
             found[f"fla {name}"] = _without_normalizer(operation)
     return found
+
+
+def _softmax_by(backend: SDPBackend) -> Attention:
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        with sdpa_kernel(backend):
+            return softmax_attention(q, k, v)
+
+    return call
 
 
 def _without_normalizer(operation: Callable) -> Attention:
@@ -173,8 +192,8 @@ def attempt(call: Callable[[], Any], what: str, session: Session) -> Any:
         return None
 
 
-def measure_graph(call: Callable[[], Any], device: torch.device) -> Timing:
-    """Capture `call` as a CUDA graph and time its replays: the GPU's time without Python's."""
+def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    """`call` as a CUDA graph, replayed once: its replays take the GPU's time without Python's."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -185,18 +204,27 @@ def measure_graph(call: Callable[[], Any], device: torch.device) -> Timing:
     with torch.cuda.graph(graph):
         call()
     graph.replay()
-    seconds: list[float] = []
-    while len(seconds) < GRAPH_FEWEST or (
-        len(seconds) < GRAPH_MOST and REPLAYS * sum(seconds) < ENOUGH_SECONDS[device.type]
-    ):
-        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        began.record()
-        for _ in range(REPLAYS):
-            graph.replay()
-        ended.record()
-        torch.cuda.synchronize(device)
-        seconds.append(began.elapsed_time(ended) * 1e-3 / REPLAYS)
-    return summarize(seconds)
+    return graph
+
+
+def replay_in_turns(
+    graphs: dict[str, torch.cuda.CUDAGraph], device: torch.device
+) -> dict[str, Timing]:
+    """Time the replays of several graphs interleaved, by the GPU's own clock."""
+    seconds: dict[str, list[float]] = {name: [] for name in graphs}
+    enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(graphs), 0.0, 0
+    while rounds < GRAPH_FEWEST or (spent < enough and rounds < GRAPH_MOST):
+        for name, graph in graphs.items():
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            began.record()
+            for _ in range(REPLAYS):
+                graph.replay()
+            ended.record()
+            torch.cuda.synchronize(device)
+            seconds[name].append(began.elapsed_time(ended) * 1e-3 / REPLAYS)
+            spent += REPLAYS * seconds[name][-1]
+        rounds += 1
+    return {name: summarize(each) for name, each in seconds.items()}
 
 
 def limits(device: torch.device) -> dict[str, float]:
@@ -221,34 +249,41 @@ def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> C
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Compare, then time, shape by shape."""
+    """Compare, then time: first from Python, then as graphs."""
     names = implementations(session)
-    tables: Tables = {}
-    ceiling = limits(session.device)
+    device, shape, tables = session.device, config["shape"], Tables()
+    ceiling = limits(device)
     append(tables, "limits", ceiling)
-    shapes = config["shapes"]
-    for i, shape in enumerate(shapes):
-        for row in attempt(
-            lambda shape=shape: compare(shape, names, config, session), f"{shape}", session
-        ) or ():  # fmt: skip
-            append(tables, "errors", row)
-        inputs = draw(shape, config, session.device)
-        for name, call in names.items():
-            for pass_name in PASSES:
-                once = timed_call(call, inputs, pass_name != "forward")
-                for launch, timer in (("eager", measure), ("graph", measure_graph)):
-                    if session.out_of_time():
-                        return Outcome(tables, complete=False)
-                    what = f"{name} {pass_name} {launch} {shape}"
-                    timing = attempt(
-                        lambda t=timer, c=once: t(c, session.device), what, session
-                    )  # fmt: skip
-                    if timing is not None:
-                        row = describe(name, pass_name, launch, shape, timing, ceiling["copy"])
-                        append(tables, "rows", row)
+    compared = attempt(lambda: compare(shape, names, config, session), f"{shape}", session)
+    for row in compared or ():
+        append(tables, "errors", row)
+    inputs = draw(shape, config, device)
+    for i, pass_name in enumerate(PASSES):
+        calls = {n: timed_call(call, inputs, pass_name != "forward") for n, call in names.items()}
+        for j, launch in enumerate(LAUNCHES):
+            if session.out_of_time():
+                return Outcome(tables, complete=False)
+            what = f"{pass_name} {launch} {shape}"
+            # The first call compiles, and says whether there will be others.
+            first = capture if launch == "graph" else _once
+            tried = {
+                n: attempt(partial(first, call), f"{n} {what}", session)
+                for n, call in calls.items()
+            }
+            ready = {name: it for name, it in tried.items() if it is not None}
+            timer = replay_in_turns if launch == "graph" else measure_in_turns
+            for name, timing in timer(ready, device).items() if ready else ():
+                row = describe(name, pass_name, launch, shape, timing, ceiling["copy"])
+                append(tables, "rows", row)
+            del tried, ready
             session.save(tables)
-            session.show(i + (list(names).index(name) + 1) / len(names), len(shapes), str(shape))
+            session.show(len(LAUNCHES) * i + j + 1, len(PASSES) * len(LAUNCHES), str(shape))
     return Outcome(tables)
+
+
+def _once(call: Callable[[], Any]) -> Callable[[], Any]:
+    call()
+    return call
 
 
 def describe(

@@ -79,7 +79,7 @@ def _cuda_runs() -> list[Run]:
     medium = {**shared, "learning_rate": 3e-4, "validate_every": 20, "micro_batches": 2}
     large = {**shared, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
     plan = [
-        *_pair("124M", 4096, 20, train_seconds=75, **small),
+        *_pair("124M", 4096, 6, train_seconds=75, **small),
         *_pair("124M", 65536, 21, train_seconds=75, **small),
         *_pair("124M", 16384, 22, train_seconds=75, **small),
         *_pair("124M", 1024, 23, train_seconds=75, **small),

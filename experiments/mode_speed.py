@@ -17,7 +17,7 @@ from lsa.linear_attention import MODES
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
     TIMING,
     call_seconds,
@@ -39,14 +39,14 @@ TABLES = {
     ),
     "rows": table(
         mode=("name", "`softmax`, `attention`, `recurrent`, `chunked`"),
-        **{"pass": ("name", "`forward` or `forward+backward`")},
+        **PASS,
         length=("tokens", "T"),
         **TIMING,
         peak=("B", "most bytes of tensors alive at once beyond the inputs"),
     ),
     "chunks": table(
         optional="on a CPU only: chunked mode, the sizes of one length and pass taking turns",
-        **{"pass": ("name", "`forward` or `forward+backward`")},
+        **PASS,
         length=("tokens", "T"),
         chunk_size=("tokens", "C"),
         **TIMING,

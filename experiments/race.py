@@ -20,6 +20,7 @@ from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import summarize
 from .harness.trained import (
+    WEIGHTS,
     WINDOW,
     attention_weights,
     continuations,
@@ -177,7 +178,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         context=config["context"], device=session.device, window=config["validation_span"],
     )  # fmt: skip
     if config["seed"] == 0 and config["model"] in ("softmax", "linear"):
-        name = f"{session.checkpoint.stem}.weights.npz"
+        name = f"{session.checkpoint.stem}{WEIGHTS}"
         replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
     return Outcome({**outcome.tables, **found})
 

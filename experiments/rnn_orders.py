@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lsa import DeepRNN, unroll
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import LATE, Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TIMING, measure_in_turns
 
@@ -51,7 +51,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "lengths": [4] if smoke else [32, 128],
         "seed": 0,
     }
-    return [Run("rnn_orders", "b1", config, 4)]
+    return [Run("rnn_orders", "b1", config, 4 if kind == "cpu" else LATE)]
 
 
 def orders(deep: DeepRNN) -> dict[str, Callable[[Tensor], Tensor]]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from lsa.gpt import GPT, gpt_config
-from lsa.layers import KVCache
+from lsa.machines import state_bytes
 from lsa.sampling import choose
 
 from .harness.plan import Experiment, Outcome, Run, Session
@@ -53,17 +53,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "vocab_size": 256,
                 "seed": 0,
             },
-            6 if batch == 1 else 14,
+            8 if batch == 1 else 14,
         )
         for scale, batch, longest in shapes
     ]
-
-
-def state_bytes(state: Any) -> int:
-    """Bytes of every tensor and cache in a machine's state."""
-    if isinstance(state, KVCache | torch.Tensor):
-        return state.nbytes
-    return sum(map(state_bytes, state)) if isinstance(state, tuple) else 0
 
 
 @torch.no_grad()

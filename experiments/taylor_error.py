@@ -17,7 +17,7 @@ from torch import Tensor
 from lsa import TaylorAttention
 from lsa.layers.taylor import taylor_exp
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import LATE, Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TIMING, measure
 
@@ -60,7 +60,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "largest_state": 10**4 if smoke else 6 * 10**7,
                 "seed": 0,
             },
-            3,
+            3 if kind == "cpu" else LATE,
         )
         for width in ([4] if smoke else [8, 16, 32, 64])
     ]

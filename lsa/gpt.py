@@ -6,15 +6,17 @@ a causal sequence transformation and a state machine; so is the whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .layers import LAYERS, Layer, StartingLinear, make_layer
+from .checks import one_of, tensor, whole
+from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
 
@@ -33,15 +35,10 @@ class GPTConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "n_layer", "n_head", "d_model"):
-            least = 0 if name in ("vocab_size", "n_layer") else 1
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
-        if self.n_positions is not None and self.n_positions < 1:
-            raise ValueError(f"n_positions: expected 1 or more, or None, got {self.n_positions}")
-        if self.attention not in LAYERS:
-            raise ValueError(
-                f"attention: expected one of {', '.join(LAYERS)}, got {self.attention!r}"
-            )
+            whole(name, getattr(self, name), 0 if name in ("vocab_size", "n_layer") else 1)
+        if self.n_positions is not None:
+            whole("n_positions", self.n_positions)
+        one_of("attention", self.attention, LAYERS)
 
     def attention_layer(self) -> Layer:
         """The one line that differs between the models. Raises ValueError for an unknown option."""
@@ -61,10 +58,14 @@ SCALES: dict[str, dict[str, int]] = {
 }
 
 
-def gpt_config(scale: str, **overrides: object) -> GPTConfig:
-    """The configuration of a named scale. Raises ValueError for a name not in SCALES."""
-    if scale not in SCALES:
-        raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {scale!r}")
+def gpt_config(scale: str, **overrides: Any) -> GPTConfig:
+    """The configuration of a named scale, with `overrides`, fields of GPTConfig.
+
+    Raises ValueError for a name not in SCALES or one that is no field.
+    """
+    one_of("scale", scale, SCALES)
+    for name in overrides:
+        one_of("overrides", name, GPTConfig.__dataclass_fields__)
     return GPTConfig(**{**SCALES[scale], **overrides})
 
 
@@ -74,7 +75,7 @@ class MLP(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.c_fc = nn.Linear(config.d_model, 4 * config.d_model, bias=config.bias)
-        self.c_proj = nn.Linear(4 * config.d_model, config.d_model, bias=config.bias)
+        self.c_proj = ResidualLinear(4 * config.d_model, config.d_model, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
@@ -113,29 +114,42 @@ class GPT(nn.Module):
             self.wpe = nn.Embedding(config.n_positions, config.d_model)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.d_model, bias=config.bias)
-        self.apply(self._initialise)
+        self.initialise()
+
+    def initialise(self, std: float = 0.02) -> None:
+        """Draw the first weights, by default GPT-2's; again, when `h` was given other blocks."""
+        self.apply(partial(self._initialise, std=std))
         # Each residual branch is scaled down so that their sum keeps its size (GPT-2, 2.3).
-        for name, parameter in self.named_parameters():
-            if name.endswith("c_proj.weight"):
-                nn.init.normal_(parameter, std=0.02 * (2 * config.n_layer) ** -0.5)
+        for module in self.modules():
+            if isinstance(module, ResidualLinear):
+                nn.init.normal_(module.weight, std=std * (2 * len(self.h)) ** -0.5)
 
     @staticmethod
-    def _initialise(module: nn.Module) -> None:
+    def _initialise(module: nn.Module, std: float) -> None:
         if isinstance(module, StartingLinear):
             return
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+            nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The modules of `h`, by their type."""
+        return cast("Sequence[Block]", self.h)
+
     def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Tokens [..., T] at positions start, start + 1, ... to [..., T, D]."""
+        tensor("tokens", tokens, "[B, T]")
+        if tokens.dtype not in (torch.int32, torch.int64) or not tokens.dim():
+            got = f"{tokens.dtype} {list(tokens.shape)}"
+            raise ValueError(f"tokens: expected int64 or int32 [B, T], got {got}")
         if self.wpe is None:
             return self.wte(tokens)
         T = tokens.shape[-1]
-        if start + T > self.config.n_positions:
+        if start + T > self.wpe.num_embeddings:
             raise ValueError(
-                f"tokens: expected at most n_positions = {self.config.n_positions} of them, "
+                f"tokens: expected at most n_positions = {self.wpe.num_embeddings} of them, "
                 f"got {start + T}; a learned position has nothing to say beyond its table"
             )
         return self.wte(tokens) + self.wpe.weight[start : start + T]
@@ -159,7 +173,7 @@ class GPT(nn.Module):
             vocab_size=self.config.vocab_size,
             max_length=self.config.n_positions,
         )
-        return stack(embedding, *(block.machine() for block in self.h), elementwise(self.head))
+        return stack(embedding, *(block.machine() for block in self.blocks), elementwise(self.head))
 
     @property
     def n_parameters(self) -> int:

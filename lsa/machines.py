@@ -148,3 +148,10 @@ def residual(machine: StateMachine) -> StateMachine:
         vocab_size=machine.vocab_size,
         max_length=machine.max_length,
     )
+
+
+def state_bytes(state: Any) -> int:
+    """Bytes of every tensor and cache in a machine's state; counters weigh nothing."""
+    if hasattr(state, "nbytes"):
+        return int(state.nbytes)
+    return sum(map(state_bytes, state)) if isinstance(state, tuple | list) else 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from .checks import real, whole
 from .machines import StateMachine
 
 
@@ -33,6 +35,8 @@ def sample(
     Arguments are checked at the call, before the first token is asked for. Raises ValueError.
     """
     _check(machine, prompt, max_tokens, temperature, top_k, top_p)
+    if seed is not None:
+        whole("seed", seed, 0)
     prompt = prompt.long()  # an embedding takes no bytes as indices
     generator = torch.Generator(prompt.device)
     if seed is None:
@@ -72,10 +76,13 @@ def choose(
     top_p: float | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Draw one token [B] from logits [B, vocab_size]; see `sample` for the arguments."""
+    """Draw one token [B] from logits [B, vocab_size]; see `sample` for the arguments.
+
+    Raises ValueError for logits that are NaN or +inf: argmax would take them for the largest.
+    """
+    if not (logits < math.inf).all():
+        raise ValueError("logits: expected finite numbers, got NaN or inf; are the weights finite?")
     if temperature == 0:
-        if logits.isnan().any():  # argmax would take it for the largest
-            raise ValueError("logits: expected numbers, got NaN; are the weights finite?")
         return logits.argmax(-1)
     logits = logits.float() / temperature
     if top_k is not None and top_k < logits.shape[-1]:
@@ -98,6 +105,9 @@ def _check(
     top_k: int | None,
     top_p: float | None,
 ) -> None:
+    if not isinstance(machine, StateMachine):
+        got = type(machine).__name__
+        raise ValueError(f"machine: expected a StateMachine, got {got}; a layer's is machine()")
     integers = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     if not isinstance(prompt, Tensor) or prompt.dim() != 2 or prompt.dtype not in integers:
         got = f"{prompt.dtype} {list(prompt.shape)}" if isinstance(prompt, Tensor) else type(prompt)
@@ -115,11 +125,13 @@ def _check(
         raise ValueError(
             f"prompt: expected at most {machine.max_length} tokens, got {prompt.shape[1]}"
         )
-    if max_tokens < 0:
-        raise ValueError(f"max_tokens: expected 0 or more, got {max_tokens}")
+    whole("max_tokens", max_tokens, 0)
+    real("temperature", temperature)
     if not 0 <= temperature < float("inf"):
         raise ValueError(f"temperature: expected 0 or more, and finite, got {temperature}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k: expected 1 or more, got {top_k}")
+    if top_k is not None:
+        whole("top_k", top_k)
+    if top_p is not None:
+        real("top_p", top_p)
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p: expected a probability above 0, got {top_p}")

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from .checks import tensor
+
 Token = Hashable
 Probability = float | Fraction
 Distribution = Mapping[Token, Probability]
@@ -170,8 +172,9 @@ def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4
     """The definition at one tensor x [B, T, ...]: cutting x short leaves the outputs before alone.
 
     True is evidence, not a proof: a tensor has infinitely many neighbours. atol absorbs the
-    rounding of sums taken in another order.
+    rounding of sums taken in another order. Raises ValueError when x is no tensor.
     """
+    tensor("x", x, "[B, T, ...]")
     y = h(x)
     return all(
         torch.allclose(h(x[:, :i]), y[:, :i], rtol=0, atol=atol) for i in range(1, x.shape[1])

@@ -2,6 +2,9 @@
 
 import os
 
+# Threads that wait for each other while other workers have the cores make a second of a minute.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -18,3 +21,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One browser test first, the others last.
+
+    The first has the book built on one core; the other core goes through what needs no book.
+    """
+    browsed = [item for item in items if item.get_closest_marker("browser")]
+    others = [item for item in items if not item.get_closest_marker("browser")]
+    items[:] = browsed[:1] + others + browsed[1:]

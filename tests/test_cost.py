@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from experiments.sampling_speed import state_bytes
 from lsa import GPT, gpt_config
 from lsa.cost import (
     DESIGNS,
@@ -24,6 +23,7 @@ from lsa.cost import (
 )
 from lsa.linear_attention import reference
 from lsa.linear_attention.functional import MODES
+from lsa.machines import state_bytes
 
 
 @given(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lsa import GPT, LAYERS, SCALES, GPTConfig, gpt_config, sample, unroll
 from lsa.gpt import gpt2_state_dict, next_token_loss
+from lsa.layers import ResidualLinear
 
 
 def test_agrees_with_hugging_face():
@@ -57,14 +58,14 @@ def test_bad_configurations_are_named():
         GPT(GPTConfig(attention="cos", n_layer=1))
     with pytest.raises(ValueError, match="attention_options: expected softmax's log_decay"):
         GPT(GPTConfig(attention_options={"mode": "chunked"}, n_layer=1))
-    with pytest.raises(ValueError, match="n_layer: expected 0 or more, got -1"):
+    with pytest.raises(ValueError, match="n_layer: expected at least 0, got -1"):
         GPTConfig(n_layer=-1)
     with pytest.raises(ValueError, match="mode: expected one of attention"):
         GPT(GPTConfig(attention="linear", attention_options={"mode": "parallel"}, n_layer=1))
     model = GPT(gpt_config("nano", vocab_size=256, n_positions=8))
     with pytest.raises(ValueError, match="tokens: expected at most n_positions = 8"):
         model(torch.zeros(1, 9, dtype=torch.long))
-    with pytest.raises(ValueError, match="n_positions: expected 1 or more, or None, got 0"):
+    with pytest.raises(ValueError, match="n_positions: expected at least 1, got 0"):
         GPTConfig(n_positions=0)
     assert set(SCALES) == {"nano", "124M", "355M", "774M", "1.5B"}
 
@@ -119,3 +120,25 @@ def test_a_layer_that_needs_a_length_takes_the_models():
     assert tiny("aft-full", attention_options=options).h[0].attn.max_length == 5
     with pytest.raises(ValueError, match="attention_options: expected aft-full's max_length"):
         tiny("aft-full", n_positions=None)
+
+
+# These two end in no projection: a state space and a convolution of the channels themselves.
+ENDS_IN_NO_PROJECTION = {"s6", "conv"}
+
+
+@pytest.mark.parametrize("attention", LAYERS)
+def test_what_a_branch_adds_starts_small_in_every_layer(attention):
+    """Some projection of the layer has GPT-2's residual scale, 0.02 / sqrt(2 n_layer)."""
+    model = tiny(attention, n_layer=8, d_model=32)
+    scaled = [m for m in model.h[0].attn.modules() if isinstance(m, ResidualLinear)]
+    assert len(scaled) == (attention not in ENDS_IN_NO_PROJECTION)
+    for module in (*scaled, model.h[0].mlp.c_proj):
+        assert module.weight.std().item() == pytest.approx(0.005, rel=0.1)
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear", "taylor", "none"])
+def test_first_weights_are_those_of_stored_runs(attention):
+    """The same draws in the same order as when the runs in `results/` were trained."""
+    torch.manual_seed(0)
+    sizes = [p.double().abs().sum().item() for p in tiny(attention).parameters()]
+    assert sum((i + 1) * size for i, size in enumerate(sizes)) == pytest.approx(896.90747, rel=1e-7)

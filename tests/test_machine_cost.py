@@ -5,10 +5,9 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from experiments.sampling_speed import state_bytes
 from lsa.cost import MACHINES, machine_cost
 from lsa.layers import RNN, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
-from lsa.machines import tape
+from lsa.machines import state_bytes, tape
 from lsa.sequences import take_last
 
 D, H, DEGREE, K_GRAM = 12, 2, 4, 3

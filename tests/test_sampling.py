@@ -85,10 +85,10 @@ def test_frequencies_are_the_softmax():
         ({"prompt": torch.zeros(1, 3)}, r"prompt: expected integer tokens \[B, T\]"),
         ({"prompt": [1, 2]}, r"prompt: expected integer tokens \[B, T\]"),
         ({"prompt": torch.zeros(1, 33, dtype=torch.long)}, "prompt: expected at most 32 tokens"),
-        ({"max_tokens": -1}, "max_tokens: expected 0 or more"),
+        ({"max_tokens": -1}, "max_tokens: expected at least 0"),
         ({"temperature": -0.1}, "temperature: expected 0 or more"),
         ({"temperature": float("nan")}, "temperature: expected 0 or more"),
-        ({"top_k": 0}, "top_k: expected 1 or more"),
+        ({"top_k": 0}, "top_k: expected at least 1"),
         ({"top_p": 0.0}, "top_p: expected a probability above 0"),
     ],
 )

@@ -5,6 +5,7 @@ window.ExplorableView = (function () {
   const heard = document.createElement("p");
   let pressed = null;  // the link whose words were just pressed
   const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
+  const sayers = [];  // () => {id: its settings as a link says them, "" where nothing was changed}
 
   function decoded(text) {
     try {
@@ -41,9 +42,20 @@ window.ExplorableView = (function () {
   }
 
   /* Tell this taker what the URL asks for, now and whenever that changes. */
-  function listen(taker) {
+  function listen(taker, sayer) {
     takers.push(taker);
+    sayers.push(sayer);
     tell(taker, "start");
+  }
+
+  /* Have the URL say how everything on the page is set. What it says of others stays. */
+  function write() {
+    const said = Object.assign({}, ...sayers.map((sayer) => sayer()));
+    const others = location.hash.slice(1).split(";").filter((part) => part.includes(":") && !(part.split(":")[0] in said));
+    const told = [...Object.entries(said).flatMap(([id, text]) => (text ? [`${id}:${text}`] : [])), ...others];
+    const plain = location.hash.includes(":") ? "" : location.hash;
+    const hash = told.length ? `#${told.join(";")}` : plain;
+    if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname + location.search);
   }
 
   const viewOf = (event) => (event.target instanceof Element ? event.target.closest("a.figure-view") : null);
@@ -77,5 +89,5 @@ window.ExplorableView = (function () {
     follow();
   });
 
-  return { listen };
+  return { listen, write };
 })();

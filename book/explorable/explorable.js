@@ -86,13 +86,13 @@
         const linked = control.link && other !== this && other.spec.controls.find(({ link }) => link === control.link);
         if (linked) other.set({ [linked.name]: allowed(linked, value, other.state[linked.name]) });
       }
-      writeHash();
+      window.ExplorableView.write();
     }
 
     chooseLevel(level) {
       const digits = this.spec.axes.y.find(({ column }) => column === this.spec.crossing.column).digits;
       this.set({ level: level === null ? null : Number(level.toPrecision(digits)) });
-      writeHash();
+      window.ExplorableView.write();
     }
 
     set(changes) {
@@ -232,17 +232,13 @@
     return values.includes(value) ? value : otherwise;
   }
 
-  /* #headline:x=seconds&context=4096;other:scale=nano — only what differs from the default. */
-  function writeHash() {
-    const parts = figures.flatMap(({ spec, state }) => {
+  /* {headline: "x=seconds&context=4096"}: only what differs from the default. */
+  function said() {
+    return Object.fromEntries(figures.map(({ spec, state }) => {
       const usual = model.defaults(spec);
       const changed = Object.keys(usual).filter((name) => String(state[name]) !== String(usual[name]));
-      const said = changed.map((name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`);
-      return said.length ? [`${spec.id}:${said.join("&")}`] : [];
-    });
-    const plain = location.hash.includes(":") ? "" : location.hash;
-    const hash = parts.length ? `#${parts.join(";")}` : plain;
-    if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname + location.search);
+      return [spec.id, changed.map((name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`).join("&")];
+    }));
   }
 
   /* What the URL or a link in the text says of one of the figures, on top of its defaults. */
@@ -286,7 +282,7 @@
     for (const element of document.querySelectorAll("figure.explorable")) figures.push(new Figure(element));
     if (!figures.length) return;
     for (const figure of figures) figure.update();
-    window.ExplorableView.listen(take);
+    window.ExplorableView.listen(take, said);
     watchReader();
     new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
       .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });

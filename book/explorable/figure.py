@@ -13,6 +13,7 @@ All of them ask `resolve(figure, state)` in `view` what to draw.
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -113,11 +114,16 @@ class Explorable:
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        """The page's HTML while the book is built, widgets in a notebook, else a picture."""
+        """While the book is built, the page's HTML and a notebook's picture; there, widgets."""
         if os.environ.get("BOOK_STATIC"):
             from .page import page
+            from .still import picture
 
-            return {"text/html": page(self), "text/plain": repr(self)}
+            return {
+                "text/html": page(self),
+                "image/png": b64encode(picture(self)).decode(),
+                "text/plain": repr(self),
+            }
         try:
             return self.live()._repr_mimebundle_()
         except ImportError:

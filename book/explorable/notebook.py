@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from . import palette
 from .numbers import log_ticks, quantity
+from .page import inline
 from .spec import NOT_MEASURED
 from .view import crossings, resolve
 
@@ -33,9 +34,19 @@ class Live(widgets.VBox):
             )
         ]
         super().__init__(
-            [*rows, self.note, self.plot, *self._level(), self.words, widgets.HTML(figure.caption)]
+            [
+                *rows,
+                self.note,
+                self.plot,
+                *self._level(),
+                self.words,
+                widgets.HTML(inline(figure.caption)),
+            ]
         )
         self.refresh()
+
+    def _caption(self):
+        return widgets.HTML(inline(self.figure.caption))
 
     def refresh(self):
         """Draw what the controls now say."""

@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import asdict
 from html import escape
+from pathlib import Path
 
 from .numbers import format_number, progression, quantity
 from .spec import NOT_MEASURED
@@ -320,7 +321,10 @@ def _provenance(records):
     dates = sorted({record.date for record in records})
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     links = list(dict.fromkeys(record.href for record in records if record.href))
-    names = ["JSON"] if len(links) == 1 else [f"JSON {i + 1}" for i in range(len(links))]
-    data = " ".join(tag("a", name, href=href) for name, href in zip(names, links, strict=True))
+    # A file's name says which run it is of; "JSON 7" says nothing.
+    names = ["JSON"] if len(links) == 1 else [Path(href).stem for href in links]
+    data = ", ".join(
+        tag("a", escape(name), href=href) for name, href in zip(names, links, strict=True)
+    )
     parts = [said("device"), said("commit"), escape(span), tag("code", said("command")), data]
     return tag("p", " · ".join(filter(None, parts)), cls="explorable-provenance")

@@ -8,6 +8,7 @@ import io
 import re
 
 from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
@@ -20,6 +21,7 @@ WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small p
 LABEL_GAP = 11  # points between two labels
 POINTS = 2400  # in all, and at most 160 a line: more cannot be seen at this width
 COORDINATE = re.compile(r"\d+\.\d{2,}")
+GRID_ON_WHITE = "#E3E3E3"
 INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
 # Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
 STYLE = {
@@ -33,21 +35,41 @@ STYLE = {
 
 def still(figure, theme=None):
     """SVG of the default state, in the colours of `theme`, or in CSS variables if None."""
-    view = resolve(figure, figure.default_state())
     with rc_context(STYLE | {"svg.hashsalt": figure.id}):
-        canvas = Figure(
-            figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none"
-        )
-        axes = canvas.add_subplot(facecolor="none")
-        for place, trace in enumerate(view.traces):
-            _draw(axes, figure.mark, trace, view, place)
-        _axis(axes, view, "x")
-        _axis(axes, view, "y")
-        _furnish(axes, view)
-        _label_ends(axes, figure.mark, view)
+        canvas = _drawn(figure)
         buffer = io.StringIO()
         FigureCanvasSVG(canvas).print_svg(buffer, metadata={"Date": None, "Creator": None})
     return _themed(_compact(buffer.getvalue(), figure.id), theme)
+
+
+def picture(figure, width=660, height=None):
+    """PNG of the default state, light: what a notebook shows before it is run. Sizes in dots."""
+    with rc_context(STYLE):
+        canvas = _drawn(figure)
+        canvas.set_facecolor("white")
+        canvas.set_dpi(width / WIDTH)
+        if height:
+            canvas.set_size_inches(WIDTH, WIDTH * height / width)
+        (axes,) = canvas.axes
+        for line in (*axes.get_xgridlines(), *axes.get_ygridlines()):
+            line.set_color(GRID_ON_WHITE)
+        buffer = io.BytesIO()
+        FigureCanvasAgg(canvas).print_png(buffer, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _drawn(figure):
+    """The default state on a canvas of matplotlib's."""
+    view = resolve(figure, figure.default_state())
+    canvas = Figure(figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none")
+    axes = canvas.add_subplot(facecolor="none")
+    for place, trace in enumerate(view.traces):
+        _draw(axes, figure.mark, trace, view, place)
+    _axis(axes, view, "x")
+    _axis(axes, view, "y")
+    _furnish(axes, view)
+    _label_ends(axes, figure.mark, view)
+    return canvas
 
 
 def _categories(view, name):
@@ -214,7 +236,7 @@ def _themed(svg, theme):
     if theme:
         fixed = {
             INK: palette.colour("this-machine", theme),
-            GRID: {"light": "#E3E3E3", "dark": "#3A3F45"}[theme],
+            GRID: {"light": GRID_ON_WHITE, "dark": "#3A3F45"}[theme],
         }
     else:
         fixed = {INK: "currentColor", GRID: "var(--explorable-grid)"}

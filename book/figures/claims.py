@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import loss_curves, mode_speed, rnn_orders, sampling_speed, variants
+from lsa.cost.modes import mode_cost
+
+from . import loss_curves, mode_speed, race, race_words, rnn_orders, sampling_speed, variants
 from .chunk_sizes import best
-from .results import have
+from .results import NotMeasuredError, have
 from .words import NOT_MEASURED, Marked, Table, duration, in_words, percent, signed, times
 
 SLIGHTLY = 0.05  # of the loss: more than that is not called slightly worse
@@ -15,14 +17,19 @@ LONG = 16384  # tokens
 
 
 def table() -> Table:
-    """Claim, what was measured, where, and whether it holds."""
+    """Claim, where it is made, what was measured, on which page, and whether it holds."""
     cells = []
-    for claim, measured, page, holds in CLAIMS:
+    for claim, source, measured, page, holds in CLAIMS:
         words = in_words(measured=measured, verdict=lambda holds=holds: _said(holds()))
         if words["verdict"] == NOT_MEASURED:
             words["measured"] = "–"
-        cells.append([claim, words["measured"], Marked(page), words["verdict"]])
-    return Table(["claim", "measured", "figure", "verdict"], cells, align="llll", wrap=True)
+        cells.append([claim, source, words["measured"], Marked(page), words["verdict"]])
+    titles = ["claim", "source", "measured", "page", "verdict"]
+    return Table(titles, cells, align="lllll", wrap=True)
+
+
+def _nobody() -> str:
+    raise NotMeasuredError("nobody has measured it here")
 
 
 def _said(verdict: bool | str) -> str:
@@ -120,61 +127,130 @@ def _without_normaliser() -> float:
     return variants.normaliser_costs(have("variants"))[0]
 
 
-Claim = tuple[str, Callable[[], str], str, Callable[[], bool | str]]
+def _race_in_words() -> str:
+    """How far the race's linear model ends behind, and how much another seed makes."""
+    return (
+        f"nano with a head that fades: loss {signed(race_words.behind(race.MAIN))} after "
+        f"{race_words.updates(race.MAIN):,} updates of 4,096; noise "
+        f"{race_words.noise(race.MAIN):.2f}"
+    )
+
+
+def _race_slightly_worse() -> str | bool:
+    by, least = race_words.behind(race.MAIN), race_words.noise(race.MAIN)
+    if abs(by) <= least:
+        return "level here: no difference beyond the noise"
+    if by < 0:
+        return "better here"
+    return by <= SLIGHTLY * race.end("softmax", race.MAIN)
+
+
+def _race_in_the_same_time() -> str:
+    return (
+        f"nano with a head that fades, 4,096 bytes: the same updates in "
+        f"{race_words.minutes('linear', race.MAIN):.0f} minutes against "
+        f"{race_words.minutes('softmax', race.MAIN):.0f}"
+    )
+
+
+def _flops_and_seconds() -> str:
+    attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
+    faster = _layer_seconds("recurrent", 1024) / _layer_seconds("attention", 1024)
+    return (
+        f"{times(attention.flops / recurrent.flops)} the operations, and {times(faster)} faster, "
+        "forward and backward"
+    )
+
+
+Claim = tuple[str, str, Callable[[], str], str, Callable[[], bool | str]]
+DRAFT, FRAMES = "draft of the article", "an architecture for neural language modelling"
+RESULT, MODES = "[the result](index.md)", "[three modes](three-modes.md)"
 CLAIMS: list[Claim] = [
     (
         "Removing the exponential makes GPT-2 slightly worse per update",
+        f"{DRAFT}, introduction",
         _behind_in_words,
-        "[the result](index.md)",
+        "[training](training.md)",
         _slightly_worse,
     ),
     (
+        "The same, where one head fades with distance",
+        f"{DRAFT}, introduction",
+        _race_in_words,
+        RESULT,
+        _race_slightly_worse,
+    ),
+    (
         "With a long context it is far better in the same time",
+        f"{DRAFT}, introduction",
         _ends_in_words,
-        "[the result](index.md)",
+        "[training](training.md)",
         _better_in_the_same_time,
     ),
     (
+        "The same, where one head fades with distance",
+        f"{DRAFT}, introduction",
+        _race_in_the_same_time,
+        RESULT,
+        lambda: race_words.better_in_the_same_time(race.MAIN),
+    ),
+    (
         "20 times faster at a context of 4,096",
+        f"{DRAFT}, introduction",
         lambda: (
             f"layer {times(mode_speed.ratio_to_softmax(4096))}, "
             f"update {times(loss_curves.update_ratio(4096))}"
         ),
-        "[the result](index.md)",
+        RESULT,
         lambda: loss_curves.update_ratio(4096) >= 20,
     ),
+    ("200 times faster at 100,000", f"{DRAFT}, introduction", _nobody, RESULT, _nobody),
     (
         "The ratio grows with the context",
+        f"{DRAFT}, introduction",
         lambda: f"update {', '.join(map(times, _ratios()))} at 1,024, 4,096, 16,384",
-        "[the result](index.md)",
+        RESULT,
         lambda: _ratios() == sorted(_ratios()),
     ),
     (
-        "At 1,024 tokens, attention mode beats recurrent mode although it does more arithmetic",
-        lambda: (
-            f"{times(_layer_seconds('recurrent', 1024) / _layer_seconds('attention', 1024))} "
-            "faster, forward and backward"
-        ),
-        "[three modes](three-modes.md)",
-        lambda: _layer_seconds("recurrent", 1024) > _layer_seconds("attention", 1024),
+        "Recurrent mode overtakes attention mode at 64k, in a 1.5B model on a GPU",
+        f"{DRAFT}, section 0.1",
+        _nobody,
+        MODES,
+        _nobody,
     ),
     (
-        "Chunks of 512 are best",
+        "Chunks of 512 are best, in a 1.5B model",
+        f"{DRAFT}, section 0.1",
         lambda: (
             f"of those tried {_best_chunk()}, at 16,384 tokens and one head of width "
             f"{mode_speed.narrowest()['config']['width']}"
         ),
-        "[three modes](three-modes.md)",
+        MODES,
         lambda: _best_chunk() == 512,
     ),
     (
+        "Attention mode needs 250 times the operations of recurrent mode at 1,024 tokens and is "
+        "faster all the same",
+        f"{FRAMES}, section 2 on linear self-attention",
+        _flops_and_seconds,
+        MODES,
+        lambda: (
+            "faster, yes; the operations are fewer than that"
+            if _layer_seconds("recurrent", 1024) > _layer_seconds("attention", 1024)
+            else "not faster here"
+        ),
+    ),
+    (
         "A deep RNN is faster layer by layer, because of cache hits",
+        f"{FRAMES}, section 2",
         _deep_rnn_in_words,
         "[two orders](sequence-transformations.md)",
         lambda: _deep_rnn()[2] > 1.2,
     ),
     (
         "The normaliser may be left out of the formulas",
+        f"{DRAFT}, section 0.1",
         lambda: (
             f"of the formulas yes; of a nano GPT-2 it costs at least {_without_normaliser():.3f} "
             "nats after the same updates"
@@ -186,11 +262,33 @@ CLAIMS: list[Claim] = [
     ),
     (
         "A token costs the same at any position with a recurrent state",
+        f"{DRAFT}, section 0.2",
         lambda: (
             f"124M: {duration(sampling_speed.seconds('linear', 1))} at 1, "
             f"{duration(sampling_speed.seconds('linear', LONG))} at 16,384"
         ),
         "[sampling](sampling.md)",
         lambda: sampling_speed.seconds("linear", LONG) < 1.2 * sampling_speed.seconds("linear", 1),
+    ),
+    (
+        "Images are generated thousands of times faster, pixel by pixel",
+        "Katharopoulos et al. (2020), abstract and section 4.2",
+        _nobody,
+        "[sampling](sampling.md)",
+        _nobody,
+    ),
+    (
+        "A fused selective scan is 40 times faster than a plain one",
+        "Gu and Dao (2023), section 4.5; slides",
+        _nobody,
+        "–",
+        _nobody,
+    ),
+    (
+        "A state space model samples with 5 times the throughput",
+        "Gu and Dao (2023), abstract and section 4.5; slides",
+        _nobody,
+        "–",
+        _nobody,
     ),
 ]

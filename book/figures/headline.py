@@ -1,14 +1,17 @@
-"""Draws the README's picture, the first figure as it stands by default.
+"""Draws the README's picture and a shared link's, the first figure as it stands by default.
 
-python -m book.figures.headline     writes book/theme/static/headline.svg
+python -m book.figures.headline     writes headline.svg and card.png in book/theme/static/
 """
 
 from pathlib import Path
 
-from ..explorable.still import still
-from . import loss_curves
+from ..explorable.still import picture, still
+from . import race
+
+STATIC = Path(__file__).resolve().parents[1] / "theme" / "static"
 
 if __name__ == "__main__":
-    target = Path(__file__).resolve().parents[1] / "theme" / "static" / "headline.svg"
-    target.write_text(still(loss_curves.figure(), theme="light"), encoding="utf-8")
-    print(target)
+    figure = race.figure()
+    (STATIC / "headline.svg").write_text(still(figure, theme="light"), encoding="utf-8")
+    (STATIC / "card.png").write_bytes(picture(figure, width=1200, height=630))
+    print(STATIC)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 from lsa.cost import design_cost, least_bytes
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
@@ -130,10 +133,10 @@ class NotRaced(Missing):
 :::{note}
 **The kernels of this book have not been measured on a GPU yet.** There was none.
 Everything above is counted, compiled and interpreted; nothing of it is a speed. Where a GPU with
-Triton is at hand, and with `pip install flash-linear-attention` for company, one command races
-them and stores the result, and this page will show it:
+Triton is at hand, and with `pip install flash-linear-attention` for company, one command checks
+them against float64, races them and packs the results, and this page will show them:
 
-    python -m experiments run kernel_speed
+    python -m experiments gpu --minutes 9 --out mine
 :::
 """
 
@@ -143,19 +146,19 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
     records = have("kernel_speed")
     if not records:
         return NotRaced()
-    series, others = [], {}
-    for run in records:
-        kinds = dict.fromkeys(
-            (row["implementation"], row["pass"], row["launch"]) for row in rows(run)
-        )
-        for name, direction, launch in kinds:
-            found = rows(run, implementation=name, launch=launch, **{"pass": direction})
-            value = COLOURED.get(name, name)
-            others |= {value: name} if value not in IMPLEMENTATIONS else {}
-            keys = {"implementation": value, "pass": direction, "launch": launch}
-            (cache,) = run["tables"]["limits"]["cache"]
-            columns = _raced(found, cache)
-            series.append(Series({**keys, "shapes": run["name"]}, columns, source=run["path"]))
+    columns: dict[tuple[str, ...], dict[str, list]] = {}
+    others = {}
+    for run in sorted(records, key=lambda run: prod(run["config"]["shape"])):
+        (cache,) = run["tables"]["limits"]["cache"]
+        for row in rows(run):
+            value = COLOURED.get(row["implementation"], row["implementation"])
+            others |= {value: value} if value not in IMPLEMENTATIONS else {}
+            shapes = run["name"].split("-")[0]
+            kept = columns.setdefault((value, row["pass"], row["launch"], shapes), {})
+            for name, cell in _raced(row, cache).items():
+                kept.setdefault(name, []).append(cell)
+    keys = ("implementation", "pass", "launch", "shapes")
+    series = [Series(dict(zip(keys, key, strict=True)), kept) for key, kept in columns.items()]
     return Explorable(
         id=id,
         caption=(
@@ -186,17 +189,15 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
     )
 
 
-def _raced(found: list[Row], cache: int) -> dict[str, list]:
+def _raced(row: Row, cache: int) -> dict[str, Any]:
+    """What is drawn of a row."""
+    shape = shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
     return {
-        "shape": [
-            shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
-            + (" *" if row["rate"] * row["seconds"] <= cache else "")
-            for row in found
-        ],
-        "share": [100 * row["share"] for row in found],
-        "low": [100 * row["share"] * row["seconds"] / row["high"] for row in found],
-        "high": [100 * row["share"] * row["seconds"] / row["low"] for row in found],
-        "ms": [row["seconds"] * 1e3 for row in found],
-        "ms_low": [row["low"] * 1e3 for row in found],
-        "ms_high": [row["high"] * 1e3 for row in found],
+        "shape": shape + (" *" if row["rate"] * row["seconds"] <= cache else ""),
+        "share": 100 * row["share"],
+        "low": 100 * row["share"] * row["seconds"] / row["high"],
+        "high": 100 * row["share"] * row["seconds"] / row["low"],
+        "ms": row["seconds"] * 1e3,
+        "ms_low": row["low"] * 1e3,
+        "ms_high": row["high"] * 1e3,
     }

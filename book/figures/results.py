@@ -84,7 +84,8 @@ def device_name(run: Record) -> str:
     """How a device is named to a reader: "AMD EPYC, 2 threads"."""
     device = run["provenance"]["device"]
     if device["kind"] == "cpu":
-        return f"{device['name']}, {device['count']} threads"
+        count = device["count"]
+        return f"{device['name']}, {count} thread{'s' if count > 1 else ''}"
     return device["name"] if device["count"] == 1 else f"{device['count']} × {device['name']}"
 
 

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
+from experiments.catalogue import EXPERIMENTS
 from experiments.harness import record
 
 from .results import Record, device_name
 from .words import Marked, Table, code, link, text
 
-ABOUT = {
-    "ngram_baseline": "What counting letters achieves on the same held-out text.",
-    "loss_curves": "Training GPT-2 with either attention: loss of every update and its seconds.",
-    "mode_speed": "One attention layer, softmax and the three modes, by length.",
-    "block_speed": "One block of GPT-2 in training, softmax and the three modes, by length.",
-    "kernel_build": "What the compiler makes of every kernel: registers, shared memory, traffic.",
-    "kernel_speed": "The kernels beside other libraries' and the machine's limits.",
-    "sampling_speed": "One token of sampling, KV cache and recurrent state, by position.",
-    "taylor_error": "Softmax attention with the exponential cut: error, state and time of a tick.",
-    "rnn_orders": "A deep RNN tick by tick and layer by layer.",
-    "variants": "A nano GPT-2 with every feature map, with and without the normaliser.",
-}
-
 
 class Sections:
-    """Several tables, each under a heading and a line that says what it lists."""
+    """Several tables, each under a heading and the command that makes what it lists."""
 
     def __init__(self, parts: list[tuple[str, str, Table]]) -> None:
         self.parts = parts
 
     def __repr__(self) -> str:
-        return "\n\n".join(f"{title}\n{about}\n{table!r}" for title, about, table in self.parts)
+        return "\n\n".join(f"{title}\n{made}\n{table!r}" for title, made, table in self.parts)
 
     def _repr_markdown_(self) -> str:
         return "\n\n".join(
-            f"### {text(title)}\n\n{text(about)}\n\n{table._repr_markdown_()}"
-            for title, about, table in self.parts
+            f"### {text(title)}\n\n{made}\n\n{table._repr_markdown_()}"
+            for title, made, table in self.parts
         )
+
+
+def about(experiment: str) -> str:
+    """What an experiment says of itself, as a heading; its name, if it is no longer there."""
+    if experiment not in EXPERIMENTS:
+        return experiment
+    said = EXPERIMENTS[experiment].about
+    return said[0].upper() + said[1:]
 
 
 def stored_runs() -> Sections:
@@ -46,8 +42,8 @@ def stored_runs() -> Sections:
     return Sections(
         [
             (
-                experiment.replace("_", " ").capitalize(),
-                ABOUT.get(experiment, ""),
+                about(experiment),
+                f"`python -m experiments run {code(experiment).strip('`')}`",
                 Table(titles, [_line(run) for run in runs], align="llllr", wrap=True),
             )
             for experiment, runs in sorted(by_experiment.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -18,6 +19,7 @@ from lsa import (
     unroll,
 )
 from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.machines import state_bytes
 from lsa.sequences import Counted, autoregressive, sample_by_walking, sequences
 
 
@@ -71,11 +73,6 @@ def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
     return found
 
 
-def state_bytes(state: Any) -> int:
-    """Of a machine's state: a tensor, a cache, or a tuple of them."""
-    return state.nbytes if hasattr(state, "nbytes") else sum(map(state_bytes, state))
-
-
 def equal_keys(length: int = 100) -> dict[str, str]:
     """Equal keys and values: the normalised output stays the value, and the plain sum grows."""
     torch.manual_seed(0)
@@ -90,4 +87,26 @@ def equal_keys(length: int = 100) -> dict[str, str]:
     return {
         "same_spread": f"{(attended(q) - v).abs().max().item():.0e}",
         "same_growth": f"{(plain[-1] / plain[0]).mean().item():.0f}",
+    }
+
+
+def forgetting(tokens: int = 100, decay: float = 0.97) -> dict[str, str]:
+    """One value among many: what a decay leaves of it, and its share in a sum under one key."""
+    under_one_key = [decay**age for age in range(tokens + 1)]
+    return {
+        "forgetting_left": f"{decay**tokens:.1%}",
+        "forgetting_share": f"{1 / (tokens + 1):.1%}",
+        "forgetting_decayed": f"{1 / sum(under_one_key):.1%}",
+    }
+
+
+def held_state(half_life: int = 70, tokens: int = 10_000) -> dict[str, str]:
+    """What is left of a state after noise: one rate for all tokens, and one that shuts out noise.
+
+    Logarithms, since what the fixed rate leaves is no number that a float can hold.
+    """
+    power = -tokens / half_life * math.log10(2)
+    return {
+        "held_fixed": f"10 to the power of {power:.0f}",
+        "held_selective": f"{0.5 ** (tokens / half_life / 1000):.0%}",
     }

@@ -106,5 +106,5 @@ Stage.mount("causality", (stage) => {
     element("p", {}, "Choose a token to change it; choose it again for another letter. With the keyboard: left and right choose, up and down change the letter."),
     table, line);
   render();
-  return { token: [Stage.whole((n) => choose(n - 1, "x"), 1, TEXT.length), 3] };
+  return { token: [Stage.whole((n) => choose(n - 1, "x"), () => chosen + 1, 1, TEXT.length), 3] };
 });

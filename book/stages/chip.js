@@ -82,5 +82,5 @@ Stage.mount("chip", (stage) => {
   stage.append(choice, picture, element("div", { class: "stage-counts" }, total.group, last.group), steps.line, steps.bar);
   Stage.keys(stage, steps, length);
   steps.show(4);
-  return { state: [Stage.pick(choice), "kept"], step: [Stage.whole(steps.show, 0, 2 * N), 4] };
+  return { state: [Stage.pick(choice), "kept"], step: [Stage.whole(steps.show, steps.step, 0, 2 * N), 4] };
 });

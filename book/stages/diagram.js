@@ -132,5 +132,5 @@ Stage.mount("diagram", (stage, part) => {
     element("div", { class: "stage-row" }, text),
     row, long ?? "", result);
   run(chosen);
-  return { text: [Stage.pick(text), "abba"], run: [(name) => (shown.includes(name) ? run(name) : false), chosen] };
+  return { text: [Stage.pick(text), "abba"], run: [Stage.setter((name) => (shown.includes(name) ? run(name) : false), () => chosen), chosen] };
 });

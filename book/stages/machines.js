@@ -86,5 +86,5 @@ Stage.mount("machines", (stage) => {
   Stage.keys(stage, steps, () => T);
   // Far enough for the growing ones to have grown.
   steps.show(10);
-  return { step: [Stage.whole(steps.show, 0, T), 10] };
+  return { step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
 });

@@ -101,6 +101,6 @@ Stage.mount("modes", (stage) => {
   return {
     mode: [Stage.pick(chooser), "chunked"],
     ...Object.fromEntries(Object.entries(atFirst).map(([key, n]) => [key, [Stage.slide(sliders[key], lists[key]), n]])),
-    step: [Stage.whole(steps.show, 0, MOST), MOST],
+    step: [Stage.whole(steps.show, steps.step, 0, MOST), MOST],
   };
 });

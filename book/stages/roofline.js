@@ -18,8 +18,8 @@ Stage.mount("roofline", (stage) => {
     chunked: { name: "Chunked mode", measured: ["chunked"] },
   };
   const NAMES = { softmax: "softmax", attention: "attention mode" };
-  const atFirst = { t: 16384, d: 64, c: 64 };
-  const chosen = { device: devices.findIndex(({ name }) => name.includes("H100")), ...atFirst, heads: 1, step: null };
+  const atFirst = { t: 16384, d: 64, c: 64, heads: 1, device: devices.findIndex(({ name }) => name.includes("H100")) };
+  const chosen = { ...atFirst, step: null };
 
   const device = () => devices[chosen.device];
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
@@ -148,15 +148,16 @@ Stage.mount("roofline", (stage) => {
   const slider = (key, label) => Stage.slider(`roofline-${key}`, label, lists[key], chosen[key], set(key));
   const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
   const waits = Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]));
+  const names = devices.map(({ name }) => name);
+  const machine = Stage.select("roofline-device", "Machine", names, chosen.device, setDevice);
   stage.append(
-    element("div", { class: "stage-row" },
-      Stage.select("roofline-device", "Machine", devices.map(({ name }) => name), chosen.device, setDevice),
-      heads, waits),
+    element("div", { class: "stage-row" }, machine, heads, waits),
     element("div", { class: "stage-row" }, Object.values(sliders)),
     frame, cards, line);
   update();
   new ResizeObserver(draw).observe(frame);
   return {
+    device: [Stage.entry(machine, names), names[atFirst.device]], heads: [Stage.pick(heads), String(atFirst.heads)],
     ...Object.fromEntries(Object.entries(lists).map(([key, list]) => [key, [Stage.slide(sliders[key], list), atFirst[key]]])),
     wait: [Stage.entry(waits), 0],
   };

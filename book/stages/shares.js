@@ -68,5 +68,5 @@ Stage.mount("shares", (stage) => {
   stage.append(picture, steps.line, element("div", { class: "stage-row" }, steps.bar, again));
   Stage.keys(stage, steps, () => DEPTH);
   steps.show(DEPTH);
-  return { step: [Stage.whole(steps.show, 0, DEPTH), DEPTH] };
+  return { step: [Stage.whole(steps.show, steps.step, 0, DEPTH), DEPTH] };
 });

@@ -67,5 +67,5 @@ Stage.mount("signature", (stage) => {
   stage.append(choice, picture, steps.line, steps.bar);
   Stage.keys(stage, steps, () => T);
   steps.show(4);
-  return { layer: [Stage.pick(choice), "rnn"], step: [Stage.whole(steps.show, 0, T), 4] };
+  return { layer: [Stage.pick(choice), "rnn"], step: [Stage.whole(steps.show, steps.step, 0, T), 4] };
 });

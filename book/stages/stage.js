@@ -6,6 +6,7 @@
 window.Stage ??= (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const SETTLED_MS = 200;  // a browser takes only so many changes of a URL in a row
   let count = 0;
 
   function fill(node, attributes, children) {
@@ -25,7 +26,8 @@ window.Stage ??= (() => {
 
   /* Call build(stage, part) for each place on the page that asks for `name`. What it returns
      says what a link in the text can set there, {name: [setter, text at first]}. A setter
-     returns false for a text that it cannot show. */
+     returns false for a text that it cannot show; its `now()` is the text that would set what is
+     shown, for the URL. */
   function mount(name, build) {
     for (const root of document.querySelectorAll(`[data-stage="${name}"]`)) {
       if (root.dataset.mounted) continue;
@@ -39,7 +41,17 @@ window.Stage ??= (() => {
           if (set(asked[key] ?? String(first)) === false) console.error(`${id}: cannot show ${key}=${asked[key]}`);
         }
         return root;
+      }, () => {
+        const changed = Object.entries(views).filter(([, [set, first]]) => set.now() !== String(first));
+        return { [root.id]: changed.map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&") };
       });
+      let timer = 0;
+      for (const type of ["click", "input", "keydown"]) {
+        root.addEventListener(type, () => {
+          clearTimeout(timer);
+          timer = setTimeout(window.ExplorableView.write, SETTLED_MS);
+        });
+      }
     }
   }
 
@@ -56,33 +68,39 @@ window.Stage ??= (() => {
   }
 
   /* Setters for `mount`: choose as a reader would, so that the control shows it too. */
-  const pick = (fieldset) => (value) => {
+  const setter = (set, now) => Object.assign(set, { now });
+  const pick = (fieldset) => setter((value) => {
     const input = [...fieldset.querySelectorAll("input")].find((one) => one.value === value);
     input?.click();
     return Boolean(input);
-  };
-  const slide = (control, list) => (value) => {
+  }, () => fieldset.querySelector("input:checked").value);
+  const slide = (control, list) => setter((value) => {
     const input = control.querySelector("input"), i = list.indexOf(Number(value));
     if (i >= 0) {
       input.value = i;
       input.dispatchEvent(new Event("input"));
     }
     return i >= 0;
-  };
-  const entry = (control) => (index) => {
-    const list = control.querySelector("select");
+  }, () => String(list[control.querySelector("input").value]));
+  /* names: of the entries, where a link says these and not their numbers. */
+  const entry = (control, names = null) => setter((value) => {
+    const list = control.querySelector("select"), index = names ? String(names.indexOf(value)) : value;
     list.value = index;
     list.dispatchEvent(new Event("change"));
     return list.value === index;
-  };
-  const whole = (show, from, to) => (text) => {
+  }, () => {
+    const { value } = control.querySelector("select");
+    return names ? names[value] : value;
+  });
+  const whole = (show, now, from, to) => setter((text) => {
     const n = Number(text);
     return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
-  };
+  }, () => String(now()));
+
+  const text = (value) => value.toLocaleString("en");
 
   /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
   function slider(id, label, list, chosen, change) {
-    const text = (value) => value.toLocaleString("en");
     const output = element("output", { for: id }, text(chosen));
     const input = element("input", {
       type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(chosen), "aria-valuetext": text(chosen),
@@ -96,6 +114,14 @@ window.Stage ??= (() => {
     // An output inside the label would be what the label names.
     return element("div", { class: "explorable-control stage-slider" },
       element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
+  }
+
+  /* Have a slider show a place of its list that was reached by other means; nothing is told. */
+  function put(control, list, i) {
+    const input = control.querySelector("input");
+    input.value = i;
+    input.setAttribute("aria-valuetext", text(list[i]));
+    control.querySelector("output").textContent = text(list[i]);
   }
 
   /* A choice among many: options are labels, change gets the index. */
@@ -175,5 +201,5 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, pick, slider, slide, select, entry, whole, stepper, keys, random, calm: calm.matches };
+  return { element, svg, mount, radios, setter, pick, slider, slide, put, select, entry, whole, stepper, keys, random, calm: calm.matches };
 })();

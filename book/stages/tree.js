@@ -120,5 +120,5 @@ Stage.mount("tree", (stage) => {
     steps.line, steps.bar);
   Stage.keys(stage, steps, length);
   steps.show(length());
-  return { way: [Stage.pick(ways), "quick"], step: [Stage.whole(steps.show, 0, 99), 99] };
+  return { way: [Stage.pick(ways), "quick"], step: [Stage.whole(steps.show, steps.step, 0, 99), 99] };
 });

@@ -24,6 +24,18 @@ THEME = Path(__file__).resolve().parent
 BOOK = THEME.parent
 ROOT = BOOK.parent
 
+EXTENSIONS = (
+    "citations",
+    "statements",
+    "formulas",
+    "directives",
+    "stages",
+    "previews",
+    "head",
+    "excerpts",
+    "reading",
+)
+
 # docutils marks the bibliography as a list whose members are no list items.
 BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
 # Without JavaScript nothing would say which of the two themes "auto" is.
@@ -50,11 +62,6 @@ def kernel_environment() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     # Tells figures to render for a page, not for a live notebook.
     os.environ["BOOK_STATIC"] = "1"
-
-
-def outdated_chapters(app: Sphinx, env, added: set, changed: set, removed: set) -> list[str]:
-    """Execute every chapter at every build: its figures depend on more than its source."""
-    return [page for page in env.found_docs if notebooks.is_notebook(app, page)]
 
 
 def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
@@ -144,8 +151,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict:
     kernel_environment()
-    names = ("citations", "statements", "formulas", "directives", "stages", "previews", "head")
-    for name in names:
+    for name in EXTENSIONS:
         app.setup_extension(f"book.theme.{name}")
     # Before the theme's own, which the last extension put there.
     app.config.templates_path.insert(0, str(THEME / "templates"))
@@ -153,7 +159,6 @@ def setup(app: Sphinx) -> dict:
     plotly = THEME / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
     app.config.html_static_path += [str(path) for path in (plotly, *engine)]
     app.connect("builder-inited", publish_stages)
-    app.connect("env-get-outdated", outdated_chapters)
     app.connect("doctree-resolved", drop_thebe_config, priority=900)
     app.connect("html-page-context", prepare_page, priority=900)
     app.connect("build-finished", finish, priority=900)

@@ -40,6 +40,7 @@ SCRIPTS = (
 # For pages whose text holds the mark.
 SCRIPTS_WITH = {
     'class="highlight': ("_static/clipboard.min.js", "_static/copybutton.js"),
+    "tag_sortable": ("_static/sort-tables.js",),
     "data-stage=": ("_static/explorable-pin.js", "_static/explorable-view.js"),
     '<figure class="explorable"': (
         "_static/explorable-model.js",
@@ -59,6 +60,8 @@ FONTS = (
 FORMULA_FONTS = tuple(
     f"{KATEX.name}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")
 )
+# What a shared link shows: the first figure, drawn by `python -m book.figures.headline`.
+CARD = "_static/card.png"
 DESCRIPTION_LENGTH = 155
 
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/json\")[^>]*>", re.I)
@@ -98,10 +101,12 @@ def tags(app: Sphinx, page: str, context: dict) -> str:
     }
     if base := app.config.html_baseurl:
         properties["og:url"] = f"{base.rstrip('/')}/{page}.html"
+        properties["og:image"] = f"{base.rstrip('/')}/{CARD}"
+        properties["og:image:alt"] = "The book's first figure: loss against training time"
     lines = [
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy, quote=True)}" />',
         f'<meta name="description" content="{escape(said)}" />',
-        '<meta name="twitter:card" content="summary" />',
+        f'<meta name="twitter:card" content="{"summary_large_image" if base else "summary"}" />',
         *(f'<meta property="{name}" content="{escape(v)}" />' for name, v in properties.items()),
     ]
     return "\n    ".join(lines)

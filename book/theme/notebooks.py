@@ -172,11 +172,23 @@ def with_prose(notebook, html: str, prose: Prose):
     for cell in (c for c in notebook.cells if c.cell_type == "code"):
         if FOLDED & set(cell.metadata.get("tags", ())):
             cell.metadata["jupyter"] = {"source_hidden": True}
+        cell.outputs = [part for output in cell.outputs for part in pictured(output, prose)]
         cells.append(cell)
         if not _removed(cell):
             cells += _markdown(next(words), len(cells))
     notebook.cells = cells
     return notebook
+
+
+def pictured(output, prose: Prose) -> list:
+    """A figure as its picture, its caption beneath: its page's HTML would be shown stripped."""
+    data = output.get("data", {})
+    if "image/png" not in data or "text/html" not in data:
+        return [output]
+    caption = BeautifulSoup(data["text/html"], "html.parser").select_one("figcaption p")
+    said = {"text/markdown": prose.convert(str(caption)).strip(), "text/plain": caption.get_text()}
+    shown = {kind: data[kind] for kind in ("image/png", "text/plain")}
+    return [nbformat.v4.new_output("display_data", data=each) for each in (shown, said)]
 
 
 def _removed(cell) -> bool:
@@ -205,8 +217,7 @@ def publish_notebooks(app: Sphinx) -> None:
         )
         html = (site / f"{page}.html").read_text(encoding="utf-8")
         notebook = with_prose(nbformat.read(executed, as_version=4), html, prose)
-        if repository:
-            notebook.cells.insert(0, checkout_cell(repository))
+        notebook.cells.insert(0, checkout_cell(repository) if repository else looking_cell())
         nbformat.write(notebook, target / f"{Path(page).name}.ipynb")
 
 
@@ -222,3 +233,18 @@ def checkout_cell(repository: str):
         f'    os.chdir("{folder}/book")'
     )
     return nbformat.v4.new_code_cell(source)
+
+
+def looking_cell():
+    """A first cell that says what to do where the notebook stands alone."""
+    source = (
+        "# Stops with one line where this notebook stands alone, without the book's code.\n"
+        "import importlib.util\n"
+        'if not all(importlib.util.find_spec(name) for name in ("lsa", "book")):\n'
+        "    raise ModuleNotFoundError(\n"
+        '        "lsa, book: expected beside this notebook; in the project, run `make lab`"\n'
+        "    )"
+    )
+    cell = nbformat.v4.new_code_cell(source, id="looking")
+    cell.metadata["jupyter"] = {"source_hidden": True}
+    return cell

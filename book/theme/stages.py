@@ -64,7 +64,7 @@ class Stage(Block):
             _html(NO_SCRIPT),
             _html('<div class="stage"></div>'),
             make("div", *self.body(), css="stage-caption"),
-            css="explorable",
+            css="explorable stage-frame",
             ids=[anchor],
             role="group",
             **{"aria-labelledby": f"{anchor}-title"},

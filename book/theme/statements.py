@@ -64,10 +64,15 @@ def unwrap_sections(app: Sphinx, doctree: nodes.document) -> None:
             section.replace_self(make("div", *section.children, css="statement-body"))
 
 
+def nothing_to_merge(domain: ProofDomain, pages: set[str], other: dict) -> None:
+    """What pages read side by side have said stands in the environment, not in the domain."""
+
+
 def setup(app: Sphinx) -> dict:
     NODE_TYPES["result"] = ResultNode
     PROOF_TYPES["result"] = ResultDirective
     ProofDomain.directives |= {"result": ResultDirective, "proof": ProofDirective}
+    ProofDomain.merge_domaindata = nothing_to_merge
     app.setup_extension("sphinx_proof")
     app.connect("doctree-read", unwrap_sections)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from . import record
 from .checking import read_declared
+from .files import replace_with
 from .plan import Catalogue
+from .trained import WEIGHTS, unpack_weights
 
 
 def collect(
@@ -40,14 +42,14 @@ def collect(
 
 def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> list[str]:
     found = [
-        read_declared(catalogue, file, older=True)
+        (file, read_declared(catalogue, file, older=True))
         for file in sorted(source.rglob("*.json"))
         if not file.name.startswith(".")
     ]
     if not found:
         raise record.RecordError(f"{source}: no result files in it")
     lines = []
-    for new in sorted(found, key=lambda one: one["complete"]):
+    for file, new in sorted(found, key=lambda one: one[1]["complete"]):
         whole = record.path_of(results, new["experiment"], new["provenance"]["device"], new["name"])
         path = whole if new["complete"] else record.partial_path(whole)
         if not path.resolve().is_relative_to(Path(results).resolve()):  # by a link, perhaps
@@ -59,8 +61,22 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         record.write(path, new, overwrite=True)
         if new["complete"]:
             record.partial_path(whole).unlink(missing_ok=True)
+            _bring_weights(file, whole)
         lines.append(f"collected {path}")
     return lines
+
+
+def _bring_weights(source: Path, target: Path) -> None:
+    """What a run leaves beside its record comes along."""
+    weights = source.with_suffix(WEIGHTS)
+    if not weights.is_file():
+        return
+    packed = weights.read_bytes()
+    try:
+        unpack_weights(packed)
+    except ValueError as error:
+        raise record.RecordError(f"{weights}: {error}") from error
+    replace_with(target.with_suffix(WEIGHTS), packed)
 
 
 def _reason_to_keep(new: dict, whole: Path, path: Path) -> str:

@@ -165,8 +165,9 @@ def assembled(ptx: str, arch: int) -> tuple[int, int, tuple[str, ...]]:
             [NVIDIA / "ptxas", "-v", "--gpu-name", target, file.name, "-o", os.devnull],
             capture_output=True, text=True, check=True,
         ).stderr  # fmt: skip
-    registers = int(re.search(r"Used (\d+) registers", text)[1])
-    spilled = int(re.search(r"(\d+) bytes spill stores", text)[1])
+    registers, spilled = (
+        _number(pattern, text) for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores")
+    )
     return registers, spilled, tuple(sorted(set(re.findall(r"\((C\d+)\)", text))))
 
 
@@ -193,3 +194,10 @@ def loop_length(cubin: bytes) -> int:
             body = code[labels[branch[1]] : at + 1]
             loops.append((any("MMA" in one for one in body), len(body)))
     return max(loops, default=(False, 0))[1]
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    if found is None:
+        raise ValueError(f"NVIDIA's tools: expected {pattern!r} in their output, got {text:.200}")
+    return int(found[1])

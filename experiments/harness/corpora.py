@@ -131,7 +131,7 @@ def _open(folder: Path) -> dict[str, Split] | None:
         splits = {}
     digest = hashlib.sha256()
     for split in splits.values():
-        digest.update(split.tokens)
+        digest.update(split.tokens.data)
     if (
         splits
         and digest.hexdigest() == (folder / "sha256").read_text()
@@ -152,7 +152,7 @@ def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         for split, arrays in parts.items():
             tokens = np.concatenate(arrays) if arrays else np.empty(0, dtype)
-            digest.update(tokens)
+            digest.update(tokens.data)
             np.save(f"{temporary}/{split}.npy", tokens)
             np.save(f"{temporary}/{split}-starts.npy", np.cumsum([0, *map(len, arrays)]))
         Path(temporary, "sha256").write_text(digest.hexdigest())
@@ -177,9 +177,8 @@ def _sources(source: Path | None) -> Iterator[Path]:
 
 def novels(source: Path | None = None) -> Iterator[tuple[str, np.ndarray]]:
     """(split, bytes) of each novel: byte-order marks dropped, lines ended by a bare newline."""
-    sums = dict(
-        reversed(line.split()) for line in (HERE / "novels.sha256").read_text().splitlines()
-    )
+    lines = (HERE / "novels.sha256").read_text().splitlines()
+    sums = {file: digest for digest, file in map(str.split, lines)}
     reader = _novel_reader(source, sums)
     for file, expected in sorted(sums.items()):
         raw = reader(file)
@@ -230,12 +229,14 @@ def _archive_reader(archive: Path) -> Callable[[str], bytes]:
     try:
         with tarfile.open(archive) as tar:
             files = {
-                Path(member.name).name: tar.extractfile(member).read()
+                Path(member.name).name: file.read()
                 for member in tar
                 if member.isfile() and member.name.endswith(".txt")
+                if (file := tar.extractfile(member))
             }
     except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
-        raise CorpusError(f"{archive}: not a whole archive ({error}); fetch it again") from error
+        said = str(error).partition("\n")[0].rstrip(":")  # the rest is of each format it is not
+        raise CorpusError(f"{archive}: not a whole archive ({said}); fetch it again") from error
 
     def read(file: str) -> bytes:
         if file not in files:
@@ -299,11 +300,11 @@ def stream(
     texts: the pages; by default streamed from the hub, without storing the corpus whole.
     """
     try:
-        import tiktoken
+        import tiktoken  # pyright: ignore[reportMissingImports]
 
         encoding = tiktoken.get_encoding("gpt2")
         if texts is None:
-            import datasets
+            import datasets  # pyright: ignore[reportMissingImports]
 
             pages = datasets.load_dataset(**STREAMS[name], split="train", streaming=True)
             texts = (page["text"] for page in pages)

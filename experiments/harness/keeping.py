@@ -27,7 +27,7 @@ class Keeper:
         self.partial = record.partial_path(self.path)
         self.checkpoint = self.path.parent / ".checkpoints" / f"{run.name}.pt"
         self.began = self.saved = time.monotonic()
-        self.session: Session | None = None
+        self.session: Session  # what `open` is given
         self._latest: tuple[Tables, dict[str, int]] = ({}, {})
         self._kept_rows = 0
 

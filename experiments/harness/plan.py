@@ -17,6 +17,7 @@ from .stopping import Stop
 from .tables import Table, Tables
 
 Leg = dict[str, Any]
+LATE = 80  # the priority of runs that tell no more on a GPU than on a CPU
 
 
 @dataclass(frozen=True)

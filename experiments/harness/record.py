@@ -266,8 +266,9 @@ def _check_fields(
         if field not in found:
             raise ValueError(f"{where}{field}: missing")
         _check_kind(where + field, found[field], kind)
+    optional = optional or {}
     for field in found.keys() - kinds.keys():
-        if field not in (optional or {}):
+        if field not in optional:
             raise ValueError(f"{where}{field}: not a field of a record")
         _check_kind(where + field, found[field], optional[field])
 

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +84,14 @@ def run_all(
     budget: float | None = None,
     force: bool = False,
     corpus_source: Path | None = None,
+    after: Callable[[], object] = lambda: None,
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
     budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
     breaks off, for want of memory perhaps, does not keep the others from theirs; FailedError
-    names it when all is done. A run that another process is at is left to it. Raises Interrupted
-    when a signal came, with everything stored.
+    names it when all is done. A run that another process is at is left to it. `after` is called
+    after each. Raises Interrupted when a signal came, with everything stored.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
@@ -131,6 +132,7 @@ def run_all(
                     failed.append(f"{run.experiment} {run.name}")
             if device.type == "cuda":
                 torch.cuda.empty_cache()
+            after()
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended

@@ -19,6 +19,10 @@ NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "updates", "tokens/
 LARGEST = 1e300
 
 
+# The column that says which calls a row is about; its name is no name in Python.
+PASS: dict[str, Any] = {"pass": ("name", "`forward` or `forward+backward`")}
+
+
 class Column(NamedTuple):
     """unit and meaning of a column. increasing: whether each value is larger than the last."""
 

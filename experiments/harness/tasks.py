@@ -75,21 +75,31 @@ def selective_copying(
     return _asked(inputs, symbols)
 
 
-def induction(rng: np.random.Generator, batch: int, length: int, *, vocab: int) -> Batch:
+def induction(
+    rng: np.random.Generator, batch: int, length: int, *, vocab: int, questions: int = 1
+) -> Batch:
     """Induction heads (Olsson et al., 2022; Gu and Dao, 2023): what followed the special token?
 
     Token 0 stands once inside the text and once at its end, where what followed it first is
-    asked for.
+    asked for. With more `questions` it stands in between too, always before the same token, and
+    each time after the first asks for that token.
     """
-    if length < 4:
-        raise ValueError(f"length: expected at least 4, got {length}")
+    if questions < 1:
+        raise ValueError(f"questions: expected at least 1, got {questions}")
+    if length < 2 * questions + 2:
+        least = 2 * questions + 2
+        raise ValueError(f"length: expected at least 2 questions + 2 = {least}, got {length}")
     inputs = rng.integers(1, vocab, (batch, length))
     targets = np.full((batch, length), IGNORED, dtype=np.int64)
-    place = rng.integers(0, length - 2, batch)
-    rows = np.arange(batch)
-    inputs[rows, place] = 0
+    # Places two apart at least, each with room for what follows: of so many fewer, then spread.
+    free = np.tile(np.arange(length - 1 - questions), (batch, 1))
+    places = np.sort(rng.permuted(free, axis=1)[:, :questions], axis=1) + np.arange(questions)
+    rows = np.arange(batch)[:, None]
+    answers = inputs[rows, places[:, :1] + 1]
+    inputs[rows, places], inputs[rows, places + 1] = 0, answers
     inputs[:, -1] = 0
-    targets[:, -1] = inputs[rows, place + 1]
+    targets[rows, places[:, 1:]] = answers
+    targets[:, -1:] = answers
     return torch.from_numpy(inputs), torch.from_numpy(targets)
 
 

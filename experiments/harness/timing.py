@@ -6,13 +6,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 ENOUGH_SECONDS = {"cpu": 1.0, "cuda": 0.3}  # a GPU of one's own is steadier
 FEWEST, MOST = 5, 200
 # What `Timing.columns` holds, for the tables that an experiment declares.
-TIMING = {
+TIMING: dict[str, Any] = {
     "seconds": ("s", "median of one call"),
     "low": ("s", "first quartile"),
     "high": ("s", "third quartile"),
@@ -124,7 +125,8 @@ def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
     ) as profiler:
         call()
     alive = peak = 0
-    for event in profiler.profiler.kineto_results.events():
+    recorded: Any = profiler.profiler  # torch names no types for what it recorded
+    for event in recorded.kineto_results.events():
         if event.name() == "[memory]":
             alive += event.nbytes()
             peak = max(peak, alive)

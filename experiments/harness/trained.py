@@ -22,6 +22,7 @@ from .tables import Tables, append
 
 WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
+WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
 LOOKED_AT = 32  # tokens of the prompt whose weights are kept
 
 
@@ -90,7 +91,7 @@ def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
     tokens = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)
     x = model.embed(tokens[None, :LOOKED_AT].long().to(device))
     rows = []
-    for layer, block in enumerate(model.h):
+    for layer, block in enumerate(model.blocks):
         weights = getattr(block.attn, "weights", None)
         if weights is None:
             return []

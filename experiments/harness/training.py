@@ -240,7 +240,7 @@ class Training:
             rows = {len(curve[column]) for column in self.train}
             if len(rows) > 1 or curve["update"] != [*range(1, len(curve["update"]) + 1)]:
                 raise CheckpointError("its curve is not whole")
-            kept["tables"]["validation"]["loss"], kept["legs"]
+            _ = kept["tables"]["validation"]["loss"], kept["legs"]
         except (KeyError, TypeError, AttributeError) as error:
             raise CheckpointError("not a checkpoint of a training run") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
+from ..checks import whole
 from .rooflines import STATE_BYTES, Cost
 
 MACHINES = (
@@ -39,6 +40,8 @@ def machine_cost(
     `state` is the state's size after the tick; bytes are the weights once, a growing state read
     once, a fixed one read and written. Raises ValueError for an unknown machine.
     """
+    for name, value in (("t", t), ("D", D), ("n_heads", n_heads)):
+        whole(name, value)
     hidden = 4 * D if hidden is None else hidden
     K = D // n_heads
     F = math.comb(K + degree, degree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from ..checks import whole
 from ..gpt import GPTConfig
 from ..layers import Layer
 from .rooflines import STATE_BYTES, Cost
@@ -17,6 +18,7 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
     written. `state` is the state's size after the tick, in float32, or in `itemsize` bytes a number
     if it grows (AFT-full, which keeps keys in float32, has twice that in bfloat16).
     """
+    whole("t", t, 0)
     L, layer, weights = config.n_layer, described(config), matrix_weights(config)
     grows = layer.state_numbers(t + 1) > layer.state_numbers(t)
     state = L * layer.state_numbers(t + 1) * (itemsize if grows else STATE_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..checks import whole
 from ..linear_attention.counts import mode_flops
 from .rooflines import STATE_BYTES, Cost
 
@@ -31,8 +32,11 @@ def mode_cost(
     """One forward pass of a head in "softmax", "attention", "recurrent" or "chunked" mode.
 
     Masked products are counted as half done: position i meets the i positions up to its own.
-    itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode.
+    itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode or a size
+        that is no whole number.
     """
+    for name, value in (("T", T), ("K", K), ("V", V)):
+        whole(name, value, 0)
     tokens = least_bytes(T, K, V, itemsize=itemsize)
     flops = mode_flops(mode, T, K, V, chunk_size)
     state = (K * V + K) * STATE_BYTES

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import nn
-
+from ..checks import one_of
 from .aft import AFTFull, AFTLocal, AFTSimple
 from .bidirectional import BidirectionalAttention
 from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, StartingLinear
+from .layer import Layer, ResidualLinear, StartingLinear
 from .linear import LinearAttention
 from .mamba import S6, Mamba
 from .none import NoAttention
@@ -27,7 +26,7 @@ from .softmax import KVCache, SoftmaxAttention, softmax_attention
 from .taylor import TaylorAttention
 
 # Every layer that can stand in a GPT's attention. A new one is its file and a line here.
-LAYERS: dict[str, type[nn.Module]] = {
+LAYERS: dict[str, Callable[..., Layer]] = {
     "softmax": SoftmaxAttention,
     "linear": LinearAttention,
     "taylor": TaylorAttention,
@@ -51,8 +50,7 @@ LAYERS: dict[str, type[nn.Module]] = {
 
 def layer_options(name: str) -> list[str]:
     """What a layer's constructor takes besides its widths. Raises ValueError for no such layer."""
-    if name not in LAYERS:
-        raise ValueError(f"attention: expected one of {', '.join(LAYERS)}, got {name!r}")
+    one_of("attention", name, LAYERS)
     taken = inspect.signature(LAYERS[name]).parameters
     return [option for option in taken if option not in ("d_model", "n_heads", "bias")]
 
@@ -72,6 +70,8 @@ def make_layer(
     Raises ValueError for an unknown name or option, or a required option that is missing.
     """
     known = layer_options(name)
+    if not isinstance(options, Mapping):
+        raise ValueError(f"attention_options: expected names and values, got {options!r:.60}")
     for option in options:
         if option not in known:
             raise ValueError(
@@ -100,6 +100,7 @@ __all__ = [
     "Layer",
     "LinearAttention",
     "NoAttention",
+    "ResidualLinear",
     "SoftmaxAttention",
     "StartingLinear",
     "TaylorAttention",

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans import (
@@ -31,6 +32,7 @@ from ..scans import (
     exponential_sums,
     no_sums,
 )
+from .layer import ResidualLinear
 from .softmax import KVCache
 
 
@@ -41,7 +43,7 @@ class _AFT(nn.Module):
         super().__init__()
         self.d_model = d_model
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.c_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.c_proj = ResidualLinear(d_model, d_model, bias=bias)
 
     def qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to q, k, v, each [..., D], in the precision that states are kept in."""
@@ -73,8 +75,7 @@ class AFTFull(_AFT):
     ) -> None:
         super().__init__(d_model, bias=bias)
         for name, value in (("max_length", max_length), ("chunk_size", chunk_size)):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
+            whole(name, value)
         self.max_length, self.chunk_size = max_length, chunk_size
         self.w = nn.Parameter(torch.randn(max_length, max_length) * 0.02)
 
@@ -166,10 +167,9 @@ class AFTLocal(_AFT):
         self, d_model: int, *, window: int = 32, max_length: int | None = None, bias: bool = True
     ) -> None:
         super().__init__(d_model, bias=bias)
-        if window < 1:
-            raise ValueError(f"window: expected at least 1, got {window}")
-        if max_length is not None and max_length < 1:
-            raise ValueError(f"max_length: expected at least 1 or None, got {max_length}")
+        whole("window", window)
+        if max_length is not None:
+            whole("max_length", max_length)
         self.window, self.max_length = window, max_length
         self.w = nn.Parameter(torch.randn(max_length or 1, window) * 0.02)  # [.., i], i = t - j
 

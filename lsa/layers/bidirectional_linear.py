@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from ..checks import one_of
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import EPS, accumulator_dtype, check_qkv
 from .multihead import MultiHead
@@ -44,10 +45,7 @@ class BidirectionalLinearAttention(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        if feature_map not in FEATURE_MAPS:
-            raise ValueError(
-                f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
-            )
+        one_of("feature_map", feature_map, FEATURE_MAPS)
         self.feature_map = feature_map
 
     def forward(self, x: Tensor) -> Tensor:

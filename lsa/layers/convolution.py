@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..machines import StateMachine
 
 
@@ -54,8 +55,7 @@ class CausalConv(nn.Module):
 
     def __init__(self, d_model: int, *, width: int = 4, bias: bool = True) -> None:
         super().__init__()
-        if width < 1:
-            raise ValueError(f"width: expected at least 1, got {width}")
+        whole("width", width)
         self.d_model, self.width = d_model, width
         self.weight = nn.Parameter(torch.empty(d_model, 1, width).uniform_(-1, 1) * width**-0.5)
         self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
@@ -65,8 +65,8 @@ class CausalConv(nn.Module):
         T = x.shape[1]
         x = torch.cat((past.expand(x.shape[0], -1, -1), x), dim=1)
         # T products a weight instead of conv1d, which accepts no empty sequence.
-        taps = (self.weight[:, 0, i] * x[:, i : i + T] for i in range(self.width))
-        y = sum(taps) if self.bias is None else sum(taps, start=self.bias)
+        first, *others = (self.weight[:, 0, i] * x[:, i : i + T] for i in range(self.width))
+        y = sum(others, start=first if self.bias is None else self.bias + first)
         return x[:, T:], y
 
     def start(self) -> Tensor:

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
@@ -104,8 +105,8 @@ class DeltaNet(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        if chunk_size is not None and chunk_size < 1:
-            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+        if chunk_size is not None:
+            whole("chunk_size", chunk_size)
         self.gated, self.chunk_size = gated, chunk_size
         self.beta = nn.Linear(d_model, n_heads, bias=False)
         if gated:

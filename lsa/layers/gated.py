@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import one_of, whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import EPS, accumulator_dtype
@@ -127,18 +128,14 @@ class GatedLinearAttention(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        for name, value, known in (
-            ("decay", decay, DECAYS),
-            ("feature_map", feature_map, FEATURE_MAPS),
-        ):
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        one_of("decay", decay, DECAYS)
+        one_of("feature_map", feature_map, FEATURE_MAPS)
         if normalize and feature_map == "identity":
             raise ValueError(
                 "feature_map: expected one that is not negative with normalize, got 'identity'"
             )
-        if chunk_size is not None and chunk_size < 1:
-            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+        if chunk_size is not None:
+            whole("chunk_size", chunk_size)
         self.decay, self.feature_map = decay, feature_map
         self.normalize, self.chunk_size = normalize, chunk_size
         if decay == "head":

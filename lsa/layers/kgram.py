@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..machines import StateMachine
+from .layer import ResidualLinear
 
 
 class KGram(nn.Module):
@@ -17,12 +19,12 @@ class KGram(nn.Module):
 
     def __init__(self, d_model: int, k: int = 8, hidden: int | None = None) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"k: expected at least 1, got {k}")
         hidden = 4 * d_model if hidden is None else hidden
+        for name, value in (("d_model", d_model), ("k", k), ("hidden", hidden)):
+            whole(name, value)
         self.d_model, self.k, self.hidden = d_model, k, hidden
         self.mlp = nn.Sequential(
-            nn.Linear(k * d_model, hidden), nn.Tanh(), nn.Linear(hidden, d_model)
+            nn.Linear(k * d_model, hidden), nn.Tanh(), ResidualLinear(hidden, d_model)
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,7 +40,7 @@ class KGram(nn.Module):
             window = torch.cat((past.expand(x.shape[0], -1, -1), x.unsqueeze(1)), dim=1)
             return window[:, 1:], self.mlp(window.flatten(-2))
 
-        weight = self.mlp[0].weight
+        weight = next(self.parameters())
         return StateMachine(weight.new_zeros(1, self.k - 1, self.d_model), step)
 
     def sequence_flops(self, T: int) -> int:

@@ -47,3 +47,10 @@ class StartingLinear(nn.Linear):
 
     A rate of forgetting starts in the range that its paper gives; at zero it would not.
     """
+
+
+class ResidualLinear(nn.Linear):
+    """A layer's last projection, into the residual stream: a deep model starts its weights smaller.
+
+    Radford et al. (2019), section 2.3: the sum of all branches then keeps its size.
+    """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from ..checks import one_of, whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import MODES, LinearState, linear_attention
@@ -36,14 +37,10 @@ class LinearAttention(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        if feature_map not in FEATURE_MAPS:
-            raise ValueError(
-                f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
-            )
-        if mode not in MODES:
-            raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
-        if chunk_size is not None and chunk_size < 1:
-            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+        one_of("feature_map", feature_map, FEATURE_MAPS)
+        one_of("mode", mode, MODES)
+        if chunk_size is not None:
+            whole("chunk_size", chunk_size)
         self._keep_decay(log_decay)
         self.feature_map = feature_map
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize

@@ -21,12 +21,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import one_of, whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans import SCANS
 from ..scans.selective import INPUT_RULES, selective_scan, selective_step
 from .convolution import CausalConv
-from .layer import StartingLinear
+from .layer import ResidualLinear, StartingLinear
 
 
 class S6(nn.Module):
@@ -53,11 +54,9 @@ class S6(nn.Module):
         super().__init__()
         dt_rank = -(-d_model // 16) if dt_rank is None else dt_rank
         for name, value in (("d_state", d_state), ("dt_rank", dt_rank), ("chunk_size", chunk_size)):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
-        for name, value, known in (("input_rule", input_rule, INPUT_RULES), ("mode", mode, SCANS)):
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+            whole(name, value)
+        one_of("input_rule", input_rule, INPUT_RULES)
+        one_of("mode", mode, SCANS)
         self.d_state, self.dt_rank = d_state, dt_rank
         self.input_rule, self.mode, self.chunk_size = input_rule, mode, chunk_size
         self.x_proj = nn.Linear(d_model, dt_rank + 2 * d_state, bias=False)
@@ -140,8 +139,7 @@ class Mamba(nn.Module):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
-        if expand < 1:
-            raise ValueError(f"expand: expected at least 1, got {expand}")
+        whole("expand", expand)
         d_inner = expand * d_model
         self.in_proj = nn.Linear(d_model, 2 * d_inner, bias=False)
         self.conv1d = CausalConv(d_inner, width=d_conv)
@@ -156,7 +154,7 @@ class Mamba(nn.Module):
             dt_min=dt_min,
             dt_max=dt_max,
         )
-        self.out_proj = nn.Linear(d_inner, d_model, bias=False)
+        self.out_proj = ResidualLinear(d_inner, d_model, bias=False)
 
     def _around(self, conv: Callable, ssm: Callable, state: tuple, x: Tensor) -> tuple:
         past, h = state

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..checks import real, whole
+from .layer import ResidualLinear
+
 
 class MultiHead(nn.Module):
     """x [..., D] to q, k, v [..., H, D / H] and back. Parameter names are GPT-2's."""
@@ -15,14 +18,13 @@ class MultiHead(nn.Module):
     def __init__(self, d_model: int, n_heads: int, *, bias: bool = True) -> None:
         super().__init__()
         for name, value in (("d_model", d_model), ("n_heads", n_heads)):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}")
+            whole(name, value)
         if d_model % n_heads:
             raise ValueError(f"n_heads: expected a divisor of d_model {d_model}, got {n_heads}")
         self.n_heads = n_heads
         self.head_width = d_model // n_heads
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.c_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.c_proj = ResidualLinear(d_model, d_model, bias=bias)
 
     def qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to q, k, v, each [..., H, D / H]."""
@@ -38,12 +40,13 @@ class MultiHead(nn.Module):
         if log_decay is None:
             self.log_decay = None
             return
-        if len(log_decay) != self.n_heads:
+        if not isinstance(log_decay, Sequence) or len(log_decay) != self.n_heads:
+            got = len(log_decay) if isinstance(log_decay, Sequence) else f"{log_decay!r:.60}"
             raise ValueError(
-                f"log_decay: expected one number for each of {self.n_heads} heads, "
-                f"got {len(log_decay)}"
+                f"log_decay: expected one number for each of {self.n_heads} heads, got {got}"
             )
         for value in log_decay:
+            real("log_decay", value)
             if not (math.isfinite(value) and value <= 0):
                 raise ValueError(f"log_decay: expected finite numbers, at most 0, got {value!r}")
         self.register_buffer("log_decay", torch.tensor(log_decay, dtype=torch.float32), False)

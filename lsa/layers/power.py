@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..checks import whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
@@ -66,7 +67,8 @@ class PowerAttention(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        if degree < 2 or degree % 2:
+        whole("degree", degree, 2)
+        if degree % 2:
             raise ValueError(f"degree: expected an even number from 2, got {degree}")
         self.degree, self.gated = degree, gated
         self.n_features = math.comb(self.head_width + degree - 1, degree)  # F of a head

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..machines import StateMachine, stack
+from .layer import ResidualLinear
 
 
 class RNN(nn.Module):
@@ -16,8 +21,9 @@ class RNN(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        whole("d_model", d_model)
         self.W = nn.Linear(d_model, d_model, bias=False)
-        self.U = nn.Linear(d_model, d_model, bias=False)
+        self.U = ResidualLinear(d_model, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         s, states = x.new_zeros(x.shape[0], x.shape[2]), []
@@ -55,7 +61,11 @@ class DeepRNN(nn.Sequential):
     """
 
     def __init__(self, d_model: int, n_layers: int) -> None:
+        whole("n_layers", n_layers, 0)
         super().__init__(*(RNN(d_model) for _ in range(n_layers)))
+
+    def __iter__(self) -> Iterator[RNN]:
+        return cast("Iterator[RNN]", super().__iter__())
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state is a vector of D numbers a layer."""

@@ -21,9 +21,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans import TREE_FLOPS, ExponentialSums, exponential_step, exponential_sums, no_sums
+from .layer import ResidualLinear
 
 
 def _shifted(last: Tensor, x: Tensor) -> Tensor:
@@ -50,9 +52,10 @@ class RWKVTimeMixing(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.receptance, self.key, self.value, self.output = (
-            nn.Linear(d_model, d_model, bias=False) for _ in range(4)
+        self.receptance, self.key, self.value = (
+            nn.Linear(d_model, d_model, bias=False) for _ in range(3)
         )
+        self.output = ResidualLinear(d_model, d_model, bias=False)
         ramp = torch.arange(d_model) / max(d_model - 1, 1)
         share = torch.arange(d_model) / d_model
         self.mu_r, self.mu_k, self.mu_v = map(nn.Parameter, (share.sqrt(), share, share.clone()))
@@ -123,11 +126,10 @@ class RWKVChannelMixing(nn.Module):
     def __init__(self, d_model: int, *, hidden: int | None = None) -> None:
         super().__init__()
         hidden = 4 * d_model if hidden is None else hidden
-        if hidden < 1:
-            raise ValueError(f"hidden: expected at least 1, got {hidden}")
+        whole("hidden", hidden)
         self.receptance = nn.Linear(d_model, d_model, bias=False)
         self.key = nn.Linear(d_model, hidden, bias=False)
-        self.value = nn.Linear(hidden, d_model, bias=False)
+        self.value = ResidualLinear(hidden, d_model, bias=False)
         share = torch.arange(d_model) / d_model
         self.mu_r, self.mu_k = nn.Parameter(share), nn.Parameter(share.clone())
 

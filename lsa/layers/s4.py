@@ -65,9 +65,10 @@ class S4(StateSpace):
         super().__init__(d_model, d_state=d_state, mode=mode, dt_min=dt_min, dt_max=dt_max)
         Lambda, P, B = dplr_legs(d_state)
         self.eigenvalues(Lambda)
-        for name, start in (("P", P), ("B", B)):
-            pairs = torch.view_as_real(start.to(torch.complex64)).expand(d_model, -1, -1)
-            self.register_parameter(name, nn.Parameter(pairs.clone()))
+        self.P, self.B = (
+            nn.Parameter(torch.view_as_real(start.to(torch.complex64)).repeat(d_model, 1, 1))
+            for start in (P, B)
+        )
 
     def tick(self, s: Tensor, u: Tensor) -> Tensor:
         """(I - Δ/2 A)^-1 ((I + Δ/2 A) s + Δ B u), with A = Λ - P P*."""

@@ -12,6 +12,7 @@ import math
 import torch
 from torch import Tensor
 
+from ..checks import one_of
 from .state_space import StateSpace, powers, twice_real
 
 DISCRETISATIONS = ("zoh", "bilinear")
@@ -36,11 +37,7 @@ class S4D(StateSpace):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__(d_model, d_state=d_state, mode=mode, dt_min=dt_min, dt_max=dt_max)
-        if discretisation not in DISCRETISATIONS:
-            raise ValueError(
-                f"discretisation: expected one of {', '.join(DISCRETISATIONS)}, "
-                f"got {discretisation!r}"
-            )
+        one_of("discretisation", discretisation, DISCRETISATIONS)
         self.discretisation = discretisation
         n = torch.arange(d_state // 2, dtype=torch.float64)
         self.eigenvalues(torch.complex(torch.full_like(n, -0.5), math.pi * n))

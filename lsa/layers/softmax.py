@@ -68,13 +68,18 @@ class KVCache:
 
     @property
     def k(self) -> Tensor:
-        """[B, length, H, K], a view."""
-        return self.buffer.k[:, :, : self.length].transpose(1, 2)
+        """[B, length, H, K], a view. Raises ValueError when nothing was ever added."""
+        return self._taken().k[:, :, : self.length].transpose(1, 2)
 
     @property
     def v(self) -> Tensor:
-        """[B, length, H, V], a view."""
-        return self.buffer.v[:, :, : self.length].transpose(1, 2)
+        """[B, length, H, V], a view. Raises ValueError when nothing was ever added."""
+        return self._taken().v[:, :, : self.length].transpose(1, 2)
+
+    def _taken(self) -> _Buffer:
+        if self.buffer is None:
+            raise ValueError("cache: expected keys and values, got an empty one")
+        return self.buffer
 
     @property
     def nbytes(self) -> int:
@@ -85,14 +90,12 @@ class KVCache:
         """The cache with k [B, n, H, K] and v [B, n, H, V] appended."""
         k, v = k.transpose(1, 2), v.transpose(1, 2)
         length = self.length + k.shape[2]
-        buffer = self.buffer
+        old = buffer = self.buffer
         # Autograd keeps what was read, so a recorded tick must not write where one has read.
         recorded = torch.is_grad_enabled() and (k.requires_grad or v.requires_grad)
-        full = buffer is None or buffer.k.shape[2] < length
-        if full or recorded or buffer.filled != self.length:
+        if buffer is None or buffer.k.shape[2] < length or buffer.filled != self.length or recorded:
             buffer = _Buffer(k, v, capacity=max(16, 2 * length))
-            if self.length:
-                old = self.buffer
+            if old is not None and self.length:
                 buffer.write(old.k[:, :, : self.length], old.v[:, :, : self.length])
         buffer.write(k, v)
         return KVCache(buffer, length)

@@ -23,9 +23,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..checks import one_of, whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution
+from .layer import ResidualLinear
 
 MODES = ("fft", "direct", "recurrent")
 
@@ -65,17 +67,19 @@ class StateSpace(nn.Module):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
-        if d_state < 2 or d_state % 2:
+        whole("d_state", d_state, 2)
+        if d_state % 2:
             raise ValueError(f"d_state: expected an even number from 2, got {d_state}")
-        if mode not in MODES:
-            raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+        one_of("mode", mode, MODES)
+        if not 0 < dt_min <= dt_max < math.inf:
+            raise ValueError(f"dt_min: expected above 0 and at most dt_max {dt_max}, got {dt_min}")
         self.d_model, self.d_state, self.mode = d_model, d_state, mode
         self.log_dt = nn.Parameter(
             torch.empty(d_model, 1).uniform_(math.log(dt_min), math.log(dt_max))
         )
         self.C = nn.Parameter(torch.randn(d_model, d_state // 2, 2) * 0.5**0.5)
         self.D = nn.Parameter(torch.ones(d_model))
-        self.out = nn.Linear(d_model, d_model)
+        self.out = ResidualLinear(d_model, d_model)
 
     def eigenvalues(self, start: Tensor) -> None:
         """Make Λ, [D, N/2], a parameter: log(-Re), so that the real part stays negative, and Im."""

@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
+from ..checks import whole
 from ..linear_attention.functional import LinearState, accumulator_dtype, linear_attention
 from ..linear_attention.reference import recurrent_step
 from ..machines import StateMachine
@@ -70,8 +71,7 @@ class TaylorAttention(MultiHead):
 
     def __init__(self, d_model: int, n_heads: int, *, degree: int = 2, bias: bool = True) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        if not isinstance(degree, int) or degree < 0:
-            raise ValueError(f"degree: expected a whole number, 0 or more, got {degree}")
+        whole("degree", degree, 0)
         self.degree = degree
         self.n_features = math.comb(self.head_width + degree, degree)  # F of a head
 

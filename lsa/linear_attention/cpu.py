@@ -37,6 +37,11 @@ def from_chunks(x: Tensor, B: int, H: int) -> Tensor:
     return x.transpose(0, 1).reshape(B, H, N * C, D)
 
 
+def tokens(q: Tensor, k: Tensor, v: Tensor, cut: slice) -> tuple[Tensor, Tensor, Tensor]:
+    """Those of a piece of the sequence."""
+    return q[:, :, cut], k[:, :, cut], v[:, :, cut]
+
+
 def running(first: Tensor, added: Callable[[Tensor], object], N: int, reverse: bool) -> Tensor:
     """The states around N chunks, [N + 1, ...]: entry n is before chunk n, N after the last.
 
@@ -64,9 +69,11 @@ def chunked_forward(
         return _one_chunk(q, k, v, S, z, eps)
     if whole < T:
         # The tail is a shorter chunk of its own: padding would copy everything for it.
-        o, den, S, z = chunked_forward(*(x[:, :, :whole] for x in (q, k, v)), S, z, eps, C)
-        last_o, last_den, S, z = _one_chunk(*(x[:, :, whole:] for x in (q, k, v)), S, z, eps)
-        den = None if eps is None else torch.cat((den, last_den), 2)
+        head, tail = tokens(q, k, v, slice(whole)), tokens(q, k, v, slice(whole, T))
+        o, den, S, z = chunked_forward(*head, S, z, eps, C)
+        last_o, last_den, S, z = _one_chunk(*tail, S, z, eps)
+        if den is not None and last_den is not None:
+            den = torch.cat((den, last_den), 2)
         return torch.cat((o, last_o), 2), den, S, z
     N, M, V = T // C, B * H, v.shape[-1]
     q, k, v = (chunk_major(x, C) for x in (q, k, v))
@@ -132,13 +139,13 @@ def chunked_backward(
     if whole < T:
         # Time runs backwards for dk and dv: the tail comes first and hands on its dS, dz. The
         # tail's dq needs the state before it.
-        head, tail = ([None if x is None else x[:, :, cut] for x in (q, k, v, dnum, dden)]
-                      for cut in (slice(whole), slice(whole, T)))  # fmt: skip
-        S_cut = S + head[1].transpose(-1, -2) @ head[2]
-        z_cut = z + head[1].sum(-2)
-        *last, dS, dz = chunked_backward(*tail[:3], S_cut, z_cut, *tail[3:], dS, dz, C)
-        *first, dS, dz = chunked_backward(*head[:3], S, z, *head[3:], dS, dz, C)
-        return *(torch.cat(pair, 2) for pair in zip(first, last, strict=True)), dS, dz
+        head, tail = tokens(q, k, v, slice(whole)), tokens(q, k, v, slice(whole, T))
+        dn, dn_tail = dnum[:, :, :whole], dnum[:, :, whole:]
+        dd, dd_tail = (None, None) if dden is None else (dden[:, :, :whole], dden[:, :, whole:])
+        S_cut, z_cut = S + head[1].transpose(-1, -2) @ head[2], z + head[1].sum(-2)
+        dq2, dk2, dv2, dS, dz = chunked_backward(*tail, S_cut, z_cut, dn_tail, dd_tail, dS, dz, C)
+        dq, dk, dv, dS, dz = chunked_backward(*head, S, z, dn, dd, dS, dz, C)
+        return torch.cat((dq, dq2), 2), torch.cat((dk, dk2), 2), torch.cat((dv, dv2), 2), dS, dz
     N, M, V = T // C, B * H, v.shape[-1]
     q, k, v, dnum = (chunk_major(x, C) for x in (q, k, v, dnum))
     states = chunk_states(k, v, S.reshape(M, K, V))[:N].flatten(0, 1)
@@ -216,7 +223,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """dq (of the scaled q), dk, dv, dS, dz."""
     dden = None
-    if eps is not None:
+    if eps is not None and den is not None:
         r = 1 / (den + eps)
         dden = -(do * o).sum(-1) * r
         do = do * r.unsqueeze(-1)

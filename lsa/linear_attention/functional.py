@@ -7,6 +7,7 @@ depends on k and v up to i only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Literal, NamedTuple, overload
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
+from ..checks import one_of, tensor, whole
 from . import cpu, reference
 from .feature_maps import FEATURE_MAPS
 from .operator import FUSED_MAPS, attend
@@ -128,7 +130,7 @@ def _fading(
     """o, S, z with decay g, [B, T, H] or [1, 1, H]: the definition itself, heads before time."""
     B, _, H, K = q.shape
     dtype = accumulator_dtype(v.dtype)
-    run = {
+    run: Callable[..., tuple[Tensor, Tensor, Tensor]] = {
         "attention": reference.attention_mode,
         "recurrent": reference.recurrent_mode,
         "chunked": partial(reference.chunked_mode, chunk_size=chunk_size or cpu.CHUNK_SIZE),
@@ -144,19 +146,15 @@ def _fading(
 def _check_options(
     mode: str, chunk_size: int | None, scale: float | None, eps: float, feature_map: str
 ) -> None:
-    if mode not in MODES:
-        raise ValueError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+    one_of("mode", mode, MODES)
+    if chunk_size is not None:
+        whole("chunk_size", chunk_size)
     if scale is not None and not (isinstance(scale, Real) and math.isfinite(scale)):
         # A tensor would lose its gradient: multiply q by it instead.
         raise ValueError(f"scale: expected a finite number, got {scale!r}")
     if not (isinstance(eps, Real) and math.isfinite(eps) and eps >= 0):
         raise ValueError(f"eps: expected a finite number, 0 or more, got {eps!r}")
-    if feature_map not in FEATURE_MAPS:
-        raise ValueError(
-            f"feature_map: expected one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}"
-        )
+    one_of("feature_map", feature_map, FEATURE_MAPS)
 
 
 def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
@@ -175,6 +173,7 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
 def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> None:
     """Raise ValueError, naming the argument, unless q, k, v fit together as [B, T, H, K or V]."""
     for name, x in (("q", q), ("k", k), ("v", v)):
+        tensor(name, x, "[B, T, H, features]")
         if x.dim() != 4:
             raise ValueError(f"{name}: expected [B, T, H, features], got {list(x.shape)}")
         if not x.is_floating_point():
@@ -203,9 +202,12 @@ def check_state(
     state: LinearState, shape: tuple[int, int, int, int], device: torch.device
 ) -> LinearState:
     """Raise ValueError unless state is (S, z) of shape [B, H, K, V] and [B, H, K], on `device`."""
+    if not isinstance(state, tuple) or len(state) != 2:
+        raise ValueError(f"initial_state: expected (S, z), got {type(state).__name__}")
     S, z = state
     for name, x, expected in (("S", S, shape), ("z", z, shape[:3])):
         where = f"initial_state.{name}"
+        tensor(where, x, str([*expected]))
         if tuple(x.shape) != expected:
             raise ValueError(f"{where}: expected {list(expected)}, got {list(x.shape)}")
         if not x.is_floating_point():

@@ -189,9 +189,9 @@ def _chunked_with_decay(
         parts = []
         for part in (slice(whole), slice(whole, T)):
             g = log_decay if log_decay.shape[2] == 1 else log_decay[:, :, part]
-            inputs = (x[:, :, part] for x in (q, k, v))
             size = min(C, T - whole) if part.start else C
-            o, S, z = _chunked_with_decay(*inputs, S, z, eps, size, g)
+            tokens = q[:, :, part], k[:, :, part], v[:, :, part]
+            o, S, z = _chunked_with_decay(*tokens, S, z, eps, size, g)
             parts.append(o)
         return torch.cat(parts, dim=2), S, z
     N = T // C

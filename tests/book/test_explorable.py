@@ -249,7 +249,8 @@ def test_provenance_is_one_line_said_once():
     ]
     text = html_of(figure(provenance=records)).select_one(".explorable-provenance").text
     assert text == (
-        "H100 · abc1234 · 2025-11-20 to 2025-11-21 · python -m experiments run · JSON 1 JSON 2"
+        "H100 · abc1234 · 2025-11-20 to 2025-11-21 · python -m experiments run · "
+        "2025-11-20, 2025-11-21"
     )
 
 

@@ -140,6 +140,31 @@ def test_code_keeps_its_order_and_prose_its_place():
     nbformat.validate(done)
 
 
+def test_a_figure_is_shown_as_its_picture_with_its_caption():
+    figure = "<figure class='explorable'><figcaption><p><b>It falls.</b></p></figcaption></figure>"
+    data = {"text/html": figure, "image/png": "aGk=", "text/plain": "Explorable('x')"}
+    cell = code("figure()")
+    cell.outputs = [
+        nbformat.v4.new_output("execute_result", data=data, execution_count=1),
+        nbformat.v4.new_output("stream", text="said"),
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    prose = notebooks.Prose("book/sampling.html", CHAPTERS, {})
+    picture, caption, stream = notebooks.with_prose(notebook, page(CELL), prose).cells[0].outputs
+    assert picture.data == {"image/png": "aGk=", "text/plain": "Explorable('x')"}
+    assert caption.data["text/markdown"] == "**It falls.**"
+    assert stream.text == "said"
+    nbformat.validate(notebook)
+
+
+def test_a_notebook_alone_says_what_to_do(monkeypatch):
+    source = notebooks.looking_cell().source
+    exec(compile(source, "first cell", "exec"), {})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="in the project, run `make lab`"):
+        exec(compile(source, "first cell", "exec"), {})
+
+
 def test_a_page_with_other_cells_than_its_notebook_is_an_error():
     notebook = nbformat.v4.new_notebook(cells=[code("a"), code("b")])
     prose = notebooks.Prose("book/sampling.html", CHAPTERS, {})

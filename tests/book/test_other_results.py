@@ -20,7 +20,8 @@ MODULES = [
 ]
 SHOWN = (
     "figure", "rooflines", "published", "table", "ratio_table", "sentence", "claims", "numbers",
-    "front_numbers", "stored_runs", "versions", "data",
+    "front_numbers", "stored_runs", "versions", "data", "time_table", "by_position", "verdicts",
+    "recall_figure", "recall_numbers", "induction_figure", "scores",
 )  # fmt: skip
 GPU = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
 LOADED = record.load()
@@ -88,6 +89,8 @@ def test_every_figure_and_sentence_copes(others, stored_now):
             still(shown)
         elif hasattr(shown, "_repr_markdown_"):
             assert "None" not in shown._repr_markdown_(), name
+        elif hasattr(shown, "_repr_html_"):
+            assert shown._repr_html_(), name
         else:
             assert isinstance(shown, dict | str), name
 
@@ -95,7 +98,10 @@ def test_every_figure_and_sentence_copes(others, stored_now):
 def test_what_is_not_stored_says_how_to_measure_it(store):
     for name, make in everything():
         shown = make()
-        if name.endswith((".figure", ".rooflines")) and name != "design_bytes.figure":
+        if (
+            name.endswith((".figure", ".rooflines", ".by_position"))
+            and name != "design_bytes.figure"
+        ):
             assert repr(shown).endswith(f"run {command_of(name)}"), name
             assert not shown
 
@@ -103,6 +109,8 @@ def test_what_is_not_stored_says_how_to_measure_it(store):
 def command_of(name):
     module, function = name.split(".")
     measured_again = module == "chunk_sizes" or function == "rooflines"
+    if function == "by_position":
+        return "race"
     return "mode_speed --force" if measured_again else module
 
 

@@ -56,7 +56,9 @@ def built_book() -> Path:
     with (ROOT / "_build" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if stale():
-            built = subprocess.run(BUILD, cwd=ROOT, capture_output=True, text=True, check=False)
+            built = subprocess.run(
+                BUILD, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1500
+            )
             assert built.returncode == 0, f"{built.stdout[-6000:]}\n{built.stderr[-6000:]}"
             (HTML / "index.html").touch()
     return HTML

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import itertools
 import os
 import re
@@ -24,8 +25,10 @@ CHAPTERS = [
 CHAPTER_PAGES = [f"{name}.html" for name in CHAPTERS]
 PAGES = [*CHAPTER_PAGES, "search.html"]
 REDIRECT = "index.html"
-LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 375)]
+# Colours differ by theme and layout by width: two looks meet both of each.
+LOOKS = [("light", 1280), ("dark", 375)]
 TEXT_PAGE_KB = 400
+WITHOUT_FORMULAS = {"exclude": [["main .katex"]]}
 
 # The theme and what Jupyter Book adds to every page of every book.
 THEME_FILES = re.compile(
@@ -69,9 +72,21 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
     )
     assert not wider, f"the page scrolls sideways: {wider}"
 
+    # Measuring lays out what is far away, and that asks for more fonts.
     tab.wait_for_selector("html[data-measured]", state="attached")
+    tab.evaluate("document.fonts.ready.then(() => true)")
+    if width == 375:
+        cut = tab.evaluate(
+            """() => [...document.querySelectorAll('main .katex-display')]
+            .filter((e) => e.scrollWidth > e.clientWidth + 1)
+            .map((e) => e.querySelector('annotation').textContent)"""
+        )
+        assert not cut, f"formulas wider than a phone: {cut}"
+
+    # The parts of formulas are most of a page, and all made alike: one page's are looked at.
+    looked_at = None if page == "book/notation.html" and width == 1280 else WITHOUT_FORMULAS
     # axe would read the style sheets again, which a page from a file may not.
-    found = Axe().run(tab, options={"preload": False}).response["violations"]
+    found = Axe().run(tab, context=looked_at, options={"preload": False}).response["violations"]
     grave = [
         f"{rule['id']} ({rule['impact']}): {rule['help']}\n  "
         + "\n  ".join(node["html"][:400] for node in rule["nodes"][:5])
@@ -79,6 +94,12 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
         if rule["impact"] in ("serious", "critical")
     ]
     assert not grave, "\n".join(grave)
+
+
+def test_the_chapter_on_kernels_has_interpreted_them(built_book):
+    if not importlib.util.find_spec("triton"):
+        pytest.skip("Triton is not installed")
+    assert "chunked mode: agrees" in soup_of(built_book, "book/kernels.html").get_text()
 
 
 @pytest.mark.parametrize("page", CHAPTER_PAGES)
@@ -146,6 +167,8 @@ def test_chapter_can_be_taken_away_as_a_notebook(built_book, chapter):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source]
+    first = code.pop(0)  # looks for the book's code where a notebook stands alone
+    assert "lsa" in first.source and not first.outputs
     assert code and all(cell.execution_count for cell in code)
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert not re.findall(r"\{[a-z:]+\}`|^:::.*|^```\{.*", prose, re.MULTILINE)
@@ -164,6 +187,9 @@ def test_one_search_and_it_finds_from_a_file(open_page, width):
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/search.html?q=attention")
     tab.wait_for_selector("#search-results .search li a")
+    # A page from a file may not read the others: the words come from a script.
+    excerpt = tab.locator("#search-results .search li p.context").first
+    assert "attention" in excerpt.inner_text().lower()
 
 
 def test_theme_switch_is_kept(open_page):

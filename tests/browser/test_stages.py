@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from bs4 import BeautifulSoup
+from playwright.sync_api import expect
 
 from experiments.harness.record import load
 from lsa.cost import PEAKS, STATE_BYTES, design_cost, least_bytes, machine_cost, mode_cost
@@ -23,9 +25,13 @@ PLACES = {
     "diagram-causal": "book/causal-transformations.html",
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
+    "memory": "book/linear-self-attention.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
     "chip": "book/kernels.html",
+    "film": "book/training.html",
+    "recurrence": "book/relatives.html",
+    "convolution": "book/state-spaces.html",
 }
 COUNTED = ("flops", "bytes", "steps", "seconds")
 STEPPED = [name for name in PLACES if name != "roofline"]
@@ -44,12 +50,51 @@ def open_stage(open_page):
     return open_one
 
 
+# What a reader could set: every choice its last, every scale its least, one step back.
+SET = """(frame) => {
+    const tell = (node, ...types) => {
+        for (const type of types) node.dispatchEvent(new Event(type, { bubbles: true }));
+    };
+    frame.querySelectorAll("input[type=range]").forEach((input) => {
+        input.value = input.min;
+        tell(input, "input");
+    });
+    frame.querySelectorAll("select").forEach((list) => {
+        list.value = [...list.options].at(-1).value;
+        tell(list, "input", "change");
+    });
+    for (const set of frame.querySelectorAll("fieldset")) {
+        [...set.querySelectorAll("input")].at(-1).click();
+    }
+    frame.querySelector(".stage-buttons button, .diagram-arrow, .causality button")?.click();
+}"""
+
+
 def line(frame):
     return frame.locator("[role=status]").inner_text()
 
 
 def slide(frame, name, values, value):
     frame.get_by_role("slider", name=name).fill(str(list(values).index(value)))
+
+
+@pytest.mark.parametrize("name", [name for name in PLACES if name != "opener"])
+def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, open_stage, name):
+    tab, frame = open_stage(name, reduced_motion="reduce")
+    frame.evaluate(SET)
+    expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
+    there = tab.url.partition("#")[2]
+    again = open_page(f"{PLACES[name]}#{there}", reduced_motion="reduce")
+    assert again.locator(f"#{name}").inner_text() == frame.inner_text()
+
+
+def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
+    tab = open_page("book/three-modes.html", reduced_motion="reduce")
+    tab.locator("#modes").get_by_role("button", name="Back").click()
+    expect(tab).to_have_url(re.compile("#modes:step="))
+    figure = tab.locator("figure.explorable").first
+    figure.locator(".explorable-choice input:not(:checked):not(:disabled)").first.click(force=True)
+    expect(tab).to_have_url(re.compile(f"{figure.get_attribute('id')}:.*;modes:step="))
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -78,7 +123,21 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert not frame.select_one(".stage").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", ["shares", "signature", "tree", "machines", "opener", "chip"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shares",
+        "signature",
+        "tree",
+        "machines",
+        "memory",
+        "opener",
+        "chip",
+        "film",
+        "recurrence",
+        "convolution",
+    ],
+)
 def test_steps_by_keyboard_and_by_button(open_stage, name):
     tab, frame = open_stage(name)
     frame.get_by_role("button", name="Start over").click()
@@ -396,3 +455,86 @@ def test_opener_leaves_the_first_screen_to_the_result(open_stage):
     assert frame.bounding_box()["height"] <= 275
     top = tab.locator("#headline").evaluate("e => e.getBoundingClientRect().top + scrollY")
     assert top < 900
+
+
+def kept(frame):
+    """How much of each letter read so far is in the state."""
+    texts = frame.locator(".recurrence-letter").evaluate_all(
+        "all => all.map((e) => e.dataset.kept)"
+    )
+    return [float(text) for text in texts]
+
+
+def test_a_fixed_decay_leaves_its_power_and_is_a_convolution(open_stage):
+    tab, frame = open_stage("recurrence")
+    frame.get_by_label("Layer").select_option("RetNet")
+    frame.get_by_label("Your text").fill("abcabcab")
+    assert kept(frame) == pytest.approx([0.9 ** (7 - j) for j in range(8)], abs=1e-4)
+    for layer in ("RetNet", "RWKV", "S4D", "Linear attention"):
+        frame.get_by_label("Layer").select_option(layer)
+        by_state = kept(frame)
+        frame.get_by_role("radio", name="Convolution").check()
+        assert kept(frame) == pytest.approx(by_state, abs=1e-4)
+        frame.get_by_role("radio", name="Recurrence").check()
+
+
+def test_what_depends_on_the_text_is_no_convolution(open_stage):
+    tab, frame = open_stage("recurrence")
+    convolution = frame.get_by_role("radio", name="Convolution")
+    formulas = set()
+    for layer in ("Gated linear attention", "DeltaNet", "Gated delta rule", "S6 (Mamba)"):
+        frame.get_by_label("Layer").select_option(layer)
+        assert convolution.is_disabled()
+        formulas.add(frame.locator(".recurrence-formula").inner_text())
+    assert len(formulas) == 4
+    frame.get_by_label("Layer").select_option("RetNet")
+    convolution.check()
+    # One valve is enough: the run goes back to the recurrence, and the layer is the reader's own.
+    frame.get_by_label("Write").select_option("what is new (delta rule)")
+    assert convolution.is_disabled()
+    assert frame.get_by_role("radio", name="Recurrence").is_checked()
+    assert frame.get_by_label("Layer").evaluate("e => e.selectedOptions[0].text") == "(of your own)"
+
+
+def test_the_delta_rule_overwrites_a_key_that_comes_again(open_stage):
+    tab, frame = open_stage("recurrence")
+    frame.get_by_label("Layer").select_option("DeltaNet")
+    frame.get_by_label("Your text").fill("aab")
+    first, second, last = kept(frame)
+    assert first == pytest.approx(0, abs=1e-3)
+    assert 0 < second < 1  # b, whose key is not orthogonal to that of a, takes a part
+    assert last == pytest.approx(1)
+    frame.get_by_label("Your text").fill("")
+    assert line(frame) == "The state is empty."
+
+
+@pytest.mark.parametrize("step", ["fixed", "from the input"])
+def test_state_and_sum_give_one_output(open_stage, step):
+    tab, frame = open_stage("convolution")
+    frame.get_by_role("radio", name=step).check()
+    frame.get_by_role("button", name="Start over").click()
+    weights = []
+    for tick in range(1, 8):
+        tab.keyboard.press("ArrowRight")
+        by_state, by_sum = frame.locator(".stage-counts b").all_inner_texts()
+        assert by_state == by_sum
+        bars = frame.locator(".convolution-kernel, .convolution-weights")
+        weights.append(bars.evaluate_all("all => all.map((e) => Number(e.dataset.value))"))
+        assert len(weights[-1]) == tick
+    # A kernel is the same for every output, read from the newest input backwards.
+    shifted = all(a == b[-len(a) :] for a, b in pairwise(weights))
+    assert shifted == (step == "fixed")
+
+
+def test_a_title_sorts_its_column_and_numbers_are_numbers(open_page):
+    tab = open_page("book/state-spaces.html")
+    table = tab.locator("table", has_text="LAMBADA")
+    title = table.get_by_role("button", name="Pile")
+    column = "rows => rows.map((row) => row.cells[2].textContent.trim())"
+    for turn, falling in ((title, False), (title, True)):
+        turn.click()
+        found = table.locator("tbody tr").evaluate_all(column)
+        numbers = [float(text) for text in found if text != "–"]
+        assert numbers == sorted(numbers, reverse=falling)
+        assert set(found[len(numbers) :]) == {"–"}
+    assert title.locator("..").get_attribute("aria-sort") == "descending"

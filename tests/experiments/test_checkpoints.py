@@ -219,31 +219,34 @@ def start(tmp_path, *arguments, saving="0", updates="400"):
 
 @pytest.mark.slow
 def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
-    process = start(tmp_path / "whole")
-    assert process.communicate(timeout=120) and process.returncode == 0
+    """LSA_KILLS=50 python -m pytest --timeout 3600 THIS -k kills: as many as one has time for."""
+    kills = int(os.environ.get("LSA_KILLS", "3"))
+    updates = str(max(400, 40 * kills))
+    process = start(tmp_path / "whole", saving="1", updates=updates)
+    assert process.communicate(timeout=600) and process.returncode == 0
     (expected,) = record.load(results=tmp_path / "whole")
 
     out = tmp_path / "killed"
     rng, furthest = random.Random(0), 0
-    for kill in range(5):
+    for kill in range(kills):
         before = _times(out)
-        process = start(out, saving="0.05")
+        process = start(out, saving="0.05", updates=updates)
         limit = time.monotonic() + 60
         while kill and _times(out) == before and time.monotonic() < limit:
             time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 0.5))
+        time.sleep(rng.uniform(0.0, 0.2))
         process.send_signal([signal.SIGKILL, signal.SIGTERM][kill % 2])
         process.communicate(timeout=60)
         for one in record.load(results=out):
             rows = len(one["tables"]["train"]["loss"])
             assert rows >= furthest
             furthest = rows
-    process = start(out)
-    _, error = process.communicate(timeout=120)
+    process = start(out, saving="1", updates=updates)
+    _, error = process.communicate(timeout=600)
     assert process.returncode == 0, error
     (whole,) = record.load(results=out)
     assert curves(whole["tables"]) == curves(expected["tables"])
-    assert len(whole["provenance"]["legs"]) > 2
+    assert len(whole["provenance"]["legs"]) > 1
     assert [path.name for path in out.rglob("*") if path.is_file()] == ["tiny.json"]
 
 

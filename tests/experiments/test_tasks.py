@@ -11,7 +11,7 @@ OPTIONS = {
     "recall": {"pairs": 5, "vocab": 32},
     "copying": {"tokens": 6, "vocab": 10},
     "selective copying": {"tokens": 6, "vocab": 10},
-    "induction": {"vocab": 12},
+    "induction": {"vocab": 12, "questions": 3},
 }
 
 
@@ -30,8 +30,9 @@ def test_answers_stand_in_the_text(task, seed, update, length):
             assert all(asked[i] == pairs[text[i]] for i in places)
             assert min(places) >= 10
         elif task == "induction":
-            assert places == [length - 1] and text[-1] == 0
-            assert asked[-1] == text[text.index(0) + 1]
+            special = [i for i, token in enumerate(text) if token == 0]
+            assert special[1:] == places and special[-1] == length - 1 and len(places) == 3
+            assert {asked[i] for i in places} == {text[i + 1] for i in special[:-1]}
         else:
             symbols = [token for token in text[:-6] if token > 1]
             assert [asked[i] for i in places] == symbols
@@ -51,7 +52,8 @@ def test_answers_stand_in_the_text(task, seed, update, length):
         ("recall", {"length": 99, "pairs": 16, "vocab": 32}, "pairs: expected 1 to 15"),
         ("copying", {"length": 11, "tokens": 6, "vocab": 9}, "length: expected at least 2 tokens"),
         ("copying", {"length": 20, "tokens": 6, "vocab": 2}, "vocab: expected at least 3"),
-        ("induction", {"length": 3, "vocab": 9}, "length: expected at least 4"),
+        ("induction", {"length": 3, "vocab": 9}, "length: expected at least 2 questions . 2 = 4"),
+        ("induction", {"length": 9, "vocab": 9, "questions": 0}, "questions: expected at least 1"),
         ("sorting", {"length": 9}, "task: expected one of recall"),
     ],
 )

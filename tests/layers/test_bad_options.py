@@ -21,7 +21,7 @@ BAD = {
     "feature_map: expected one of elu_plus_one.*": lambda: LinearAttention(
         D, 2, feature_map="sigmoid"
     ),
-    "degree: expected a whole number, 0 or more, got -1": lambda: TaylorAttention(D, 2, degree=-1),
+    "degree: expected at least 0, got -1": lambda: TaylorAttention(D, 2, degree=-1),
     "k: expected at least 1, got 0": lambda: KGram(D, 0, 4),
     "attention_options: expected aft-full's max_length, got none": lambda: make_layer(
         "aft-full", D, 3
@@ -35,7 +35,7 @@ BAD = {
     "max_length: expected at least 1, got 0": lambda: AFTFull(D, max_length=0),
     "chunk_size: expected at least 1, got 0": lambda: AFTFull(D, max_length=4, chunk_size=0),
     "window: expected at least 1, got 0": lambda: AFTLocal(D, window=0),
-    "max_length: expected at least 1 or None, got -1": lambda: AFTLocal(D, window=2, max_length=-1),
+    "max_length: expected at least 1, got -1": lambda: AFTLocal(D, window=2, max_length=-1),
     "x: expected at most max_length 4 tokens, got 5": lambda: AFTFull(D, max_length=4)(
         torch.zeros(1, 5, D)
     ),

@@ -5,9 +5,21 @@
   "use strict";
 
   // A page opened from a file may not read the others, from which Sphinx's
-  // search would take its excerpts.
-  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
-    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+  // search takes its excerpts: they come from a script that holds all of them.
+  if (location.protocol === "file:" && document.getElementById("search-results")) {
+    const pages = new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = new URL("_static/excerpts.js", location.href);
+      script.onload = () => resolve(window.BOOK_PAGES);
+      script.onerror = reject;
+      document.head.append(script);
+    });
+    const root = new URL(".", location.href).href;
+    window.fetch = async (address) => {
+      const name = new URL(address, location.href).href.slice(root.length).split(/[?#]/)[0];
+      const text = (await pages)[name] ?? "";
+      return { text: async () => text };
+    };
   }
 
   const SHOW_AFTER_MS = 180;
@@ -107,6 +119,8 @@
     };
     const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
     boxes.forEach((box) => observer.observe(box));
+    // A font that comes late changes what a box holds, and not the box.
+    document.fonts.addEventListener("loadingdone", () => boxes.forEach(check));
     // What is far from the screen is not laid out, and so not observed: it is measured when there is
     // time for it.
     const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -39,6 +41,16 @@ def test_the_policy_allows_the_books_own_files_only():
     assert 'content="Say &quot;so&quot;."' in meta
     assert 'content="A &amp; B"' in meta
     assert 'content="https://example.org/book/book/a.html"' in meta
+
+
+def test_a_shared_link_shows_the_first_figure():
+    meta = head.tags(SimpleNamespace(config=BOOK), "book/a", {"title": "A", "body": "<p>Say.</p>"})
+    assert 'property="og:image" content="https://example.org/book/_static/card.png"' in meta
+    assert "summary_large_image" in meta
+    card = (Path(head.__file__).parent / "static" / "card.png").read_bytes()
+    assert struct.unpack(">II", card[16:24]) == (1200, 630)  # as a PNG's head says it
+    at_home = SimpleNamespace(config=SimpleNamespace(project="The book", html_baseurl=""))
+    assert "og:image" not in head.tags(at_home, "book/a", {"body": ""})
 
 
 @pytest.mark.parametrize(

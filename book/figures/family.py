@@ -1,0 +1,99 @@
+"""The family of layers as one table, read off the layers themselves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsa.layers import make_layer
+
+from ..explorable import palette
+from .words import Table, link
+
+WIDTH, LENGTH = 64, 1024
+
+
+class Member(NamedTuple):
+    """How a layer's state fades, what is written, how it is read; and its section.
+
+    selective: whether what it forgets depends on what it reads.
+    """
+
+    fades: str
+    written: str
+    read: str
+    selective: bool
+    training: str
+    section: str
+
+
+SOFTMAX, LINEAR = "linear-self-attention.html", "linear-self-attention.html#the-causal-case-a-state"
+RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
+MEMBERS = {
+    "softmax": Member("never", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
+    "linear": Member("never", "k vᵀ", "q, normalised", False, "TND", LINEAR),
+    "taylor": Member(
+        "never", "φ(k) vᵀ", "φ(q), normalised", False, "T²D",
+        "state-machines.html",
+    ),
+    "power": Member(
+        "never", "φₚ(k) vᵀ", "φₚ(q), normalised", False, "T²D", RELATIVES + "power-attention"
+    ),
+    "aft-full": Member(
+        "by position", "exp(k), v", "gate, normalised", False, "T²D",
+        RELATIVES + "attention-free-transformers",
+    ),
+    "aft-local": Member(
+        "by position, near", "exp(k), v", "gate, normalised", False, "TsD",
+        RELATIVES + "attention-free-transformers",
+    ),
+    "aft-simple": Member(
+        "never", "exp(k), v", "gate, normalised", False, "TD",
+        RELATIVES + "attention-free-transformers",
+    ),
+    "rwkv": Member(
+        "fixed, a channel", "exp(k), v", "gate, normalised", False, "TD", RELATIVES + "rwkv"
+    ),
+    "gated": Member("from the input", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
+    "delta": Member("along k", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"),
+    "s4": Member(
+        "fixed matrix", "B u", "C", False, "TD log T",
+        SPACES + "s4-which-a-and-how-to-afford-it",
+    ),
+    "s4d": Member(
+        "fixed, a number", "B u", "C", False, "TD log T", SPACES + "s4d-only-the-diagonal"
+    ),
+    "s6": Member("from the input", "Δ B u", "C, from the input", True, "TND", SPACES + "selection"),
+    "mamba": Member(
+        "from the input", "Δ B u", "C and a gate", True, "TND", SPACES + "the-mamba-block"
+    ),
+    "rnn": Member(
+        "through tanh", "u", "U", True, "TD²", "sequence-transformations.html"
+    ),
+    "kgram": Member("after k tokens", "u", "an MLP", False, "TkD²", "causal-transformations.html"),
+    "conv": Member("after a few tokens", "u", "a kernel", False, "TD", SPACES + "the-mamba-block"),
+    "none": Member("no state", "–", "–", False, "–", "relatives.html"),
+}  # fmt: skip
+
+
+def state_numbers(name: str) -> int:
+    """Numbers that a layer of width 64 with one head keeps after 1,024 tokens."""
+    return make_layer(name, WIDTH, 1, max_length=LENGTH).state_numbers(LENGTH)
+
+
+def table() -> Table:
+    """Every layer of the catalogue: how it fades, writes and reads, its state and its cost."""
+    cells = []
+    for name in MEMBERS:
+        member = MEMBERS[name]
+        label = palette.label(name) or name
+        cells.append([
+            link(label, member.section),
+            member.fades,
+            member.written,
+            member.read,
+            "yes" if member.selective else "no",
+            f"{state_numbers(name):,}",
+            member.training,
+        ])  # fmt: skip
+    titles = ["layer", "fades", "written", "read by", "selective", "state", "training"]
+    return Table(titles, cells, align="lllllrl", wrap=True)

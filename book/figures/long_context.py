@@ -1,0 +1,225 @@
+"""What a long past is good for: loss by position, by text given, and a passage met before."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import floor, log10
+
+from ..explorable.figure import Axis, Choice, Explorable, Filter, Series
+from . import race
+from .results import NotMeasuredError, Record, have, provenance, row, rows
+from .words import Missing, Table, WrittenFor, in_words
+
+CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
+MODELS = ("softmax", "linear")
+POSITIONS = ("softmax", "linear", "no attention")
+
+
+def run(attention: str, context: int) -> Record:
+    """What the model trained at a context was asked. Raises NotMeasuredError."""
+    for one in have("long_context"):
+        config = one["config"]
+        if (config["attention"], config["context"]) == (attention, context):
+            return one
+    raise NotMeasuredError(f"long_context: no {attention} of {context}")
+
+
+def gain(attention: str, context: int, distance: int) -> tuple[float, float]:
+    """What having met a passage so far back is worth, and its standard error, in nats a byte."""
+    found = row(run(attention, context), "again", distance=distance)
+    return found["gain"], found["error"]
+
+
+def given(attention: str, context: int, length: int) -> dict:
+    """Loss of the same bytes with so much text before them, its gain and error."""
+    return row(run(attention, context), "given", given=length)
+
+
+def _main(contexts: set[int]) -> int:
+    return race.MAIN if race.MAIN in contexts else max(contexts)
+
+
+def by_position(id: str = "loss-by-position") -> Explorable | Missing:
+    """Mean loss by position in the text, trained at each context, read in two ways."""
+    series = []
+    for context in CONTEXTS:
+        for reading in ("own", "whole"):
+            for model, losses in race.positions(context, reading).items():
+                if model not in POSITIONS:
+                    continue
+                # The last position of a window stands alone in its row: too few to draw.
+                kept = {last: loss for last, loss in losses.items() if last % 2}
+                keys = {"attention": race.MODELS[model][0], "context": context, "reading": reading}
+                source = race.by_model(context)[model][0]["path"]
+                columns = {"position": [*kept], "loss": [*kept.values()]}
+                series.append(Series(keys, columns, source=source))
+    if not series:
+        return Missing("race")
+    contexts = {one.keys["context"] for one in series}
+    return Explorable(
+        id=id,
+        caption=(
+            "**The more has been read, the easier the next byte: up to a point.** Loss on "
+            "held-out novels by position in the text; a point stands for all positions from half "
+            "of it on. *As one text* reads on past the length that a model was trained on."
+        ),
+        alt="Loss by position, falling at first and level after some hundred bytes.",
+        series=series,
+        x=Axis("position", "Position", "bytes read", log=True),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter("context", "Trained at", options=CONTEXTS, default=_main(contexts)),
+            Filter(
+                "reading",
+                "Read",
+                options={"own": "in windows of that length", "whole": "as one text"},
+                default="whole",
+            ),
+        ],
+        provenance=provenance(race.curves()),
+    )
+
+
+def figure(id: str = "long-past") -> Explorable | Missing:
+    """What a passage met before is worth by distance, and what more text is worth."""
+    series = []
+    for one in have("long_context"):
+        config = one["config"]
+        keys = {"attention": config["attention"], "context": config["context"]}
+        for kind, column in (("again", "distance"), ("given", "given")):
+            found = rows(one, kind)
+            columns = {
+                "bytes": [each[column] for each in found],
+                "gain": [each["gain"] for each in found],
+                "low": [each["gain"] - 2 * each["error"] for each in found],
+                "high": [each["gain"] + 2 * each["error"] for each in found],
+            }
+            series.append(Series({**keys, "asked": kind}, columns, source=one["path"]))
+    if not series:
+        return Missing("long_context")
+    contexts = {one.keys["context"] for one in series}
+    return Explorable(
+        id=id,
+        caption=(
+            "**What a long past is worth.** *A passage met before*: by how much 56 bytes of a "
+            "held-out novel are better predicted because they stood, so many bytes earlier, in "
+            "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
+            "novel before them than with 16 bytes. Forty places; models of the race, first seed."
+        ),
+        alt="Gain in nats a byte against distance or length, for both attentions.",
+        series=series,
+        x=Axis("bytes", "Bytes back", log=True),
+        y=Choice(
+            "Line",
+            [
+                Axis("gain", "Gain", "nats per byte", digits=3),
+                Axis("low", "Two standard errors less", "nats per byte", digits=3),
+                Axis("high", "Two standard errors more", "nats per byte", digits=3),
+            ],
+        ),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "asked",
+                "Asked",
+                options={"again": "a passage met before", "given": "more text"},
+                default="again",
+            ),
+            Filter("context", "Trained at", options=CONTEXTS, default=_main(contexts)),
+        ],
+        provenance=provenance(have("long_context")),
+    )
+
+
+def _worth(attention: str, kind: str, at: int) -> str:
+    """A gain in words, with what two standard errors allow."""
+    found = rows(run(attention, MAIN), kind)
+    column = {"again": "distance", "given": "given"}[kind]
+    for one in found:
+        if one[column] == at:
+            return f"{_plain(one['gain'])} ± {_plain(2 * one['error'], 1)}"
+    raise NotMeasuredError(f"long_context: no {kind} at {at}")
+
+
+def _plain(value: float, digits: int = 2) -> str:
+    """A number of `digits` significant digits, without an exponent: 0.00046."""
+    if not value:
+        return "0"
+    places = digits - 1 - floor(log10(abs(value)))
+    return f"{value:.{max(0, places)}f}"
+
+
+def _given_words() -> str:
+    parts = [
+        f"with {name} attention, {256:,} bytes are worth {_worth(name, 'given', 256)} nats more "
+        f"than 16, and 16,384 bytes {_worth(name, 'given', 16384)}"
+        for name in MODELS
+    ]
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _again_words() -> str:
+    parts = []
+    for name in MODELS:
+        found = rows(run(name, MAIN), "again")
+        gains = ", ".join(_plain(one["gain"]) for one in found)
+        parts.append(f"with {name} attention the gain is {gains} nats a byte")
+    distances = ", ".join(f"{one['distance']:,}" for one in found)
+    said = "; ".join(parts)
+    return f"At distances of {distances} bytes, {said}."
+
+
+def _falls_like_an_average(attention: str) -> bool:
+    """Whether four times the distance leaves a half to an eighth of the gain, each time."""
+    gains = [one["gain"] for one in rows(run(attention, MAIN), "again")]
+    return all(2 < before / after < 8 for before, after in pairwise(gains))
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on long context says of these runs."""
+    return in_words(
+        given_words=_given_words,
+        again_words=_again_words,
+        given_least=lambda: f"{given('linear', MAIN, 16)['loss']:.2f}",
+        given_most=lambda: f"{given('linear', MAIN, 16384)['loss']:.2f}",
+        longest=lambda: f"{max(run('linear', MAIN)['config']['given']):,}",
+    )
+
+
+def claims() -> WrittenFor:
+    """What its words say of the figure, beyond the numbers in them."""
+
+    def worth_little(name: str) -> bool:
+        return given(name, MAIN, 16384)["gain"] < 0.02
+
+    return WrittenFor(
+        the_gain_falls_as_the_distance_grows_for_both=lambda: all(
+            map(_falls_like_an_average, MODELS)
+        ),
+        sixteen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
+    )
+
+
+def verdicts() -> Table:
+    """The three questions, and what was found for each attention."""
+    cells = []
+    for question, answer in (
+        ("loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096", _late),
+        ("16,384 bytes given in place of 16", lambda name: _worth(name, "given", 16384)),
+        ("a passage 1,024 bytes back", lambda name: _worth(name, "again", 1024)),
+        ("a passage 16,384 bytes back", lambda name: _worth(name, "again", 16384)),
+    ):
+        words = in_words(**{name: lambda n=name, a=answer: a(n) for name in MODELS})
+        cells.append([question, *(words[name] for name in MODELS)])
+    return Table(["what was asked", *MODELS], cells, wrap=True)
+
+
+def _late(attention: str) -> str:
+    losses = race.positions(MAIN, "whole").get(attention)
+    if not losses or not {2047, 16383} <= losses.keys():
+        raise NotMeasuredError(f"race: no positions of {attention}")
+    return f"{losses[16383] - losses[2047]:+.3f}"

@@ -1,0 +1,209 @@
+"""What ends the plateau of a long context: one change at a time, for both attentions."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from . import ngram_baseline
+from .results import NotMeasuredError, Record, have, provenance
+from .words import Missing, Table, WrittenFor, in_words
+
+REMEDIES = {
+    "as it was": "as in GPT-2, rate 0.001",
+    "higher rate": "rate 0.002, warm-up of 100",
+    "no positions": "no table of positions",
+    "fades in 256": "one head fades, half in 256 bytes",
+    "fades in 64": "one head fades, half in 64 bytes",
+    "fades in 16": "one head fades, half in 16 bytes",
+    "fades in 4": "one head fades, half in 4 bytes",
+    "fades in 1": "one head fades, half in 1 byte",
+    "near only": "both heads fade, half in 4 bytes",
+}
+CONTROLS = {"token before": "no attention, the byte before", "none": "no attention"}
+NAMED = {**REMEDIES, **CONTROLS}
+ATTENTION = {"softmax": "Softmax", "linear": "Linear"}
+# What the chart draws: as many lines as have colours of their own. The table has them all.
+DRAWN = ("as it was", "no positions", "fades in 4", "near only", "token before", "none")
+CLEARLY = 0.05  # nats below letter pairs, more than another seed moves a loss
+Key = tuple[str, str]
+
+
+def runs() -> dict[Key, list[Record]]:
+    """The seeds of every remedy and attention; the controls have "none" for an attention."""
+    found: dict[Key, list[Record]] = {}
+    for run in have("plateau"):
+        if not any(run["tables"]["validation"]["update"]):
+            continue  # stopped before anything was learned
+        config = run["config"]
+        attention = "none" if config["remedy"] in CONTROLS else config["attention"]
+        found.setdefault((config["remedy"], attention), []).append(run)
+    return found
+
+
+def ends(remedy: str, attention: str) -> list[float]:
+    """The last loss of every seed. Raises NotMeasuredError."""
+    found = runs().get((remedy, attention))
+    if not found:
+        raise NotMeasuredError(f"plateau: no {remedy}, {attention}")
+    return [run["tables"]["validation"]["loss"][-1] for run in found]
+
+
+def end(remedy: str, attention: str) -> float:
+    """The mean of them. Raises NotMeasuredError."""
+    return mean(ends(remedy, attention))
+
+
+def spread() -> float:
+    """How far the seeds of a remedy end apart, at most. Raises NotMeasuredError."""
+    gaps = [max(found) - min(found) for key in runs() if len(found := ends(*key)) > 1]
+    if not gaps:
+        raise NotMeasuredError("plateau: one seed")
+    return max(gaps)
+
+
+def leaves(remedy: str, attention: str) -> float | None:
+    """After how many updates a loss was first clearly below letter pairs, the mean over seeds.
+
+    None where a seed did not come so far. Raises NotMeasuredError.
+    """
+    ends(remedy, attention)
+    level, firsts = ngram_baseline.loss(2) - CLEARLY, []
+    for run in runs()[remedy, attention]:
+        table = run["tables"]["validation"]
+        points = zip(table["update"], table["loss"], strict=True)
+        first = next((update for update, loss in points if loss < level), None)
+        if first is None:
+            return None
+        firsts.append(first)
+    return mean(firsts)
+
+
+def _mean_curve(found: list[Record]) -> dict[str, list]:
+    tables = [run["tables"]["validation"] for run in found]
+    updates = [u for u in tables[0]["update"] if u]
+    losses = [dict(zip(one["update"], one["loss"], strict=True)) for one in tables]
+    return {"update": updates, "loss": [mean(loss[u] for loss in losses) for u in updates]}
+
+
+def figure(id: str = "plateau") -> Explorable | Missing:
+    """Loss by update at 1,024 bytes, a curve for every remedy."""
+    found = {key: records for key, records in runs().items() if key[0] in DRAWN}
+    if not found:
+        return Missing("plateau")
+    series = []
+    for (remedy, attention), records in found.items():
+        for shown in ATTENTION if attention == "none" else (attention,):
+            keys = {"attention": shown, "remedy": remedy}
+            source = records[0]["path"]
+            series.append(Series(keys, _mean_curve(records), source=source))
+    have_letters = bool(have("ngram_baseline"))
+    return Explorable(
+        id=id,
+        caption=_caption(),
+        alt=(
+            "Curves of validation loss by update at a context of 1,024 bytes. The model as it was "
+            "stays at the level of letter pairs; with a head that fades it falls below."
+        ),
+        series=series,
+        x=Axis("update", "Updates"),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="remedy",
+        mark="line",
+        controls=[
+            Filter("attention", "Attention", options=ATTENTION, default="linear"),
+            Toggle("remedy", "Change", options={name: NAMED[name] for name in DRAWN}),
+        ],
+        ceilings=[
+            Series(
+                {},
+                {
+                    "update": [
+                        min(one.columns["update"][0] for one in series),
+                        max(one.columns["update"][-1] for one in series),
+                    ],
+                    "loss": [ngram_baseline.loss(2)] * 2,
+                },
+                label="counting letter pairs",
+            )
+        ]
+        if have_letters
+        else [],
+        provenance=provenance(have("plateau")),
+    )
+
+
+def _caption() -> str:
+    every = runs()
+    config = next(iter(every.values()))[0]["config"]
+    fewest, most = (f(map(len, every.values())) for f in (min, max))
+    seeds = f"{most} seeds each" if fewest == most else f"{fewest} to {most} seeds each"
+    seeds = "one seed each" if most == 1 else seeds
+    return (
+        f"**What ends the plateau.** Held-out loss of the nano model at {config['context']:,} "
+        f"bytes, {config['updates']} updates for every curve, fixed beforehand; {seeds}. One "
+        "thing is changed at a time."
+    )
+
+
+def table() -> Table | Missing:
+    """Where each ends, and when it left letter pairs behind."""
+    found = runs()
+    if not found:
+        return Missing("plateau")
+    cells = []
+    for remedy, label in NAMED.items():
+        line = [label]
+        for attention in ATTENTION:
+            key = "none" if remedy in CONTROLS else attention
+            shown = in_words(
+                end=lambda r=remedy, a=key: f"{end(r, a):.3f}",
+                left=lambda r=remedy, a=key: _left(r, a),
+            )
+            measured = (remedy, key) in found
+            line += [shown["end"], shown["left"]] if measured else ["", ""]
+        if any(line[1:]):
+            cells.append(line)
+    titles = [
+        "changed",
+        "softmax ends at",
+        "left pairs after",
+        "linear ends at",
+        "left pairs after",
+    ]
+    return Table(titles, cells)
+
+
+def _left(remedy: str, attention: str) -> str:
+    found = leaves(remedy, attention)
+    return "never" if found is None else f"{found:.0f}"
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on training says of the plateau."""
+    return in_words(
+        plateau_was=lambda: f"{end('as it was', 'linear'):.2f}",
+        plateau_fades=lambda: f"{end('fades in 4', 'linear'):.2f}",
+        plateau_before=lambda: f"{end('token before', 'none'):.2f}",
+    )
+
+
+def claims() -> WrittenFor:
+    """What that chapter's words say of it. A difference counts beyond that of another seed."""
+
+    def stays(remedy: str) -> bool:
+        return all(leaves(remedy, attention) is None for attention in ATTENTION)
+
+    return WrittenFor(
+        rate_and_warm_up_and_positions_do_not_end_it=lambda: (
+            stays("as it was") and stays("higher rate") and stays("no positions")
+        ),
+        a_head_that_fades_ends_it_for_both=lambda: all(
+            leaves("fades in 4", attention) is not None for attention in ATTENTION
+        ),
+        the_byte_before_ends_it_without_attention_and_is_ahead=lambda: (
+            leaves("token before", "none") is not None
+            and leaves("none", "none") is None
+            and end("token before", "none") < min(end("fades in 4", name) for name in ATTENTION)
+        ),
+    )

@@ -1,0 +1,294 @@
+"""The race: both attentions with one head that fades, beside models that see less.
+
+Curves are means over seeds. Their time axis is updates times the seconds of an update, which were
+measured apart, interleaved, on a quiet machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import mean
+
+from experiments.harness import record
+
+from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
+from . import ngram_baseline
+from .results import NotMeasuredError, Record, device_name, have, provenance, row, rows
+from .words import Missing, Table, times
+
+MODELS = {
+    "softmax": ("softmax", "far"),
+    "linear": ("linear", "far"),
+    "softmax, near only": ("softmax", "near"),
+    "linear, near only": ("linear", "near"),
+    "no attention": ("none", "near"),
+}
+ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
+SIGHT = {"far": "one head sees everything", "near": "near only"}
+LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
+CONTEXTS = (256, 1024, 4096, 16384)
+MAIN = 4096  # the context that the first page opens at
+Found = dict[str, list[Record]]
+
+
+def curves(context: int | None = None) -> list[Record]:
+    """The stored trainings, at one context or at all."""
+    trained = have("race", model=["softmax", "linear"])
+    found = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
+    return [run for run in found if context in (None, run["config"]["context"])]
+
+
+def by_model(context: int) -> Found:
+    """The runs at a context, a list of seeds for each model that has any."""
+    found: Found = {}
+    for run in curves(context):
+        found.setdefault(run["config"]["model"], []).append(run)
+    return {name: found[name] for name in MODELS if name in found}
+
+
+def _speeds(context: int) -> Record:
+    """Where an update's seconds at a context are stored. Raises NotMeasuredError.
+
+    They are of the processor that trained, whatever number of its threads was used for either.
+    """
+    places = {_processor(run) for run in curves()}
+    found = [
+        run
+        for run in record.load("race")
+        if run["config"]["model"] == "all" and run["config"]["context"] == context
+        and run["complete"] and (not places or _processor(run) in places)
+    ]  # fmt: skip
+    if not found:
+        raise NotMeasuredError(f"race: no seconds of an update at {context}")
+    return max(found, key=lambda run: run["provenance"]["device"]["count"])
+
+
+def _processor(run: Record) -> tuple[str, str]:
+    device = run["provenance"]["device"]
+    return device["kind"], device["name"]
+
+
+def processor_name(context: int) -> str:
+    """Where an update's seconds were measured. Raises NotMeasuredError."""
+    return device_name(_speeds(context))
+
+
+def seconds(model: str, context: int) -> float:
+    """Median seconds of an update. Raises NotMeasuredError."""
+    return row(_speeds(context), "speed", model=model)["seconds"]
+
+
+def ratio(context: int) -> float:
+    """How many times longer an update takes with softmax."""
+    return seconds("softmax", context) / seconds("linear", context)
+
+
+def losses(run: Record) -> dict[int, float]:
+    """Validation loss by update, the untrained model left out."""
+    table = run["tables"]["validation"]
+    return {u: x for u, x in zip(table["update"], table["loss"], strict=True) if u}
+
+
+def seeds_at(context: int) -> int:
+    """The number of seeds that every model at a context has. Raises NotMeasuredError."""
+    found = by_model(context)
+    if found.keys() != MODELS.keys():
+        raise NotMeasuredError(f"race: not every model at {context}")
+    return min(map(len, found.values()))
+
+
+def ends(model: str, context: int) -> list[float]:
+    """The last loss of every seed. Raises NotMeasuredError."""
+    found = by_model(context).get(model)
+    if not found:
+        raise NotMeasuredError(f"race: no {model} at {context}")
+    return [[*losses(run).values()][-1] for run in found]
+
+
+def end(model: str, context: int) -> float:
+    """The mean over seeds of the last loss. Raises NotMeasuredError."""
+    return mean(ends(model, context))
+
+
+def spread(context: int) -> float:
+    """How far the seeds of one model end apart, at most. Raises NotMeasuredError."""
+    if seeds_at(context) < 2:
+        raise NotMeasuredError(f"race: one seed at {context}")
+    return max(max(found) - min(found) for found in (ends(name, context) for name in MODELS))
+
+
+def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
+    """The mean loss of several seeds, at the updates after which all were validated."""
+    every = [losses(run) for run in runs]
+    common = sorted(set.intersection(*(set(found) for found in every)))
+    return {update: mean(found[update] for found in every) for update in common}
+
+
+def minutes_to(model: str, context: int, level: float) -> float | None:
+    """Minutes of training until the mean loss is down to `level`. Raises NotMeasuredError."""
+    found = by_model(context).get(model)
+    if not found:
+        raise NotMeasuredError(f"race: no {model} at {context}")
+    for (before, high), (after, low) in pairwise(mean_curve(found).items()):
+        if high > level >= low:
+            update = before + (after - before) * (high - level) / (high - low)
+            return update * seconds(model, context) / 60
+    return None
+
+
+def _series() -> list[Series]:
+    series = []
+    for context in CONTEXTS:
+        for model, found in by_model(context).items():
+            attention, sight = MODELS[model]
+            shown = {"mean": [mean_curve(found)]}
+            shown |= {"each": [losses(run) for run in found]} if len(found) > 1 else {}
+            for seeds, lines in shown.items():
+                for i, line in enumerate(lines):
+                    pace = seconds(model, context) / 60
+                    series.append(
+                        Series(
+                            keys={
+                                "context": context,
+                                "attention": attention,
+                                "sight": sight,
+                                "seeds": seeds,
+                            },
+                            columns={
+                                "update": [*line],
+                                "minutes": [update * pace for update in line],
+                                "loss": [*line.values()],
+                            },
+                            label=LABELS[model],
+                            source=found[i]["path"],
+                        )
+                    )
+    return series
+
+
+def figure(id: str = "headline") -> Explorable | Missing:
+    """Loss on held-out novels by updates and by time, of five models at each context."""
+    try:
+        series = _series()
+    except NotMeasuredError:
+        series = []
+    if not series:
+        return Missing("race")
+    contexts = sorted({one.keys["context"] for one in series})
+    main = MAIN if MAIN in contexts else contexts[-1]
+    return Explorable(
+        id=id,
+        caption=_caption(main),
+        alt=(
+            "Falling curves of validation loss at one context length, against minutes or updates: "
+            "softmax and linear attention, each with a head that sees everything and without, and "
+            "a model without attention."
+        ),
+        series=series,
+        x=Choice(
+            "Against",
+            [
+                Axis("update", "Updates"),
+                Axis("minutes", "Time", "minutes of training", digits=3),
+            ],
+            default="minutes",
+        ),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        dash="sight",
+        mark="line",
+        controls=[
+            Filter("context", "Context", options=CONTEXTS, default=main),
+            Filter("seeds", "Seeds", options={"mean": "mean", "each": "each"}, default="mean"),
+            Toggle("attention", "Attention", options=ATTENTION, default=("softmax", "linear")),
+            Toggle("sight", "Heads", options=SIGHT, default=("far",)),
+        ],
+        ceilings=_yardsticks(series),
+        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        provenance=provenance(
+            [*curves(), *(_speeds(n) for n in contexts), *have("ngram_baseline")]
+        ),
+    )
+
+
+def _caption(context: int) -> str:
+    found = by_model(context)
+    count = min(map(len, found.values()))
+    seeds = "One seed" if count == 1 else f"Means of {count} seeds"
+    updates = max(max(losses(run)) for runs in found.values() for run in runs)
+    shape = next(iter(found.values()))[0]["config"]
+    return (
+        f"**The same GPT-2 with and without the exponential.** Loss on five novels that were "
+        f"never trained on. {seeds}. Every model makes the same number of updates at a context, "
+        f"fixed beforehand ({updates:,} at {context:,}), on the same text. Time is updates times "
+        "the seconds of an update, measured apart with all models taking turns on a quiet machine. "
+        f"Model: {shape['scale']}, {processor_name(context)}. Grey: what counting letters "
+        "achieves."
+    )
+
+
+def _yardsticks(series: list[Series]) -> list[Series]:
+    """Grey lines at a context: counting models that a curve has passed."""
+    if not have("ngram_baseline"):
+        return []
+    named = {2: "counting letter pairs", 3: "counting letter triples"}
+    lines = []
+    for context in sorted({one.keys["context"] for one in series}):
+        here = [one.columns for one in series if one.keys["context"] == context]
+        for order, label in named.items():
+            level = ngram_baseline.loss(order)
+            if max(max(one["loss"]) for one in here) < level:
+                continue
+            columns = {"loss": [level, level]}
+            for name in ("update", "minutes"):
+                columns[name] = [
+                    min(one[name][0] for one in here), max(one[name][-1] for one in here)
+                ]  # fmt: skip
+            lines.append(Series({"context": context}, columns, label=label))
+    return lines
+
+
+def table() -> Table | Missing:
+    """Where every model ends at every context: mean and spread over seeds."""
+    contexts = [n for n in CONTEXTS if by_model(n)]
+    if not contexts:
+        return Missing("race")
+    cells = []
+    for model in MODELS:
+        line = [model]
+        for context in contexts:
+            found = by_model(context).get(model)
+            line.append(_mean_and_spread(ends(model, context)) if found else "")
+        cells.append(line)
+    return Table(["model", *(f"{n:,}" for n in contexts)], cells)
+
+
+def _mean_and_spread(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.3f} (one seed)"
+    return f"{mean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"
+
+
+def time_table() -> Table | Missing:
+    """Seconds of an update by context, and how many times longer softmax's is."""
+    cells = []
+    for context in CONTEXTS:
+        try:
+            both = [seconds(name, context) for name in ("softmax", "linear")]
+        except NotMeasuredError:
+            continue
+        cells.append([f"{context:,}", *(f"{s:.3g} s" for s in both), times(both[0] / both[1])])
+    titles = ["context", "softmax", "linear", "ratio"]
+    return Table(titles, cells, align="rrrr") if cells else Missing("race")
+
+
+def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:
+    """Mean loss by position, a dictionary {last position: loss} for each model, over seeds."""
+    found = {}
+    for model, runs in by_model(context).items():
+        tables = [rows(run, "positions", reading=reading) for run in runs]
+        every = [{one["last"]: one["loss"] for one in table} for table in tables if table]
+        if every:
+            found[model] = {last: mean(one[last] for one in every) for last in every[0]}
+    return found

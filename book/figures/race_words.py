@@ -1,0 +1,171 @@
+"""What the pages say of the race: numbers, and verdicts no stronger than the spread over seeds."""
+
+from __future__ import annotations
+
+from math import log
+
+from lsa.gpt import GPT, gpt_config
+
+from . import ngram_baseline, variants
+from .race import (
+    CONTEXTS,
+    MAIN,
+    by_model,
+    curves,
+    end,
+    mean_curve,
+    minutes_to,
+    processor_name,
+    ratio,
+    seconds,
+    seeds_at,
+    spread,
+)
+from .results import NotMeasuredError
+from .words import WrittenFor, in_words, signed, times
+
+
+def noise(context: int) -> float:
+    """The difference of losses below which nothing is claimed at a context.
+
+    The range over the seeds of one model; where a context has one seed, what another seed made of
+    other nano models (`variants`).
+    """
+    try:
+        return max(spread(context), variants.seed_spread())
+    except NotMeasuredError:
+        return variants.seed_spread()
+
+
+def behind(context: int) -> float:
+    """Nats by which linear attention ends behind softmax, after the same updates."""
+    return end("linear", context) - end("softmax", context)
+
+
+def far_head(attention: str, context: int) -> float:
+    """Nats that the head which sees everything is worth, by the model without it."""
+    return end(f"{attention}, near only", context) - end(attention, context)
+
+
+def _of_updates(context: int) -> str:
+    by, least = behind(context), noise(context)
+    if abs(by) <= least:
+        return (
+            f"the two cannot be told apart: {abs(by):.3f} nats are between their ends, and another "
+            f"seed can move a loss by {least:.2f}"
+        )
+    first = "softmax" if by > 0 else "linear attention"
+    return (
+        f"{first} is ahead, by {abs(by):.3f} nats, where another seed can move a loss by "
+        f"{least:.2f}"
+    )
+
+
+def _of_the_far_head(context: int) -> str:
+    least = noise(context)
+    worth = {name: far_head(name, context) for name in ("softmax", "linear")}
+    largest = max(map(abs, worth.values()))
+    if largest <= least:
+        return (
+            f"nothing that can be told from the noise: without it both end within {largest:.3f} "
+            f"nats of where they end with it, and another seed can move a loss by {least:.2f}"
+        )
+    said = [
+        f"{abs(gain):.3f} nats {'lower' if gain > 0 else 'higher'} with {name} attention"
+        + ("" if abs(gain) > least else " (within the noise)")
+        for name, gain in worth.items()
+    ]
+    return f"with it the loss ends {said[0]} and {said[1]}"
+
+
+def minutes(model: str, context: int) -> float:
+    """Of all its updates, by the seconds of one. Raises NotMeasuredError."""
+    found = by_model(context).get(model)
+    if not found:
+        raise NotMeasuredError(f"race: no {model} at {context}")
+    return found[0]["config"]["updates"] * seconds(model, context) / 60
+
+
+def _level() -> float:
+    """A loss that both attentions have reached: that of the one which ends higher."""
+    return max(end(name, MAIN) for name in ("softmax", "linear"))
+
+
+def _level_minutes(model: str) -> float:
+    found = minutes_to(model, MAIN, _level())
+    return minutes(model, MAIN) if found is None else found
+
+
+def _config(context: int) -> dict:
+    found = curves(context)
+    if not found:
+        raise NotMeasuredError(f"race: nothing stored at {context}")
+    return found[0]["config"]
+
+
+def _slope() -> float:
+    found = by_model(MAIN).get("linear")
+    if not found:
+        raise NotMeasuredError(f"race: no linear at {MAIN}")
+    return found[0]["config"]["attention_options"]["log_decay"][0]
+
+
+def _parameters() -> int:
+    config = _config(MAIN)
+    return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
+
+
+def updates(context: int) -> int:
+    """How many each model makes at a context. Raises NotMeasuredError."""
+    return _config(context)["updates"]
+
+
+def better_in_the_same_time(context: int) -> str | bool:
+    """The verdict on it: linear's end against softmax's loss at that minute, beyond the noise."""
+    spent = minutes("linear", context)
+    curve = mean_curve(by_model(context)["softmax"])
+    pace = seconds("softmax", context) / 60
+    there = [loss for update, loss in curve.items() if update * pace <= spent]
+    by = there[-1] - end("linear", context)
+    if by <= noise(context):
+        return False
+    return f"better: {by:.2f} nats lower when its updates are made"
+
+
+def numbers() -> dict[str, str]:
+    """What the pages say of the race."""
+    makers = {
+        "parameters": lambda: f"{_parameters() / 1e6:.2f} million",
+        "half_life": lambda: f"{log(2) / -_slope():.1f}",
+        "race_device": lambda: processor_name(MAIN),
+        "noise": lambda: f"{noise(MAIN):.2f}",
+        "pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
+        "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
+        "verdict_updates": lambda: _of_updates(MAIN),
+        "verdict_far": lambda: _of_the_far_head(MAIN),
+        "seeds": lambda: f"{seeds_at(MAIN)}",
+        "behind_4096": lambda: signed(behind(MAIN)),
+        "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
+        "level_minutes_softmax": lambda: f"{_level_minutes('softmax'):.0f}",
+        "level_minutes_linear": lambda: f"{_level_minutes('linear'):.0f}",
+        "level": lambda: f"{_level():.2f}",
+    }
+    for n in CONTEXTS:
+        makers[f"ratio_{n}"] = lambda n=n: times(ratio(n))
+        makers[f"updates_{n}"] = lambda n=n: f"{updates(n):,}"
+        for name in ("softmax", "linear"):
+            makers[f"{name}_{n}"] = lambda n=n, name=name: f"{end(name, n):.3f}"
+            makers[f"{name}_minutes_{n}"] = lambda n=n, name=name: f"{minutes(name, n):.0f}"
+    return in_words(**makers)
+
+
+def claims() -> WrittenFor:
+    """What the words say of the race at 4,096 bytes, beyond the numbers in them."""
+    return WrittenFor(
+        the_two_cannot_be_told_apart_by_updates=lambda: abs(behind(MAIN)) < noise(MAIN),
+        a_softmax_update_takes_about_twice_as_long=lambda: 1.5 < ratio(MAIN) < 3,
+        it_takes_no_longer_at_256=lambda: ratio(256) < 1.1,
+        the_ratio_grows_with_the_context=lambda: (
+            [ratio(n) for n in CONTEXTS] == sorted(ratio(n) for n in CONTEXTS)
+        ),
+    )

@@ -1,0 +1,132 @@
+"use strict";
+
+/* A memory of key-value pairs, kept in two ways: as a cache, which softmax attention asks, and as
+   the state of linear attention. The arithmetic is that of lsa: `linear_attention` with its
+   feature maps and decay, `delta_step` for the delta rule. Tests hold them equal.
+
+   Words become random vectors: of length 1 as values; as keys so long that the score of a key
+   with itself, k·k / sqrt(width), is SCORE. */
+
+window.Recall ??= (() => {
+  const SCORE = 12, EPS = 1e-6;
+  const MAPS = {
+    elu_plus_one: (x) => (x > 0 ? x + 1 : Math.exp(x)),
+    relu: (x) => Math.max(x, 0),
+    softplus: (x) => Math.log1p(Math.exp(x)),
+    exp: Math.exp,
+    identity: (x) => x,
+  };
+  // The recall curve asks these two some ten thousand times: hence loops.
+  function dot(a, b) {
+    let sum = 0;
+    for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+    return sum;
+  }
+  /* S^T f */
+  function apply(S, f) {
+    const o = Array(S[0].length).fill(0);
+    for (let r = 0; r < f.length; r++) for (let c = 0; c < o.length; c++) o[c] += f[r] * S[r][c];
+    return o;
+  }
+  const scaled = (a, factor) => a.map((x) => factor * x);
+  const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+  /* The FNV-1a hash of a text, 32 bits. */
+  const hash = (text) => [...text].reduce((state, letter) => Math.imul(state ^ letter.codePointAt(0), 16777619), 2166136261) >>> 0;
+
+  /* Repeatable numbers in (0, 1): the splitmix generator, 32 bits. */
+  function uniform(seed) {
+    let state = seed >>> 0;
+    return () => {
+      state = (state + 0x9e3779b9) >>> 0;
+      let z = Math.imul(state ^ (state >>> 16), 0x85ebca6b);
+      z = Math.imul(z ^ (z >>> 13), 0xc2b2ae35);
+      return (((z ^ (z >>> 16)) >>> 0) + 0.5) / 2 ** 32;
+    };
+  }
+
+  /* A direction in which all are as likely, of length 1. */
+  function direction(text, width) {
+    const next = uniform(hash(text));
+    const x = range(width).map(() => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next()));
+    return scaled(x, dot(x, x) ** -0.5);
+  }
+  const key = (word, width) => scaled(direction(`key ${word}`, width), Math.sqrt(SCORE * Math.sqrt(width)));
+  const value = (word, width) => direction(`value ${word}`, width);
+
+  /* Settings: {width, map, decay, delta}. Where weights can be negative the normaliser could
+     vanish, so there is none, and features are brought to length 1 instead. */
+  const normalized = ({ map, delta }) => !delta && map !== "identity";
+  function features(x, settings) {
+    const f = x.map(MAPS[settings.map]);
+    const length = Math.sqrt(dot(f, f));
+    return normalized(settings) || !length ? f : scaled(f, 1 / length);
+  }
+
+  const start = (width, columns) => ({ S: range(width).map(() => Array(columns).fill(0)), z: Array(width).fill(0) });
+
+  /* The state after one more pair, f the features of its key, and u, which it wrote: S += f u^T. */
+  function write({ S, z }, f, v, { decay, delta }) {
+    const faded = S.map((row) => scaled(row, decay));
+    const known = delta ? apply(faded, f) : null;
+    const u = delta ? v.map((x, c) => x - known[c]) : v;
+    return { S: faded.map((row, r) => row.map((x, c) => x + f[r] * u[c])), z: z.map((x, r) => decay * x + f[r]), u };
+  }
+
+  /* What the state answers to a query with features f. */
+  function read({ S, z }, f, settings) {
+    if (!normalized(settings)) return apply(S, f);
+    const scale = f.length ** -0.5, q = scaled(f, scale);
+    return scaled(apply(S, q), 1 / (dot(q, z) + EPS));
+  }
+
+  /* The weights that softmax attention gives the keys of its cache. */
+  function softmax(q, keys) {
+    const scores = keys.map((k) => dot(q, k) / Math.sqrt(q.length)), most = Math.max(...scores);
+    const weights = scores.map((score) => Math.exp(score - most));
+    return scaled(weights, 1 / weights.reduce((a, b) => a + b, 0));
+  }
+  const mean = (weights, values) => apply(values, weights);
+
+  /* Which of the values is nearest to an answer, the oldest of equals; all have length 1. */
+  function nearest(o, values) {
+    const scores = values.map((v) => dot(o, v)), most = Math.max(...scores) - 1e-9;
+    return scores.findIndex((score) => score >= most);
+  }
+
+  /* Words to what they are for a memory of this width. */
+  const pairs = (words, { width }) => words.map(([k, v]) => ({ k: key(k, width), v: value(v, width) }));
+
+  /* All states from the empty one on. `shares` holds, for every state, the same sums with one axis
+     for each value: since a state is linear in its values, o = sum_j read(shares)_j v_j. */
+  function memory(list, settings) {
+    const states = [{ ...start(settings.width, settings.width), u: null }], shares = [start(settings.width, list.length)];
+    list.forEach(({ k, v }, i) => {
+      const f = features(k, settings), axis = list.map((_, j) => Number(i === j));
+      states.push({ ...write(states[i], f, v, settings), f });
+      shares.push(write(shares[i], f, axis, settings));
+    });
+    return { states, shares };
+  }
+
+  /* Share of the pairs read back right after 1, 2, ... n of them: the mean over lists of random
+     pairs. Of the state, or without a map of the cache. */
+  function curve(settings, n, lists) {
+    const right = Array(n).fill(0);
+    for (const list of range(lists)) {
+      const all = pairs(range(n).map((i) => [`${list} ${i}`, `${list} ${i}`]), settings);
+      const keys = all.map(({ k }) => k), values = all.map(({ v }) => v);
+      const queries = settings.map ? keys.map((k) => features(k, settings)) : keys;
+      let state = start(settings.width, settings.width);
+      for (const i of range(n)) {
+        const seen = values.slice(0, i + 1), cached = keys.slice(0, i + 1);
+        if (settings.map) state = write(state, queries[i], values[i], settings);
+        const answer = (q) => (settings.map ? read(state, q, settings) : mean(softmax(q, cached), seen));
+        right[i] = right[i] + queries.slice(0, i + 1).filter((q, j) => nearest(answer(q), seen) === j).length / (lists * (i + 1));
+      }
+    }
+    return right;
+  }
+
+  return { SCORE, MAPS, normalized, features, pairs, memory, read, softmax, mean, nearest, curve };
+})();

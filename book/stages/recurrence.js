@@ -1,0 +1,182 @@
+"use strict";
+
+/* One recurrence with three valves: how the state fades, what is written, how it is read. A text
+   runs through it. What each letter wrote is followed on its own: the state is the sum of these
+   parts, and the size of a part is how much of the letter is left. */
+
+Stage.mount("recurrence", (stage) => {
+  const { element, svg } = Stage;
+  const K = 6, MOST = 24, WIDTH = 360, CELL = 10, BAR = 34;
+  const DECAYS = { none: "nothing fades", fixed: "one rate, fixed", channel: "a rate a channel, fixed", input: "a rate from the input" };
+  const WRITES = { alike: "one key for all", key: "its own key", strength: "its own key and strength", delta: "what is new (delta rule)" };
+  const READS = { fixed: "one fixed way", query: "with a query", mean: "with a query, divided by the sum", gate: "through a gate, divided by the sum" };
+  const PRESETS = {
+    "Linear attention": ["none", "key", "mean"],
+    "AFT-simple": ["none", "strength", "gate"],
+    RWKV: ["channel", "strength", "gate"],
+    RetNet: ["fixed", "key", "query"],
+    "Gated linear attention": ["input", "key", "query"],
+    DeltaNet: ["none", "delta", "query"],
+    "Gated delta rule": ["input", "delta", "query"],
+    S4D: ["channel", "alike", "fixed"],
+    "S6 (Mamba)": ["input", "strength", "query"],
+  };
+  const RATES = { none: () => Array(K).fill(1), fixed: () => Array(K).fill(0.9),
+    channel: () => [0.5, 0.7, 0.82, 0.9, 0.95, 0.98],
+    input: (letter) => Array(K).fill(/[\s.,;:!?]/.test(letter) ? 0.4 : 0.98) };
+  const strength = (letter) => (/[aeiou\s]/i.test(letter) ? 0.25 : 1);
+  const FIRST = { text: "a state can forget", preset: "Gated linear attention" };
+  let [decay, write, read] = PRESETS[FIRST.preset];
+  let text = [...FIRST.text], runs = [], form = "recurrence";
+
+  const unit = (x) => x.map((a) => a / Math.hypot(...x));
+  const vectors = (letter) => {
+    const next = Stage.random(7 + 131 * letter.codePointAt(0));
+    const draw = () => unit(Array.from({ length: K }, () => 2 * next() - 1));
+    return { k: draw(), v: draw() };
+  };
+  const COMMON = unit(Array(K).fill(1));
+  const size = (part) => Math.hypot(...part.flat());
+  const weight = (letter) => (write === "strength" ? strength(letter) : 1);
+  const outer = (k, v, factor) => k.map((a) => v.map((b) => factor * a * b));
+
+  /* The parts of the state after each letter, one a letter read so far. */
+  function recur() {
+    let parts = [];
+    return [parts, ...text.map((letter) => {
+      const { k: own, v } = vectors(letter), k = write === "alike" ? COMMON : own, rates = RATES[decay](letter);
+      parts = parts.map((part) => part.map((row, c) => row.map((x) => rates[c] * x)));
+      if (write === "delta") {
+        // What the state answers to the key is taken out of every part.
+        parts = parts.map((part) => {
+          const answer = v.map((_, j) => k.reduce((sum, a, c) => sum + a * part[c][j], 0));
+          return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));
+        });
+      }
+      return (parts = [...parts, outer(k, v, weight(letter))]);
+    })];
+  }
+
+  /* The same without a state: a fixed decay, to the power of the distance. */
+  const convolve = () => [[], ...text.map((_, t) => text.slice(0, t + 1).map((letter, j) => {
+    const { k: own, v } = vectors(letter), k = write === "alike" ? COMMON : own, rates = RATES[decay](letter);
+    return outer(k.map((a, c) => a * rates[c] ** (t - j)), v, weight(letter));
+  }))];
+  const fixed = () => decay !== "input" && write !== "delta";
+
+  const formulas = {
+    decay: { none: "Sₜ₋₁", fixed: "α Sₜ₋₁", channel: "Diag(α) Sₜ₋₁", input: "Diag(αₜ) Sₜ₋₁" },
+    write: { alike: "b vₜᵀ", key: "kₜ vₜᵀ", strength: "βₜ kₜ vₜᵀ" },
+    read: { fixed: "Sₜᵀ c", query: "Sₜᵀ qₜ", mean: "Sₜᵀ qₜ ∕ zₜᵀ qₜ", gate: "σ(qₜ) ∘ Sₜᵀ1 ∕ zₜᵀ1" },
+  };
+  function formula() {
+    const kept = formulas.decay[decay];
+    const written = write === "delta" ? `kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : formulas.write[write];
+    return `Sₜ = ${kept} + ${written}     oₜ = ${formulas.read[read]}`;
+  }
+
+  /* A valve: a handle that lies along the pipe when open and across it when shut. */
+  const valve = (x, y, open, name, beside = false) => svg("g", { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
+    svg("circle", { cx: x, cy: y, r: 11 }),
+    svg("line", { x1: -9, x2: 9, y1: 0, y2: 0, transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})` }),
+    svg("text", beside ? { x: x + 26, y: y + 4 } : { x, y: y + 26, "text-anchor": "middle" }, name));
+
+  function pipe(n) {
+    const letter = text[n - 1] ?? " ", rates = RATES[decay](letter), parts = runs[n];
+    const S = Array.from({ length: K }, (_, c) => Array.from({ length: K }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)));
+    const scale = Math.max(0.5, ...S.flat().map(Math.abs)), left = 150, top = 34;
+    return [
+      svg("path", { class: "recurrence-pipe", d: `M14 64H${left - 6}M${left + K * CELL + 6} 64H346` }),
+      form === "recurrence" ? svg("path", { class: "recurrence-pipe", d: `M${left + 50} ${top - 5}V12H${left + 10}V${top - 5}` }) : null,
+      valve(78, 64, n ? weight(letter) : 1, "write"), valve(280, 64, 1, "read"),
+      form === "recurrence" ? valve(left + 30, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", true) : null,
+      svg("rect", { class: "recurrence-box", x: left - 4, y: top - 4, width: K * CELL + 7, height: K * CELL + 7, rx: 3 }),
+      ...S.flatMap((row, c) => row.map((x, j) => svg("rect", { class: "recurrence-cell", x: left + j * CELL, y: top + c * CELL,
+        width: CELL - 1, height: CELL - 1, "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2) }))),
+    ].filter(Boolean);
+  }
+
+  function letters(n) {
+    const step = WIDTH / Math.max(text.length, 12);
+    return text.flatMap((letter, j) => {
+      const kept = j < n ? size(runs[n][j]) : 0, x = (j + 0.5) * step;
+      const bar = j < n ? svg("rect", { class: "recurrence-bar", x: x - step / 2 + 1, y: BAR * (1 - Math.min(1, kept)), width: step - 2, height: BAR * Math.min(1, kept) }) : null;
+      const shown = svg("text", { class: j < n ? "recurrence-letter" : "recurrence-ahead", x, y: BAR + 20, "text-anchor": "middle",
+        "fill-opacity": j < n ? (0.15 + 0.85 * Math.min(1, kept)).toFixed(2) : 1, "data-kept": j < n ? kept.toFixed(4) : "" }, letter === " " ? "␣" : letter);
+      return [bar, shown].filter(Boolean);
+    });
+  }
+
+  const flow = svg("svg", { class: "recurrence-flow", viewBox: `0 0 ${WIDTH} 104`, role: "img" });
+  const row = svg("svg", { class: "recurrence-text", viewBox: `0 -2 ${WIDTH} ${BAR + 30}`, role: "img" });
+  const equation = element("p", { class: "recurrence-formula" });
+  const why = element("p", { class: "stage-note" });
+
+  function render(n) {
+    flow.replaceChildren(...pipe(n));
+    row.replaceChildren(...letters(n));
+    const kept = (runs[n] ?? []).map(size), sum = kept.reduce((a, b) => a + b, 0);
+    flow.setAttribute("aria-label", `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`);
+    row.setAttribute("aria-label", `How much of each letter is left: ${text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ") || "nothing read yet"}.`);
+    equation.textContent = formula();
+    row.dataset.sum = sum.toFixed(4);
+  }
+
+  function say(n) {
+    if (!n) return "The state is empty.";
+    const kept = runs[n].map(size), sum = kept.reduce((a, b) => a + b, 0);
+    return `Letter ${n} of ${text.length}, “${text[n - 1]}”. Of the first letter ${Math.round(100 * kept[0])}% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
+  }
+
+  const steps = Stage.stepper({ length: () => text.length, render, say, milliseconds: 500 });
+  const chosen = () => Object.keys(PRESETS).find((name) => PRESETS[name].join() === [decay, write, read].join());
+
+  /* Everything anew, at the end of the text or where the reader was. */
+  function update(at = steps.step()) {
+    const input = formChooser.querySelector('input[value="convolution"]');
+    if (!fixed() && form === "convolution") Stage.pick(formChooser)("recurrence");
+    input.disabled = !fixed();
+    why.textContent = fixed()
+      ? "The decay is the same for every text, so what is left of a letter depends on its distance alone: a convolution."
+      : "What fades depends on the text, so no kernel can be computed beforehand: no convolution.";
+    presets.querySelector("select").value = Math.max(0, Object.keys(PRESETS).indexOf(chosen()) + 1);
+    runs = form === "convolution" ? convolve() : recur();
+    steps.show(Math.min(at, text.length));
+  }
+
+  const valveSelect = (id, label, options, get, set) =>
+    Stage.select(`recurrence-${id}`, label, Object.values(options), Object.keys(options).indexOf(get()), (i) => { set(Object.keys(options)[i]); update(); });
+  const selects = [
+    valveSelect("decay", "Decay", DECAYS, () => decay, (value) => { decay = value; }),
+    valveSelect("write", "Write", WRITES, () => write, (value) => { write = value; }),
+    valveSelect("read", "Read", READS, () => read, (value) => { read = value; }),
+  ];
+  const presets = Stage.select("recurrence-preset", "Layer", ["(of your own)", ...Object.keys(PRESETS)], 0, (i) => {
+    if (i) set(Object.keys(PRESETS)[i - 1]);
+  });
+  const typed = element("input", { type: "text", id: "recurrence-input", maxlength: MOST, value: FIRST.text, autocomplete: "off", spellcheck: "false",
+    oninput: () => { text = [...typed.value].slice(0, MOST); update(text.length); } });
+  const field = element("div", { class: "explorable-control" }, element("label", { class: "explorable-label", for: "recurrence-input" }, "Your text"), typed);
+  const formChooser = Stage.radios("Computed as", { recurrence: "Recurrence", convolution: "Convolution" }, form, (value) => { form = value; update(); });
+
+  /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
+  function set(said) {
+    const valves = PRESETS[said] ?? said.split("+");
+    if (![DECAYS, WRITES, READS].every((options, j) => options[valves[j]])) return false;
+    [decay, write, read] = valves;
+    [DECAYS, WRITES, READS].forEach((options, j) => { selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]); });
+    update();
+  }
+  stage.append(
+    element("div", { class: "stage-row" }, presets, field, formChooser),
+    flow, row, equation, steps.line, steps.bar,
+    element("div", { class: "stage-row" }, selects), why);
+  Stage.keys(stage, steps, () => text.length);
+  update(text.length);
+  return {
+    layer: [Stage.setter(set, () => chosen() ?? [decay, write, read].join("+")), FIRST.preset],
+    text: [Stage.setter((said) => (typed.value = said, typed.dispatchEvent(new Event("input"))), () => typed.value), FIRST.text],
+    form: [Stage.pick(formChooser), "recurrence"],
+    step: [Stage.whole(steps.show, () => (steps.step() === text.length ? MOST : steps.step()), 0, MOST), MOST],
+  };
+});

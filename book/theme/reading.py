@@ -1,0 +1,68 @@
+"""Which chapters a build executes, and how many at a time.
+
+A chapter's cells depend on more than its source: on the package, the experiments, the results
+and the figures. While none of these has changed since the last build, only chapters whose own
+text has are executed again; every page is written again all the same, for pages tell of each
+other: numbers, titles, previews.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+from . import notebooks
+
+ROOT = Path(__file__).resolve().parents[2]
+# What cells read, and what makes a document of a page.
+INPUTS = ("lsa", "experiments", "results", "book/figures", "book/explorable", "book/theme")
+INPUT_KINDS = {".py", ".json", ".sha256"}
+COLOURS = "book/theme/static/palette.css"
+# These keep nothing from one page to the next, and do not say so themselves.
+SAFE_IN_PARALLEL = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")
+
+
+def inputs_digest(root: Path = ROOT) -> str:
+    """SHA-256 of everything but its own text that a chapter's cells depend on."""
+    digest = hashlib.sha256((root / COLOURS).read_bytes())
+    for folder in INPUTS:
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix in INPUT_KINDS and file.is_file():
+                digest.update(f"{file.relative_to(root)}\0".encode())
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def outdated_chapters(
+    app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set
+) -> list[str]:
+    """Every chapter with cells where their inputs have changed. Kept with what was read of them."""
+    digest = inputs_digest()
+    if getattr(env, "chapter_inputs", None) == digest:
+        return []
+    env.chapter_inputs = digest  # type: ignore[attr-defined]
+    return [page for page in env.found_docs if notebooks.is_notebook(app, page)]
+
+
+def read_in_parallel(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
+    for name in SAFE_IN_PARALLEL:
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+    app.parallel = os.cpu_count() or 1
+
+
+def write_every_page(app: Sphinx, env: BuildEnvironment) -> set[str]:
+    # One after another: what sets the formulas does not outlive a fork.
+    app.parallel = 1
+    return set(env.found_docs)
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("env-get-outdated", outdated_chapters)
+    app.connect("env-before-read-docs", read_in_parallel)
+    app.connect("env-updated", write_every_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,50 @@
+/* Tables that a reader may sort: a cell of a chapter tagged `sortable` holds one. Each title
+   becomes a button; pressed again it turns the order round. Rows without a number come last. */
+(() => {
+  "use strict";
+
+  const DASHES = /^[–—-]?$/;
+
+  /* What a cell is sorted by: its first number, or its words. */
+  function key(cell) {
+    const text = cell.textContent.trim();
+    if (DASHES.test(text)) return null;
+    const number = text.replace(/,/g, "").match(/^-?\d+(\.\d+)?/);
+    return number ? Number(number[0]) : text.toLowerCase();
+  }
+
+  function compare(a, b) {
+    if (typeof a === typeof b) return a < b ? -1 : Number(a > b);
+    return typeof a === "number" ? -1 : 1;
+  }
+
+  function sort(table, column, falling) {
+    const rows = [...table.tBodies[0].rows];
+    const keyed = rows.map((row) => [key(row.cells[column]), row]);
+    const full = keyed.filter(([value]) => value !== null);
+    const empty = keyed.filter(([value]) => value === null);
+    full.sort(([a], [b]) => (falling ? -1 : 1) * compare(a, b));
+    table.tBodies[0].append(...[...full, ...empty].map(([, row]) => row));
+  }
+
+  function install(table) {
+    const titles = [...table.tHead.rows[0].cells];
+    titles.forEach((title, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort-button";
+      button.append(...title.childNodes);
+      title.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const falling = title.getAttribute("aria-sort") === "ascending";
+        titles.forEach((other) => other.removeAttribute("aria-sort"));
+        title.setAttribute("aria-sort", falling ? "descending" : "ascending");
+        sort(table, column, falling);
+      });
+    });
+  }
+
+  const ready = () => document.querySelectorAll(".tag_sortable table").forEach(install);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", ready);
+  else ready();
+})();

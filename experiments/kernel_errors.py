@@ -1,0 +1,180 @@
+"""Compare results and gradients of every mode with float64, on the machine at hand.
+
+The first run on a GPU: what is wrong need not be timed. The cases are few and far apart: widths
+that a tile divides and that it does not, two tokens, a length that nothing divides, a state before
+and after, with a feature map and without. On a GPU several processes take them in turn, so that
+they compile side by side and leave what they compiled to the runs that follow.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lsa import LinearState, linear_attention
+from lsa.linear_attention.feature_maps import elu_plus_one
+
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append, table
+
+TABLES = {
+    "rows": table(
+        mode=("name", "of computation"),
+        batch=("sequences", "B"),
+        length=("tokens", "T"),
+        heads=("heads", "H"),
+        width=("features", "K, of a key"),
+        values=("features", "V, of a value"),
+        normalize=("yes or no", "whether the sum of the weights divides"),
+        map=("name", "the feature map; `identity`: q and k are mapped already"),
+        states=("yes or no", "whether a state goes in and the last one comes out"),
+        tensor=("name", "a result or a gradient: `o`, `S`, `z`, `dq`, `dk`, `dv`, `dS`, `dz`"),
+        error=("relative RMS", "of the difference from float64"),
+    ),
+}
+# Of the root mean square of each result: half a step of the type, and what sums add to it.
+BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
+WORKERS = 8  # on a GPU; each compiles on a core of its own
+# mode, B, T, H, K, V, normalize, map, states
+SHAPES = (
+    ("chunked", 2, 1000, 4, 64, 64),
+    ("chunked", 1, 2049, 3, 128, 128),
+    ("chunked", 1, 500, 2, 256, 256),
+    ("chunked", 2, 63, 2, 48, 100),
+    ("chunked", 1, 2, 2, 64, 64),
+    ("attention", 2, 500, 2, 64, 64),
+    ("recurrent", 2, 63, 2, 64, 64),
+)
+KINDS = ((False, "identity", False), (True, "identity", True), (True, "elu_plus_one", False))
+Case = tuple[str, int, int, int, int, int, bool, str, bool]
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """A run a type, the one that is timed first."""
+    shapes = SHAPES[4:] if smoke else SHAPES
+    dtypes = ("bfloat16", "float32", "float16") if kind == "cuda" else ("float32",)
+    cases = [[*shape, *what] for shape in shapes for what in KINDS]
+    return [
+        Run("kernel_errors", dtype, {"dtype": dtype, "cases": cases, "seed": 0}, i + 1)
+        for i, dtype in enumerate(dtypes)
+    ]
+
+
+def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[str, Any]]:
+    """The errors of one case, in the dtype named, against the same function in float64."""
+    mode, B, T, H, K, V, normalize, feature_map, states = case
+    inputs = _inputs(case, seed, device, getattr(torch, dtype))
+    call = partial(_results, mode=mode, normalize=normalize, feature_map=feature_map, states=states)
+    found, exact = call(inputs), call({name: x.double() for name, x in inputs.items()})
+    where = {"mode": mode, "batch": B, "length": T, "heads": H, "width": K, "values": V}
+    what = {"normalize": _yes(normalize), "map": feature_map, "states": _yes(states)}
+    return [
+        {**where, **what, "tensor": name, "error": _relative_rms(found[name], exact[name])}
+        for name in exact
+    ]
+
+
+def _yes(condition: bool) -> str:
+    return "yes" if condition else "no"
+
+
+def _inputs(case: Case, seed: int, device: torch.device, dtype: torch.dtype) -> dict[str, Tensor]:
+    _, B, T, H, K, V, _, feature_map, states = case
+    generator = torch.Generator(device).manual_seed(seed)
+
+    def new(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, device=device)
+
+    q, k, v, do = new(B, T, H, K), new(B, T, H, K), new(B, T, H, V), new(B, T, H, V)
+    if feature_map == "identity":
+        q, k = elu_plus_one(q), elu_plus_one(k)
+    inputs = {"q": q.to(dtype), "k": k.to(dtype), "v": v.to(dtype), "do": do.to(dtype)}
+    if states:
+        inputs |= {"S": new(B, H, K, V).abs(), "z": new(B, H, K).abs()}
+        inputs |= {"dS_T": new(B, H, K, V), "dz_T": new(B, H, K)}
+    return inputs
+
+
+def _results(
+    inputs: dict[str, Tensor], *, mode: str, normalize: bool, feature_map: str, states: bool
+) -> dict[str, Tensor]:
+    """Every output and every gradient, by name."""
+    names = ("q", "k", "v", *(("S", "z") if states else ()))
+    leaves = {name: inputs[name].detach().requires_grad_() for name in names}
+    options = {"mode": mode, "normalize": normalize, "feature_map": feature_map}
+    q, k, v = (leaves[name] for name in ("q", "k", "v"))
+    if states:
+        first = LinearState(leaves["S"], leaves["z"])
+        o, last = linear_attention(q, k, v, initial_state=first, return_state=True, **options)
+        outputs = {"o": o, "S": last.S, "z": last.z}
+        weights = [inputs[name] for name in ("do", "dS_T", "dz_T")]
+    else:
+        outputs = {"o": linear_attention(q, k, v, **options)}
+        weights = [inputs["do"]]
+    gradients = torch.autograd.grad([*outputs.values()], [*leaves.values()], weights)
+    named = {f"d{name}": x for name, x in zip(leaves, gradients, strict=True)}
+    return {name: x.detach() for name, x in (outputs | named).items()}
+
+
+def _relative_rms(found: Tensor, exact: Tensor) -> float:
+    error = (found.double() - exact).square().mean().sqrt()
+    return (error / exact.square().mean().sqrt().clamp_min(1e-30)).item()
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """All cases of a type; what misses its bound is a warning, and stored like the others."""
+    tables: Tables = {}
+    work = partial(
+        _tried, dtype=config["dtype"], seed=config["seed"], device=session.device
+    )  # fmt: skip
+    bound, missed = BOUNDS[config["dtype"]], 0
+    for i, found in enumerate(_in_parallel(work, config["cases"], session.device)):
+        if isinstance(found, str):
+            session.warn(found)
+            missed += 1
+            continue
+        over = [f"{row['tensor']} {row['error']:.1e}" for row in found if not row["error"] <= bound]
+        if over:
+            case = f"{config['cases'][i]} in {config['dtype']}"
+            session.warn(f"{case}: beyond {bound:g}: {', '.join(over)}")
+            missed += 1
+        for row in found:
+            if math.isfinite(row["error"]):
+                append(tables, "rows", row)
+        session.save(tables)
+        session.show(i + 1, len(config["cases"]), f"{missed} cases beyond {bound:g}")
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+    return Outcome(tables)
+
+
+def _tried(case: Case, **options: Any) -> list[dict[str, Any]] | str:
+    """`rows`, or why there are none: a case that breaks off must not keep the others from it."""
+    try:
+        return rows(case, **options)
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0]
+        return f"{case}: {type(error).__name__}: {first}"
+
+
+def _in_parallel(
+    work: partial, cases: list[Case], device: torch.device
+) -> Iterable[list[dict[str, Any]] | str]:
+    if device.type != "cuda":
+        yield from map(work, cases)
+        return
+    # CUDA does not outlive a fork.
+    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(work, cases)
+
+
+EXPERIMENT = Experiment(
+    "kernel_errors", "results and gradients against float64, before timing", TABLES, runs, perform
+)

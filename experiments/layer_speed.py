@@ -1,0 +1,146 @@
+"""Time every layer at equal width: one tick at different positions, and one step of training.
+
+Layers alone, without norm, residual and MLP, which are the same for all. They take turns, one
+call each, so that what disturbs the machine disturbs all alike. A tick is timed after the text
+before it was really read. A training step is forward and backward of one sequence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from lsa.layers import LAYERS, Layer, make_layer
+from lsa.machines import state_bytes
+
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append, table
+from .harness.timing import TIMING, measure_in_turns, summarize, synchronize
+
+TABLES = {
+    "ticks": table(
+        optional="of the runs named `tick`",
+        layer=("name", "as in `lsa.layers.LAYERS`"),
+        position=("tokens", "how many tokens were read when the ticks begin"),
+        **TIMING,
+        state=("B", "the state's size after them, the whole batch"),
+    ),
+    "updates": table(
+        optional="of the runs named `update`",
+        layer=("name", "as in `lsa.layers.LAYERS`"),
+        length=("tokens", "of the sequence"),
+        **TIMING,
+    ),
+}
+BLOCK = 1024  # tokens read at once on the way to a position
+LENGTHS = (256, 1024, 4096, 16384)
+# Trained on longer sequences, these form more products of two tokens than a memory holds. The
+# machine of the last one has as many parameters, too.
+SQUARE, LONGEST_SQUARE = ("taylor", "power", "aft-full"), 4096
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Ticks with one text and with many, and a training step at each length."""
+    shape = {"d_model": 256, "n_head": 4, "layers": list(LAYERS), "seed": 0}
+    if smoke:
+        shape |= {"d_model": 16, "layers": ["softmax", "linear", "aft-full", "mamba"]}
+    lengths = (16,) if smoke else LENGTHS
+    ticks = {"positions": [1, 8] if smoke else [1, *LENGTHS], "ticks": 2 if smoke else 24}
+    plan = [
+        Run("layer_speed", f"tick-b{batch}", {**shape, "batch": batch, **ticks}, 30)
+        for batch in (1, 16)
+    ]
+    for i, length in enumerate(lengths):
+        config = {**shape, "batch": 1, "length": length}
+        plan.append(Run("layer_speed", f"update-{length}", config, 31 + i))
+    return plan
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    return updates(config, session) if "length" in config else ticks(config, session)
+
+
+def _layers(config: dict[str, Any], longest: int, device: torch.device) -> dict[str, nn.Module]:
+    """Every layer, with the same seed; one that needs a length gets no more than memory holds."""
+    made = {}
+    for name in config["layers"]:
+        torch.manual_seed(config["seed"])
+        length = min(longest, LONGEST_SQUARE)
+        layer = make_layer(name, config["d_model"], config["n_head"], max_length=length)
+        made[name] = cast("nn.Module", layer).to(device)
+    return made
+
+
+def updates(config: dict[str, Any], session: Session) -> Outcome:
+    """Forward and backward of every layer, in turns."""
+    layers = _layers(config, config["length"], session.device)
+    if config["length"] > LONGEST_SQUARE:
+        layers = {name: layer for name, layer in layers.items() if name not in SQUARE}
+    shape = (config["batch"], config["length"], config["d_model"])
+    x = torch.randn(shape, device=session.device)
+
+    def step(layer: nn.Module) -> Callable[[], None]:
+        def call() -> None:
+            layer.zero_grad(set_to_none=True)
+            layer(x).square().mean().backward()
+
+        return call
+
+    timed = measure_in_turns({n: step(layer) for n, layer in layers.items()}, session.device)
+    tables: Tables = {}
+    for name, timing in timed.items():
+        row = {"layer": name, "length": config["length"], **timing.columns}
+        append(tables, "updates", row)
+    return Outcome(tables)
+
+
+@torch.no_grad()
+def ticks(config: dict[str, Any], session: Session) -> Outcome:
+    """Ticks of every layer's machine, in turns, at each position."""
+    longest = config["positions"][-1] + config["ticks"]
+    layers = _layers(config, longest, session.device)
+    machines = {name: cast("Layer", layer).machine() for name, layer in layers.items()}
+    states = {name: machine.initial_state for name, machine in machines.items()}
+    read = dict.fromkeys(machines, 0)
+    tables: Tables = {}
+
+    def inputs(n: int) -> Tensor:
+        return torch.randn(config["batch"], n, config["d_model"], device=session.device)
+
+    for i, position in enumerate(config["positions"]):
+        last = position + config["ticks"]
+        able = [name for name in machines if (machines[name].max_length or last) >= last]
+        for name in able:
+            while read[name] < position - 1:
+                if session.out_of_time():
+                    return Outcome(tables, complete=False)
+                n = min(BLOCK, position - 1 - read[name])
+                states[name], _ = machines[name].prefill(states[name], inputs(n))
+                read[name] += n
+        seconds: dict[str, list[float]] = {name: [] for name in able}
+        for _ in range(config["ticks"]):
+            x = inputs(1)[:, 0]
+            for name in able:
+                synchronize(session.device)
+                began = time.perf_counter()
+                states[name], _ = machines[name].step(states[name], x)
+                synchronize(session.device)
+                seconds[name].append(time.perf_counter() - began)
+                read[name] += 1
+        for name in able:
+            size = {"state": state_bytes(states[name])}
+            row = {"layer": name, "position": position, **summarize(seconds[name]).columns, **size}
+            append(tables, "ticks", row)
+        session.save(tables)
+        session.show(i + 1, len(config["positions"]), f"position {position}")
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "layer_speed", "every layer's tick and training step, at equal width", TABLES, runs, perform
+)

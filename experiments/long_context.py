@@ -1,0 +1,174 @@
+"""What a trained model does with a long past: a passage met before, and more of the same text.
+
+The race's models of the first seed, read from their stored weights, on novels that were held out.
+`again`: a passage of 64 bytes stands before so many others of the same novel, and comes again.
+How much better is it predicted than after the same others, but with another passage in its place?
+A model that can look back gains; one that has forgotten does not. `given`: the same bytes are
+predicted with ever more of the text before them, nothing else being changed. Both go past the
+length that a model was trained on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from lsa.gpt import GPT, gpt_config
+
+from .harness.batches import VALIDATION_SPANS, held_out_tokens
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append, table
+from .harness.trained import WEIGHTS, unpack_weights
+
+NEAR = -0.171875  # the race's slope of a head that fades
+PASSAGE = 64  # bytes that come again; of these the first are left out
+LEAD = 8  # bytes in which a model can tell that it has been here before
+BASE = {
+    "scale": "nano",
+    "corpus": "novels",
+    "places": 40,  # eight in each of the five held-out novels
+    "distances": [64, 256, 1024, 4096, 16384],
+    "given": [16, 64, 256, 1024, 4096, 16384],
+    "seed": 0,
+}
+SMOKE = {"places": 5, "distances": [64, 128], "given": [16, 64]}
+CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
+TABLES = {
+    "weights": table(sha256=("name", "of the file of weights that was read")),
+    "again": table(
+        distance=("tokens", "from the passage to its second coming"),
+        gain=("nats/token", "loss without the passage before it, minus loss with it"),
+        error=("nats/token", "standard error of the gain over the places"),
+        loss=("nats/token", "loss of the passage when it comes again"),
+        places=("number", "how many passages"),
+    ),
+    "given": table(
+        given=("tokens", "how much of the text stands before the bytes to predict"),
+        loss=("nats/token", "mean loss of these bytes"),
+        gain=("nats/token", "loss with the least text given, minus this loss"),
+        error=("nats/token", "standard error of the gain over the places"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Both attentions at every context of the race."""
+    contexts = (64,) if smoke else CONTEXTS
+    return [
+        _run(attention, context, SMOKE if smoke else {})
+        for context in contexts
+        for attention in ("softmax", "linear")
+    ]
+
+
+def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
+    config = {
+        **BASE,
+        "attention": attention,
+        "attention_options": {"log_decay": [NEAR, 0.0]},
+        "context": context,
+        "trained": f"{attention}-{context}-seed0",
+        **rest,
+    }
+    return Run("long_context", f"{attention}-{context}", config, 300)
+
+
+def model_of(config: dict[str, Any], results: Path, device: torch.device) -> tuple[GPT, str]:
+    """The race's model and its file's SHA-256. Raises FileNotFoundError, ValueError."""
+    name = f"{config['trained']}{WEIGHTS}"
+    found = sorted(results.glob(f"race/*/{name}"))
+    if not found:
+        command = f"python -m experiments run race --only context={config['context']}"
+        raise FileNotFoundError(f"{results}/race/*/{name}: not there; {command}")
+    packed = found[0].read_bytes()
+    shape = gpt_config(
+        config["scale"], vocab_size=256, n_positions=None,
+        attention=config["attention"], attention_options=config["attention_options"],
+    )  # fmt: skip
+    model = GPT(shape)
+    model.load_state_dict(unpack_weights(packed))
+    return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
+
+
+@torch.no_grad()
+def losses(model: GPT, tokens: torch.Tensor, last: int) -> torch.Tensor:
+    """Loss of each of the last `last` tokens of a text [T], [last] in nats."""
+    logits = model(tokens[None, :-1])[0, -last:].float()
+    return F.cross_entropy(logits, tokens[-last:], reduction="none").cpu().double()
+
+
+def texts(config: dict[str, Any], session: Session) -> torch.Tensor:
+    """A piece of held-out text for every place, [places, length + 1], the end being the newest."""
+    length = max(*config["given"], *config["distances"]) + 2 * PASSAGE
+    corpus = session.corpus(config["corpus"])
+    inputs, _ = held_out_tokens(
+        corpus.splits["validation"], span=length, context=length, spans=config["places"]
+    )
+    return inputs.to(session.device)
+
+
+def met_before(model: GPT, text: torch.Tensor, other: torch.Tensor, distance: int) -> tuple:
+    """Loss of a passage's second coming, with the passage before it and with another there.
+
+    text, other [length]: the passage is the first of `text`, what stands between follows it there.
+    """
+    passage, between = text[:PASSAGE], text[PASSAGE:distance]
+    found = []
+    for first in (passage, other[:PASSAGE]):
+        whole = torch.cat((first, between, passage))
+        found.append(losses(model, whole, PASSAGE - LEAD).mean().item())
+    return found[0], found[1]
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    model, sha256 = model_of(config, session.checkpoint.parents[3], session.device)
+    pieces = texts(config, session)
+    others = pieces.roll(VALIDATION_SPANS, 0)  # from elsewhere in the same novel
+    tables: Tables = {}
+    append(tables, "weights", {"sha256": sha256})
+    total = len(config["distances"]) + len(config["given"])
+    for i, distance in enumerate(config["distances"]):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        both = [
+            met_before(model, text, other, distance)
+            for text, other in zip(pieces, others, strict=True)
+        ]
+        gains = np.array([without - with_it for with_it, without in both])
+        row = {
+            "distance": distance,
+            **_mean_and_error(gains),
+            "loss": round(float(np.mean([with_it for with_it, _ in both])), 5),
+            "places": len(both),
+        }
+        append(tables, "again", row)
+        session.show(i + 1, total, f"again after {distance}")
+    least = None
+    for i, given in enumerate(config["given"]):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        found = np.array(
+            [losses(model, text[-given - PASSAGE :], PASSAGE).mean().item() for text in pieces]
+        )
+        least = found if least is None else least
+        gain = _mean_and_error(least - found)
+        row = {"given": given, "loss": round(float(found.mean()), 5), **gain}
+        append(tables, "given", row)
+        session.show(len(config["distances"]) + i + 1, total, f"given {given}")
+    return Outcome(tables)
+
+
+def _mean_and_error(values: np.ndarray) -> dict[str, float]:
+    error = values.std(ddof=1) / len(values) ** 0.5
+    return {"gain": round(float(values.mean()), 5), "error": round(float(error), 5)}
+
+
+EXPERIMENT = Experiment(
+    "long_context", "what a trained model does with a long past", TABLES, runs, perform
+)

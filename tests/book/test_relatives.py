@@ -1,0 +1,77 @@
+"""The relatives' figures: the law of random codes, verdicts by the spread of seeds, the family."""
+
+import math
+
+import pytest
+import torch
+
+from book.figures import family, published, synthetic_tasks
+from experiments.harness import record
+from lsa.layers import LAYERS
+
+
+@pytest.mark.parametrize(("K", "V", "pairs"), [(64, 32, 200), (8, 32, 64), (32, 32, 100)])
+def test_random_codes_are_answered_as_often_as_the_law_says(K, V, pairs):
+    """The result of the chapter, against sums of random codes; 60 draws of every key."""
+    tokens, torch_rng = 20, torch.Generator().manual_seed(0)
+
+    def codes(n, width):
+        return (2.0 * torch.randint(2, (60, n, width), generator=torch_rng) - 1) * width**-0.5
+
+    keys, alphabet = codes(pairs, K), codes(tokens, V)
+    values = torch.randint(tokens, (60, pairs), generator=torch_rng)
+    S = torch.einsum("nik,niv->nkv", keys, alphabet[torch.arange(60)[:, None], values])
+    scores = torch.einsum("nik,nkv,ntv->nit", keys, S, alphabet)
+    right = (scores.argmax(-1) == values).double().mean().item()
+    law = synthetic_tasks.right_with_random_codes(K, V, pairs, tokens)
+    assert right == pytest.approx(law, abs=0.06)
+
+
+def test_half_are_right_at_the_capacity():
+    K, V, tokens = 64, 64, 10_000
+    capacity = K * V / (2 * math.log(tokens)) - K
+    law = synthetic_tasks.right_with_random_codes(K, V, round(capacity), tokens)
+    assert 0.3 < law < 0.75
+
+
+def test_every_layer_is_in_the_family():
+    assert family.MEMBERS.keys() == LAYERS.keys()
+    assert len(family.table().cells) == len(LAYERS)
+
+
+def test_published_tables_are_whole():
+    for table in (published.zero_shot(), published.selective_copying()):
+        assert all(len(line) == len(table.titles) for line in table.cells)
+
+
+def run(task, layer, seed, share):
+    """A record with what the verdicts read."""
+    return {
+        "experiment": "synthetic_tasks",
+        "name": f"{task}-{layer}-seed{seed}".replace(" ", "-"),
+        "complete": True,
+        "config": {"task": task, "attention": layer, "seed": seed},
+        "provenance": {"device": {"kind": "cpu", "name": "C", "count": 1, "memory_bytes": 1}},
+        "tables": {"test": {"length": [64], "pairs": [8], "accuracy": [share], "state": [4]}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("s4", "s6", "verdict"),
+    [
+        ([0.2, 0.3], [0.9, 0.8], "yes"),
+        ([0.2], [0.9], "yes, with one seed"),
+        ([0.2, 0.85], [0.9, 0.8], "not beyond the seeds"),
+        ([0.9, 0.9], [0.2, 0.3], "no"),
+        ([0.9], [], "–"),
+    ],
+)
+def test_a_claim_comes_out_beyond_the_spread_of_seeds(s4, s6, verdict, monkeypatch):
+    runs = [
+        run("selective copying", layer, seed, share)
+        for layer, shares in (("s4", s4), ("s6", s6))
+        for seed, share in enumerate(shares)
+    ]
+    monkeypatch.setattr(record, "load", lambda name=None: runs)
+    first = synthetic_tasks.published().cells[0]
+    assert first[-1] == verdict

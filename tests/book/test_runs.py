@@ -1,0 +1,12 @@
+"""The list of stored runs: every experiment under what it says of itself."""
+
+from book.figures import runs
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import record
+
+
+def test_every_stored_experiment_stands_under_its_own_words():
+    shown = runs.stored_runs()._repr_markdown_()
+    for name in {run["experiment"] for run in record.load()}:
+        said = EXPERIMENTS[name].about
+        assert f"### {said[0].upper()}{said[1:]}\n\n`python -m experiments run {name}`" in shown

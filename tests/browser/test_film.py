@@ -1,0 +1,128 @@
+"""The training film, on a page of its own: it is placed where its runs are stored."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from book.explorable.page import json_script
+from tests.browser.conftest import ROOT
+
+LETTERS = "abcd"
+EVEN, SHARP = "z" + "p" * 2 + "k" * 3 + "i" * 4, "z" + "0z" + "00z" + "000z"
+
+
+def model(name, seconds):
+    """Stops after 0, 10 and 30 updates; the second of two heads turns sharp."""
+    texts = [f"{name} writes {word}" for word in ("\x00\x1b<b>noise</b>", "the the", "a\nsentence")]
+    return {
+        "name": name, "updates": [0, 10, 30], "seconds": seconds,
+        "loss": [[0, 5.5], [8, 2.51], [16, 2.2], [30, 1.75]],
+        "samples": {"greedy": texts, "sampled": texts[::-1]},
+        "maps": [[EVEN] * 3, [EVEN, EVEN, SHARP]], "peaks": [[52.0] * 3, [52.0, 52.0, 100.0]],
+    }  # fmt: skip
+
+
+FILM = {
+    "prompt": "It was ", "looked": LETTERS, "context": 4096, "shown": 1,
+    "heads": [[0, 0, True], [0, 1, False]],
+    "models": [model("softmax", 60.0), model("linear", 20.0)],
+    "sources": [
+        {"device": "a cpu", "commit": "0", "date": "2026-01-01", "command": "run", "href": "#"}
+    ],
+}  # fmt: skip
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def film(tmp_path, browser):
+    """Open the film in a frame as the directive makes it: film(hash, width=, theme=)."""
+    contexts, troubles = [], []
+
+    def open_one(said="", *, width=1280, theme="light", data=FILM):
+        static = (ROOT / "book/explorable", ROOT / "book/theme/static", ROOT / "book/stages")
+        sheets = ("explorable.css", "palette.css", "stage.css")
+        links = "".join(
+            f'<link rel="stylesheet" href="file://{folder}/{sheet}">'
+            for folder, sheet in zip(static, sheets, strict=True)
+        )
+        names = ("explorable-pin.js", "explorable-view.js", "stage.js", "film.js")
+        scripts = "".join(
+            f'<script defer src="file://{static[0 if "-" in name else 2]}/{name}"></script>'
+            for name in names
+        )
+        page = tmp_path / "film.html"
+        page.write_text(
+            f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
+            f"<title>A film</title>{links}{json_script(data, id='film-data') if data else ''}"
+            '<div class="explorable" data-stage="film" id="film"><div class="stage"></div></div>'
+            f"{scripts}</html>",
+            encoding="utf-8",
+        )
+        context = browser.new_context(viewport={"width": width, "height": 900})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("pageerror", lambda error: troubles.append(error.message))
+        tab.on("console", lambda said: said.type == "error" and troubles.append(said.text))
+        tab.goto(f"file://{page}{said}")
+        return tab.locator("#film")
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not troubles, troubles
+
+
+def writing(frame):
+    return [" ".join(text.split()) for text in frame.locator(".film-writing").all_inner_texts()]
+
+
+def opacities(frame, side):
+    rects = frame.locator(".film-look").nth(side).locator("rect")
+    return rects.evaluate_all("all => all.map((one) => Number(one.getAttribute('fill-opacity')))")
+
+
+def test_the_last_stop_comes_first_and_the_keys_go_back(film):
+    frame = film()
+    softmax, linear = writing(frame)
+    assert "30 updates, 30 min: 1.75 nats a byte" in softmax and "a ↵ sentence" in softmax
+    assert "30 updates, 10 min: 1.75 nats a byte" in linear
+    assert opacities(frame, 1) == [1, 0.03, 1, 0.03, 0.03, 1, 0.03, 0.03, 0.03, 1]
+    frame.get_by_role("button", name="Back").press("ArrowLeft")
+    assert "10 updates, 3.3 min: 2.51 nats a byte, measured at 8" in writing(frame)[1]
+    assert opacities(frame, 1)[-1] < 0.6
+    frame.get_by_role("button", name="Back").press("Home")
+    noise = writing(frame)[0]
+    assert "<b>noise</b>" in noise and not re.search(r"[\x00-\x08\x1b]", noise)
+    frame.get_by_role("combobox").select_option("Layer 1, head 1, fades")
+    assert "on average: 52%" in frame.locator(".film-look").nth(0).inner_text()
+
+
+def test_after_the_same_minutes_each_model_shows_its_own_last_stop(film):
+    frame = film("#film:by=minute&stop=12")
+    softmax, linear = writing(frame)
+    assert "10 updates, 10 min" in softmax and "30 updates, 10 min" in linear
+    slider = frame.get_by_role("slider", name="Minutes of training")
+    assert slider.get_attribute("aria-valuetext") == "10"
+    frame.get_by_role("radio", name="updates").check(force=True)
+    assert "30 updates" in writing(frame)[0]
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
+def test_the_film_fits_its_frame(film, theme, width):
+    frame = film(width=width, theme=theme)
+    right = frame.evaluate(
+        "e => Math.max(...[...e.querySelectorAll('.stage *')]"
+        ".map((c) => c.getBoundingClientRect().right)) - e.getBoundingClientRect().right"
+    )
+    assert right <= 1
+
+
+def test_without_speeds_or_data_there_is_less_to_choose_and_no_error(film):
+    models = [model("softmax", None), model("linear", 20.0)]
+    frame = film(data={**FILM, "models": models})
+    assert frame.get_by_role("radio").count() == 0
+    assert "30 updates: 1.75" in writing(frame)[0]
+    assert film(data=None).get_by_text("Not measured yet.").is_visible()

@@ -1,0 +1,75 @@
+"""The memory lab shows what its arithmetic gives, and what the chapter says of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lsa import linear_attention, softmax_attention
+
+PAGE = "book/linear-self-attention.html"
+KEYS = "(words) => Recall.pairs(words, { width: 8 }).map(({ k }) => k)"
+
+pytestmark = pytest.mark.browser
+
+
+def words(frame):
+    return [text.split() for text in frame.locator("tbody button").all_inner_texts()]
+
+
+def numbers(frame, row):
+    cells = frame.locator(f"tr.{row} td > span").all_inner_texts()
+    return [int(cell.replace("−", "-")) for cell in cells if cell.strip()]
+
+
+def right(frame):
+    """Which keys the state answers right, counted from 1."""
+    said = frame.locator(".memory-said td").all_inner_texts()
+    return [i for i, text in enumerate(said, 1) if text == "✓"]
+
+
+def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
+    """At first: eight pairs, the first key asked for, one bar of the cache, a blurred state."""
+    tab = open_page(PAGE)
+    frame = tab.locator("#memory")
+    k = torch.tensor(tab.evaluate(KEYS, words(frame)[:8]), dtype=torch.float64)
+    heads = [x[None, :, None] for x in (k.roll(-1, 0), k, torch.eye(8, dtype=torch.float64))]
+    cache = softmax_attention(*heads)[0, -1, 0]
+    state = linear_attention(*heads, feature_map="elu_plus_one")[0, -1, 0]
+    assert numbers(frame, "memory-cache") == (100 * cache).round().int().tolist()
+    assert numbers(frame, "memory-state") == (100 * state).round().int().tolist()
+    assert cache[0] > 0.99
+    assert 0.2 < state[0] < 0.3 and state.argmax() == 0 and state[1:].max() > 0.15
+    assert frame.get_by_text("Right for 3 of 8 keys; the cache, 8.").is_visible()
+    assert frame.locator(".memory-slide").count() == 0
+    frame.get_by_role("button", name="Step").click()
+    assert frame.locator(".memory-slide").count() == 1
+
+    def follow(said):
+        tab.locator(f"a.figure-view[href='#memory:{said}']").click()
+        return right(frame), numbers(frame, "memory-state")[0]
+
+    assert follow("pairs=1") == ([1], 100)
+    kept, share = follow("pairs=12")
+    assert 1 not in kept
+    old, _ = follow("pairs=12&decay=0.8")
+    assert 12 in old and sum(old) / len(old) > sum(kept) / len(kept)
+    _, wide = follow("pairs=12&width=32")
+    assert wide <= share
+    assert follow("pairs=12&width=32&map=identity")[0] == list(range(1, 13))
+
+
+def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
+    tab = open_page(f"{PAGE}#memory:pairs=3", reduced_motion="reduce")
+    frame = tab.locator("#memory")
+    frame.get_by_role("button", name="Back").click()
+    frame.get_by_role("button", name="Step").click()
+    assert frame.locator(".memory-slide").count() == 0  # motion is unwelcome
+    frame.get_by_role("textbox", name="Key").fill("newt")
+    frame.get_by_role("textbox", name="Value").fill("lamp")
+    tab.keyboard.press("Enter")
+    assert words(frame)[3] == ["newt", "lamp"] and len(words(frame)) == 12
+    line = frame.locator("[role=status]")
+    assert line.inner_text().startswith("4 pairs. Asked for newt, the cache gives lamp")
+    frame.locator("tbody button").nth(1).press("Enter")
+    assert line.inner_text().startswith(f"4 pairs. Asked for {words(frame)[1][0]}")

@@ -1,0 +1,54 @@
+"""Every layer timed: ticks after a text that was read, and steps of training, in turns."""
+
+import pytest
+import torch
+
+from experiments import layer_speed
+from experiments.__main__ import main
+from experiments.harness import record
+from experiments.harness.plan import Session
+
+LAYERS = ["softmax", "linear", "aft-full", "mamba"]
+
+
+@pytest.fixture
+def smoke(tmp_path, monkeypatch):
+    """Performs the small plan, hardly timed, and returns its records by name."""
+    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.0})
+    arguments = ["run", "layer_speed", "--smoke", "--device", "cpu", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    return {one["name"]: one["tables"] for one in record.load("layer_speed", tmp_path)}
+
+
+def test_ticks_and_updates_of_every_layer(smoke):
+    assert set(smoke) == {"tick-b1", "tick-b16", "update-16"}
+    assert smoke["update-16"]["updates"]["layer"] == LAYERS
+    one, many = smoke["tick-b1"]["ticks"], smoke["tick-b16"]["ticks"]
+    assert list(zip(one["position"], one["layer"], strict=True)) == [
+        (position, layer) for position in (1, 8) for layer in LAYERS
+    ]
+    # At position 8 seven tokens were read, and two ticks followed: 9 keys and values of width 16.
+    sizes = dict(zip(zip(one["position"], one["layer"], strict=True), one["state"], strict=True))
+    assert sizes[8, "softmax"] == sizes[8, "aft-full"] == 2 * 9 * 16 * 4
+    assert sizes[1, "linear"] == sizes[8, "linear"] == (16 * 4 + 16) * 4
+    assert many["state"][0] == 16 * one["state"][0]
+
+
+def test_what_would_not_fit_is_left_out(monkeypatch):
+    monkeypatch.setattr(layer_speed, "LONGEST_SQUARE", 10)
+    config = {"layers": LAYERS, "d_model": 16, "n_head": 4, "seed": 0, "batch": 1}
+    session = Session(
+        device=torch.device("cpu"), corpus=None, save=lambda tables: None,
+        show=lambda *told: None, checkpoint=None,
+    )  # fmt: skip
+    found = layer_speed.updates({**config, "length": 16}, session).tables["updates"]
+    assert found["layer"] == ["softmax", "linear", "mamba"]
+    ticked = layer_speed.ticks({**config, "positions": [1, 9], "ticks": 2}, session)
+    at_9 = [
+        layer
+        for layer, position in zip(
+            ticked.tables["ticks"]["layer"], ticked.tables["ticks"]["position"], strict=True
+        )
+        if position == 9
+    ]
+    assert at_9 == ["softmax", "linear", "mamba"]

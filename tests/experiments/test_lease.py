@@ -1,0 +1,85 @@
+"""A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
+
+import json
+
+import pytest
+
+from experiments import __main__ as command
+from experiments import kernel_errors
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import lease, record
+from experiments.harness.collect import collect
+from lsa.gpt import GPTConfig
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """A plan of two experiments; the second, of two runs."""
+    few = {name: EXPERIMENTS[name] for name in ("kernel_errors", "taylor_error")}
+    monkeypatch.setattr(command, "EXPERIMENTS", few)
+
+
+def gpu(out, *more):
+    return command.main(["gpu", "--device", "cpu", "--smoke", "--out", str(out), *more])
+
+
+def test_what_a_lease_made_comes_home_in_one_archive(two, tmp_path, capsys):
+    assert gpu(tmp_path / "made", "--minutes", "1") == 0
+    said = capsys.readouterr().out
+    assert "kernel_errors float32: whole" in said and "0 runs left" in said
+    archive = tmp_path / "made" / lease.ARCHIVE
+    collect(EXPERIMENTS, archive, tmp_path / "home")
+    made, home = (
+        {one["experiment"]: one["digest"] for one in record.load(results=tmp_path / where)}
+        for where in ("made", "home")
+    )
+    assert made == home and set(made) == {"kernel_errors", "taylor_error"}
+
+
+def test_time_that_is_over_leaves_a_whole_archive_and_says_what_is_next(
+    two, tmp_path, capsys, monkeypatch
+):
+    ticks = iter(range(0, 10**6, 15))
+    monkeypatch.setattr("experiments.harness.runner.time.monotonic", lambda: next(ticks))
+    assert gpu(tmp_path, "--minutes", "0.5") == 0
+    said = capsys.readouterr().out
+    assert "budget spent" in said and "the next: " in said
+    assert (tmp_path / lease.ARCHIVE).is_file()
+
+
+@pytest.mark.parametrize("minutes", ["0.1", "nan", "-3"])
+def test_a_time_that_is_none_is_refused(minutes, tmp_path, capsys):
+    assert gpu(tmp_path, "--minutes", minutes) == 1
+    assert "--minutes: expected more than" in capsys.readouterr().err
+
+
+def test_weights_are_left_where_all_would_be_too_large_and_come_home_otherwise(tmp_path):
+    from experiments.harness.trained import WEIGHTS, pack_weights
+    from lsa import GPT
+
+    made = tmp_path / "made"
+    command.main(["run", "taylor_error", "--device", "cpu", "--smoke", "--out", str(made)])
+    (result,) = (path for path in made.rglob("*.json") if not path.name.startswith("."))
+    model = GPT(GPTConfig(vocab_size=8, n_positions=4, n_layer=1, n_head=1, d_model=64))
+    weights = result.with_suffix(WEIGHTS)
+    weights.write_bytes(pack_weights(model))
+    archive, left = lease.pack(made, most=20_000)
+    assert left == [str(weights.relative_to(made))]
+    archive, left = lease.pack(made)
+    assert left == []
+    collect(EXPERIMENTS, archive, tmp_path / "home")
+    assert [*(tmp_path / "home").rglob(f"*{WEIGHTS}")]
+    weights.write_bytes(b"none")
+    with pytest.raises(record.RecordError, match=r"weights\.npz: packed: expected"):
+        collect(EXPERIMENTS, made, tmp_path / "other")
+
+
+def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_errors, "BOUNDS", {"float32": 1e-9})
+    command.main(["run", "kernel_errors", "--device", "cpu", "--smoke", "--out", str(tmp_path)])
+    (stored,) = record.load("kernel_errors", tmp_path)
+    assert any("beyond 1e-09: o " in text for text in stored["provenance"]["warnings"])
+    rows = stored["tables"]["rows"]
+    assert {"o", "S", "z", "dq", "dk", "dv", "dS", "dz"} == set(rows["tensor"])
+    assert 0 < max(rows["error"]) <= 2e-6
+    assert json.dumps(stored)

@@ -1,0 +1,68 @@
+"""A long past: the gain from having met a passage is measured on a model that can look back."""
+
+import pytest
+import torch
+
+from experiments import long_context
+from experiments.harness.trained import pack_weights
+from lsa.gpt import GPT, gpt_config
+
+
+class Copier(torch.nn.Module):
+    """Predicts, surely, the token that stood `back` places before the one to come."""
+
+    def __init__(self, back):
+        super().__init__()
+        self.back = back
+
+    def forward(self, tokens):
+        logits = torch.zeros(*tokens.shape, 256)
+        seen = tokens[:, : max(0, tokens.shape[1] - self.back + 1)]
+        logits[:, self.back - 1 :].scatter_(2, seen[..., None], 20.0)
+        return logits
+
+
+def test_a_model_that_looks_back_gains_at_its_own_distance_alone():
+    text, other = torch.randint(256, (2, 1000))
+    with_it, without = long_context.met_before(Copier(300), text, other, 300)
+    assert with_it < 0.01 < 5 < without
+    with_it, without = long_context.met_before(Copier(300), text, other, 200)
+    assert with_it == pytest.approx(without, abs=0.5)
+
+
+def test_the_bytes_to_predict_are_the_same_whatever_is_given():
+    text = torch.arange(200)
+    seen = []
+
+    class Spy(torch.nn.Module):
+        def forward(self, tokens):
+            seen.append(tokens[0].tolist())
+            return torch.zeros(*tokens.shape, 256)
+
+    for given in (16, 64):
+        found = long_context.losses(Spy(), text[-given - long_context.PASSAGE :], 64)
+        assert found.shape == (64,)
+    assert [len(one) for one in seen] == [16 + 63, 64 + 63]
+    assert seen[0] == seen[1][-len(seen[0]) :]
+
+
+def test_it_reads_the_weights_that_the_race_left(tmp_path):
+    config = next(run.config for run in long_context.runs("cpu", smoke=False))
+    with pytest.raises(FileNotFoundError, match="experiments run race"):
+        long_context.model_of(config, tmp_path, torch.device("cpu"))
+    shape = gpt_config(
+        "nano",
+        vocab_size=256,
+        n_positions=None,
+        attention=config["attention"],
+        attention_options=config["attention_options"],
+    )
+    model = GPT(shape)
+    (tmp_path / "race" / "cpu").mkdir(parents=True)
+    (tmp_path / "race" / "cpu" / f"{config['trained']}.weights.npz").write_bytes(
+        pack_weights(model)
+    )
+    found, sha256 = long_context.model_of(config, tmp_path, torch.device("cpu"))
+    assert len(sha256) == 64
+    tokens = torch.randint(256, (1, 30))
+    torch.testing.assert_close(found(tokens), model(tokens), atol=0.05, rtol=0.05)
