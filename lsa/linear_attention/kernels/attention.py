@@ -124,7 +124,12 @@ def tile_kernel(
             b_n += tl.sum(b_A, axis=1)
         if ROLE == "dq" and NORMALIZE:
             b_m += tl.where(i < n_y - 1, tl.sum(b_c.to(tl.float32), axis=0), 0.0)
-        b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
+        if ROLE == "dv" and MAP_A != "identity":
+            # Masked, past D where there are zeros already, as in sums_kernel: see there.
+            b_d = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), input_precision=PRECISION)
+            b_o += tl.where(m_d[None, :], b_d, 0.0)
+        else:
+            b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
         if SPLIT:
             b_l = enter(b_c - enter(b_c, WIDE).to(tl.float32), WIDE)
             b_o = tl.dot(enter(b_A, WIDE), b_l, b_o, input_precision=PRECISION)

@@ -64,15 +64,16 @@ def sums_kernel(
                     b_z += tl.sum(b_b * b_delta[:, None], axis=0)
         else:
             b_t = tl.trans(enter(b_b, OPERAND))
-            b_d = tl.dot(b_t, enter(b_c, OPERAND), input_precision=PRECISION)
-            if MAP != "identity":
-                # Past K there are zeros already. Masked, so that the sum is formed outside of
-                # the product: inside, each wgmma would wait for the one before (C7515).
-                b_d = tl.where((tl.arange(0, BK) < K - i_k * BK)[:, None], b_d, 0.0)
-            b_S += b_d
             if FOLD:
                 b_Z += tl.dot(b_t, b_ones, input_precision=PRECISION)
-            elif WITH_Z and not REVERSE:
+            b_d = tl.dot(b_t, enter(b_c, OPERAND), input_precision=PRECISION)
+            if MAP != "identity":
+                # Past K there are zeros already. Masked, and after the sum for z, so that S is
+                # formed outside of the product: inside, each wgmma would wait for the one
+                # before (C7515).
+                b_d = tl.where((tl.arange(0, BK) < K - i_k * BK)[:, None], b_d, 0.0)
+            b_S += b_d
+            if WITH_Z and not FOLD and not REVERSE:
                 b_z += tl.sum(b_b.to(tl.float32), axis=0)
     if FOLD:
         b_z = tl.sum(tl.where(o_n < (2 if REVERSE else 1), b_Z, 0.0), axis=1)
