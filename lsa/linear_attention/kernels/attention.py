@@ -103,8 +103,9 @@ def tile_kernel(
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
 
-    # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel.
-    SPLIT: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD and (MAP_C != "identity")
+    # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel and dkv_kernel.
+    ROUNDS: tl.constexpr = (MAP_C != "identity") and (MAP_C != "relu")
+    SPLIT: tl.constexpr = ((ROLE == "dq") or (ROLE == "dk")) and FOLD and ROUNDS
     for i in range(n_y):
         if REVERSE:
             y = (n_t - 1 - i) * C
@@ -125,7 +126,7 @@ def tile_kernel(
         if ROLE == "dq" and NORMALIZE:
             b_m += tl.where(i < n_y - 1, tl.sum(b_c.to(tl.float32), axis=0), 0.0)
         if ROLE == "dv" and MAP_A != "identity":
-            # Masked, past D where there are zeros already, as in sums_kernel: see there.
+            # Past D there are zeros already. Masked for the reason given in sums_kernel.
             b_d = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), input_precision=PRECISION)
             b_o += tl.where(m_d[None, :], b_d, 0.0)
         else:
@@ -170,7 +171,10 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
     form_delta = role.name == "dq" and problem.normalize
     wide = problem.q.dtype == torch.bfloat16
     C = 64 if wide else 32
-    BD = block(D) if form_delta else block(D, 128 if wide and A <= 128 else 64)
+    # A mapped dk takes φ(q) in two tiles, for which 128 features are too many.
+    split = wide and role.name == "dk" and role.maps[2] != "identity"
+    BD = block(D) if form_delta else block(D, 128 if wide and A <= 128 and not split else 64)
+    narrow = block(A) <= (128 if split else 64) and BD <= 64
     raw = pointer(role.raw, role.out)
     tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,
@@ -183,7 +187,7 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
         C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
-        num_warps=4 if max(block(A), BD) <= 64 else 8, num_stages=2 if wide else 1,
+        num_warps=4 if narrow else 8, num_stages=2 if wide else 1,
     )  # fmt: skip
 
 

@@ -81,13 +81,15 @@ def dq_kernel(
         b_z += load_summed(p_sums + K * V, o_k, m_k, first, i_g, step)
         if FIRST_Z:
             b_z += tl.load(p_z + i_bh * K + o_k, mask=m_k, other=0.0)
-    # Normalising takes the mean out of φ(k) again, and with it most of what a map has added, but
-    # not what rounding φ(k) or S has left. So both enter in two tiles, or products are in tf32:
-    # rounding S alone would cost 2.5e-3 of dq past the first chunks.
+    # What rounding φ(k) leaves is 2e-3 of dq, beside as much each from the products and from dq
+    # itself, so it enters in two tiles. Normalising takes the mean out of φ(k) again, and with it
+    # most of what a map has added, but not what rounding S has left, 2.5e-3 of dq past the first
+    # chunks: so there S enters in two as well, or products are in tf32.
     FOLD: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
     PRECISE: tl.constexpr = NORMALIZE and FOLD
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
-    SPLIT: tl.constexpr = PRECISE and ROUNDS and (WIDE != "tf32")
+    SPLIT: tl.constexpr = FOLD and ROUNDS and (WIDE != "tf32")
+    SPLIT_S: tl.constexpr = SPLIT and NORMALIZE
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
     # FOLD: z as the first of 16 columns, so that tensor cores form its sums.
     o_n = tl.arange(0, 16)[None, :]
@@ -113,7 +115,7 @@ def dq_kernel(
         b_P = enter(tl.where(m_A, b_P, 0.0), WIDE)
         # 3. The past through the state, the chunk through its products.
         b_c = enter(b_k, WIDE)
-        if SPLIT:
+        if SPLIT_S:
             b_1, b_2 = in_two(b_S, WIDE)
             b_dq = tl.dot(b_do, b_1, input_precision=PRECISION)
             b_dq = tl.dot(b_do, b_2, b_dq, input_precision=PRECISION)
@@ -217,11 +219,11 @@ def dkv_kernel(
     FOLD: tl.constexpr = DK and NORMALIZE and ((OPERAND == "bf16") or (OPERAND == "bf16 in fp32"))
     o_n = tl.arange(0, 16)[None, :]
     b_M = tl.where(o_n == 0, b_m[:, None], 0.0)
-    # Normalised, a chunk's φ(q) enters in two tiles: what rounding it once leaves is 2e-3 of dk,
-    # beside as much each from the products and from dk itself.
+    # A chunk's φ(q) enters in two tiles: what rounding it once leaves is 2e-3 of dk, beside as
+    # much each from the products and from dk itself.
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
-    SPLIT: tl.constexpr = DK and NORMALIZE and ROUNDS and BF16
+    SPLIT: tl.constexpr = DK and ROUNDS and BF16
 
     o_y = tl.arange(0, C)
     m_A = o_y[:, None] <= o_y[None, :]
