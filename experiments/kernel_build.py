@@ -96,13 +96,15 @@ def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
     A round of it takes C tokens (one in recurrent mode); in attention mode it takes them
     through C of those before them. 0 for launches that are no walk over the tokens.
     """
+    from .harness.compiling import loop_length
+
     arguments, kernel = launched.arguments, launched.name.split(":")[0]
     if kernel in ("scan_kernel", "delta_kernel"):
         return 0.0
     C = arguments.get("C", 1)
     tiles = -(-config["length"] // C) if kernel == "tile_kernel" else arguments.get("G", 1)
     programs = launched.programs / (config["batch"] * config["heads"] * tiles)
-    return built.loop * launched.options["num_warps"] * programs / C
+    return loop_length(built.cubin) * launched.options["num_warps"] * programs / C
 
 
 def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
 
 
 WIDTHS = [64, 128, 256]
+SERIALISED = "C7515"  # the code of ptxas's warning
 FULL = 250  # of 255 registers that a thread may have
 
 
@@ -133,12 +134,19 @@ def numbers() -> dict[str, str]:
             return f"{spilling} of the {len(launches())} launches spill."
         return f"None of the {len(launches())} launches spills."
 
+    def serialised() -> str:
+        waiting = sum(SERIALISED in row["warnings"] for row in launches())
+        if waiting:
+            return f"Of {waiting} of them it says so."
+        return "It says so of none of them."
+
     def old_instructions() -> str:
         tiles = tile_launches()
         return f"{sum(row['mma'] > 0 for row in tiles)} of {len(tiles)}"
 
     return in_words(
         spills=spills,
+        serialised=serialised,
         full=lambda: sum(row["registers"] >= FULL for row in launches()),
         old_mma=old_instructions,
         built_hopper=lambda: f"{least_traffic(90):,.0f}",

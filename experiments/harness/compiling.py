@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,10 @@ class Launched:
 class Built:
     """What the compiler made of a launch.
 
-    spilled: bytes a thread stores for want of registers. loop: instructions of a warp in one
-    round of the innermost loop that forms products, or of the longest loop. resident: how many
-    programs a multiprocessor holds at once. warnings: the codes of what ptxas had to say;
-    C7515 is a wgmma that waits for the one before it.
+    spilled: bytes a thread stores for want of registers. resident: how many programs a
+    multiprocessor holds at once. warnings: the codes of what ptxas had to say; C7515 is a wgmma
+    that waits for the one before it, C7517 and C7519 a wait and a start that it put in where
+    registers are used. cubin: the machine code.
     """
 
     registers: int
@@ -67,9 +67,9 @@ class Built:
     wgmma: int
     mma: int
     fma: int
-    loop: int
     resident: int
     warnings: tuple[str, ...]
+    cubin: bytes = field(repr=False)
 
 
 def record_launches(call: Callable[[], Any]) -> list[Launched]:
@@ -138,9 +138,9 @@ def _compiled(made: ASTSource, options: dict[str, int], arch: int) -> Built:
         len(re.findall(r"wgmma\.mma_async", ptx)),
         len(re.findall(r"(?<!wg)\bmma\.sync", ptx)),
         len(re.findall(r"\bfma\.rn\.f32", ptx)),
-        loop_length(compiled.asm["cubin"]),
         resident(registers, shared, options["num_warps"], arch),
         warnings,
+        compiled.asm["cubin"],
     )
 
 
@@ -172,7 +172,7 @@ def assembled(ptx: str, arch: int) -> tuple[int, int, tuple[str, ...]]:
 
 
 def loop_length(cubin: bytes) -> int:
-    """Instructions in the longest loop that forms products on tensor cores, or of any loop."""
+    """Instructions of a warp in a round of the longest loop that forms products, or of any."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()

@@ -27,19 +27,26 @@ def check(mode, inputs, kind, **options):
     assert {name: error for name, error in found.items() if not error <= bound} == {}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [(torch.float32, kind) for kind in KINDS]
+    + [(torch.bfloat16, KINDS[0]), (torch.bfloat16, KINDS[2]), (torch.float16, KINDS[0])],
+    ids=str,
+)
 @pytest.mark.parametrize(("mode", "T"), [("attention", 70), ("recurrent", 6), ("chunked", 100)])
 def test_results_and_gradients(mode, T, dtype, kind):
     check(mode, draw(1, T, 1, 24, 40, dtype, feature_map=kind[1]), kind)
 
 
-@pytest.mark.parametrize("gpu", [AMPERE, HOPPER], ids=["three passes", "one pass"])
-@pytest.mark.parametrize(("T", "cut"), [(141, (2, 128)), (76, (5, 16))], ids=["added", "scanned"])
+@pytest.mark.parametrize(
+    ("T", "cut", "gpu"),
+    [(141, (2, 128), AMPERE), (76, (5, 16), HOPPER)],
+    ids=["added, three passes", "scanned, one pass"],
+)
 def test_segments(T, cut, gpu):
-    inputs = draw(1, T, 2, 16, 24, torch.bfloat16)
+    inputs = draw(1, T, 1, 16, 24, torch.bfloat16)
     with planned_for(gpu):
-        for kind in KINDS[:3]:
+        for kind in (KINDS[0], KINDS[2]):
             check("chunked", inputs, (kind[0], "identity", *kind[2:]), cut=cut)
 
 
@@ -47,7 +54,6 @@ def test_segments(T, cut, gpu):
     ("K", "V", "feature_map"),
     [
         (200, 30, "identity"),
-        (16, 136, "identity"),
         (40, 200, "elu_plus_one"),
         (33, 100, "identity"),
     ],
@@ -55,20 +61,28 @@ def test_segments(T, cut, gpu):
 def test_wide_and_odd_features(K, V, feature_map):
     """δ from a rounded o would take dq to 5e-3, φ(q) rounded once dk to 4e-3."""
     kind = (True, feature_map, False, False)
-    check("chunked", draw(1, 65, 1, K, V, torch.bfloat16, feature_map=feature_map), kind)
-    check("attention", draw(1, 33, 1, K, V, torch.float16), KINDS[1])
+    check("chunked", draw(1, 33, 1, K, V, torch.bfloat16, feature_map=feature_map), kind)
+    check("attention", draw(1, 17, 1, K, V, torch.float16), KINDS[1])
 
 
 @pytest.mark.parametrize(
     ("K", "V", "T", "feature_map"),
-    [(64, 64, 150, name) for name in ("identity", "elu_plus_one", "softplus", "relu")]
-    + [(160, 160, 70, "softplus")],
+    [(64, 64, 150, name) for name in ("identity", "elu_plus_one", "softplus")]
+    + [(160, 160, 40, "softplus")],
 )
 def test_bfloat16_is_rounded_where_a_gpu_would(K, V, T, feature_map):
     """Every operand of a product, see tiles.enter: the normalised gradients are the closest."""
     inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map=feature_map)
     for mode in ("attention", "chunked"):
         check(mode, inputs, (True, feature_map, True, True))
+
+
+@pytest.mark.parametrize(("K", "V", "T"), [(64, 64, 64), (24, 40, 64), (128, 128, 16)])
+def test_mapped_gradients_of_the_sum_alone(K, V, T):
+    """φ(k) rounded once would take dq to 3.5e-3 here, φ(q) dk to 3.4e-3."""
+    inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map="elu_plus_one")
+    for mode in ("attention", "chunked"):
+        check(mode, inputs, (False, "elu_plus_one", False, False))
 
 
 def test_the_gradient_of_q_is_close_far_from_the_beginning():
@@ -83,7 +97,7 @@ def test_bfloat16_as_an_ampere_takes_it():
         check("chunked", inputs, (True, "softplus", True, True))
 
 
-@pytest.mark.parametrize("T", [1, 63, 64])
+@pytest.mark.parametrize("T", [1, 64])
 def test_short_sequences(T):
     # With a state before it: a single normalised token alone has no gradient in q to compare.
     kind = (True, "identity", True, False)
@@ -92,7 +106,7 @@ def test_short_sequences(T):
     check("recurrent", draw(2, min(T, 3), 1, 16, 16, torch.float32), kind)
 
 
-@pytest.mark.parametrize(("mode", "T"), [("attention", 40), ("recurrent", 4), ("chunked", 70)])
+@pytest.mark.parametrize(("mode", "T"), [("attention", 40), ("recurrent", 2), ("chunked", 20)])
 def test_strided_inputs(mode, T):
     inputs = draw(2, T, 2, 20, 16, torch.float32, contiguous=False)
     assert not any(x.is_contiguous() for x in inputs)
@@ -101,6 +115,6 @@ def test_strided_inputs(mode, T):
 
 def test_large_inputs_stay_finite():
     for dtype in RELATIVE:
-        q, k, v, do = (x.clamp(-1, 1) * 100 for x in draw(1, 40, 1, 16, 16, dtype))
+        q, k, v, do = (x.clamp(-1, 1) * 100 for x in draw(1, 20, 1, 16, 16, dtype))
         for mode in ("attention", "chunked"):
             check(mode, (q, k, v, do), KINDS[1])
