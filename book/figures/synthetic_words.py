@@ -79,9 +79,10 @@ def recall_numbers() -> dict[str, str]:
 
 def _law_at(layer: str) -> str:
     """What random codes would answer in the state of a layer."""
+    state = recalled(layer, MANY).state
     config = of_task("recall")[0]["config"]
     V, tokens = config["d_model"], config["vocab"] // 2
-    return percent(right_with_random_codes(recalled(layer, MANY).state / 4 / V, V, MANY, tokens))
+    return percent(right_with_random_codes(state / 4 / V, V, MANY, tokens))
 
 
 def recall_claims() -> WrittenFor:
