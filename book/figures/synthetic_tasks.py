@@ -204,11 +204,13 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
     )
 
 
-def _induction_caption(layers: dict[str, list[Record]]) -> str:
-    def furthest(runs: list[Record]) -> int:
-        found = [row for run in runs for row in rows(run, "test") if row["accuracy"] >= 0.9]
-        return max((row["length"] for row in found), default=0)
+def furthest(runs: list[Record]) -> int:
+    """The longest text of which these runs answer nine in ten; 0 where they do nowhere."""
+    found = [row for run in runs for row in rows(run, "test") if row["accuracy"] >= 0.9]
+    return max((row["length"] for row in found), default=0)
 
+
+def _induction_caption(layers: dict[str, list[Record]]) -> str:
     reached = {name: furthest(runs) for name, runs in layers.items()}
     learned = [name for name, length in reached.items() if length >= TRAINED_AT]
     told = [f"{_label(name)} to {reached[name]:,}" for name in learned]

@@ -9,6 +9,7 @@ from .synthetic_tasks import (
     EXPERIMENT,
     Score,
     by_layer,
+    furthest,
     of_task,
     right_with_random_codes,
     score,
@@ -32,11 +33,56 @@ def numbers() -> dict[str, str]:
         head = "one head" if config["n_head"] == 1 else f"{config['n_head']} heads"
         return f"Width {config['d_model']}, {head}."
 
+    told = {
+        f"selective_{name}": lambda name=name: percent(solved("selective copying", name).mean)
+        for name in ("s4d", "s6", "mamba", "linear", "softmax", "none")
+    }
+    told |= {
+        f"found_{name}": lambda name=name: f"{reached(name):,}"
+        for name in ("linear", "s6", "mamba", "gated", "delta")
+    }
     return in_words(
+        **told,
+        copying_s4d=lambda: percent(solved("copying", "s4d").mean),
         task_models=models,
         task_device=lambda: device_name(first()),
         task_solved=lambda: f"{100 * first()['config']['solved']:g}%",
         task_updates=lambda: f"{first()['config']['updates']:,}",
+    )
+
+
+def solved(task: str, layer: str) -> Score:
+    """A layer's share at a task of one length. Raises NotMeasuredError."""
+    return score(by_layer(task).get(layer, []))
+
+
+def reached(layer: str) -> int:
+    """The longest text in which it finds what followed. Raises NotMeasuredError."""
+    if not (runs := by_layer("induction").get(layer)):
+        raise NotMeasuredError(f"{EXPERIMENT}: no induction by {layer}")
+    return furthest(runs)
+
+
+def task_claims() -> WrittenFor:
+    """What the words say of the tasks, beyond the numbers in them."""
+
+    def apart(better: str, worse: str, task: str) -> bool:
+        return solved(task, better).low > solved(task, worse).high
+
+    return WrittenFor(
+        fixed_delays_copy=lambda: solved("copying", "s4d").low > 0.95,
+        S6_copies_selectively_and_S4D_does_not=lambda: (
+            apart("s6", "s4d", "selective copying")
+            and solved("selective copying", "s6").low > 0.8
+            and solved("selective copying", "s4d").high < 0.4
+        ),
+        the_Mamba_block_has_not_learned_it=lambda: (
+            solved("selective copying", "mamba").high
+            < 1.5 * solved("selective copying", "none").high
+        ),
+        what_never_fades_finds_further_than_what_fades=lambda: (
+            reached("linear") > 4 * max(reached(name) for name in ("s6", "mamba", "gated"))
+        ),
     )
 
 
