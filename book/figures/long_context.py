@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import floor, log10
 
-from ..explorable.figure import Axis, Choice, Explorable, Filter, Series
+from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import race
 from .results import NotMeasuredError, Record, have, provenance, row, rows
 from .words import Missing, Table, WrittenFor, in_words
@@ -106,19 +106,13 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             "**What a long past is worth.** *A passage met before*: by how much 56 bytes of a "
             "held-out novel are better predicted because they stood, so many bytes earlier, in "
             "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
-            "novel before them than with 16 bytes. Forty places; models of the race, first seed."
+            "novel before them than with 16 bytes. Forty places, bars of two standard "
+            "errors; models of the race, first seed."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,
         x=Axis("bytes", "Bytes back", log=True),
-        y=Choice(
-            "Line",
-            [
-                Axis("gain", "Gain", "nats per byte", digits=3),
-                Axis("low", "Two standard errors less", "nats per byte", digits=3),
-                Axis("high", "Two standard errors more", "nats per byte", digits=3),
-            ],
-        ),
+        y=Axis("gain", "Gain", "nats per byte", digits=3, low="low", high="high"),
         color="attention",
         mark="line+dot",
         controls=[

@@ -24,6 +24,7 @@ MODELS = {
     "linear, near only": ("linear", "near"),
     "no attention": ("none", "near"),
 }
+PAIR = ("softmax", "linear")
 ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
 SIGHT = {"far": "one head sees everything", "near": "near only"}
 LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
@@ -40,11 +41,21 @@ def curves(context: int | None = None) -> list[Record]:
 
 
 def by_model(context: int) -> Found:
-    """The runs at a context, a list of seeds for each model that has any."""
+    """The runs at a context, a list of seeds for each model that has any.
+
+    Models are compared on the same seeds: those that softmax and linear attention both have. A
+    control that has fewer is shown with those; one that has none of them, with its own.
+    """
     found: Found = {}
-    for run in curves(context):
+    for run in sorted(curves(context), key=_seed):
         found.setdefault(run["config"]["model"], []).append(run)
-    return {name: found[name] for name in MODELS if name in found}
+    both = set.intersection(*({_seed(run) for run in found.get(name, ())} for name in PAIR))
+    shared = {name: [run for run in runs if _seed(run) in both] for name, runs in found.items()}
+    return {name: shared[name] or found[name] for name in MODELS if name in found}
+
+
+def _seed(run: Record) -> int:
+    return run["config"]["seed"]
 
 
 def _speeds(context: int) -> Record:
@@ -90,14 +101,6 @@ def losses(run: Record) -> dict[int, float]:
     return {u: x for u, x in zip(table["update"], table["loss"], strict=True) if u}
 
 
-def seeds_at(context: int) -> int:
-    """The number of seeds that every model at a context has. Raises NotMeasuredError."""
-    found = by_model(context)
-    if found.keys() != MODELS.keys():
-        raise NotMeasuredError(f"race: not every model at {context}")
-    return min(map(len, found.values()))
-
-
 def ends(model: str, context: int) -> list[float]:
     """The last loss of every seed. Raises NotMeasuredError."""
     found = by_model(context).get(model)
@@ -111,11 +114,22 @@ def end(model: str, context: int) -> float:
     return mean(ends(model, context))
 
 
+def differences(first: str, second: str, context: int) -> list[float]:
+    """The last loss of one model less that of another, seed by seed. Raises NotMeasuredError."""
+    found = by_model(context)
+    last = [{_seed(run): [*losses(run).values()][-1] for run in found.get(name, ())}
+            for name in (first, second)]  # fmt: skip
+    if not (shared := sorted(last[0].keys() & last[1].keys())):
+        raise NotMeasuredError(f"race: no seed of both {first} and {second} at {context}")
+    return [last[0][seed] - last[1][seed] for seed in shared]
+
+
 def spread(context: int) -> float:
     """How far the seeds of one model end apart, at most. Raises NotMeasuredError."""
-    if seeds_at(context) < 2:
+    found = [ends(name, context) for name in by_model(context)]
+    if not (several := [each for each in found if len(each) > 1]):
         raise NotMeasuredError(f"race: one seed at {context}")
-    return max(max(found) - min(found) for found in (ends(name, context) for name in MODELS))
+    return max(max(each) - min(each) for each in several)
 
 
 def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
@@ -214,8 +228,9 @@ def figure(id: str = "headline") -> Explorable | Missing:
 
 def _caption(context: int) -> str:
     found = by_model(context)
-    count = min(map(len, found.values()))
-    seeds = "One seed" if count == 1 else f"Means of {count} seeds"
+    fewest, most = (end(map(len, found.values())) for end in (min, max))
+    seeds = "One seed" if most == 1 else f"Means of {most} seeds"
+    seeds += f", of the controls at least {fewest}" if fewest < most else ""
     updates = max(max(losses(run)) for runs in found.values() for run in runs)
     shape = next(iter(found.values()))[0]["config"]
     return (

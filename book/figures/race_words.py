@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from statistics import mean
 
 from lsa.gpt import GPT, gpt_config
 
@@ -12,13 +13,13 @@ from .race import (
     MAIN,
     by_model,
     curves,
+    differences,
     end,
     mean_curve,
     minutes_to,
     processor_name,
     ratio,
     seconds,
-    seeds_at,
     spread,
 )
 from .results import NotMeasuredError
@@ -39,24 +40,26 @@ def noise(context: int) -> float:
 
 def behind(context: int) -> float:
     """Nats by which linear attention ends behind softmax, after the same updates."""
-    return end("linear", context) - end("softmax", context)
+    return mean(differences("linear", "softmax", context))
 
 
 def far_head(attention: str, context: int) -> float:
     """Nats that the head which sees everything is worth, by the model without it."""
-    return end(f"{attention}, near only", context) - end(attention, context)
+    return mean(differences(f"{attention}, near only", attention, context))
 
 
 def _of_updates(context: int) -> str:
     by, least = behind(context), noise(context)
+    count = len(differences("linear", "softmax", context))
+    seeds = "" if count == 1 else f" in the mean of {count} seeds"
     if abs(by) <= least:
         return (
-            f"the two cannot be told apart: {abs(by):.3f} nats are between their ends, and another "
-            f"seed can move a loss by {least:.2f}"
+            f"the two cannot be told apart: {abs(by):.3f} nats are between their ends{seeds}, and "
+            f"another seed can move a loss by {least:.2f}"
         )
     first = "softmax" if by > 0 else "linear attention"
     return (
-        f"{first} is ahead, by {abs(by):.3f} nats, where another seed can move a loss by "
+        f"{first} is ahead, by {abs(by):.3f} nats{seeds}, where another seed can move a loss by "
         f"{least:.2f}"
     )
 
@@ -143,7 +146,6 @@ def numbers() -> dict[str, str]:
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
         "verdict_updates": lambda: _of_updates(MAIN),
         "verdict_far": lambda: _of_the_far_head(MAIN),
-        "seeds": lambda: f"{seeds_at(MAIN)}",
         "behind_4096": lambda: signed(behind(MAIN)),
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
         "level_minutes_softmax": lambda: f"{_level_minutes('softmax'):.0f}",

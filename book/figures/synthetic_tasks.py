@@ -12,8 +12,8 @@ from lsa.layers import LAYERS
 
 from ..explorable import palette
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from .results import NotMeasuredError, Record, device_name, have, provenance, rows
-from .words import Missing, Table, in_words, percent
+from .results import NotMeasuredError, Record, have, provenance, rows
+from .words import Missing, Table, percent
 
 EXPERIMENT = "synthetic_tasks"
 TASKS = ("copying", "selective copying", "induction", "recall")
@@ -204,11 +204,13 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
     )
 
 
-def _induction_caption(layers: dict[str, list[Record]]) -> str:
-    def furthest(runs: list[Record]) -> int:
-        found = [row for run in runs for row in rows(run, "test") if row["accuracy"] >= 0.9]
-        return max((row["length"] for row in found), default=0)
+def furthest(runs: list[Record]) -> int:
+    """The longest text of which these runs answer nine in ten; 0 where they do nowhere."""
+    found = [row for run in runs for row in rows(run, "test") if row["accuracy"] >= 0.9]
+    return max((row["length"] for row in found), default=0)
 
+
+def _induction_caption(layers: dict[str, list[Record]]) -> str:
     reached = {name: furthest(runs) for name, runs in layers.items()}
     learned = [name for name, length in reached.items() if length >= TRAINED_AT]
     told = [f"{_label(name)} to {reached[name]:,}" for name in learned]
@@ -255,42 +257,6 @@ def _share(found: Score | None) -> str:
         return "–"
     spread = f" ± {50 * (found.high - found.low):.0f}" if found.seeds > 1 else ""
     return f"{100 * found.mean:.0f}%{spread}"
-
-
-def numbers() -> dict[str, str]:
-    """What the chapter on state spaces says of how the runs were made."""
-
-    def first() -> Record:
-        if not have(EXPERIMENT):
-            raise NotMeasuredError(EXPERIMENT)
-        return have(EXPERIMENT)[0]
-
-    def models() -> str:
-        config = first()["config"]
-        head = "one head" if config["n_head"] == 1 else f"{config['n_head']} heads"
-        return f"Width {config['d_model']}, {head}."
-
-    return in_words(
-        task_models=models,
-        task_device=lambda: device_name(first()),
-        task_solved=lambda: f"{100 * first()['config']['solved']:g}%",
-        task_updates=lambda: f"{first()['config']['updates']:,}",
-    )
-
-
-def recall_numbers() -> dict[str, str]:
-    """How much of the recall experiment is stored."""
-
-    def found() -> list[Record]:
-        if not (records := of_task("recall")):
-            raise NotMeasuredError(EXPERIMENT)
-        return records
-
-    def seeds() -> str:
-        count = len({run["config"]["seed"] for run in found()})
-        return "one seed" if count == 1 else f"{count} seeds"
-
-    return in_words(recall_runs=lambda: len(found()), recall_seeds=seeds)
 
 
 def _label(name: str) -> str:

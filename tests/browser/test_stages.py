@@ -70,6 +70,13 @@ SET = """(frame) => {
 }"""
 
 
+# Shapes that no rule of the style sheets has coloured.
+UNCOLOURED = """(frame) => [...frame.querySelectorAll(".stage svg :is(rect, circle, path)")]
+    .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)"
+        && getComputedStyle(node).visibility === "visible" && node.getBoundingClientRect().width)
+    .map((node) => node.outerHTML.slice(0, 120)).slice(0, 3)"""
+
+
 def line(frame):
     return frame.locator("[role=status]").inner_text()
 
@@ -81,6 +88,7 @@ def slide(frame, name, values, value):
 @pytest.mark.parametrize("name", [name for name in PLACES if name != "opener"])
 def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, open_stage, name):
     tab, frame = open_stage(name, reduced_motion="reduce")
+    assert not frame.evaluate(UNCOLOURED)
     frame.evaluate(SET)
     expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
     there = tab.url.partition("#")[2]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from book.theme.styles import join_sheets, needed, selectors
+
+BOOK = Path(__file__).resolve().parents[3] / "book"
+SHEETS = [path for path in BOOK.rglob("*.css") if "vendor" not in path.parts]
 
 
 @pytest.mark.parametrize(
@@ -23,6 +29,17 @@ from book.theme.styles import join_sheets, needed, selectors
 )
 def test_a_rule_is_kept_if_a_page_can_use_it(css, left):
     assert needed(css, {"a"}) == left
+
+
+@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
+def test_every_bracket_of_a_sheet_is_closed(path):
+    """What is left open swallows the rules that follow, and no browser says so."""
+    css = re.sub(r'/\*.*?\*/|"[^"]*"', "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    depth = 0
+    for line in css.splitlines():
+        assert depth == 0 or line[:1] in ("", " ", "}"), f"before {line!r}"
+        depth += line.count("{") - line.count("}")
+    assert depth == 0
 
 
 def test_commas_in_brackets_divide_no_selector():

@@ -1,0 +1,157 @@
+"""What the chapters say of the made-up tasks: numbers, and what must hold for the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .results import NotMeasuredError, Record, device_name, have, rows
+from .synthetic_tasks import (
+    EXPERIMENT,
+    Score,
+    by_layer,
+    furthest,
+    of_task,
+    right_with_random_codes,
+    score,
+)
+from .words import WrittenFor, in_words, percent
+
+SOME, MANY = 16, 64  # pairs that the words speak of
+UNLEARNED = ("s6", "mamba", "s4d")  # of which the words say that they hardly learn recall here
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on state spaces says of how the runs were made."""
+
+    def first() -> Record:
+        if not have(EXPERIMENT):
+            raise NotMeasuredError(EXPERIMENT)
+        return have(EXPERIMENT)[0]
+
+    def models() -> str:
+        config = first()["config"]
+        head = "one head" if config["n_head"] == 1 else f"{config['n_head']} heads"
+        return f"Width {config['d_model']}, {head}."
+
+    told = {
+        f"selective_{name}": lambda name=name: percent(solved("selective copying", name).mean)
+        for name in ("s4d", "s6", "mamba", "linear", "softmax", "none")
+    }
+    told |= {
+        f"found_{name}": lambda name=name: f"{reached(name):,}"
+        for name in ("linear", "s6", "mamba", "gated", "delta")
+    }
+    return in_words(
+        **told,
+        copying_s4d=lambda: percent(solved("copying", "s4d").mean),
+        task_models=models,
+        task_device=lambda: device_name(first()),
+        task_solved=lambda: f"{100 * first()['config']['solved']:g}%",
+        task_updates=lambda: f"{first()['config']['updates']:,}",
+    )
+
+
+def solved(task: str, layer: str) -> Score:
+    """A layer's share at a task of one length. Raises NotMeasuredError."""
+    return score(by_layer(task).get(layer, []))
+
+
+def reached(layer: str) -> int:
+    """The longest text in which it finds what followed. Raises NotMeasuredError."""
+    if not (runs := by_layer("induction").get(layer)):
+        raise NotMeasuredError(f"{EXPERIMENT}: no induction by {layer}")
+    return furthest(runs)
+
+
+def task_claims() -> WrittenFor:
+    """What the words say of the tasks, beyond the numbers in them."""
+
+    def apart(better: str, worse: str, task: str) -> bool:
+        return solved(task, better).low > solved(task, worse).high
+
+    return WrittenFor(
+        fixed_delays_copy=lambda: solved("copying", "s4d").low > 0.95,
+        S6_copies_selectively_and_S4D_does_not=lambda: (
+            apart("s6", "s4d", "selective copying")
+            and solved("selective copying", "s6").low > 0.8
+            and solved("selective copying", "s4d").high < 0.4
+        ),
+        the_Mamba_block_has_not_learned_it=lambda: (
+            solved("selective copying", "mamba").high
+            < 1.5 * solved("selective copying", "none").high
+        ),
+        what_never_fades_finds_further_than_what_fades=lambda: (
+            reached("linear") > 4 * max(reached(name) for name in ("s6", "mamba", "gated"))
+        ),
+    )
+
+
+def recalled(layer: str, pairs: int) -> Score:
+    """A layer's share at its usual size. Raises NotMeasuredError."""
+    return score(by_layer("recall").get(layer, []), pairs=pairs)
+
+
+def recall_numbers() -> dict[str, str]:
+    """How much of the recall experiment is stored, and what the chapters say of it."""
+
+    def found() -> list[Record]:
+        if not (records := of_task("recall")):
+            raise NotMeasuredError(EXPERIMENT)
+        return records
+
+    def seeds() -> str:
+        count = len({run["config"]["seed"] for run in found()})
+        return "one seed" if count == 1 else f"{count} seeds"
+
+    def few(names: Iterable[str]) -> str:
+        """The largest share among layers that hardly learn the task."""
+        return percent(max(recalled(name, MANY).mean for name in names))
+
+    shares = {
+        f"recall_{name}_{pairs}": lambda name=name, pairs=pairs: percent(recalled(name, pairs).mean)
+        for name in ("softmax", "delta", "linear", "gated")
+        for pairs in (SOME, MANY)
+    }
+    return in_words(
+        recall_runs=lambda: len(found()),
+        recall_seeds=seeds,
+        recall_state=lambda: f"{recalled('linear', MANY).state:,}",
+        recall_cache=lambda: f"{recalled('softmax', MANY).state:,}",
+        recall_few=lambda: few(UNLEARNED),
+        recall_law=lambda: _law_at("linear"),
+        **shares,
+    )
+
+
+def _law_at(layer: str) -> str:
+    """What random codes would answer in the state of a layer."""
+    state = recalled(layer, MANY).state
+    config = of_task("recall")[0]["config"]
+    V, tokens = config["d_model"], config["vocab"] // 2
+    return percent(right_with_random_codes(state / 4 / V, V, MANY, tokens))
+
+
+def recall_claims() -> WrittenFor:
+    """What the words say of recall, beyond the numbers in them."""
+
+    def ahead(better: str, worse: str) -> bool:
+        return recalled(better, MANY).low > recalled(worse, MANY).high
+
+    def sizes(layer: str) -> list[float]:
+        runs = [run for run in of_task("recall") if run["config"]["attention"] == layer]
+        by_state = sorted((row["state"], row["accuracy"]) for run in runs
+                          for row in rows(run, "test", pairs=MANY))  # fmt: skip
+        return [share for _, share in by_state]
+
+    return WrittenFor(
+        softmax_answers_nearly_all=lambda: recalled("softmax", MANY).low > 0.95,
+        the_delta_rule_answers_more_than_the_sum=lambda: ahead("delta", "linear"),
+        the_sum_answers_fewer_than_random_codes_would=lambda: (
+            recalled("linear", MANY).high < 0.9 * float(_law_at("linear").strip("%")) / 100
+        ),
+        a_gate_is_no_help=lambda: recalled("gated", MANY).mean <= recalled("linear", MANY).high,
+        a_larger_state_of_the_sum_recalls_more=lambda: sizes("linear")[-1] > sizes("linear")[0],
+        the_others_hardly_learn_it=lambda: all(
+            recalled(name, MANY).high < 0.1 for name in UNLEARNED
+        ),
+    )
