@@ -7,6 +7,8 @@ and output of a program's tile once; the instructions in the machine code.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,6 +22,7 @@ TABLES = {
         mode=("name", "the mode called"),
         kernel=("name", "the kernel launched, and in which role"),
         width=("features", "K = V"),
+        feature_map=("name", "through which q and k go as they are loaded"),
         normalized=("yes or no", "whether the sum is divided by the normaliser"),
         programs=("programs", "how many the launch starts"),
         warps=("warps", "of a program"),
@@ -42,6 +45,10 @@ TABLES = {
         mma=("instructions", "tensor-core products of Ampere in the code"),
         traffic=("B a token and head", "inputs and outputs of the launch, each once; states aside"),
     ),
+    "sources": table(
+        file=("name", "a module of the kernels"),
+        digest=("name", "of its code, comments and docstrings aside"),
+    ),
 }
 
 
@@ -56,6 +63,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "heads": 16,
         "widths": [64] if smoke else [64, 128, 256],
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
+        "feature_maps": ["identity"] if smoke else ["identity", "elu_plus_one"],
         "seed": 0,
     }
     priority = 3 if kind == "cpu" else LATE
@@ -107,58 +115,81 @@ def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
     return loop_length(built.cubin) * launched.options["num_warps"] * programs / C
 
 
-def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None:
+@dataclass(frozen=True)
+class Case:
+    """A call that is compiled: its mode, K = V, its feature map, and whether it is normalised."""
+
+    mode: str
+    width: int
+    feature_map: str
+    normalize: bool
+
+
+def call(case: Case, config: dict[str, Any]) -> None:
     """One call and its gradient on tensors without storage."""
     from importlib import import_module
 
     from lsa.linear_attention.kernels.problem import Problem
 
-    module = import_module(f"lsa.linear_attention.kernels.{mode}")
-    shape = (config["batch"], config["length"], config["heads"], width)
+    module = import_module(f"lsa.linear_attention.kernels.{case.mode}")
+    shape = (config["batch"], config["length"], config["heads"], case.width)
     dtype = getattr(torch, config["dtype"])
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
-    problem = Problem(q, k, v, None, None, width**-0.5, 1e-6, normalize, "identity", normalize)
+    problem = Problem(
+        q, k, v, None, None, case.width**-0.5, 1e-6, case.normalize, case.feature_map,
+        case.normalize,
+    )  # fmt: skip
     module.backward(problem, module.forward(problem), do, None, None)
 
 
-def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Record, compile and count."""
+def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each launch of a call and its gradient."""
     from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
 
     from .harness.compiling import build, record_launches
 
-    gpu = {80: AMPERE, 90: HOPPER}[config["arch"]]
+    with planned_for({80: AMPERE, 90: HOPPER}[config["arch"]]):
+        made = record_launches(lambda: call(case, config))
+    for launched in made:
+        built = build(launched, config["arch"])
+        yield {
+            "mode": case.mode,
+            "kernel": launched.name,
+            "width": case.width,
+            "feature_map": case.feature_map,
+            "normalized": "yes" if case.normalize else "no",
+            "programs": launched.programs,
+            "warps": launched.options["num_warps"],
+            "registers": built.registers,
+            "spilled": built.spilled,
+            "shared": built.shared,
+            "resident": built.resident,
+            "instructions": instructions(launched, built, config),
+            "warnings": ", ".join(built.warnings) or "none",
+            "wgmma": built.wgmma,
+            "mma": built.mma,
+            "traffic": traffic(launched.arguments, launched.name),
+        }
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """Record, compile and count."""
+    from .harness.compiling import kernel_digests
+
     tables: Tables = {}
     cases = [
-        (mode, width, normalize)
+        Case(mode, width, feature_map, normalize)
         for mode in config["modes"]
         for width in config["widths"]
+        for feature_map in config["feature_maps"]
         for normalize in (False, True)
     ]
-    for i, (mode, width, normalize) in enumerate(cases):
-        with planned_for(gpu):
-            made = record_launches(lambda case=(mode, width, normalize): call(*case, config))
-        for launched in made:
-            built = build(launched, config["arch"])
-            row = {
-                "mode": mode,
-                "kernel": launched.name,
-                "width": width,
-                "normalized": "yes" if normalize else "no",
-                "programs": launched.programs,
-                "warps": launched.options["num_warps"],
-                "registers": built.registers,
-                "spilled": built.spilled,
-                "shared": built.shared,
-                "resident": built.resident,
-                "instructions": instructions(launched, built, config),
-                "warnings": ", ".join(built.warnings) or "none",
-                "wgmma": built.wgmma,
-                "mma": built.mma,
-                "traffic": traffic(launched.arguments, launched.name),
-            }
+    for i, case in enumerate(cases):
+        for row in compiled(case, config):
             append(tables, "rows", row)
-        session.show(i + 1, len(cases), f"{mode} {width}")
+        session.show(i + 1, len(cases), f"{case.mode} {case.width}")
+    for file, digest in kernel_digests().items():
+        append(tables, "sources", {"file": file, "digest": digest})
     return Outcome(tables)
 
 

@@ -220,11 +220,11 @@ def test_designs_cost_what_the_kernels_say():
 def test_designs_cost_what_the_launches_move(shape, design):
     pytest.importorskip("triton")
     from experiments.harness.compiling import record_launches
-    from experiments.kernel_build import call, traffic
+    from experiments.kernel_build import Case, call, traffic
 
     B, T, H, D = shape
     config = {"batch": B, "length": T, "heads": H, "dtype": "bfloat16"}
-    launches = record_launches(lambda: call("chunked", D, False, config))
+    launches = record_launches(lambda: call(Case("chunked", D, "identity", False), config))
     cost = design_cost(design, T, B * H, D, gradients=True)
     moved = sum(traffic(one.arguments, one.name) for one in launches)
     assert moved == pytest.approx(cost.tokens)

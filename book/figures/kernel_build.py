@@ -7,8 +7,9 @@ from .results import NotMeasuredError, Record, Row, have, of_config, provenance,
 from .words import Missing, WrittenFor, in_words
 
 ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
+MAPS = {"identity": "none", "elu_plus_one": "elu + 1"}
 
-
+KEYS = ("mode", "width", "feature_map", "normalized")
 WIDTHS = [64, 128, 256]
 SERIALISED = "C7515"  # the code of ptxas's warning
 FULL = 250  # of 255 registers that a thread may have
@@ -29,15 +30,13 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         Series(
             {
                 "arch": _architecture(run),
-                **dict(zip(("mode", "width", "normalized"), key, strict=True)),
+                **dict(zip(KEYS, key, strict=True)),
             },
-            _built(rows(run, mode=key[0], width=key[1], normalized=key[2])),
+            _built(rows(run, **dict(zip(KEYS, key, strict=True)))),
             source=run["path"],
         )
         for run in sorted(records, key=lambda run: run["config"]["arch"])
-        for key in dict.fromkeys(
-            (row["mode"], row["width"], row["normalized"]) for row in rows(run)
-        )
+        for key in dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows(run))
     ]
     return Explorable(
         id=id,
@@ -68,6 +67,7 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         controls=[
             Filter("mode", "Mode", options=["chunked", "attention", "recurrent"]),
             Filter("width", "Width of a head, d", options=WIDTHS),
+            Filter("feature_map", "Feature map", options=MAPS),
             Filter("normalized", "Normaliser", options={"no": "without", "yes": "with"}),
             Toggle("arch", "Compiled for"),
         ],
@@ -119,7 +119,7 @@ def tile_launches() -> list[Row]:
 def least_traffic(arch: int) -> float:
     """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
     run = of_config(have("kernel_build"), arch=arch)
-    found = rows(run, mode="chunked", width=64, normalized="no")
+    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no")
     if not found:
         raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
     return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))

@@ -6,6 +6,8 @@ their launches are recorded instead of made, and each is compiled as the GPU wou
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import math
 import os
 import re
@@ -21,6 +23,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime import JITFunction
+
+from lsa.linear_attention import kernels
 
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
 OPTIONS = ("num_warps", "num_stages")
@@ -70,6 +74,26 @@ class Built:
     resident: int
     warnings: tuple[str, ...]
     cubin: bytes = field(repr=False)
+
+
+def kernel_digests() -> dict[str, str]:
+    """A digest of each module of the kernels, to tell whether what was compiled is what there is.
+
+    Of the code alone: new words in a comment or a docstring change no kernel.
+    """
+    return {
+        path.name: _digest(ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(Path(kernels.__path__[0]).glob("*.py"))
+    }
+
+
+def _digest(tree: ast.Module) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
 
 def record_launches(call: Callable[[], Any]) -> list[Launched]:

@@ -203,14 +203,13 @@ def _attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
     empty = x.q.new_empty(0, dtype=accumulator_dtype(x.q.dtype))
     states, keeps_exact = empty.new_empty(0), _keeps_exact(x.q, normalize)
     if uses_kernels(x.q, x.v, options.scale):
+        kernels, problem = _kernels(options.mode), _problem(x, options, options.with_z)
+        keeps_exact = kernels.keeps_exact(problem)
         if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
             # Where a sequence is cut is no formula of its length that a compiler could follow.
-            cuts, keeps_exact = torch.library.get_ctx().new_dynamic_size(), False
-            problem = _problem(x, options, options.with_z)
-            _, keeps_exact = _kernels(options.mode).kept(problem)
+            cuts = torch.library.get_ctx().new_dynamic_size()
         else:
-            problem = _problem(x, options, options.with_z)
-            cuts, keeps_exact = _kernels(options.mode).kept(problem)
+            cuts = kernels.sums_kept(problem)
         states = empty.new_empty(cuts, B * H, K * V + K)
     return (
         x.q.new_empty(B, T, H, V),

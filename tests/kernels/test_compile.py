@@ -10,7 +10,7 @@ pytest.importorskip("triton")
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from experiments.harness import record
-from experiments.harness.compiling import Launched, build, record_launches
+from experiments.harness.compiling import Launched, build, kernel_digests, record_launches
 from lsa import linear_attention
 from lsa.linear_attention import operator as ops
 from lsa.linear_attention.kernels import attention, chunked, recurrent
@@ -54,11 +54,16 @@ def check(launched: Launched, arch: int):
         assert built.wgmma + built.mma > 0, where
 
 
-def test_stored_kernels_neither_spill_nor_wait():
-    """kernel_build compiles every mode and width; here, what a map or a state changes is added."""
+def test_stored_kernels_are_these_and_neither_spill_nor_wait():
+    """kernel_build compiles every mode, width and kind of map; here, what states change is added.
+
+    Where this fails for a digest: python -m experiments run kernel_build --force, and commit it.
+    """
     stored = list(record.load("kernel_build"))
     assert {run["config"]["arch"] for run in stored} == {80, 90}
     for run in stored:
+        sources = run["tables"]["sources"]
+        assert dict(zip(sources["file"], sources["digest"], strict=True)) == kernel_digests()
         rows = run["tables"]["rows"]
         assert set(rows["spilled"]) == {0}
         assert not any(SERIALISED in warnings for warnings in rows["warnings"])
@@ -155,4 +160,6 @@ def test_segments_fill_the_device_and_cover_the_sequence():
         for T in (1, 63, 128, 1000, 4096, 65537, 131073):
             G, L = segments(heads, T, 132)
             assert (G - 1) * L < T <= G * L
-            assert heads * G >= min(100, heads * (T // 256 or 1)), (heads, T, G)
+            # Rounds that the multiprocessors take: two thirds of them are at work in each.
+            if heads * T >= 2 * 132 * 256:
+                assert heads * G / (132 * -(-heads * G // 132)) >= 0.66, (heads, T, G)

@@ -106,6 +106,8 @@ def tile_kernel(
     # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel and dkv_kernel.
     ROUNDS: tl.constexpr = (MAP_C != "identity") and (MAP_C != "relu")
     SPLIT: tl.constexpr = ((ROLE == "dq") or (ROLE == "dk")) and FOLD and ROUNDS
+    # δ is formed from dq's products: why they enter in two tiles is said in dq_kernel.
+    SPLIT_A: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD
     for i in range(n_y):
         if REVERSE:
             y = (n_t - 1 - i) * C
@@ -134,6 +136,9 @@ def tile_kernel(
         if SPLIT:
             b_l = enter(b_c - enter(b_c, WIDE).to(tl.float32), WIDE)
             b_o = tl.dot(enter(b_A, WIDE), b_l, b_o, input_precision=PRECISION)
+        if SPLIT_A:
+            b_a2 = enter(b_A - enter(b_A, WIDE).to(tl.float32), WIDE)
+            b_o = tl.dot(b_a2, enter(b_c, WIDE), b_o, input_precision=PRECISION)
 
     # 3. The normaliser.
     if ROLE == "o" and NORMALIZE:
@@ -164,17 +169,28 @@ def tile_kernel(
     store_tile(b_o, p_out, x, T, s_ot, i_d * BD, D, C, BD)
 
 
+def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
+    """C, BD and warps of a role: the largest tiles that spill nothing, on Ampere and on Hopper."""
+    A, D = block(role.a.shape[-1]), role.c.shape[-1]
+    if problem.q.dtype != torch.bfloat16:
+        BD = block(D) if role.name == "dq" and problem.normalize else block(D, 64)
+        return 32, BD, 4 if max(A, BD) <= 64 else 8
+    # A mapped third factor enters in two tiles.
+    split = role.name in ("dq", "dk") and role.maps[2] != "identity"
+    if role.name == "dq" and problem.normalize:
+        BD = block(D)
+        C = 64 if BD <= (64 if split else 128) else 32
+        return C, BD, 4 if max(A, BD) <= 64 else 8
+    BD = block(D, 32 if split and A > 128 else 128 if A <= 128 and not split else 64)
+    return 64, BD, 4 if max(A, BD) <= 64 else 8
+
+
 def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
     """Launch tile_kernel for one role."""
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
-    form_delta = role.name == "dq" and problem.normalize
     wide = problem.q.dtype == torch.bfloat16
-    C = 64 if wide else 32
-    # A mapped dk takes φ(q) in two tiles, for which 128 features are too many.
-    split = wide and role.name == "dk" and role.maps[2] != "identity"
-    BD = block(D) if form_delta else block(D, 128 if wide and A <= 128 and not split else 64)
-    narrow = block(A) <= (128 if split else 64) and BD <= 64
+    C, BD, num_warps = tiles(problem, role)
     raw = pointer(role.raw, role.out)
     tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,
@@ -187,13 +203,18 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
         C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
-        num_warps=4 if narrow else 8, num_stages=2 if wide else 1,
+        num_warps=num_warps, num_stages=2 if wide else 1,
     )  # fmt: skip
 
 
-def kept(problem: Problem) -> tuple[int, bool]:
-    """No states between segments, and no o unrounded: every program forms δ by itself."""
-    return 0, False
+def sums_kept(problem: Problem) -> int:
+    """How many sums between segments forward() returns: none."""
+    return 0
+
+
+def keeps_exact(problem: Problem) -> bool:
+    """Whether forward() keeps o unrounded: every program forms δ by itself."""
+    return False
 
 
 def _total(sums: Tensor, factor: float, first: Tensor | None, start: int, shape: tuple) -> Tensor:

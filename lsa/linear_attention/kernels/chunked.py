@@ -53,7 +53,7 @@ from torch import Tensor
 from .chunked_forward import run_forward
 from .chunked_gradients import run_dkv, run_dq
 from .one_pass import run_one_pass
-from .plans import Plan, plan_of
+from .plans import Plan, case_of, exact_is_kept, plan_of
 from .problem import (
     Gradients,
     Outputs,
@@ -69,10 +69,14 @@ from .problem import (
 from .segment_sums import output_delta, segment_sums
 
 
-def kept(problem: Problem) -> tuple[int, bool]:
-    """How many sums between segments forward() returns, and whether it keeps o unrounded."""
-    plan = plan_of(problem)
-    return plan.G - 1, plan.exact
+def sums_kept(problem: Problem) -> int:
+    """How many sums between segments forward() returns."""
+    return plan_of(problem).G - 1
+
+
+def keeps_exact(problem: Problem) -> bool:
+    """Whether forward() keeps o unrounded. No question of B, T or H, which may be symbols here."""
+    return exact_is_kept(case_of(problem))
 
 
 def forward(

@@ -112,7 +112,14 @@ def dq_kernel(
         if NORMALIZE and not FORM_DELTA:
             b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
             b_P += b_delta[:, None]
-        b_P = enter(tl.where(m_A, b_P, 0.0), WIDE)
+        b_P = tl.where(m_A, b_P, 0.0)
+        # δ_x takes out of do_x·v_y what it has of do_x·o_x: for the first tokens nearly all of
+        # it. dk and dv take it from the exact product, so that δ has to know more of the product
+        # than bf16 holds, or dk would be off by up to 5e-3.
+        if FORM_DELTA and PRECISE:
+            b_P, b_p = in_two(b_P, WIDE)
+        else:
+            b_P = enter(b_P, WIDE)
         # 3. The past through the state, the chunk through its products.
         b_c = enter(b_k, WIDE)
         if SPLIT_S:
@@ -122,6 +129,8 @@ def dq_kernel(
         else:
             b_dq = tl.dot(enter(b_do, WIDE), enter(b_S, WIDE), input_precision=PRECISION)
         b_dq = tl.dot(b_P, b_c, b_dq, input_precision=PRECISION)
+        if FORM_DELTA and PRECISE:
+            b_dq = tl.dot(b_p, b_c, b_dq, input_precision=PRECISION)
         if SPLIT:
             b_l = enter(b_k - b_c.to(tl.float32), WIDE)
             b_dq = tl.dot(b_P, b_l, b_dq, input_precision=PRECISION)

@@ -179,11 +179,16 @@ def _forms_delta(case: Case) -> bool:
     return case.normalize and rounded and most >= case.K
 
 
+def exact_is_kept(case: Case) -> bool:
+    """Whether o is kept unrounded, to form δ from; heads and T have no say in it."""
+    return case.normalize and case.dtype != torch.float32 and not _forms_delta(case)
+
+
 @lru_cache(maxsize=4096)
 def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
     """The plan of a case. cut: G and L, in place of what `segments` says."""
     forms_delta = _forms_delta(case)
-    exact = case.normalize and case.dtype != torch.float32 and not forms_delta
+    exact = exact_is_kept(case)
     kernels = ("forward", "dq", "dk", "dv", "dkv", "one_pass")
     each = {kernel: _launch(case, kernel, forms_delta, exact) for kernel in kernels}
     longest = LONGEST_RECOVERED if each["one_pass"] else None

@@ -172,15 +172,20 @@ def run_steps(problem: Problem, role: Role, den: Tensor, delta: Tensor | None) -
     )  # fmt: skip
 
 
-def kept(problem: Problem) -> tuple[int, bool]:
-    """No states between segments; o unrounded, for the gradient of the normaliser."""
-    return 0, problem.normalize and problem.q.dtype in (torch.float16, torch.bfloat16)
+def sums_kept(problem: Problem) -> int:
+    """How many sums between segments forward() returns: none."""
+    return 0
+
+
+def keeps_exact(problem: Problem) -> bool:
+    """Whether forward() keeps o unrounded, for the gradient of the normaliser."""
+    return problem.normalize and problem.q.dtype in (torch.float16, torch.bfloat16)
 
 
 def forward(problem: Problem) -> Outputs:
     """o and what the backward pass needs."""
     problem = prepare(problem)
-    _, exact = kept(problem)
+    exact = keeps_exact(problem)
     out = empty_outputs(problem, exact)
     run_steps(problem, forward_role(problem, out), out.den, None)
     return rounded_outputs(problem, out, exact)
@@ -193,7 +198,7 @@ def backward(
     problem, do = prepare(problem), addressable(do)
     dS, dz = as_state(dS), as_state(dz)
     grads = empty_gradients(problem)
-    delta = output_delta(problem, out.exact if kept(problem)[1] else out.o, do)
+    delta = output_delta(problem, out.exact if keeps_exact(problem) else out.o, do)
     for role in (
         dq_role(problem, do, grads),
         dk_role(problem, do, grads, dS, dz),
