@@ -18,12 +18,7 @@ from .words import WrittenFor, in_words, percent
 
 SOME, MANY = 16, 64  # pairs that the words speak of
 FIXED = ("s4", "s4d")  # the same for every text
-UNLEARNED = (
-    "s6",
-    "mamba",
-    "s4",
-    "s4d",
-)  # of which the words say that they hardly learn recall here
+UNLEARNED = ("s6", "mamba", "s4", "s4d")  # these hardly learn recall here, the words say
 
 
 def numbers() -> dict[str, str]:
