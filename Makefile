@@ -67,7 +67,7 @@ lock: ## pin everything that requirements.txt brings, with hashes (needs uv)
 
 # The system's Chromium if there is one, else playwright's own.
 browser: $(VENV)/test
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	@command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null || \
 		$(BIN)/python -m playwright install chromium || \
 		echo "No Chromium found and none could be installed: browser tests will be skipped" \
 			"(with CI=true they fail). Install one, e.g. apt-get install chromium."

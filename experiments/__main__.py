@@ -56,13 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
     run.set_defaults(do=_run)
 
-    lease = verbs.add_parser("gpu", help="the plan on a GPU of a few minutes, and one archive")
-    lease.add_argument("--minutes", type=float, default=9, help="until all is packed; 9 by default")
-    lease.add_argument("--out", type=_folder, required=True, help="results and the archive")
-    lease.add_argument("--device", default="cuda", help="cpu to rehearse")
-    lease.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
-    lease.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
-    lease.set_defaults(do=_gpu)
+    gpu = verbs.add_parser("gpu", help="the plan on a GPU of a few minutes, and one archive")
+    gpu.add_argument("--minutes", type=float, default=9, help="until all is packed; 9 by default")
+    gpu.add_argument("--out", type=_folder, required=True, help="results and the archive")
+    gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
+    gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
+    gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    gpu.set_defaults(do=_gpu)
 
     checking = verbs.add_parser("check", help="read and check stored results")
     checking.add_argument("folder", nargs="?", type=_folder, default=record.RESULTS)
@@ -118,9 +118,23 @@ def _gpu(options: argparse.Namespace) -> int:
     """Correctness first, then the plan by its priorities, until the time is nearly over."""
     began = time.monotonic()
     if not lease.RESERVE < 60 * options.minutes < float("inf"):
-        raise runner.UsageError(f"--minutes: expected more than 0.5, got {options.minutes}")
+        raise runner.UsageError(
+            f"--minutes: expected more than {lease.RESERVE / 60:.1f}, got {options.minutes}"
+        )
     device = runner.find_device(options.device)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
+
+    def report() -> None:
+        archive, left = lease.pack(options.out)
+        description = describe_device(device)
+        open_runs = [r for r in runs if runner.state_of(r, options.out, description) != "stored"]
+        following = ", ".join(f"{run.experiment} {run.name}" for run in open_runs[:NEXT])
+        seconds = time.monotonic() - began
+        print("\n".join(lease.told(options.out)))
+        print(f"{archive}: {archive.stat().st_size:,} bytes in {seconds:.0f} s")
+        print(*(f"left out, too large together: {name}\n" for name in left), sep="", end="")
+        print(f"{len(open_runs)} runs left; the next: {following}")
+
     try:
         runner.run_all(
             EXPERIMENTS,
@@ -131,16 +145,10 @@ def _gpu(options: argparse.Namespace) -> int:
             corpus_source=options.corpus_source,
             after=lambda: lease.pack(options.out),
         )
-    finally:
-        archive, left = lease.pack(options.out)
-        description = describe_device(device)
-        open_runs = [r for r in runs if runner.state_of(r, options.out, description) != "stored"]
-        print("\n".join(lease.told(options.out)))
-        print(f"{archive}: {archive.stat().st_size:,} bytes in {time.monotonic() - began:.0f} s")
-        print("\n".join(f"left out, too large together: {name}" for name in left))
-        print(f"{len(open_runs)} runs left; the next: " + ", ".join(
-            f"{run.experiment} {run.name}" for run in open_runs[:NEXT]
-        ))  # fmt: skip
+    except (runner.FailedError, KeyboardInterrupt):
+        report()
+        raise
+    report()
     return 0
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from lsa import LinearState, linear_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
+from .harness.errors import relative_rms
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 
@@ -42,7 +43,7 @@ TABLES = {
 # Of the root mean square of each result: half a step of the type, and what sums add to it.
 BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
 WORKERS = 8  # on a GPU; each compiles on a core of its own
-# mode, B, T, H, K, V, normalize, map, states
+# A case is a shape and a kind: mode, B, T, H, K, V, and normalize, map, states.
 SHAPES = (
     ("chunked", 2, 1000, 4, 64, 64),
     ("chunked", 1, 2049, 3, 128, 128),
@@ -76,7 +77,7 @@ def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[s
     where = {"mode": mode, "batch": B, "length": T, "heads": H, "width": K, "values": V}
     what = {"normalize": _yes(normalize), "map": feature_map, "states": _yes(states)}
     return [
-        {**where, **what, "tensor": name, "error": _relative_rms(found[name], exact[name])}
+        {**where, **what, "tensor": name, "error": relative_rms(found[name], exact[name])}
         for name in exact
     ]
 
@@ -121,11 +122,6 @@ def _results(
     gradients = torch.autograd.grad([*outputs.values()], [*leaves.values()], weights)
     named = {f"d{name}": x for name, x in zip(leaves, gradients, strict=True)}
     return {name: x.detach() for name, x in (outputs | named).items()}
-
-
-def _relative_rms(found: Tensor, exact: Tensor) -> float:
-    error = (found.double() - exact).square().mean().sqrt()
-    return (error / exact.square().mean().sqrt().clamp_min(1e-30)).item()
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

@@ -21,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
+from .harness.errors import relative_rms
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
@@ -145,12 +146,6 @@ def gradients(call: Attention, inputs: list[torch.Tensor]) -> tuple[torch.Tensor
     leaves = [x.detach().requires_grad_() for x in qkv]
     o = call(*leaves)
     return o.detach(), *torch.autograd.grad(o, leaves, do)
-
-
-def relative_rms(found: torch.Tensor, exact: torch.Tensor) -> float:
-    """Root mean square of the error over that of the exact values."""
-    error = (found.double() - exact).square().mean().sqrt()
-    return (error / exact.square().mean().sqrt()).item()
 
 
 def compare(

@@ -4,6 +4,7 @@ window.ExplorableView = (function () {
   "use strict";
   const heard = document.createElement("p");
   let pressed = null;  // the link whose words were just pressed
+  let followed = null;  // the hash that the page is set to, or is about to be
   const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
   const sayers = [];  // () => {id: its settings as a link says them, "" where nothing was changed}
 
@@ -36,6 +37,7 @@ window.ExplorableView = (function () {
 
   /* Going back sets the figure back too, and leaves it to the browser where the page stands. */
   function follow() {
+    followed = location.hash;
     takers.forEach((taker) => tell(taker));
     if (pressed) heard.textContent = `The figure shows: ${pressed.firstChild.textContent}`;
     pressed = null;
@@ -43,6 +45,7 @@ window.ExplorableView = (function () {
 
   /* Tell this taker what the URL asks for, now and whenever that changes. */
   function listen(taker, sayer) {
+    followed ??= location.hash;
     takers.push(taker);
     sayers.push(sayer);
     tell(taker, "start");
@@ -50,12 +53,16 @@ window.ExplorableView = (function () {
 
   /* Have the URL say how everything on the page is set. What it says of others stays. */
   function write() {
+    // Back was pressed, and the page is not yet set back: writing now would undo that.
+    if (location.hash !== followed) return;
     const said = Object.assign({}, ...sayers.map((sayer) => sayer()));
     const others = location.hash.slice(1).split(";").filter((part) => part.includes(":") && !(part.split(":")[0] in said));
     const told = [...Object.entries(said).flatMap(([id, text]) => (text ? [`${id}:${text}`] : [])), ...others];
     const plain = location.hash.includes(":") ? "" : location.hash;
     const hash = told.length ? `#${told.join(";")}` : plain;
-    if (hash !== location.hash) history.replaceState(null, "", hash || location.pathname + location.search);
+    if (hash === location.hash) return;
+    history.replaceState(null, "", hash || location.pathname + location.search);
+    followed = location.hash;
   }
 
   const viewOf = (event) => (event.target instanceof Element ? event.target.closest("a.figure-view") : null);

@@ -228,7 +228,7 @@ def figure(id: str = "headline") -> Explorable | Missing:
 
 def _caption(context: int) -> str:
     found = by_model(context)
-    fewest, most = (end(map(len, found.values())) for end in (min, max))
+    fewest, most = (limit(map(len, found.values())) for limit in (min, max))
     seeds = "One seed" if most == 1 else f"Means of {most} seeds"
     seeds += f", of the controls at least {fewest}" if fewest < most else ""
     updates = max(max(losses(run)) for runs in found.values() for run in runs)

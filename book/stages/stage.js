@@ -33,18 +33,19 @@ window.Stage ??= (() => {
       if (root.dataset.mounted) continue;
       root.dataset.mounted = "";
       const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
-      window.ExplorableView.listen((id, said) => {
+      const said = () => Object.entries(views)
+        .filter(([, [set, first]]) => set.now() !== String(first))
+        .map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&");
+      const asBuilt = said();  // some stages begin halfway, where a link would show the end
+      window.ExplorableView.listen((id, settings) => {
         if (id !== root.id) return null;
-        const asked = Object.fromEntries(said.map(([key, [value]]) => [key, value]));
+        const asked = Object.fromEntries(settings.map(([key, [value]]) => [key, value]));
         for (const key of Object.keys(asked)) if (!views[key]) console.error(`${id}: nothing is called ${key}`);
         for (const [key, [set, first]] of Object.entries(views)) {
           if (set(asked[key] ?? String(first)) === false) console.error(`${id}: cannot show ${key}=${asked[key]}`);
         }
         return root;
-      }, () => {
-        const changed = Object.entries(views).filter(([, [set, first]]) => set.now() !== String(first));
-        return { [root.id]: changed.map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&") };
-      });
+      }, () => ({ [root.id]: said() === asBuilt ? "" : said() }));
       let timer = 0;
       for (const type of ["click", "input", "keydown"]) {
         root.addEventListener(type, () => {

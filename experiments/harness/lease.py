@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from pathlib import Path
 
 from . import record
+from .files import replace_with
 
 ARCHIVE = "results.tar.xz"
 RESERVE = 20.0  # seconds kept for packing, and for a run to see that its time is over
@@ -37,7 +37,7 @@ def pack(out: Path, most: int = MOST_BYTES) -> tuple[Path, list[str]]:
             break
         left.append(str(files.pop().relative_to(out)))
     path = out / ARCHIVE
-    path.write_bytes(held.getvalue())
+    replace_with(path, held.getvalue())
     return path, left
 
 
@@ -49,7 +49,7 @@ def told(out: Path) -> list[str]:
             continue
         try:
             run = record.read(path, older=True)
-        except (record.RecordError, json.JSONDecodeError) as error:
+        except record.RecordError as error:
             lines.append(f"{path}: {error}")
             continue
         origin = run["provenance"]

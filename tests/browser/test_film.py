@@ -106,7 +106,7 @@ def test_after_the_same_minutes_each_model_shows_its_own_last_stop(film):
     assert "10 updates, 10 min" in softmax and "30 updates, 10 min" in linear
     slider = frame.get_by_role("slider", name="Minutes of training")
     assert slider.get_attribute("aria-valuetext") == "10"
-    frame.get_by_role("radio", name="updates").check(force=True)
+    frame.locator("label:has(input[value=update])").click()
     assert "30 updates" in writing(frame)[0]
 
 

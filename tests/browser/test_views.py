@@ -181,6 +181,23 @@ def test_what_a_link_does_not_name_is_as_it_was_at_first(open_page):
     expect(tab.locator("#roofline-step")).to_have_value("3")
 
 
+def test_going_back_is_not_undone_by_a_setting_written_late(open_page):
+    tab = open_page("book/three-modes.html")
+    tab.locator("a.figure-view[href='#roofline:wait=3']").click()
+    tab.locator("a.figure-view[href='#roofline:t=1024']").click()
+    # The URL changes first, and the page hears of it later: in between, a timer may write.
+    tab.evaluate("addEventListener('popstate', ExplorableView.write)")
+    tab.go_back()
+    expect(tab.locator("#roofline-step")).to_have_value("3")
+    assert tab.evaluate("location.hash") == "#roofline:wait=3"
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_an_address_says_nothing_of_what_nobody_has_set(open_page, page):
+    tab = open_page(page)
+    assert not tab.evaluate("window.ExplorableView?.write(), location.hash")
+
+
 def test_a_link_is_heard_and_leaves_its_words_alone(open_page):
     tab = open_page("book/three-modes.html")
     link = tab.locator("a.figure-view[href='#roofline:t=1024']")

@@ -92,10 +92,15 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
     run = Run("loss_curves", "tiny", contents, 0)
     out = tmp_path / "out"
     catalogue = {"loss_curves": loss_curves.EXPERIMENT}
-    with monkeypatch.context() as patch:
-        stop_after(patch, 7, lambda: os.kill(os.getpid(), number))
-        with pytest.raises(Interrupted) as caught:
-            run_all(catalogue, [run], CPU, out)
+    # Whoever runs the tests in the background may have had these ignored, and so would the run.
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with monkeypatch.context() as patch:
+            stop_after(patch, 7, lambda: os.kill(os.getpid(), number))
+            with pytest.raises(Interrupted) as caught:
+                run_all(catalogue, [run], CPU, out)
+    finally:
+        signal.signal(number, before)
     assert caught.value.number == number
     (partial,) = record.load(results=out)
     assert not partial["complete"] and len(partial["tables"]["train"]["loss"]) == 7

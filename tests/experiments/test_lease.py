@@ -1,7 +1,5 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
-import json
-
 import pytest
 
 from experiments import __main__ as command
@@ -47,6 +45,12 @@ def test_time_that_is_over_leaves_a_whole_archive_and_says_what_is_next(
     assert (tmp_path / lease.ARCHIVE).is_file()
 
 
+def test_a_place_that_cannot_be_written_is_named(two, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert gpu(tmp_path / "file") == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("minutes", ["0.1", "nan", "-3"])
 def test_a_time_that_is_none_is_refused(minutes, tmp_path, capsys):
     assert gpu(tmp_path, "--minutes", minutes) == 1
@@ -82,4 +86,3 @@ def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):
     rows = stored["tables"]["rows"]
     assert {"o", "S", "z", "dq", "dk", "dv", "dS", "dz"} == set(rows["tensor"])
     assert 0 < max(rows["error"]) <= 2e-6
-    assert json.dumps(stored)
