@@ -27,6 +27,7 @@ from triton.runtime import JITFunction
 from lsa.linear_attention import kernels
 
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
+DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)
 OPTIONS = ("num_warps", "num_stages")
 NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 

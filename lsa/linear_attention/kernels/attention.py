@@ -179,7 +179,8 @@ def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
     split = role.name in ("dq", "dk") and role.maps[2] != "identity"
     if role.name == "dq" and problem.normalize:
         BD = block(D)
-        C = 64 if BD <= (64 if split else 128) else 32
+        most = 64 if split else 128
+        C = 64 if most >= BD else 32
         return C, BD, 4 if max(A, BD) <= 64 else 8
     BD = block(D, 32 if split and A > 128 else 128 if A <= 128 and not split else 64)
     return 64, BD, 4 if max(A, BD) <= 64 else 8
