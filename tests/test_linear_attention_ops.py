@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
+from lsa.linear_attention.bodies import FUSED_MAPS
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
-from lsa.linear_attention.operator import FUSED_MAPS, attend_operator, gradient
+from lsa.linear_attention.operator import attend_operator, gradient
 from tests.helpers import RELATIVE, relative_rms
 
 

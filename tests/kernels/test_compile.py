@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from experiments.harness import record
 from experiments.harness.compiling import Launched, build, kernel_digests, record_launches
 from lsa import linear_attention
-from lsa.linear_attention import operator as ops
+from lsa.linear_attention import bodies
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
 from lsa.linear_attention.kernels.plans import plan_of
@@ -145,7 +145,7 @@ def test_what_is_recovered_walking_back_is_never_far():
 
 def test_a_compiler_can_follow_lengths_that_change(monkeypatch):
     """How many states are kept for the gradient is no formula of the length."""
-    monkeypatch.setattr(ops, "uses_kernels", lambda q, v, scale: True)
+    monkeypatch.setattr(bodies, "uses_kernels", lambda q, v, scale: True)
 
     def step(q, k, v):
         leaves = [x.detach().requires_grad_() for x in (q, k, v)]

@@ -55,7 +55,7 @@ class Problem:
     """One call: inputs in the public layout and what to do with them.
 
     q, k [B, T, H, K]; v [B, T, H, V]; S [B, H, K, V] and z [B, H, K] float32 or None.
-    feature_map: one of operator.FUSED_MAPS, applied to q and k as they are loaded.
+    feature_map: one of bodies.FUSED_MAPS, applied to q and k as they are loaded.
     with_z: whether the normaliser's state is wanted.
     """
 
