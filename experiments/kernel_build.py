@@ -1,12 +1,14 @@
-"""What the compiler makes of the kernels: registers, shared memory, and the bytes they should move.
+"""What the compiler makes of the kernels: registers, instructions, and the bytes they should move.
 
 Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
 Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input
-and output of a program's tile once.
+and output of a program's tile once; the instructions in the machine code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,15 +22,32 @@ TABLES = {
         mode=("name", "the mode called"),
         kernel=("name", "the kernel launched, and in which role"),
         width=("features", "K = V"),
+        feature_map=("name", "through which q and k go as they are loaded"),
         normalized=("yes or no", "whether the sum is divided by the normaliser"),
         programs=("programs", "how many the launch starts"),
         warps=("warps", "of a program"),
         registers=("registers a thread", "as the compiler allots them"),
         spilled=("B a thread", "stored for want of registers"),
         shared=("B", "shared memory of a program"),
+        resident=(
+            "programs a multiprocessor",
+            "how many a multiprocessor holds, by registers, shared memory and warps",
+        ),
+        instructions=(
+            "instructions a token and head",
+            "of all warps, in the main loop; in attention mode for each tile of tokens before",
+        ),
+        warnings=(
+            "name",
+            "codes of ptxas's warnings, or none; C7515: a wgmma waits for the one before",
+        ),
         wgmma=("instructions", "tensor-core products of Hopper in the code"),
         mma=("instructions", "tensor-core products of Ampere in the code"),
         traffic=("B a token and head", "inputs and outputs of the launch, each once; states aside"),
+    ),
+    "sources": table(
+        file=("name", "a module of the kernels"),
+        digest=("name", "of its code, comments and docstrings aside"),
     ),
 }
 
@@ -44,6 +63,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "heads": 16,
         "widths": [64] if smoke else [64, 128, 256],
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
+        "feature_maps": ["identity"] if smoke else ["identity", "elu_plus_one"],
         "seed": 0,
     }
     priority = 3 if kind == "cpu" else LATE
@@ -56,73 +76,120 @@ def traffic(arguments: dict[str, Any], name: str) -> float:
     """Bytes a token and head that a launch has to read and write, states aside."""
     size = {key: x.element_size() for key, x in arguments.items() if isinstance(x, torch.Tensor)}
     kernel = name.split(":")[0]
-    if kernel in ("pass_kernel", "tile_kernel", "step_kernel"):
+    if kernel in ("tile_kernel", "step_kernel"):
         A, D = arguments["A"], arguments["D"]
-        forms_delta = arguments.get("FORM_DELTA", False)
-        wide = A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
-        return wide + D * size["p_raw"] * forms_delta
-    if kernel == "backward_kernel":
-        K, V = arguments["K"], arguments["V"]
+        return A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
+    K, V = arguments.get("K", 0), arguments.get("V", 0)
+    if kernel == "forward_kernel":
+        return 2 * K * size["p_q"] + V * (size["p_v"] + size["p_o"])
+    if kernel == "dq_kernel":
+        return size["p_q"] * (2 * K + 2 * V + K * arguments["FORM_DELTA"])
+    if kernel == "dkv_kernel":
+        both = (arguments["DK"] + arguments["DV"]) * (K + V)
+        return size["p_q"] * (K + V + both)
+    if kernel == "one_pass_kernel":
         return size["p_q"] * (4 * K + 3 * V)
     if kernel == "sums_kernel":
-        K, V, T = arguments["K"], arguments["V"], arguments["T"]
-        first = arguments["first_segment"]
+        T, first = arguments["T"], arguments["first_segment"]
         tokens = min(T, (first + arguments["G"]) * arguments["L"]) - first * arguments["L"]
-        return size["p_b"] * tokens / T * (K + V + V * arguments["FROM_O"])
+        return size["p_b"] * tokens / T * (K + V)
     if kernel == "delta_kernel":
-        return (size["p_o"] + size["p_do"]) * arguments["V"]
+        return (size["p_o"] + size["p_do"]) * V
     return 0.0
 
 
-def call(mode: str, width: int, normalize: bool, config: dict[str, Any]) -> None:
+def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
+    """Instructions of all warps that one token of one head takes in the main loop.
+
+    A round of it takes C tokens (one in recurrent mode); in attention mode it takes them
+    through C of those before them. 0 for launches that are no walk over the tokens.
+    """
+    from .harness.compiling import loop_length
+
+    arguments, kernel = launched.arguments, launched.name.split(":")[0]
+    if kernel in ("scan_kernel", "delta_kernel"):
+        return 0.0
+    C = arguments.get("C", 1)
+    tiles = -(-config["length"] // C) if kernel == "tile_kernel" else arguments.get("G", 1)
+    programs = launched.programs / (config["batch"] * config["heads"] * tiles)
+    return loop_length(built.cubin) * launched.options["num_warps"] * programs / C
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call that is compiled: its mode, K = V, its feature map, and whether it is normalised."""
+
+    mode: str
+    width: int
+    feature_map: str
+    normalize: bool
+
+
+def call(case: Case, config: dict[str, Any]) -> None:
     """One call and its gradient on tensors without storage."""
     from importlib import import_module
 
-    from lsa.linear_attention.kernels.shared import Problem
+    from lsa.linear_attention.kernels.problem import Problem
 
-    module = import_module(f"lsa.linear_attention.kernels.{mode}")
-    shape = (config["batch"], config["length"], config["heads"], width)
+    module = import_module(f"lsa.linear_attention.kernels.{case.mode}")
+    shape = (config["batch"], config["length"], config["heads"], case.width)
     dtype = getattr(torch, config["dtype"])
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
-    problem = Problem(q, k, v, None, None, width**-0.5, 1e-6, normalize, "identity", normalize)
+    problem = Problem(
+        q, k, v, None, None, case.width**-0.5, 1e-6, case.normalize, case.feature_map,
+        case.normalize,
+    )  # fmt: skip
     module.backward(problem, module.forward(problem), do, None, None)
+
+
+def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each launch of a call and its gradient."""
+    from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
+
+    from .harness.compiling import build, record_launches
+
+    with planned_for({80: AMPERE, 90: HOPPER}[config["arch"]]):
+        made = record_launches(lambda: call(case, config))
+    for launched in made:
+        built = build(launched, config["arch"])
+        yield {
+            "mode": case.mode,
+            "kernel": launched.name,
+            "width": case.width,
+            "feature_map": case.feature_map,
+            "normalized": "yes" if case.normalize else "no",
+            "programs": launched.programs,
+            "warps": launched.options["num_warps"],
+            "registers": built.registers,
+            "spilled": built.spilled,
+            "shared": built.shared,
+            "resident": built.resident,
+            "instructions": instructions(launched, built, config),
+            "warnings": ", ".join(built.warnings) or "none",
+            "wgmma": built.wgmma,
+            "mma": built.mma,
+            "traffic": traffic(launched.arguments, launched.name),
+        }
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
-    from lsa.linear_attention.kernels.shared import AMPERE, HOPPER, planned_for
+    from .harness.compiling import kernel_digests
 
-    from .harness.compiling import build, record_launches
-
-    machine = {80: AMPERE, 90: HOPPER}[config["arch"]]
     tables: Tables = {}
     cases = [
-        (mode, width, normalize)
+        Case(mode, width, feature_map, normalize)
         for mode in config["modes"]
         for width in config["widths"]
+        for feature_map in config["feature_maps"]
         for normalize in (False, True)
     ]
-    for i, (mode, width, normalize) in enumerate(cases):
-        with planned_for(machine):
-            made = record_launches(lambda case=(mode, width, normalize): call(*case, config))
-        for launched in made:
-            built = build(launched, config["arch"])
-            row = {
-                "mode": mode,
-                "kernel": launched.name,
-                "width": width,
-                "normalized": "yes" if normalize else "no",
-                "programs": launched.programs,
-                "warps": launched.options["num_warps"],
-                "registers": built.registers,
-                "spilled": built.spilled,
-                "shared": built.shared,
-                "wgmma": built.wgmma,
-                "mma": built.mma,
-                "traffic": traffic(launched.arguments, launched.name),
-            }
+    for i, case in enumerate(cases):
+        for row in compiled(case, config):
             append(tables, "rows", row)
-        session.show(i + 1, len(cases), f"{mode} {width}")
+        session.show(i + 1, len(cases), f"{case.mode} {case.width}")
+    for file, digest in kernel_digests().items():
+        append(tables, "sources", {"file": file, "digest": digest})
     return Outcome(tables)
 
 

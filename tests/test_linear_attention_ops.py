@@ -7,20 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.autograd import forward_ad
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
+from lsa.linear_attention.bodies import FUSED_MAPS
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
-from lsa.linear_attention.operator import FUSED_MAPS, attend, gradient
-
-BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
-
-
-def relative_rms(found, wanted):
-    if wanted.numel() == 0:
-        return 0.0
-    error = (found.double() - wanted.double()).square().mean().sqrt()
-    return (error / wanted.double().square().mean().sqrt().clamp_min(1e-30)).item()
+from lsa.linear_attention.operator import attend_operator, gradient
+from tests.helpers import RELATIVE, relative_rms
 
 
 def draw(B, T, H, K, V, dtype=torch.float64, *, strided=False, seed=0):
@@ -81,7 +75,7 @@ def test_modes_and_gradients_against_float64(p, dtype):
             continue
         found = everything(mode, inputs, *(x.float() for x in (S, z, dS, dz)), **options)
         for x, y in zip(found, wanted, strict=True):
-            assert relative_rms(x, y) <= BOUNDS[dtype], (mode, [tuple(x.shape)])
+            assert relative_rms(x, y) <= RELATIVE[dtype], (mode, [tuple(x.shape)])
 
 
 @settings(max_examples=25)
@@ -153,12 +147,64 @@ def test_operators_keep_torchs_rules(mode):
     S, z = states(2, 2, 4, 3, torch.rand, torch.float32)
     options = (mode, 4, True, 0.5, 1e-6, "elu_plus_one")
     leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
-    torch.library.opcheck(attend, (*leaves, *options, True))
+    torch.library.opcheck(attend_operator, (*leaves, *options, True))
     plain = (None, None, mode, 0, False, 0.5, 0.0, "relu", False)
-    torch.library.opcheck(attend, (*leaves[:3], *plain))
+    torch.library.opcheck(attend_operator, (*leaves[:3], *plain))
     with torch.no_grad():
-        out = attend(*leaves, *options, True)
-    torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options))
+        out = attend_operator(*leaves, *options, True)
+    torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options, True))
+
+
+# torch's own rules for forward mode are scripted, which torch itself has deprecated.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_torchs_function_transforms_and_forward_mode(mode, normalize):
+    q, k, v, _ = draw(1, 5, 1, 3, 2)
+    tangents = draw(1, 5, 1, 3, 2, seed=1)[:3]
+
+    def call(q, k, v):
+        return linear_attention(
+            q, k, v, mode=mode, chunk_size=2, normalize=normalize, feature_map="elu_plus_one"
+        )
+
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    step = 1e-6
+    ahead, behind = (
+        call(*(x.detach() + s * t for x, t in zip(leaves, tangents, strict=True)))
+        for s in (step, -step)
+    )
+    wanted = (ahead - behind) / (2 * step)
+    o, found = torch.func.jvp(call, tuple(leaves), tuple(tangents))
+    torch.testing.assert_close(o, call(*leaves))
+    torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-7)
+    with forward_ad.dual_level():
+        duals = (forward_ad.make_dual(*pair) for pair in zip(leaves, tangents, strict=True))
+        torch.testing.assert_close(forward_ad.unpack_dual(call(*duals)).tangent, found)
+
+    def loss(*leaves):
+        return call(*leaves).square().sum()
+
+    exact = torch.autograd.grad(loss(*leaves), leaves)
+    for x, y in zip(torch.func.grad(loss, argnums=(0, 1, 2))(*leaves), exact, strict=True):
+        torch.testing.assert_close(x, y)
+    jacobian = torch.func.jacrev(call, argnums=1)(*leaves)
+    _, along = torch.func.jvp(lambda k: call(q, k, v), (k,), (tangents[1],))
+    torch.testing.assert_close((jacobian * tangents[1]).sum((-4, -3, -2, -1)), along)
+    hessian = torch.func.hessian(loss)(*leaves)
+    slope = torch.autograd.grad(loss(*leaves), q, create_graph=True)[0]
+    (row,) = torch.autograd.grad(slope[0, 1, 0, 2], q)
+    torch.testing.assert_close(hessian[0, 1, 0, 2], row)
+
+
+def test_a_value_that_is_no_number_stays_in_its_chunk():
+    """Nothing before the chunk feels it; recurrent mode keeps it from the chunk's start too."""
+    q, k, v, _ = draw(1, 12, 1, 3, 2)
+    v[:, 6] = float("nan")
+    for mode, first in (("attention", 0), ("chunked", 4), ("recurrent", 6)):
+        o = linear_attention(q, k, v, mode=mode, chunk_size=4, feature_map="elu_plus_one")
+        lost = o.isnan().any(-1).flatten().nonzero().flatten()
+        assert lost.tolist() == list(range(first, 12)), mode
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -178,7 +224,7 @@ def test_compiles_whole(mode):
         assert torch.equal(x, y)
 
 
-@pytest.mark.parametrize("dtype", list(BOUNDS), ids=str)
+@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
 @pytest.mark.parametrize("feature_map", ["elu_plus_one", "relu", "softplus"])
 def test_inputs_up_to_100_stay_finite(dtype, feature_map):
     inputs = [x.clamp(-1, 1) * 100 for x in draw(1, 200, 2, 64, 64, dtype)]

@@ -7,9 +7,11 @@ from .results import NotMeasuredError, Record, Row, have, of_config, provenance,
 from .words import Missing, WrittenFor, in_words
 
 ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
+MAPS = {"identity": "none", "elu_plus_one": "elu + 1"}
 
-
+KEYS = ("mode", "width", "feature_map", "normalized")
 WIDTHS = [64, 128, 256]
+SERIALISED = "C7515"  # the code of ptxas's warning
 FULL = 250  # of 255 registers that a thread may have
 
 
@@ -28,15 +30,13 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         Series(
             {
                 "arch": _architecture(run),
-                **dict(zip(("mode", "width", "normalized"), key, strict=True)),
+                **dict(zip(KEYS, key, strict=True)),
             },
-            _built(rows(run, mode=key[0], width=key[1], normalized=key[2])),
+            _built(rows(run, **dict(zip(KEYS, key, strict=True)))),
             source=run["path"],
         )
         for run in sorted(records, key=lambda run: run["config"]["arch"])
-        for key in dict.fromkeys(
-            (row["mode"], row["width"], row["normalized"]) for row in rows(run)
-        )
+        for key in dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows(run))
     ]
     return Explorable(
         id=id,
@@ -67,6 +67,7 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         controls=[
             Filter("mode", "Mode", options=["chunked", "attention", "recurrent"]),
             Filter("width", "Width of a head, d", options=WIDTHS),
+            Filter("feature_map", "Feature map", options=MAPS),
             Filter("normalized", "Normaliser", options={"no": "without", "yes": "with"}),
             Toggle("arch", "Compiled for"),
         ],
@@ -76,16 +77,16 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
 
 
 KERNELS = {"sums_kernel": "sums", "scan_kernel": "scan", "delta_kernel": "δ"}
-PASSES = ("pass_kernel", "tile_kernel", "step_kernel")
+PASSES = ("dkv_kernel", "tile_kernel", "step_kernel")
+ALONE = {"forward_kernel": "o", "dq_kernel": "dq", "one_pass_kernel": "all gradients"}
+TILES = ("forward", "dq", "dkv", "one_pass", "tile", "sums")
 
 
 def kernel_label(name: str) -> str:
-    """A kernel as the page calls it: "pass_kernel:dq" -> "pass, dq"."""
+    """A kernel as the page calls it: "dkv_kernel:dk" -> "pass, dk"."""
     kernel, _, role = name.partition(":")
-    if kernel in PASSES:
-        return f"pass, {role}"
-    if kernel == "backward_kernel":
-        return "pass, all gradients"
+    if kernel in PASSES or kernel in ALONE:
+        return f"pass, {ALONE.get(kernel, role)}"
     return KERNELS[kernel] + (" back" if role == "R" else "")
 
 
@@ -112,13 +113,13 @@ def launches() -> list[Row]:
 def tile_launches() -> list[Row]:
     """Hopper's launches that multiply tiles. Raises NotMeasuredError."""
     hopper = rows(of_config(have("kernel_build"), arch=90))
-    return [row for row in hopper if row["kernel"].startswith(("pass", "tile", "backward", "sums"))]
+    return [row for row in hopper if row["kernel"].startswith(TILES)]
 
 
 def least_traffic(arch: int) -> float:
     """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
     run = of_config(have("kernel_build"), arch=arch)
-    found = rows(run, mode="chunked", width=64, normalized="no")
+    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no")
     if not found:
         raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
     return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))
@@ -133,12 +134,19 @@ def numbers() -> dict[str, str]:
             return f"{spilling} of the {len(launches())} launches spill."
         return f"None of the {len(launches())} launches spills."
 
+    def serialised() -> str:
+        waiting = sum(SERIALISED in row["warnings"] for row in launches())
+        if waiting:
+            return f"Of {waiting} of them it says so."
+        return "It says so of none of them."
+
     def old_instructions() -> str:
         tiles = tile_launches()
         return f"{sum(row['mma'] > 0 for row in tiles)} of {len(tiles)}"
 
     return in_words(
         spills=spills,
+        serialised=serialised,
         full=lambda: sum(row["registers"] >= FULL for row in launches()),
         old_mma=old_instructions,
         built_hopper=lambda: f"{least_traffic(90):,.0f}",
@@ -152,8 +160,8 @@ def claims() -> WrittenFor:
         every_kernel_that_multiplies_tiles_got_wgmma=lambda: all(
             row["wgmma"] for row in tile_launches()
         ),
-        those_with_mma_have_a_normaliser_and_heads_of_128_or_more=lambda: all(
-            row["width"] >= 128 and row["normalized"] == "yes"
+        those_with_mma_have_a_normaliser_or_heads_of_256=lambda: all(
+            row["width"] == 256 or row["normalized"] == "yes"
             for row in tile_launches()
             if row["mma"]
         ),

@@ -6,13 +6,15 @@ their launches are recorded instead of made, and each is compiled as the GPU wou
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import math
 import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,10 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime import JITFunction
 
+from lsa.linear_attention import kernels
+
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
+DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)
 OPTIONS = ("num_warps", "num_stages")
 NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -44,13 +49,22 @@ class Launched:
     @property
     def name(self) -> str:
         """The kernel, and which of its roles it plays."""
-        role = self.arguments.get("ROLE") or ("R" if self.arguments.get("REVERSE") else "")
+        given = self.arguments
+        role = given.get("ROLE") or ("R" if given.get("REVERSE") else "")
+        if "DK" in given:
+            role = " ".join(name.lower() for name in ("DK", "DV") if given[name])
         return self.kernel.fn.__name__ + (f":{role}" if role else "")
 
 
 @dataclass(frozen=True)
 class Built:
-    """What the compiler made of a launch. spilled: bytes a thread stores for want of registers."""
+    """What the compiler made of a launch.
+
+    spilled: bytes a thread stores for want of registers. resident: how many programs a
+    multiprocessor holds at once. warnings: the codes of what ptxas had to say; C7515 is a wgmma
+    that waits for the one before it, C7517 and C7519 a wait and a start that it put in where
+    registers are used. cubin: the machine code.
+    """
 
     registers: int
     spilled: int
@@ -58,6 +72,29 @@ class Built:
     wgmma: int
     mma: int
     fma: int
+    resident: int
+    warnings: tuple[str, ...]
+    cubin: bytes = field(repr=False)
+
+
+def kernel_digests() -> dict[str, str]:
+    """A digest of each module of the kernels, to tell whether what was compiled is what there is.
+
+    Of the code alone: new words in a comment or a docstring change no kernel.
+    """
+    return {
+        path.name: _digest(ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(Path(kernels.__path__[0]).glob("*.py"))
+    }
+
+
+def _digest(tree: ast.Module) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
 
 def record_launches(call: Callable[[], Any]) -> list[Launched]:
@@ -98,37 +135,53 @@ def source(launched: Launched) -> ASTSource:
     return ASTSource(launched.kernel, signature, constants, attributes)
 
 
+_built: dict[str, Built] = {}
+
+
 def build(launched: Launched, arch: int) -> Built:
-    """Compile a recorded launch for compute capability `arch` (80, 90) and read its resources."""
-    target = GPUTarget("cuda", arch, 32)
-    compiled = triton.compile(source(launched), target=target, options=launched.options)
+    """Compile a recorded launch for compute capability `arch` (80, 90) and read its resources.
+
+    Launches that differ only in what a kernel is not specialised for are compiled once.
+    """
+    made = source(launched)
+    parts = (made.fn.cache_key, made.signature, made.constants, made.attrs, launched.options, arch)
+    key = repr(parts)
+    if key not in _built:
+        _built[key] = _compiled(made, launched.options, arch)
+    return _built[key]
+
+
+def _compiled(made: ASTSource, options: dict[str, int], arch: int) -> Built:
+    compiled = triton.compile(made, target=GPUTarget("cuda", arch, 32), options=options)
     ptx = compiled.asm["ptx"]
-    registers, stack = resources(compiled.asm["cubin"])
+    registers, spilled, warnings = assembled(ptx, arch)
+    shared = compiled.metadata.shared
     return Built(
         registers,
-        spilled(ptx, arch) if stack else 0,
-        compiled.metadata.shared,
+        spilled,
+        shared,
         len(re.findall(r"wgmma\.mma_async", ptx)),
         len(re.findall(r"(?<!wg)\bmma\.sync", ptx)),
         len(re.findall(r"\bfma\.rn\.f32", ptx)),
+        resident(registers, shared, options["num_warps"], arch),
+        warnings,
+        compiled.asm["cubin"],
     )
 
 
-def resources(cubin: bytes) -> tuple[int, int]:
-    """Registers a thread and bytes of stack of the one kernel in a cubin."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        text = subprocess.run(
-            [NVIDIA / "cuobjdump", "--dump-resource-usage", file.name],
-            capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
-    registers, stack = _numbers(r"REG:(\d+) STACK:(\d+)", text)
-    return registers, stack
+def resident(registers: int, shared: int, warps: int, arch: int) -> int:
+    """How many programs a multiprocessor of compute capability 8.0 or 9.0 holds.
+
+    65,536 registers, handed out by 8 a thread, 64 warps and 32 programs; 164 or 228 KiB of
+    shared memory, 1 KiB of which goes with each program.
+    """
+    by_registers = 65536 // (-(-registers // 8) * 8 * 32 * warps)
+    by_shared = (228 if arch == 90 else 164) * 1024 // (shared + 1024)
+    return min(by_registers, by_shared, 64 // warps, 32)
 
 
-def spilled(ptx: str, arch: int) -> int:
-    """Bytes a thread spills. A stack alone does not tell: a division's subroutine has one too."""
+def assembled(ptx: str, arch: int) -> tuple[int, int, tuple[str, ...]]:
+    """Registers and spilled bytes a thread, and the codes of ptxas's warnings."""
     target = f"sm_{arch}a" if arch >= 90 else f"sm_{arch}"
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(ptx)
@@ -137,11 +190,39 @@ def spilled(ptx: str, arch: int) -> int:
             [NVIDIA / "ptxas", "-v", "--gpu-name", target, file.name, "-o", os.devnull],
             capture_output=True, text=True, check=True,
         ).stderr  # fmt: skip
-    return _numbers(r"(\d+) bytes spill stores", text)[0]
+    registers, spilled = (
+        _number(pattern, text) for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores")
+    )
+    return registers, spilled, tuple(sorted(set(re.findall(r"\((C\d+)\)", text))))
 
 
-def _numbers(pattern: str, text: str) -> list[int]:
+def loop_length(cubin: bytes) -> int:
+    """Instructions of a warp in a round of the longest loop that forms products, or of any."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        text = subprocess.run(
+            [NVIDIA / "nvdisasm", "-c", file.name], capture_output=True, text=True, check=True
+        ).stdout
+    labels: dict[str, int] = {}
+    code: list[str] = []
+    for line in text.splitlines():
+        if label := re.match(r"\s*(\.L_x_\d+):", line):
+            labels[label[1]] = len(code)
+        elif instruction := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?);", line):
+            code.append(instruction[1])
+    loops = []
+    for at, instruction in enumerate(code):
+        branch = re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", instruction)
+        # A branch back; one to itself is the padding after the end.
+        if branch and labels.get(branch[1], at) < at:
+            body = code[labels[branch[1]] : at + 1]
+            loops.append((any("MMA" in one for one in body), len(body)))
+    return max(loops, default=(False, 0))[1]
+
+
+def _number(pattern: str, text: str) -> int:
     found = re.search(pattern, text)
     if found is None:
         raise ValueError(f"NVIDIA's tools: expected {pattern!r} in their output, got {text:.200}")
-    return [int(number) for number in found.groups()]
+    return int(found[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..linear_attention.kernels.segments import LONGEST_RECOVERED, segments
+from ..linear_attention.kernels.segments import LONGEST_RECOVERED, reach, segments
 from .rooflines import STATE_BYTES
 
 DESIGNS = ("chunk states", "three passes", "one pass")
@@ -64,13 +64,22 @@ def design_cost(
     if design not in DESIGNS:
         raise ValueError(f"design: expected one of {', '.join(DESIGNS)}, got {design!r}")
     longest = LONGEST_RECOVERED if design == "one pass" else None
-    G, L = cut or segments(heads, T, slots, longest)
+    G, L = cut or segments(heads * -(-D // 64), T, slots, longest)
     # Summed first: all segments but the last going forwards, but the first going backwards.
     g, h = (G - 1) * L / T, max(0, T - L) / T
     passes = {"three passes": 12, "one pass": 7}[design]
-    moved = {"three passes": 6, "one pass": 5}[design]
+    # Up to MOST_ADDED segments each program adds up the states before its own; past that a launch
+    # reads and writes them all, and a program reads one.
+    added = reach(G) > 1
+    written = (G - 1) * (1 if added else 3)
+    read = G * (G - 1) / 2 if added else G - 1
+    # Forwards the sums and a pass; backwards the sums and as many passes as read a state: dq, dk
+    # and dv, or one that reads both kinds.
+    moved = (
+        written + read + gradients * (written + {"three passes": 3, "one pass": 2}[design] * read)
+    )
     tokens = i * D * (4 + 2 * g + (passes + 2 * h) * gradients)
-    states = (G - 1) * (D * D + D) * STATE_BYTES / T * (4 + moved * gradients)
+    states = (D * D + D) * STATE_BYTES / T * moved
     squares = {"three passes": 12, "one pass": 10}[design]
     flops = 4 * C * D + (4 + 2 * g) * D * D
     flops += (12 * C * D + (squares + 2 * h) * D * D) * gradients

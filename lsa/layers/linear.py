@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from ..checks import one_of, whole
+from ..linear_attention.bodies import accumulator_dtype
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import MODES, LinearState, linear_attention
-from ..linear_attention.operator import accumulator_dtype
 from ..linear_attention.reference import decay_inside
 from ..machines import StateMachine
 from .multihead import MultiHead

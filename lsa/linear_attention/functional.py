@@ -17,9 +17,10 @@ from torch import Tensor
 
 from ..checks import one_of, tensor, whole
 from . import cpu, reference
+from .bodies import FUSED_MAPS
+from .bodies import accumulator_dtype as accumulator_dtype
 from .feature_maps import FEATURE_MAPS
-from .operator import FUSED_MAPS, attend
-from .operator import accumulator_dtype as accumulator_dtype
+from .operator import attend
 
 MODES = ("attention", "recurrent", "chunked")
 EPS = 1e-6

@@ -1,29 +1,10 @@
-"""Random problems for the kernels, and their results in float64."""
+"""Random problems for the kernels, and how far their results are from the definition."""
 
 import torch
 
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
-from lsa.linear_attention.kernels.shared import Problem
-
-RELATIVE = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
-
-
-def relative_rms(found, wanted):
-    if wanted.numel() == 0:
-        return 0.0
-    error = (found.double() - wanted).square().mean().sqrt()
-    return (error / wanted.square().mean().sqrt().clamp_min(1e-30)).item()
-
-
-def definition(q, k, v, S, z, *, scale, eps, normalize, feature_map):
-    """The T x T form in float64: o, S, z. Heads before time inside."""
-    phi = FEATURE_MAPS[feature_map]
-    q, k, v = (phi(q) * scale).transpose(1, 2), phi(k).transpose(1, 2), v.transpose(1, 2)
-    A = (q @ k.transpose(-1, -2)).tril()
-    o = A @ v + q @ S
-    if normalize:
-        o = o / (A.sum(-1) + (q @ z.unsqueeze(-1)).squeeze(-1) + eps).unsqueeze(-1)
-    return o.transpose(1, 2), S + k.transpose(-1, -2) @ v, z + k.sum(-2)
+from lsa.linear_attention.kernels.problem import Problem
+from tests.helpers import definition, relative_rms
 
 
 def draw(B, T, H, K, V, dtype, *, device="cpu", feature_map="identity", contiguous=True, seed=0):
@@ -60,7 +41,7 @@ def errors(mode, inputs, *, normalize, feature_map, first, last, scale=None, eps
     dS, dz = state(torch.randn) if last else (None, None)
     scale = K**-0.5 if scale is None else scale
     problem = Problem(q, k, v, S, z, scale, eps, normalize, feature_map, normalize or last)
-    out = mode.forward(problem, **{n: x for n, x in options.items() if n != "fused"})
+    out = mode.forward(problem, **options)
     grads = mode.backward(problem, out, do, dS, dz, **options)
 
     leaves = [x.double().requires_grad_() for x in (q, k, v)]

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.shared import AMPERE, planned_for
-from tests.kernels.cases import RELATIVE, draw, errors
+from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
+from tests.helpers import RELATIVE
+from tests.kernels.cases import draw, errors
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
 KINDS = [  # normalize, feature map, initial state, gradient of the returned state
@@ -26,44 +27,80 @@ def check(mode, inputs, kind, **options):
     assert {name: error for name, error in found.items() if not error <= bound} == {}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
-@pytest.mark.parametrize(("mode", "T"), [("attention", 70), ("recurrent", 9), ("chunked", 141)])
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [(torch.float32, kind) for kind in KINDS]
+    + [(torch.bfloat16, KINDS[0]), (torch.bfloat16, KINDS[2]), (torch.float16, KINDS[0])],
+    ids=str,
+)
+@pytest.mark.parametrize(("mode", "T"), [("attention", 70), ("recurrent", 6), ("chunked", 100)])
 def test_results_and_gradients(mode, T, dtype, kind):
-    check(mode, draw(1, T, 2, 24, 40, dtype, feature_map=kind[1]), kind)
+    check(mode, draw(1, T, 1, 24, 40, dtype, feature_map=kind[1]), kind)
 
 
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("cut", [(2, 128), (3, 64)], ids=str)
-def test_segments(cut, fused):
-    inputs = draw(1, 141, 2, 16, 24, torch.bfloat16)
-    for kind in KINDS[:3]:
-        check("chunked", inputs, (kind[0], "identity", *kind[2:]), cut=cut, fused=fused)
+@pytest.mark.parametrize(
+    ("T", "cut", "gpu"),
+    [(141, (2, 128), AMPERE), (76, (5, 16), HOPPER)],
+    ids=["added, three passes", "scanned, one pass"],
+)
+def test_segments(T, cut, gpu):
+    inputs = draw(1, T, 1, 16, 24, torch.bfloat16)
+    with planned_for(gpu):
+        for kind in (KINDS[0], KINDS[2]):
+            check("chunked", inputs, (kind[0], "identity", *kind[2:]), cut=cut)
 
 
-@pytest.mark.parametrize(("K", "V"), [(136, 16), (16, 136), (33, 100)])
-def test_wide_and_odd_features(K, V):
-    check("chunked", draw(1, 65, 1, K, V, torch.bfloat16), KINDS[1])
-    check("attention", draw(1, 33, 1, K, V, torch.float16), KINDS[1])
+@pytest.mark.parametrize(
+    ("K", "V", "feature_map"),
+    [
+        (200, 30, "identity"),
+        (40, 200, "elu_plus_one"),
+        (33, 100, "identity"),
+    ],
+)
+def test_wide_and_odd_features(K, V, feature_map):
+    """δ from a rounded o would take dq to 5e-3, φ(q) rounded once dk to 4e-3."""
+    kind = (True, feature_map, False, False)
+    check("chunked", draw(1, 65, 1, K, V, torch.bfloat16, feature_map=feature_map), kind)
+    check("attention", draw(1, 17, 1, K, V, torch.float16), KINDS[1])
 
 
-@pytest.mark.parametrize("feature_map", ["identity", "elu_plus_one", "softplus", "relu"])
-@pytest.mark.parametrize(("K", "V", "T"), [(64, 64, 150), (160, 160, 70)])
+@pytest.mark.parametrize(
+    ("K", "V", "T", "feature_map"),
+    [(64, 64, 150, name) for name in ("identity", "elu_plus_one", "softplus")]
+    + [(160, 160, 40, "softplus"), (33, 100, 33, "identity")],
+)
 def test_bfloat16_is_rounded_where_a_gpu_would(K, V, T, feature_map):
-    """Every operand of a product, see tiles.enter: the normalised gradients are the closest."""
+    """Every operand of a product, see tiles.enter: the normalised gradients are the closest.
+
+    At 33 tokens a δ formed from rounded products would take dk to 4e-3.
+    """
     inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map=feature_map)
     for mode in ("attention", "chunked"):
         check(mode, inputs, (True, feature_map, True, True))
 
 
-@pytest.mark.parametrize("feature_map", ["elu_plus_one", "softplus"])
-def test_bfloat16_as_an_ampere_takes_it(feature_map):
-    inputs = draw(1, 70, 1, 96, 96, torch.bfloat16, feature_map=feature_map)
+@pytest.mark.parametrize(("K", "V", "T"), [(64, 64, 64), (24, 40, 64), (128, 128, 16)])
+def test_mapped_gradients_of_the_sum_alone(K, V, T):
+    """φ(k) rounded once would take dq to 3.5e-3 here, φ(q) dk to 3.4e-3."""
+    inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map="elu_plus_one")
+    for mode in ("attention", "chunked"):
+        check(mode, inputs, (False, "elu_plus_one", False, False))
+
+
+def test_the_gradient_of_q_is_close_far_from_the_beginning():
+    """Past the first chunks S is all mean: rounded once, it would take dq to 3.7e-3."""
+    inputs = draw(1, 1024, 1, 64, 64, torch.bfloat16, feature_map="elu_plus_one")
+    check("chunked", inputs, (True, "elu_plus_one", True, True), cut=(1, 1024))
+
+
+def test_bfloat16_as_an_ampere_takes_it():
+    inputs = draw(1, 70, 1, 96, 96, torch.bfloat16, feature_map="softplus")
     with planned_for(AMPERE):
-        check("chunked", inputs, (True, feature_map, True, True))
+        check("chunked", inputs, (True, "softplus", True, True))
 
 
-@pytest.mark.parametrize("T", [1, 2, 63, 64])
+@pytest.mark.parametrize("T", [1, 64])
 def test_short_sequences(T):
     # With a state before it: a single normalised token alone has no gradient in q to compare.
     kind = (True, "identity", True, False)
@@ -72,7 +109,7 @@ def test_short_sequences(T):
     check("recurrent", draw(2, min(T, 3), 1, 16, 16, torch.float32), kind)
 
 
-@pytest.mark.parametrize(("mode", "T"), [("attention", 40), ("recurrent", 4), ("chunked", 70)])
+@pytest.mark.parametrize(("mode", "T"), [("attention", 40), ("recurrent", 2), ("chunked", 20)])
 def test_strided_inputs(mode, T):
     inputs = draw(2, T, 2, 20, 16, torch.float32, contiguous=False)
     assert not any(x.is_contiguous() for x in inputs)
@@ -81,6 +118,6 @@ def test_strided_inputs(mode, T):
 
 def test_large_inputs_stay_finite():
     for dtype in RELATIVE:
-        q, k, v, do = (x.clamp(-1, 1) * 100 for x in draw(1, 70, 1, 16, 16, dtype))
+        q, k, v, do = (x.clamp(-1, 1) * 100 for x in draw(1, 20, 1, 16, 16, dtype))
         for mode in ("attention", "chunked"):
             check(mode, (q, k, v, do), KINDS[1])

@@ -9,7 +9,7 @@ stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of 
 sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
 sequences on an idle GPU, and the definition that the chunked kernel is checked against.
 
-The gradients are the same sum in three more roles (shared.py), each its own launch.
+The gradients are the same sum in three more roles (roles.py), each its own launch.
 """
 
 from __future__ import annotations
@@ -21,25 +21,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .segment_sums import segment_sums
-from .shared import (
+from .problem import (
     Gradients,
     Outputs,
     Problem,
-    Role,
-    arithmetic_fits,
+    addressable,
+    as_state,
     block,
-    dk_role,
-    dq_role,
-    dv_role,
     empty_gradients,
     empty_outputs,
-    forward_role,
     pointer,
     prepare,
     rounded_gradients,
     rounded_outputs,
 )
+from .roles import Role, dk_role, dq_role, dv_role, forward_role
+from .segment_sums import segment_sums
 from .tiles import enter, load_tile, load_tokens, slope, store_tile, store_tokens
 
 SUMMED = 1024  # tokens a program sums where only the last state is asked for
@@ -48,11 +45,8 @@ SUMMED = 1024  # tokens a program sums where only the last state is asked for
 @triton.jit(do_not_specialize=["T", "H"])
 def tile_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z,
-    s_ab, s_at, s_ah, s_ad,
-    s_bb, s_bt, s_bh, s_bd,
-    s_cb, s_ct, s_ch, s_cd,
-    s_rb, s_rt, s_rh, s_rd,
-    s_ob, s_ot, s_oh, s_od,
+    s_ab, s_at, s_ah, s_bb, s_bt, s_bh, s_cb, s_ct, s_ch, s_rb, s_rt, s_rh,
+    s_ob, s_ot, s_oh,
     s_ma, s_mc, first_factor,
     T, H, scale, eps, A: tl.constexpr, D: tl.constexpr,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr,
@@ -89,7 +83,7 @@ def tile_kernel(
         n_y = i_t + 1
 
     # 1. The rows, and what they read from the state before the first token.
-    b_a = enter(load_tile(p_a, x, T, s_at, s_ad, 0, A, MAP_A, C, BA), OPERAND)
+    b_a = enter(load_tile(p_a, x, T, s_at, 0, A, MAP_A, C, BA), OPERAND)
     b_o = tl.zeros([C, BD], dtype=tl.float32)
     b_n = tl.zeros([C], dtype=tl.float32)
     b_m = tl.zeros([BD], dtype=tl.float32)
@@ -101,7 +95,7 @@ def tile_kernel(
             o_M = o_s[:, None] * s_ma + o_d[None, :] * s_mc
             m_M = (o_s < A)[:, None] & m_d[None, :]
             b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
-            b_s = enter(load_tile(p_a, x, T, s_at, s_ad, j, A, MAP_A, C, BS), OPERAND)
+            b_s = enter(load_tile(p_a, x, T, s_at, j, A, MAP_A, C, BS), OPERAND)
             b_o += tl.dot(enter(b_s, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
     if FIRST_Z and ROLE == "o":
         b_z = tl.load(p_first_z + i_bh * A + o_a, mask=m_a, other=0.0) * first_factor
@@ -109,15 +103,18 @@ def tile_kernel(
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
 
-    # 2. The columns, the rows' own tile last. SPLIT: as in roles.py.
-    SPLIT: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD and (MAP_C != "identity")
+    # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel and dkv_kernel.
+    ROUNDS: tl.constexpr = (MAP_C != "identity") and (MAP_C != "relu")
+    SPLIT: tl.constexpr = ((ROLE == "dq") or (ROLE == "dk")) and FOLD and ROUNDS
+    # δ is formed from dq's products: why they enter in two tiles is said in dq_kernel.
+    SPLIT_A: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD
     for i in range(n_y):
         if REVERSE:
             y = (n_t - 1 - i) * C
         else:
             y = i * C
-        b_b = enter(load_tile(p_b, y, T, s_bt, s_bd, 0, A, MAP_B, C, BA), OPERAND)
-        b_c = load_tile(p_c, y, T, s_ct, s_cd, i_d * BD, D, MAP_C, C, BD)
+        b_b = enter(load_tile(p_b, y, T, s_bt, 0, A, MAP_B, C, BA), OPERAND)
+        b_c = load_tile(p_c, y, T, s_ct, i_d * BD, D, MAP_C, C, BD)
         b_A = tl.dot(b_a, tl.trans(b_b), input_precision=PRECISION)
         if REVERSE and NORMALIZE:
             b_w = 1.0 / (load_tokens(p_den, y, T, H, 1.0, C) + eps)
@@ -130,10 +127,18 @@ def tile_kernel(
             b_n += tl.sum(b_A, axis=1)
         if ROLE == "dq" and NORMALIZE:
             b_m += tl.where(i < n_y - 1, tl.sum(b_c.to(tl.float32), axis=0), 0.0)
-        b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
+        if ROLE == "dv" and MAP_A != "identity":
+            # Past D there are zeros already. Masked for the reason given in sums_kernel.
+            b_d = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), input_precision=PRECISION)
+            b_o += tl.where(m_d[None, :], b_d, 0.0)
+        else:
+            b_o = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), b_o, input_precision=PRECISION)
         if SPLIT:
             b_l = enter(b_c - enter(b_c, WIDE).to(tl.float32), WIDE)
             b_o = tl.dot(enter(b_A, WIDE), b_l, b_o, input_precision=PRECISION)
+        if SPLIT_A:
+            b_a2 = enter(b_A - enter(b_A, WIDE).to(tl.float32), WIDE)
+            b_o = tl.dot(b_a2, enter(b_c, WIDE), b_o, input_precision=PRECISION)
 
     # 3. The normaliser.
     if ROLE == "o" and NORMALIZE:
@@ -143,12 +148,12 @@ def tile_kernel(
         b_o *= (scale / (b_n + eps))[:, None]
     else:
         if ROLE == "dq" and NORMALIZE:
-            # δ as in roles.py: do·num is q times its own gradient.
+            # δ as in dq_kernel: do·num is q times its own gradient.
             b_r = 1.0 / (load_tokens(p_den, x, T, H, 1.0, C) + eps)
-            b_q = load_tile(p_raw, x, T, s_rt, s_rd, 0, D, MAP_C, C, BD)
+            b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD)
             b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
             store_tokens(b_delta, p_delta, x, T, H, C)
-            b_k = load_tile(p_c, x, T, s_ct, s_cd, 0, D, MAP_C, C, BD)
+            b_k = load_tile(p_c, x, T, s_ct, 0, D, MAP_C, C, BD)
             b_1 = enter(b_k, OPERAND)
             b_past = tl.dot(enter(m_A, OPERAND), b_1, input_precision=PRECISION) + b_m[None, :]
             if SPLIT:
@@ -159,41 +164,57 @@ def tile_kernel(
             b_o += b_m[None, :]
         b_o *= scale
     if SLOPE != "identity":
-        b_raw = load_tile(p_raw, x, T, s_rt, s_rd, i_d * BD, D, "identity", C, BD)
+        b_raw = load_tile(p_raw, x, T, s_rt, i_d * BD, D, "identity", C, BD)
         b_o *= slope(b_raw.to(tl.float32), SLOPE)
-    store_tile(b_o, p_out, x, T, s_ot, s_od, i_d * BD, D, C, BD)
+    store_tile(b_o, p_out, x, T, s_ot, i_d * BD, D, C, BD)
+
+
+def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
+    """C, BD and warps of a role: the largest tiles that spill nothing, on Ampere and on Hopper."""
+    A, D = block(role.a.shape[-1]), role.c.shape[-1]
+    if problem.q.dtype != torch.bfloat16:
+        BD = block(D) if role.name == "dq" and problem.normalize else block(D, 64)
+        return 32, BD, 4 if max(A, BD) <= 64 else 8
+    # A mapped third factor enters in two tiles.
+    split = role.name in ("dq", "dk") and role.maps[2] != "identity"
+    if role.name == "dq" and problem.normalize:
+        BD = block(D)
+        most = 64 if split else 128
+        C = 64 if most >= BD else 32
+        return C, BD, 4 if max(A, BD) <= 64 else 8
+    BD = block(D, 32 if split and A > 128 else 128 if A <= 128 and not split else 64)
+    return 64, BD, 4 if max(A, BD) <= 64 else 8
 
 
 def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
     """Launch tile_kernel for one role."""
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
-    form_delta = role.name == "dq" and problem.normalize
     wide = problem.q.dtype == torch.bfloat16
-    C = 64 if wide else 32
-    BD = block(D) if form_delta else block(D, 128 if wide and A <= 128 else 64)
+    C, BD, num_warps = tiles(problem, role)
     raw = pointer(role.raw, role.out)
     tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,
         pointer(role.first, role.out), pointer(role.first_z, role.out),
-        *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
+        *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
+        *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor,
         T, H, problem.scale, problem.eps, A=A, D=D,
         ROLE=role.name, NORMALIZE=problem.normalize,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
         C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
-        num_warps=4 if max(block(A), BD) <= 64 else 8, num_stages=2 if wide else 1,
+        num_warps=num_warps, num_stages=2 if wide else 1,
     )  # fmt: skip
 
 
-def boundaries(problem: Problem) -> int:
-    """How many states between segments forward() returns: there are no segments."""
+def sums_kept(problem: Problem) -> int:
+    """How many sums between segments forward() returns: none."""
     return 0
 
 
 def keeps_exact(problem: Problem) -> bool:
-    """Never: every program forms δ by itself."""
+    """Whether forward() keeps o unrounded: every program forms δ by itself."""
     return False
 
 
@@ -210,7 +231,7 @@ def forward(problem: Problem) -> Outputs:
     B, T, H, K, V = problem.sizes
     out = empty_outputs(problem, exact=False)
     run_tiles(problem, forward_role(problem, out), out.den, out.den)
-    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), scan=False)
+    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), between=False)
     out = replace(out, S_T=_total(sums, 1.0, problem.S, 0, (B, H, K, V)))
     if problem.with_z:
         out = replace(out, z_T=_total(sums, 1.0, problem.z, K * V, (B, H, K)))
@@ -221,8 +242,8 @@ def backward(
     problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
 ) -> Gradients:
     """The gradients, from those of o and of the returned state (None where there is none)."""
-    problem, do = prepare(problem), arithmetic_fits(do)
-    dS, dz = (None if d is None else d.to(torch.float32).contiguous() for d in (dS, dz))
+    problem, do = prepare(problem), addressable(do)
+    dS, dz = as_state(dS), as_state(dz)
     B, T, H, K, V = problem.sizes
     grads = empty_gradients(problem)
     delta = torch.empty_like(out.den)
@@ -233,7 +254,7 @@ def backward(
     ):
         run_tiles(problem, role, out.den, delta)
     sums = segment_sums(
-        problem, SUMMED, triton.cdiv(T, SUMMED), do=do, den=out.den, delta=delta, scan=False
+        problem, SUMMED, triton.cdiv(T, SUMMED), do=do, den=out.den, delta=delta, between=False
     )
     grads = replace(
         grads,

@@ -9,7 +9,7 @@ tokens but the state, so no tensor cores, and T steps follow each other: bound b
 the same time a token whatever the size. A single token (T = 1) is where it is the best mode:
 the state is read and written once, 8 K V bytes, over B H V / 16 programs.
 
-The gradients are the same sum in three more roles (shared.py), two of them backwards.
+The gradients are the same sum in three more roles (roles.py), two of them backwards.
 """
 
 from __future__ import annotations
@@ -19,33 +19,30 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .segment_sums import output_delta
-from .shared import (
+from .problem import (
     Gradients,
     Outputs,
     Problem,
-    Role,
-    arithmetic_fits,
+    addressable,
+    as_state,
     block,
-    dk_role,
-    dq_role,
-    dv_role,
     empty_gradients,
     empty_outputs,
-    forward_role,
     pointer,
     prepare,
     rounded_gradients,
     rounded_outputs,
 )
+from .roles import Role, dk_role, dq_role, dv_role, forward_role
+from .segment_sums import output_delta
 from .tiles import feature, slope
 
 
 @triton.jit
-def load_row(p, t, s_t, s_d, o_d, m_d, m_t, MAP: tl.constexpr):
+def load_row(p, t, s_t, o_d, m_d, m_t, MAP: tl.constexpr):
     """The features of one token in float32, mapped; zeros where m_t or m_d is false."""
     m = m_d & m_t
-    x = tl.load(p + t.to(tl.int64) * s_t + o_d * s_d, mask=m, other=0.0).to(tl.float32)
+    x = tl.load(p + t.to(tl.int64) * s_t + o_d, mask=m, other=0.0).to(tl.float32)
     if MAP != "identity":
         x = tl.where(m, feature(x, MAP), 0.0)
     return x
@@ -54,11 +51,8 @@ def load_row(p, t, s_t, s_d, o_d, m_d, m_t, MAP: tl.constexpr):
 @triton.jit(do_not_specialize=["T", "H", "A", "D"])
 def step_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z, p_last, p_last_z,
-    s_ab, s_at, s_ah, s_ad,
-    s_bb, s_bt, s_bh, s_bd,
-    s_cb, s_ct, s_ch, s_cd,
-    s_rb, s_rt, s_rh, s_rd,
-    s_ob, s_ot, s_oh, s_od,
+    s_ab, s_at, s_ah, s_bb, s_bt, s_bh, s_cb, s_ct, s_ch, s_rb, s_rt, s_rh,
+    s_ob, s_ot, s_oh,
     s_ma, s_mc, first_factor, last_factor,
     T, H, A, D, scale, eps,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr,
@@ -103,14 +97,14 @@ def step_kernel(
     else:
         t = i_d * 0
         ahead = 1
-    b_a = load_row(p_a, t, s_at, s_ad, o_a, m_a, T > 0, MAP_A)
-    b_b = load_row(p_b, t, s_bt, s_bd, o_a, m_a, T > 0, MAP_B)
-    b_c = load_row(p_c, t, s_ct, s_cd, o_d, m_d, T > 0, MAP_C)
+    b_a = load_row(p_a, t, s_at, o_a, m_a, T > 0, MAP_A)
+    b_b = load_row(p_b, t, s_bt, o_a, m_a, T > 0, MAP_B)
+    b_c = load_row(p_c, t, s_ct, o_d, m_d, T > 0, MAP_C)
     for i in range(T):
         more = i + 1 < T
-        n_a = load_row(p_a, t + ahead, s_at, s_ad, o_a, m_a, more, MAP_A)
-        n_b = load_row(p_b, t + ahead, s_bt, s_bd, o_a, m_a, more, MAP_B)
-        n_c = load_row(p_c, t + ahead, s_ct, s_cd, o_d, m_d, more, MAP_C)
+        n_a = load_row(p_a, t + ahead, s_at, o_a, m_a, more, MAP_A)
+        n_b = load_row(p_b, t + ahead, s_bt, o_a, m_a, more, MAP_B)
+        n_c = load_row(p_c, t + ahead, s_ct, o_d, m_d, more, MAP_C)
         p_t = t.to(tl.int64) * H
         if NORMALIZE and ROLE != "o":
             r = 1.0 / (tl.load(p_den + p_t) + eps)
@@ -140,9 +134,9 @@ def step_kernel(
                 b_o += b_m
             b_o *= scale
         if SLOPE != "identity":
-            b_raw = load_row(p_raw, t, s_rt, s_rd, o_d, m_d, True, "identity")
+            b_raw = load_row(p_raw, t, s_rt, o_d, m_d, True, "identity")
             b_o *= slope(b_raw, SLOPE)
-        p_o = p_out + t.to(tl.int64) * s_ot + o_d * s_od
+        p_o = p_out + t.to(tl.int64) * s_ot + o_d
         tl.store(p_o, b_o.to(p_out.dtype.element_ty), mask=m_d)
         b_a, b_b, b_c = n_a, n_b, n_c
         t += ahead
@@ -166,7 +160,8 @@ def run_steps(problem: Problem, role: Role, den: Tensor, delta: Tensor | None) -
         role.a, role.b, role.c, raw, role.out, den, pointer(delta, den),
         pointer(role.first, like), pointer(role.first_z, like),
         pointer(role.last, like), pointer(role.last_z, like),
-        *role.a.stride(), *role.b.stride(), *role.c.stride(), *raw.stride(), *role.out.stride(),
+        *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
+        *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor, role.last_factor,
         T, H, A, D, problem.scale, problem.eps,
         ROLE=role.name, NORMALIZE=problem.normalize, WITH_Z=role.with_z,
@@ -177,30 +172,31 @@ def run_steps(problem: Problem, role: Role, den: Tensor, delta: Tensor | None) -
     )  # fmt: skip
 
 
-def boundaries(problem: Problem) -> int:
-    """How many states between segments forward() returns: there are no segments."""
+def sums_kept(problem: Problem) -> int:
+    """How many sums between segments forward() returns: none."""
     return 0
 
 
 def keeps_exact(problem: Problem) -> bool:
-    """Whether the backward pass needs o unrounded; see shared.Outputs."""
+    """Whether forward() keeps o unrounded, for the gradient of the normaliser."""
     return problem.normalize and problem.q.dtype in (torch.float16, torch.bfloat16)
 
 
 def forward(problem: Problem) -> Outputs:
     """o and what the backward pass needs."""
     problem = prepare(problem)
-    out = empty_outputs(problem, keeps_exact(problem))
+    exact = keeps_exact(problem)
+    out = empty_outputs(problem, exact)
     run_steps(problem, forward_role(problem, out), out.den, None)
-    return rounded_outputs(problem, out, keeps_exact(problem))
+    return rounded_outputs(problem, out, exact)
 
 
 def backward(
     problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
 ) -> Gradients:
     """The gradients, from those of o and of the returned state (None where there is none)."""
-    problem, do = prepare(problem), arithmetic_fits(do)
-    dS, dz = (None if d is None else d.to(torch.float32).contiguous() for d in (dS, dz))
+    problem, do = prepare(problem), addressable(do)
+    dS, dz = as_state(dS), as_state(dz)
     grads = empty_gradients(problem)
     delta = output_delta(problem, out.exact if keeps_exact(problem) else out.o, do)
     for role in (

@@ -1,4 +1,4 @@
-"""The states between segments, summed and scanned, and the δ of an output that is at hand."""
+"""What segments add to the states, and the δ of an output that is at hand."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .shared import Problem, block, pointer
-from .tiles import enter, load_tile, load_tokens
+from .problem import Problem, block, pointer
+from .segments import MOST_ADDED
+from .tiles import enter, in_two, load_tile, load_tokens
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "first_segment"])
 def sums_kernel(
-    p_b, p_c, p_o, p_den, p_delta, p_sums,
-    s_bb, s_bt, s_bh, s_bd,
-    s_cb, s_ct, s_ch, s_cd,
-    s_ob, s_ot, s_oh, s_od,
+    p_b, p_c, p_den, p_delta, p_sums,
+    s_bb, s_bt, s_bh, s_cb, s_ct, s_ch,
     T, N, H, L, G, first_segment, eps, K: tl.constexpr, V: tl.constexpr,
-    REVERSE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr, FROM_O: tl.constexpr,
+    REVERSE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr,
     MAP: tl.constexpr, C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """What a segment adds to a state: sum w b c^T and sum w β b. G sums for each of N heads.
 
-    Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ, which is read,
-    or formed from o where BV holds all of its features (FROM_O).
+    Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ.
     """
     n_k, n_v = tl.cdiv(K, BK), tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -36,34 +34,49 @@ def sums_kernel(
     i_b, i_h = i_bh // H, i_bh % H
     p_b += i_b * s_bb + i_h * s_bh
     p_c += i_b * s_cb + i_h * s_ch
-    p_o += i_b * s_ob + i_h * s_oh
     p_den += i_b * T * H + i_h
     p_delta += i_b * T * H + i_h
     begin = (i_g + first_segment) * L
     end = tl.minimum(T, begin + L)
 
+    # FOLD: z as the first of 16 columns (m as the sum of two), so that tensor cores form its sums.
+    FOLD: tl.constexpr = WITH_Z and ((OPERAND == "bf16") or (OPERAND == "bf16 in fp32"))
+    o_n = tl.arange(0, 16)[None, :]
+    b_ones = enter(tl.full([C, 16], 1.0, dtype=tl.float32), OPERAND)
     b_S = tl.zeros([BK, BV], dtype=tl.float32)
     b_z = tl.zeros([BK], dtype=tl.float32)
+    b_Z = tl.zeros([BK, 16], dtype=tl.float32)
     for i in range(tl.cdiv(end - begin, C)):
         start = begin + i * C
-        b_b = load_tile(p_b, start, end, s_bt, s_bd, i_k * BK, K, MAP, C, BK)
-        b_c = load_tile(p_c, start, end, s_ct, s_cd, i_v * BV, V, "identity", C, BV)
+        b_b = load_tile(p_b, start, end, s_bt, i_k * BK, K, MAP, C, BK)
+        b_c = load_tile(p_c, start, end, s_ct, i_v * BV, V, "identity", C, BV)
         if REVERSE and NORMALIZE:
             b_b = b_b.to(tl.float32) / (load_tokens(p_den, start, end, H, 1.0, C) + eps)[:, None]
-            b_S += tl.dot(tl.trans(enter(b_b, WIDE)), enter(b_c, WIDE), input_precision=PRECISION)
+            b_t = tl.trans(enter(b_b, WIDE))
+            b_S += tl.dot(b_t, enter(b_c, WIDE), input_precision=PRECISION)
             if WITH_Z:
-                if FROM_O:
-                    b_o = load_tile(p_o, start, end, s_ot, s_od, 0, V, "identity", C, BV)
-                    b_delta = -tl.sum(b_o.to(tl.float32) * b_c.to(tl.float32), axis=1)
+                b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
+                if FOLD:
+                    b_1, b_2 = in_two(b_delta, WIDE)
+                    b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
+                    b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
                 else:
-                    b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
-                b_z += tl.sum(b_b * b_delta[:, None], axis=0)
+                    b_z += tl.sum(b_b * b_delta[:, None], axis=0)
         else:
-            b_S += tl.dot(
-                tl.trans(enter(b_b, OPERAND)), enter(b_c, OPERAND), input_precision=PRECISION
-            )
-            if WITH_Z and not REVERSE:
+            b_t = tl.trans(enter(b_b, OPERAND))
+            if FOLD:
+                b_Z += tl.dot(b_t, b_ones, input_precision=PRECISION)
+            b_d = tl.dot(b_t, enter(b_c, OPERAND), input_precision=PRECISION)
+            if MAP != "identity":
+                # Past K there are zeros already. Masked, and after the sum for z, so that S is
+                # formed outside of the product: inside, each wgmma would wait for the one
+                # before (C7515).
+                b_d = tl.where((tl.arange(0, BK) < K - i_k * BK)[:, None], b_d, 0.0)
+            b_S += b_d
+            if WITH_Z and not FOLD and not REVERSE:
                 b_z += tl.sum(b_b.to(tl.float32), axis=0)
+    if FOLD:
+        b_z = tl.sum(tl.where(o_n < (2 if REVERSE else 1), b_Z, 0.0), axis=1)
 
     o_k = i_k * BK + tl.arange(0, BK)
     o_v = i_v * BV + tl.arange(0, BV)
@@ -73,36 +86,22 @@ def sums_kernel(
     tl.store(p_sums + K * V + o_k, b_z, mask=m_k & (i_v == 0))
 
 
-@triton.jit(do_not_specialize=["N", "KV", "SIZE", "G"])
-def scan_kernel(
-    p_sums, p_S, p_z, N, KV, SIZE, G, factor,
-    REVERSE: tl.constexpr, FIRST_S: tl.constexpr, FIRST_Z: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Running sums over the G segments, in place, started from factor times a state.
-
-    Each of the N * SIZE elements (SIZE = K V + K a head) is a scan of its own.
-    """
+@triton.jit(do_not_specialize=["SIZE", "G"])
+def scan_kernel(p_sums, SIZE, G, REVERSE: tl.constexpr, BLOCK: tl.constexpr):
+    """Running sums over G times SIZE numbers, in place; each of the SIZE is a scan of its own."""
     o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    m = o < N.to(tl.int64) * SIZE
-    i_bh, i = o // SIZE, o % SIZE
+    m = o < SIZE
     b = tl.zeros([BLOCK], dtype=tl.float32)
-    if FIRST_S:
-        b += tl.load(p_S + i_bh * KV + i, mask=m & (i < KV), other=0.0) * factor
-    if FIRST_Z:
-        b += tl.load(p_z + i_bh * (SIZE - KV) + (i - KV), mask=m & (i >= KV), other=0.0) * factor
     for j in range(G):
         i_g = (G - 1 - j) if REVERSE else j
-        p = p_sums + i_g.to(tl.int64) * N * SIZE + o
+        p = p_sums + i_g.to(tl.int64) * SIZE + o
         b += tl.load(p, mask=m, other=0.0)
         tl.store(p, b, mask=m)
 
 
 @triton.jit(do_not_specialize=["T", "H"])
 def delta_kernel(
-    p_o, p_do, p_delta,
-    s_ob, s_ot, s_oh, s_od,
-    s_db, s_dt, s_dh, s_dd,
-    T, H,
+    p_o, p_do, p_delta, s_ob, s_ot, s_oh, s_db, s_dt, s_dh, T, H,
     V: tl.constexpr, C: tl.constexpr, BV: tl.constexpr,
 ):  # fmt: skip
     """δ_x = -do_x·o_x: what the normaliser's gradient needs of each token. 4 V bytes in bf16."""
@@ -111,12 +110,12 @@ def delta_kernel(
     i_bh = (pid // n_t).to(tl.int64)
     i_b, i_h = i_bh // H, i_bh % H
     start = (pid % n_t) * C
-    b_o = load_tile(
-        p_o + i_b * s_ob + i_h * s_oh, start, T, s_ot, s_od, 0, V, "identity", C, BV
-    ).to(tl.float32)
-    b_do = load_tile(
-        p_do + i_b * s_db + i_h * s_dh, start, T, s_dt, s_dd, 0, V, "identity", C, BV
-    ).to(tl.float32)
+    b_o = load_tile(p_o + i_b * s_ob + i_h * s_oh, start, T, s_ot, 0, V, "identity", C, BV).to(
+        tl.float32
+    )
+    b_do = load_tile(p_do + i_b * s_db + i_h * s_dh, start, T, s_dt, 0, V, "identity", C, BV).to(
+        tl.float32
+    )
     o_t = start + tl.arange(0, C)
     p_delta += i_b * T * H + i_h + o_t.to(tl.int64) * H
     tl.store(p_delta, -tl.sum(b_o * b_do, axis=1), mask=o_t < T)
@@ -124,43 +123,34 @@ def delta_kernel(
 
 def segment_sums(
     problem: Problem, L: int, G: int, *, do: Tensor | None = None,
-    o: Tensor | None = None, den: Tensor | None = None, delta: Tensor | None = None,
-    first: Tensor | None = None, first_z: Tensor | None = None, scan: bool = True,
+    den: Tensor | None = None, delta: Tensor | None = None, between: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The states between G segments of L tokens, [G - 1, B H, K V + K]; S first, then z.
+    """What G segments of L tokens add to the states, [G - 1, B H, K V + K]; S first, then z.
 
-    Forwards (do is None) entry j is the state after segment j. Backwards it is R and m before
-    segment j + 1 is left, that is, summed over the segments after j. first, first_z: the state
-    to start from. o: where δ is not at hand, to form it. With scan=False all G segments are
-    summed, each on its own, and returned.
+    Forwards (do is None) entry j is what segment j adds. Backwards it is what segment j + 1 adds
+    to R and m. Past MOST_ADDED segments the entries are running sums: of the segments up to j,
+    or after j. With between=False all G segments are summed, each on its own, and returned.
     """
     B, T, H, K, V = problem.sizes
     reverse = do is not None
-    n = G - 1 if scan else G
+    n = G - 1 if between else G
     sums = torch.empty(n, B * H, K * V + K, dtype=torch.float32, device=problem.q.device)
-    if not sums.numel():
+    if not n:
         return sums
     b, c = (problem.q, do) if reverse else (problem.k, problem.v)
-    from_o = o is not None and problem.normalize
     wide = problem.q.dtype == torch.bfloat16
-    BK, BV = block(K, 64), block(V) if from_o else block(V, 128 if wide else 64)
-    grid = (triton.cdiv(K, BK) * triton.cdiv(V, BV) * n * B * H,)
-    sums_kernel[grid](
-        b, c, pointer(o, c), pointer(den, sums), pointer(delta, sums), sums,
-        *b.stride(), *c.stride(), *pointer(o, c).stride(),
-        T, B * H, H, L, n, 1 if reverse and scan else 0, problem.eps, K=K, V=V,
-        REVERSE=reverse, NORMALIZE=problem.normalize, WITH_Z=problem.with_z,
-        FROM_O=from_o, MAP=problem.feature_map, C=64 if wide else 32, BK=BK, BV=BV,
-        **problem.precision().arguments(), num_warps=4, num_stages=3 if wide else 2,
+    BK, BV = block(K, 64), block(V, 128 if wide else 64)
+    kinds = problem.precision()
+    sums_kernel[(triton.cdiv(K, BK) * triton.cdiv(V, BV) * n * B * H,)](
+        b, c, pointer(den, sums), pointer(delta, sums), sums, *b.stride()[:3], *c.stride()[:3],
+        T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, K, V,
+        reverse, problem.normalize, problem.normalize if reverse else problem.with_z,
+        problem.feature_map, 64 if wide else 32, BK, BV,
+        kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=4, num_stages=3 if wide else 2,
     )  # fmt: skip
-    if scan:
-        elements = B * H * (K * V + K)
-        scan_kernel[(triton.cdiv(elements, 1024),)](
-            sums, pointer(first, sums), pointer(first_z, sums), B * H, K * V, K * V + K, n,
-            1.0 / problem.scale if reverse else 1.0,
-            REVERSE=reverse, FIRST_S=first is not None, FIRST_Z=first_z is not None,
-            BLOCK=1024, num_warps=4,
-        )  # fmt: skip
+    if between and G > MOST_ADDED:
+        size = B * H * (K * V + K)
+        scan_kernel[(triton.cdiv(size, 1024),)](sums, size, n, reverse, 1024, num_warps=4)
     return sums
 
 
@@ -172,6 +162,6 @@ def output_delta(problem: Problem, o: Tensor, do: Tensor) -> Tensor | None:
     delta = torch.empty(B, T, H, dtype=torch.float32, device=o.device)
     C = 32
     delta_kernel[(triton.cdiv(T, C) * B * H,)](
-        o, do, delta, *o.stride(), *do.stride(), T, H, V=V, C=C, BV=block(V), num_warps=4
+        o, do, delta, *o.stride()[:3], *do.stride()[:3], T, H, V, C, block(V), num_warps=4
     )
     return delta

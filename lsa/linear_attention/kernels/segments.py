@@ -10,25 +10,38 @@ SEGMENT_MULTIPLE = 128
 # first of them reads an S that is off by n^2 2^-24 / 2 of itself: 5e-4 for 128 chunks of 64, less
 # than bf16 rounds.
 LONGEST_RECOVERED = 8192
+# Up to so many segments, each program adds up the sums of the segments before it by itself: at
+# D = 64 16 KB each, from the L2 cache. Past that, a launch in between scans them.
+MOST_ADDED = 4
 
 
 @lru_cache(maxsize=4096)
-def segments(heads: int, T: int, slots: int, longest: int | None = None) -> tuple[int, int]:
+def segments(programs: int, T: int, slots: int, longest: int | None = None) -> tuple[int, int]:
     """How many segments G a sequence is cut into, and their length L (a multiple of 128).
 
-    heads = B H programs would leave part of the GPU idle when they are few, or not a multiple
-    of its multiprocessors; G segments make G times as many, but (G - 1) / G of k and v (and of
-    q and do, backwards) is then read once more: 32 D bytes a token become 32 D + 8 D (G - 1) / G.
+    programs: how many start for one segment of every head (B H times the blocks that a head's
+        features are shared by). Few of them, or a number that is not a multiple of the `slots`
+        multiprocessors, leave part of the GPU idle; G segments make G times as many, but
+        (G - 1) / G of k and v (and of q and do, backwards) is then read once more: 32 D bytes a
+        token become 32 D + 8 D (G - 1) / G.
+
     The G with the best product of the two shares wins, the smallest where it is a draw, and no
-    segment is longer than `longest`.
+    segment is longer than `longest`. Two programs a multiprocessor keep memory busy, so that
+    no sequence is cut for more.
     """
 
     def score(G: int) -> float:
-        busy = heads * G / (slots * -(-heads * G // slots))
+        busy = programs * G / (slots * -(-programs * G // slots))
         return busy * 32 / (32 + 8 * (G - 1) / G)
 
     least = 1 if longest is None else max(1, -(-T // longest))
-    most = max(least, min(T // SEGMENT_MULTIPLE, 2 * slots))
+    enough = -(-2 * slots // programs) if programs < 2 * slots else 1
+    most = max(least, min(T // SEGMENT_MULTIPLE, max(enough, 2 * least)))
     G = max(range(least, most + 1), key=lambda G: (round(score(G), 2), -G))
     L = max(1, -(-T // (G * SEGMENT_MULTIPLE))) * SEGMENT_MULTIPLE
     return max(1, -(-T // L)), L
+
+
+def reach(G: int) -> int:
+    """How many of the sums between G segments a program adds: all, or the one scanned for it."""
+    return G if G <= MOST_ADDED else 1

@@ -38,7 +38,7 @@ def slope(x, MAP: tl.constexpr):
 
 @triton.jit
 def enter(x, KIND: tl.constexpr):
-    """x as it enters a product; the kinds are those of Precision."""
+    """x as it enters a product; the kinds are those of problem.Precision."""
     if KIND == "fp16":
         x = x.to(tl.float16)
     elif KIND == "bf16":
@@ -66,18 +66,19 @@ def tile_mask(o_t, o_d, length, D: tl.constexpr, BD: tl.constexpr):
 
 @triton.jit
 def load_tile(
-    p, start, end, s_t, s_d, first,
+    p, start, end, s_t, first,
     D: tl.constexpr, MAP: tl.constexpr, C: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """Tokens start .. start + C and features first .. first + BD of one head; zeros outside.
 
-    The jump to the first token is taken in int64; inside a tile, offsets fit in int32.
+    The jump to the first token is taken in int64; inside a tile, offsets fit in int32. The
+    features of a token lie side by side.
     """
     o_t = tl.arange(0, C)
     o_d = first + tl.arange(0, BD)
     m = tile_mask(o_t, o_d, end - start, D, BD)
     p += start.to(tl.int64) * s_t
-    x = tl.load(p + (o_t[:, None] * s_t + o_d[None, :] * s_d), mask=m, other=0.0)
+    x = tl.load(p + (o_t[:, None] * s_t + o_d[None, :]), mask=m, other=0.0)
     if MAP != "identity":
         # A map may be positive at zero, and what is not there must weigh nothing.
         x = tl.where(m, feature(x.to(tl.float32), MAP), 0.0)
@@ -85,15 +86,13 @@ def load_tile(
 
 
 @triton.jit
-def store_tile(
-    x, p, start, end, s_t, s_d, first, D: tl.constexpr, C: tl.constexpr, BD: tl.constexpr
-):
+def store_tile(x, p, start, end, s_t, first, D: tl.constexpr, C: tl.constexpr, BD: tl.constexpr):
     """The counterpart of load_tile."""
     o_t = tl.arange(0, C)
     o_d = first + tl.arange(0, BD)
     m = tile_mask(o_t, o_d, end - start, D, BD)
     p += start.to(tl.int64) * s_t
-    tl.store(p + (o_t[:, None] * s_t + o_d[None, :] * s_d), x.to(p.dtype.element_ty), mask=m)
+    tl.store(p + (o_t[:, None] * s_t + o_d[None, :]), x.to(p.dtype.element_ty), mask=m)
 
 
 @triton.jit
@@ -110,3 +109,19 @@ def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
     o_t = tl.arange(0, C)
     p += start.to(tl.int64) * s_t
     tl.store(p + o_t * s_t, x, mask=o_t < end - start)
+
+
+@triton.jit
+def load_summed(p, o, m, first, last, step):
+    """The sum of the states first .. last - 1, `step` (int64) numbers apart, at o where m."""
+    b = tl.zeros(o.shape, dtype=tl.float32)
+    for j in range(first, last):
+        b += tl.load(p + j * step + o, mask=m, other=0.0)
+    return b
+
+
+@triton.jit
+def in_two(x, KIND: tl.constexpr):
+    """x as two numbers that a product takes, the second what rounding the first has left."""
+    b_1 = x.to(tl.bfloat16).to(tl.float32)
+    return enter(b_1, KIND), enter(x - b_1, KIND)

@@ -1,0 +1,82 @@
+"""What the operators of linear attention take and give: flat for torch, named for us.
+
+An operator's arguments are flat. What they are, and in which order, is said once, by the five
+named tuples here; bodies take them apart with `taken_apart`.
+
+Shapes as in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V]; S [B, H, K, V]; z [B, H, K].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NamedTuple, get_type_hints
+
+from torch import Tensor
+
+
+class Inputs(NamedTuple):
+    """q, k, v and the state before them, if any."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    S: Tensor | None
+    z: Tensor | None
+
+
+class Options(NamedTuple):
+    """chunk_size: 0 leaves it to the implementation. with_z: z is wanted though not divided by."""
+
+    mode: str
+    chunk_size: int
+    normalize: bool
+    scale: float
+    eps: float
+    feature_map: str
+    with_z: bool
+
+
+class Results(NamedTuple):
+    """o and the state after it, then what the gradient needs; kernels/problem.py, Outputs."""
+
+    o: Tensor
+    S_T: Tensor
+    z_T: Tensor
+    den: Tensor
+    states: Tensor
+    exact: Tensor
+
+
+class Given(NamedTuple):
+    """The gradients of o and of the state after it."""
+
+    do: Tensor
+    dS: Tensor | None
+    dz: Tensor | None
+
+
+class Gradients(NamedTuple):
+    """The gradients of the inputs."""
+
+    dq: Tensor
+    dk: Tensor
+    dv: Tensor
+    dS: Tensor
+    dz: Tensor
+
+
+def schema(arguments: tuple[type, ...], results: type) -> str:
+    """An operator's signature in torch's words: the fields of named tuples, one after the other."""
+    words = {Tensor: "Tensor", Tensor | None: "Tensor?", str: "str", int: "SymInt",
+             bool: "bool", float: "float"}  # fmt: skip
+    # A name may come twice: dS is a gradient that is given, and one that is found.
+    fields = [f"{words[kind]} {name}" for group in arguments
+              for name, kind in get_type_hints(group).items()]  # fmt: skip
+    return f"({', '.join(fields)}) -> ({', '.join(['Tensor'] * len(results._fields))})"
+
+
+def taken_apart(flat: Sequence[Any], *groups: type) -> list[Any]:
+    """The flat arguments of an operator as the named tuples that they came from."""
+    rest = iter(flat)
+    return [group._make(islice(rest, len(group._fields))) for group in groups]

@@ -1,0 +1,188 @@
+"""What the operators compute: Triton kernels for CUDA, plain torch for all else, and shapes.
+
+Of the forward sum (`attend`, `attend_shapes`) and of its gradient (`gradient`,
+`gradient_shapes`). All take an operator's flat arguments; arguments.py names them.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import cpu
+from .arguments import Given, Inputs, Options, Results, taken_apart
+from .feature_maps import FEATURE_MAPS
+
+FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
+WIDEST = 256
+HAS_TRITON = find_spec("triton") is not None
+
+
+def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
+    """States and sums are kept in float32, or in float64 when the inputs are."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def feature_slope(x: Tensor, feature_map: str) -> Tensor:
+    """The derivative of a fused feature map, itself differentiable."""
+    if feature_map == "elu_plus_one":
+        return x.clamp(max=0).exp()
+    if feature_map == "relu":
+        return (x > 0).to(x.dtype)
+    return torch.sigmoid(x) if feature_map == "softplus" else torch.ones_like(x)
+
+
+def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
+    """Whether the Triton kernels take this call; plain torch takes the others."""
+    return (
+        HAS_TRITON
+        and q.device.type == "cuda"
+        and q.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        and max(q.shape[-1], v.shape[-1]) <= WIDEST
+        and min(q.shape[-1], v.shape[-1], *q.shape[:3]) > 0
+        and scale != 0
+    )
+
+
+@cache
+def _kernels(mode: str) -> ModuleType:
+    """The kernels of a mode, or what they share: imported when first needed."""
+    return import_module(f".kernels.{mode}", __package__)
+
+
+def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
+    return _kernels("problem").Problem(
+        *x, options.scale, options.eps, options.normalize, options.feature_map,
+        options.normalize or with_z,
+    )  # fmt: skip
+
+
+def _on(device: torch.device) -> AbstractContextManager:
+    """Triton launches on the current device."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(device)
+
+
+def heads_of(x: Inputs, options: Options) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The inputs as cpu.py wants them: mapped, scaled, heads before time, summed wide."""
+    B, _, H, K = x.q.shape
+    dtype = accumulator_dtype(x.q.dtype)
+    q, k, v = (y.transpose(1, 2).to(dtype) for y in x[:3])
+    phi = FEATURE_MAPS[options.feature_map]
+    S = q.new_zeros(B, H, K, v.shape[-1]) if x.S is None else x.S.to(dtype)
+    z = q.new_zeros(B, H, K) if x.z is None else x.z.to(dtype)
+    return phi(q) * options.scale, phi(k), v, S, z
+
+
+def _own(x: Tensor, *others: Tensor) -> Tensor:
+    """x with memory of its own: an operator may not return what it was given."""
+    x = x.contiguous()
+    return x.clone() if any(x.data_ptr() == other.data_ptr() for other in others) else x
+
+
+def _keeps_exact(q: Tensor, normalize: bool) -> bool:
+    """Whether plain torch keeps o unrounded: half of a gradient's error would come from o's."""
+    return normalize and q.dtype in (torch.float16, torch.bfloat16)
+
+
+def attend(*flat: Any) -> tuple[Tensor, ...]:
+    """Results from Inputs and Options; all but o and S_T are empty where they have no use."""
+    x, options = taken_apart(flat, Inputs, Options)
+    normalize = options.normalize
+    if uses_kernels(x.q, x.v, options.scale):
+        with _on(x.q.device):
+            out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
+        return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
+    with torch.autocast(x.q.device.type, enabled=False):
+        heads = heads_of(x, options)
+        eps = options.eps if normalize else None
+        o, den, S_T, z_T = cpu.forward(*heads, eps, options.mode, options.chunk_size)
+        o = o.transpose(1, 2)
+    empty = S_T.new_empty
+    return (
+        _own(o.to(x.v.dtype), x.v),
+        _own(S_T, heads[3]),
+        _own(z_T, heads[4]) if normalize or options.with_z else empty(0),
+        empty(0) if den is None else den.transpose(1, 2).contiguous(),
+        empty(0),
+        o.contiguous() if _keeps_exact(x.q, normalize) else empty(0),
+    )
+
+
+def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
+    """Empty tensors like those that attend returns, for a compiler."""
+    x, options = taken_apart(flat, Inputs, Options)
+    normalize = options.normalize
+    B, T, H, K = x.q.shape
+    V = x.v.shape[-1]
+    empty = x.q.new_empty(0, dtype=accumulator_dtype(x.q.dtype))
+    states, keeps_exact = empty.new_empty(0), _keeps_exact(x.q, normalize)
+    if uses_kernels(x.q, x.v, options.scale):
+        kernels, problem = _kernels(options.mode), _problem(x, options, options.with_z)
+        keeps_exact = kernels.keeps_exact(problem)
+        if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
+            # Where a sequence is cut is no formula of its length that a compiler could follow.
+            cuts = torch.library.get_ctx().new_dynamic_size()
+        else:
+            cuts = kernels.sums_kept(problem)
+        states = empty.new_empty(cuts, B * H, K * V + K)
+    return (
+        x.q.new_empty(B, T, H, V),
+        empty.new_empty(B, H, K, V),
+        empty.new_empty((B, H, K) if normalize or options.with_z else (0,)),
+        empty.new_empty((B, T, H) if normalize else (0,)),
+        states,
+        empty.new_empty((B, T, H, V) if keeps_exact else (0,)),
+    )
+
+
+def gradient(*flat: Any) -> tuple[Tensor, ...]:
+    """Gradients from Inputs, Results, what is Given, and Options."""
+    x, out, given, options = taken_apart(flat, Inputs, Results, Given, Options)
+    if uses_kernels(x.q, x.v, options.scale):
+        problem = _problem(x, options, given.dz is not None)
+        with _on(x.q.device):
+            kept = _kernels("problem").Outputs(*out)
+            grads = _kernels(options.mode).backward(problem, kept, *given)
+        return grads.dq, grads.dk, grads.dv, grads.dS, grads.dz
+    with torch.autocast(x.q.device.type, enabled=False):
+        heads = heads_of(x, options)
+        dtype = heads[0].dtype
+        grads = cpu.backward(
+            *heads,
+            options.eps if options.normalize else None,
+            (out.exact if out.exact.numel() else out.o).transpose(1, 2).to(dtype),
+            out.den.transpose(1, 2) if options.normalize else None,
+            given.do.transpose(1, 2).to(dtype),
+            torch.zeros_like(heads[3]) if given.dS is None else given.dS.to(dtype),
+            torch.zeros_like(heads[4]) if given.dz is None else given.dz.to(dtype),
+            options.mode,
+            options.chunk_size,
+        )
+        dq, dk, dv = (y.transpose(1, 2) for y in grads[:3])
+        dq = dq * options.scale
+        if options.feature_map != "identity":
+            dq = dq * feature_slope(x.q.to(dtype), options.feature_map)
+            dk = dk * feature_slope(x.k.to(dtype), options.feature_map)
+    dq, dk, dv = (y.to(x.q.dtype).contiguous() for y in (dq, dk, dv))
+    return dq, dk, dv, grads[3].contiguous(), grads[4].contiguous()
+
+
+def gradient_shapes(*flat: Any) -> tuple[Tensor, ...]:
+    """Empty tensors like those that gradient returns, for a compiler."""
+    (x,) = taken_apart(flat, Inputs)
+    B, _, H, K = x.q.shape
+    new = {"dtype": accumulator_dtype(x.q.dtype)}
+    return (
+        *(y.new_empty(y.shape) for y in x[:3]),
+        x.q.new_empty(B, H, K, x.v.shape[-1], **new),
+        x.q.new_empty(B, H, K, **new),
+    )

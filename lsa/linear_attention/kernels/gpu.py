@@ -1,0 +1,51 @@
+"""What a launch is planned for: a GPU, or the one that stands in where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """capability: the compute capability. multiprocessors: how many there are."""
+
+    capability: tuple[int, int]
+    multiprocessors: int
+
+    @property
+    def large(self) -> bool:
+        """Whether a program may use 227 KiB of shared memory and wgmma: Hopper, its successor."""
+        return self.capability[0] in (9, 10)
+
+
+AMPERE, HOPPER = Gpu((8, 0), 108), Gpu((9, 0), 132)  # an A100; an H100 or H200
+_stand_in = ContextVar("stand_in", default=HOPPER)
+
+
+@contextmanager
+def planned_for(gpu: Gpu) -> Iterator[None]:
+    """Inside, calls on tensors that are on no GPU are planned as they would be on `gpu`."""
+    token = _stand_in.set(gpu)
+    try:
+        yield
+    finally:
+        _stand_in.reset(token)
+
+
+def gpu_of(device: torch.device) -> Gpu:
+    """The GPU that `device` is; the stand-in when it is none."""
+    return _cuda(device) if device.type == "cuda" else _stand_in.get()
+
+
+@lru_cache(maxsize=64)
+def _cuda(device: torch.device) -> Gpu:
+    return Gpu(
+        torch.cuda.get_device_capability(device),
+        torch.cuda.get_device_properties(device).multi_processor_count,
+    )

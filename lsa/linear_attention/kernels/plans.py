@@ -1,0 +1,202 @@
+"""What a call of chunked mode launches, decided once for its shapes and its GPU, and kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from .gpu import Gpu, gpu_of
+from .problem import Precision, Problem, block, follows_tf32, precision
+from .segments import LONGEST_RECOVERED, reach, segments
+
+
+class Case(NamedTuple):
+    """All that a plan depends on. heads: B H."""
+
+    heads: int
+    T: int
+    K: int
+    V: int
+    dtype: torch.dtype
+    normalize: bool
+    feature_map: str
+    tf32: bool
+    gpu: Gpu
+
+    @property
+    def mapped(self) -> bool:
+        """Whether q and k pass through a feature map on the way."""
+        return self.feature_map != "identity"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """C tokens a chunk, BK features and BV values a program; precision: of its products."""
+
+    C: int
+    BK: int
+    BV: int
+    num_warps: int
+    num_stages: int
+    precision: Precision
+
+    @property
+    def kinds(self) -> tuple[str, str, str]:
+        """The last three arguments of every kernel."""
+        return self.precision.OPERAND, self.precision.WIDE, self.precision.PRECISION
+
+
+@dataclass(frozen=True)
+class Plan:
+    """G segments of L tokens, each program adding `reach` of them; then each kernel's launch.
+
+    form_delta: δ is formed in the dq pass. exact: o is kept unrounded, to form it from there.
+    dkv: one pass for dk and dv, in place of the passes dk and dv. one_pass: for all three.
+    """
+
+    G: int
+    L: int
+    reach: int
+    form_delta: bool
+    exact: bool
+    forward: Launch
+    dq: Launch
+    dk: Launch
+    dv: Launch
+    dkv: Launch | None
+    one_pass: Launch | None
+
+
+def case_of(problem: Problem) -> Case:
+    """The case of a problem on its device."""
+    B, T, H, K = problem.q.shape
+    dtype = problem.q.dtype
+    return Case(
+        B * H, T, K, problem.v.shape[-1], dtype, problem.normalize, problem.feature_map,
+        follows_tf32(dtype), gpu_of(problem.q.device),
+    )  # fmt: skip
+
+
+# For bf16: tokens a chunk, features of the output a program, warps, stages. By kernel and the
+# wider of K and V, for the sum alone, the same of mapped q and k, and both normalised. Chosen
+# among chunks of 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps, 2 and 3 stages: of those
+# that spill nothing and are not serialised the one with the fewest instructions a token, which
+# with four warps leaves two programs to a multiprocessor. kernel_build keeps both numbers.
+LARGE = {
+    ("forward", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
+    ("forward", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("forward", 256): ((64, 32, 8, 2), (16, 64, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2)),
+    ("dq", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2)),
+    ("dq", 128): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 128, 8, 2), (16, 128, 8, 3)),
+    ("dq", 256): ((64, 32, 8, 2), (32, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2)),
+    ("dk", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dk", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dk", 256): ((64, 32, 8, 2), (32, 32, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
+    ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
+    ("dv", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dv", 256): ((32, 32, 8, 2), (16, 64, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
+    ("dkv", 64): ((64, 64, 4, 2), (32, 64, 4, 2), None, None),
+    ("one_pass", 64): ((64, 64, 4, 3), None, None, None),
+}
+SMALL = {
+    ("forward", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
+    ("forward", 128): ((32, 64, 4, 2), (16, 64, 8, 2), (16, 64, 4, 2), (16, 64, 8, 2)),
+    ("forward", 256): ((16, 32, 8, 2),) * 4,
+    ("dq", 64): ((32, 64, 4, 2), (32, 32, 4, 2), (32, 64, 4, 2), (16, 64, 8, 2)),
+    ("dq", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 128, 8, 3), (16, 64, 8, 2)),
+    ("dq", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2)),
+    ("dk", 64): ((32, 64, 4, 2), (32, 32, 4, 2), (32, 64, 4, 2), (16, 64, 8, 2)),
+    ("dk", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("dk", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2), (16, 16, 4, 2)),
+    ("dv", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 4, 2), (32, 64, 8, 2)),
+    ("dv", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 4, 2), (16, 64, 8, 2)),
+    ("dv", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
+}
+
+
+def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] | None:
+    """The row of the tables for a kernel; None where it would not fit."""
+    table = LARGE if case.gpu.large else SMALL
+    row = table.get((kernel, max(64, width)))
+    return row and row[2 * case.normalize + case.mapped]
+
+
+def _configuration(case: Case, kernel: str, forms_delta: bool) -> tuple[int, int, int, int] | None:
+    """Tokens, features of the output, warps and stages; None where the kernel would not fit."""
+    width = block(max(case.K, case.V))
+    if case.dtype == torch.bfloat16:
+        return _by_table(case, kernel, width)
+    if kernel in ("dkv", "one_pass"):
+        return None
+    other = block(case.K if kernel in ("forward", "dv") else case.V)
+    if case.dtype == torch.float32:
+        # Without tensor cores, whose place the operands take in registers: past 128 it spills.
+        return 16, 64 if other <= 64 else 16, 4 if other <= 32 else 8, 1
+    whole = kernel == "dq" and forms_delta
+    if other > 128:
+        return 16, 256 if whole else 32, 8, 2
+    features = 128 if whole else 64
+    if not case.gpu.large:
+        return 32 if width <= 64 else 16, features, 8, 3 if whole else 2
+    return 16 if whole and width > 64 else 32, features, 8, 2
+
+
+def _launch(case: Case, kernel: str, forms_delta: bool, exact: bool) -> Launch | None:
+    found = _configuration(case, kernel, forms_delta)
+    if found is None:
+        return None
+    C, features, num_warps, num_stages = found
+    BK, BV = block(case.K), block(case.V)
+    if kernel in ("forward", "dv"):
+        BV = min(BV, features)
+    elif kernel == "dk" or (kernel == "dq" and not forms_delta):
+        BK = min(BK, features)
+    kinds = precision(case.dtype, case.tf32)
+    # dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q. The o
+    # that δ comes from does too, for what δ has to take out may be large beside what is left:
+    # from an o summed in bf16 dq would be off by up to 5e-3.
+    if exact and kernel in ("forward", "dq"):
+        kinds = replace(kinds, WIDE="tf32", PRECISION="tf32")
+    return Launch(C, BK, BV, num_warps, num_stages, kinds)
+
+
+def _forms_delta(case: Case) -> bool:
+    """Whether a program of the dq pass holds all of K, and so forms δ by itself.
+
+    float32 inputs have no need of it: their o is not rounded, and δ comes from there.
+    """
+    rounded = case.dtype != torch.float32
+    # With a map it takes φ(k) in two tiles, for which registers are too few beside wide values,
+    # and on an Ampere past 64.
+    split = case.mapped and case.dtype == torch.bfloat16
+    if case.V > 128:
+        most = 0 if split else 64
+    else:
+        most = 64 if split and not case.gpu.large else 128
+    return case.normalize and rounded and most >= case.K
+
+
+def exact_is_kept(case: Case) -> bool:
+    """Whether o is kept unrounded, to form δ from; heads and T have no say in it."""
+    return case.normalize and case.dtype != torch.float32 and not _forms_delta(case)
+
+
+@lru_cache(maxsize=4096)
+def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
+    """The plan of a case. cut: G and L, in place of what `segments` says."""
+    forms_delta = _forms_delta(case)
+    exact = exact_is_kept(case)
+    kernels = ("forward", "dq", "dk", "dv", "dkv", "one_pass")
+    each = {kernel: _launch(case, kernel, forms_delta, exact) for kernel in kernels}
+    longest = LONGEST_RECOVERED if each["one_pass"] else None
+    programs = case.heads * -(-case.V // each["forward"].BV)
+    G, L = cut or segments(programs, case.T, case.gpu.multiprocessors, longest)
+    return Plan(G, L, reach(G), forms_delta, exact, **each)
+
+
+def plan_of(problem: Problem, cut: tuple[int, int] | None = None) -> Plan:
+    """The plan of a problem on its device."""
+    return plan(case_of(problem), cut)
