@@ -17,9 +17,10 @@ def relative_rms(found, wanted):
     return (error / wanted.square().mean().sqrt().clamp_min(1e-30)).item()
 
 
-def definition(q, k, v, S, z, *, scale, eps, normalize, feature_map):
-    """reference.attention_mode in the public layout: o, S, z."""
+def definition(q, k, v, S, z, *, scale, eps, normalize, feature_map, g=None):
+    """reference.attention_mode in the public layout: o, S, z. g: log_decay, [B, T, H]."""
     phi = FEATURE_MAPS[feature_map]
     heads = (x.transpose(1, 2) for x in (phi(q) * scale, phi(k), v))
-    o, S, z = reference.attention_mode(*heads, S, z, eps if normalize else None)
+    decay = None if g is None else g.transpose(1, 2)
+    o, S, z = reference.attention_mode(*heads, S, z, eps if normalize else None, decay)
     return o.transpose(1, 2), S, z

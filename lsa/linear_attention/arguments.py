@@ -16,17 +16,24 @@ from torch import Tensor
 
 
 class Inputs(NamedTuple):
-    """q, k, v and the state before them, if any."""
+    """q, k, v, the state before them and the logarithm of the decay, if any.
+
+    g: [B, T, H], or [1, 1, H] where it is the same for all tokens.
+    """
 
     q: Tensor
     k: Tensor
     v: Tensor
     S: Tensor | None
     z: Tensor | None
+    g: Tensor | None
 
 
 class Options(NamedTuple):
-    """chunk_size: 0 leaves it to the implementation. with_z: z is wanted though not divided by."""
+    """chunk_size: 0 leaves it to the implementation. with_z: z is wanted though not divided by.
+
+    with_dg: the gradient of g is wanted; the sum itself does not ask.
+    """
 
     mode: str
     chunk_size: int
@@ -35,6 +42,7 @@ class Options(NamedTuple):
     eps: float
     feature_map: str
     with_z: bool
+    with_dg: bool
 
 
 class Results(NamedTuple):
@@ -57,13 +65,14 @@ class Given(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """The gradients of the inputs."""
+    """The gradients of the inputs; dg is empty where it is not wanted."""
 
     dq: Tensor
     dk: Tensor
     dv: Tensor
     dS: Tensor
     dz: Tensor
+    dg: Tensor
 
 
 def schema(arguments: tuple[type, ...], results: type) -> str:

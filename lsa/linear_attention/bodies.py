@@ -16,27 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import cpu
+from . import composed, cpu
 from .arguments import Given, Inputs, Options, Results, taken_apart
-from .feature_maps import FEATURE_MAPS
+from .composed import accumulator_dtype as accumulator_dtype
+from .composed import feature_slope as feature_slope
+from .composed import heads_of
 
 FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
 WIDEST = 256
 HAS_TRITON = find_spec("triton") is not None
-
-
-def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
-    """States and sums are kept in float32, or in float64 when the inputs are."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def feature_slope(x: Tensor, feature_map: str) -> Tensor:
-    """The derivative of a fused feature map, itself differentiable."""
-    if feature_map == "elu_plus_one":
-        return x.clamp(max=0).exp()
-    if feature_map == "relu":
-        return (x > 0).to(x.dtype)
-    return torch.sigmoid(x) if feature_map == "softplus" else torch.ones_like(x)
 
 
 def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
@@ -51,6 +39,11 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
     )
 
 
+def runs_kernels(x: Inputs, options: Options) -> bool:
+    """Whether the kernels of the call's mode take it: those of chunked mode alone know decay."""
+    return uses_kernels(x.q, x.v, options.scale) and (x.g is None or options.mode == "chunked")
+
+
 @cache
 def _kernels(mode: str) -> ModuleType:
     """The kernels of a mode, or what they share: imported when first needed."""
@@ -59,8 +52,8 @@ def _kernels(mode: str) -> ModuleType:
 
 def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
     return _kernels("problem").Problem(
-        *x, options.scale, options.eps, options.normalize, options.feature_map,
-        options.normalize or with_z,
+        *x[:5], options.scale, options.eps, options.normalize, options.feature_map,
+        options.normalize or with_z, x.g, options.with_dg,
     )  # fmt: skip
 
 
@@ -69,17 +62,6 @@ def _on(device: torch.device) -> AbstractContextManager:
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return nullcontext()
     return torch.cuda.device(device)
-
-
-def heads_of(x: Inputs, options: Options) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The inputs as cpu.py wants them: mapped, scaled, heads before time, summed wide."""
-    B, _, H, K = x.q.shape
-    dtype = accumulator_dtype(x.q.dtype)
-    q, k, v = (y.transpose(1, 2).to(dtype) for y in x[:3])
-    phi = FEATURE_MAPS[options.feature_map]
-    S = q.new_zeros(B, H, K, v.shape[-1]) if x.S is None else x.S.to(dtype)
-    z = q.new_zeros(B, H, K) if x.z is None else x.z.to(dtype)
-    return phi(q) * options.scale, phi(k), v, S, z
 
 
 def _own(x: Tensor, *others: Tensor) -> Tensor:
@@ -97,10 +79,12 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     """Results from Inputs and Options; all but o and S_T are empty where they have no use."""
     x, options = taken_apart(flat, Inputs, Options)
     normalize = options.normalize
-    if uses_kernels(x.q, x.v, options.scale):
+    if runs_kernels(x, options):
         with _on(x.q.device):
             out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
         return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
+    if x.g is not None:
+        return _with_decay(x, options)
     with torch.autocast(x.q.device.type, enabled=False):
         heads = heads_of(x, options)
         eps = options.eps if normalize else None
@@ -117,6 +101,15 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     )
 
 
+def _with_decay(x: Inputs, options: Options) -> tuple[Tensor, ...]:
+    """Results in plain torch; the gradient forms again whatever it needs of them."""
+    o, S_T, z_T = composed.attend(*x, *options)
+    S, z = (S_T if s is None else s for s in (x.S, x.z))
+    empty = S_T.new_empty
+    z_T = _own(z_T, z) if options.normalize or options.with_z else empty(0)
+    return _own(o, x.v), _own(S_T, S), z_T, empty(0), empty(0), empty(0)
+
+
 def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
     """Empty tensors like those that attend returns, for a compiler."""
     x, options = taken_apart(flat, Inputs, Options)
@@ -125,7 +118,11 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
     V = x.v.shape[-1]
     empty = x.q.new_empty(0, dtype=accumulator_dtype(x.q.dtype))
     states, keeps_exact = empty.new_empty(0), _keeps_exact(x.q, normalize)
-    if uses_kernels(x.q, x.v, options.scale):
+    keeps_den = normalize
+    if not runs_kernels(x, options):
+        # With decay plain torch keeps nothing for its gradient.
+        keeps_den, keeps_exact = (keeps and x.g is None for keeps in (keeps_den, keeps_exact))
+    if runs_kernels(x, options):
         kernels, problem = _kernels(options.mode), _problem(x, options, options.with_z)
         keeps_exact = kernels.keeps_exact(problem)
         if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
@@ -138,7 +135,7 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
         x.q.new_empty(B, T, H, V),
         empty.new_empty(B, H, K, V),
         empty.new_empty((B, H, K) if normalize or options.with_z else (0,)),
-        empty.new_empty((B, T, H) if normalize else (0,)),
+        empty.new_empty((B, T, H) if keeps_den else (0,)),
         states,
         empty.new_empty((B, T, H, V) if keeps_exact else (0,)),
     )
@@ -147,12 +144,19 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
 def gradient(*flat: Any) -> tuple[Tensor, ...]:
     """Gradients from Inputs, Results, what is Given, and Options."""
     x, out, given, options = taken_apart(flat, Inputs, Results, Given, Options)
-    if uses_kernels(x.q, x.v, options.scale):
+    if runs_kernels(x, options):
         problem = _problem(x, options, given.dz is not None)
         with _on(x.q.device):
             kept = _kernels("problem").Outputs(*out)
             grads = _kernels(options.mode).backward(problem, kept, *given)
-        return grads.dq, grads.dk, grads.dv, grads.dS, grads.dz
+        dg = grads.dS.new_empty(0) if grads.dg is None else grads.dg.sum_to_size(x.g.shape)
+        return grads.dq, grads.dk, grads.dv, grads.dS, grads.dz, dg
+    if x.g is not None:
+        found = composed.gradient(x, given, options, composed.attend)
+        dtypes = (*(y.dtype for y in x[:3]), *(y.dtype for y in found[3:]))
+        dg = found.dg if options.with_dg else found.dg.new_empty(0)
+        found = found._replace(dg=dg)
+        return tuple(y.to(dtype).contiguous() for y, dtype in zip(found, dtypes, strict=True))
     with torch.autocast(x.q.device.type, enabled=False):
         heads = heads_of(x, options)
         dtype = heads[0].dtype
@@ -173,16 +177,18 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
             dq = dq * feature_slope(x.q.to(dtype), options.feature_map)
             dk = dk * feature_slope(x.k.to(dtype), options.feature_map)
     dq, dk, dv = (y.to(x.q.dtype).contiguous() for y in (dq, dk, dv))
-    return dq, dk, dv, grads[3].contiguous(), grads[4].contiguous()
+    dS, dz = grads[3].contiguous(), grads[4].contiguous()
+    return dq, dk, dv, dS, dz, dS.new_empty(0)
 
 
 def gradient_shapes(*flat: Any) -> tuple[Tensor, ...]:
     """Empty tensors like those that gradient returns, for a compiler."""
-    (x,) = taken_apart(flat, Inputs)
+    x, _, _, options = taken_apart(flat, Inputs, Results, Given, Options)
     B, _, H, K = x.q.shape
     new = {"dtype": accumulator_dtype(x.q.dtype)}
     return (
         *(y.new_empty(y.shape) for y in x[:3]),
         x.q.new_empty(B, H, K, x.v.shape[-1], **new),
         x.q.new_empty(B, H, K, **new),
+        x.q.new_empty(x.g.shape if options.with_dg else (0,), **new),
     )

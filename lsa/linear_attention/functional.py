@@ -7,8 +7,6 @@ depends on k and v up to i only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from numbers import Real
 from typing import Literal, NamedTuple, overload
 
@@ -16,7 +14,6 @@ import torch
 from torch import Tensor
 
 from ..checks import one_of, tensor, whole
-from . import cpu, reference
 from .bodies import FUSED_MAPS
 from .bodies import accumulator_dtype as accumulator_dtype
 from .feature_maps import FEATURE_MAPS
@@ -98,7 +95,7 @@ def linear_attention(
         mapped already. All but `exp` are computed on the way, and never stored.
     log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
         enters, so w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6,
-        for one a head. Computed in plain torch on every device.
+        for one a head. Kernels know it in chunked mode; the other modes fade in plain torch.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.
@@ -114,34 +111,10 @@ def linear_attention(
     if initial_state is not None:
         S, z = check_state(initial_state, (B, H, K, v.shape[-1]), q.device)
     scale = float(K**-0.5 if scale is None else scale)
-    if log_decay is not None:
-        g = _check_decay(log_decay, q)
-        q, k = (FEATURE_MAPS[feature_map](x.to(accumulator_dtype(q.dtype))) for x in (q, k))
-        o, S, z = _fading(q * scale, k, v, S, z, g, mode, chunk_size, eps if normalize else None)
-    else:
-        options = (mode, chunk_size or 0, normalize, scale, float(eps), feature_map, return_state)
-        o, S, z = attend(q, k, v, S, z, *options)[:3]
+    g = None if log_decay is None else _check_decay(log_decay, q)
+    options = (mode, chunk_size or 0, normalize, scale, float(eps), feature_map, return_state)
+    o, S, z = attend(q, k, v, S, z, g, *options, False)[:3]
     return (o, LinearState(S, z)) if return_state else o
-
-
-def _fading(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor | None, z: Tensor | None, g: Tensor,
-    mode: str, chunk_size: int | None, eps: float | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """o, S, z with decay g, [B, T, H] or [1, 1, H]: the definition itself, heads before time."""
-    B, _, H, K = q.shape
-    dtype = accumulator_dtype(v.dtype)
-    run: Callable[..., tuple[Tensor, Tensor, Tensor]] = {
-        "attention": reference.attention_mode,
-        "recurrent": reference.recurrent_mode,
-        "chunked": partial(reference.chunked_mode, chunk_size=chunk_size or cpu.CHUNK_SIZE),
-    }[mode]
-    with torch.autocast(q.device.type, enabled=False):
-        S = q.new_zeros(B, H, K, v.shape[-1], dtype=dtype) if S is None else S.to(dtype)
-        z = q.new_zeros(B, H, K, dtype=dtype) if z is None else z.to(dtype)
-        heads = (x.transpose(1, 2).to(dtype) for x in (q, k, v))
-        o, S, z = run(*heads, S, z, eps, log_decay=g.transpose(1, 2).to(dtype))
-    return o.transpose(1, 2).to(v.dtype), S, z
 
 
 def _check_options(

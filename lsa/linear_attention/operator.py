@@ -2,61 +2,23 @@
 
 `torch.ops.lsa.linear_attention` and its backward each have Triton kernels for CUDA, a body in
 plain torch for all else, shapes for the compiler (bodies.py), and a gradient. The gradient of the
-backward operator is taken through `composed_gradient`, the same gradient written as linear
+backward operator is taken through `composed.gradient`, the same gradient written as linear
 attentions, so that it can be differentiated again. torch's function transforms and forward-mode
-derivatives know no such operator; for them the same sum runs as plain torch throughout.
+derivatives know no such operator; for them, and for decay where no kernel knows it, the same sum
+runs as plain torch throughout.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
-from . import bodies, cpu, reference
+from . import bodies, composed, cpu
 from .arguments import Given, Gradients, Inputs, Options, Results, schema, taken_apart
-from .bodies import accumulator_dtype, feature_slope, heads_of
-from .feature_maps import FEATURE_MAPS
-
-
-def composed_gradient(x: Inputs, given: Given, options: Options) -> Gradients:
-    """The gradient as linear attentions, each of them differentiable, in float32 or float64.
-
-    With [v 1] and [S z] in place of v and S the normaliser is one more column of the sum, so
-    every gradient is the plain, unnormalised sum of other arguments. None of x and given is None.
-    """
-    dtype, scale, feature_map = accumulator_dtype(x.q.dtype), options.scale, options.feature_map
-    every = cast("tuple[Tensor, ...]", (*x, *given))
-    q, k, v, S, z, do, dS, dz = (y.to(dtype) for y in every)
-    # The plain sum of inputs that are mapped already.
-    plain = options._replace(
-        normalize=False, scale=1.0, eps=0.0, feature_map="identity", with_z=False
-    )
-
-    def sums(a: Tensor, b: Tensor, c: Tensor, M: Tensor) -> tuple[Tensor, Tensor]:
-        out = attend(a, b, c, M, None, *plain)
-        return out[0], out[1]
-
-    slopes = [feature_slope(x, feature_map) for x in (q, k)]
-    q, k = FEATURE_MAPS[feature_map](q) * scale, FEATURE_MAPS[feature_map](k)
-    v_1 = F.pad(v, (0, 1), value=1.0)
-    S_z, dS_z = (torch.cat((a, b.unsqueeze(-1)), -1) for a, b in ((S, z), (dS, dz)))
-    dn = F.pad(do, (0, 1))
-    if options.normalize:
-        num, _ = sums(q, k, v_1, S_z)
-        r = 1 / (num[..., -1:] + options.eps)
-        o = num[..., :-1] * r
-        dn = torch.cat((do * r, -(do * o).sum(-1, keepdim=True) * r), -1)
-    dq, _ = sums(dn, v_1, k, S_z.transpose(-1, -2))
-    q, k, v_1, dn = (x.flip(1) for x in (q, k, v_1, dn))
-    dk, left = sums(v_1, dn, q, dS_z.transpose(-1, -2))
-    dv, dS = sums(k, q, dn[..., :-1], dS)
-    dq, dk, dv = dq * scale * slopes[0], dk.flip(1) * slopes[1], dv.flip(1)
-    return Gradients(dq, dk, dv, dS, left[:, :, -1])
 
 
 def _save_forward(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -70,9 +32,14 @@ def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None,
     if do is None:
         do = torch.zeros_like(out.o)
     dz = None if dz is None or not dz.numel() else dz
-    found = Gradients(*gradient(*x, *out, do, dS, dz, *ctx.options))
-    state = [None if s is None else d.to(s.dtype) for s, d in ((x.S, found.dS), (x.z, found.dz))]
-    return *found[:3], *state, *(None for _ in ctx.options)
+    needed = taken_apart(ctx.needs_input_grad, Inputs)[0]
+    options = ctx.options._replace(with_dg=needed.g)
+    found = Gradients(*gradient(*x, *out, do, dS, dz, *options))
+    wide = [
+        d.to(y.dtype) if y is not None and need else None
+        for y, d, need in zip(x[3:], found[3:], needed[3:], strict=True)
+    ]
+    return *found[:3], *wide, *(None for _ in ctx.options)
 
 
 def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -82,7 +49,7 @@ def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 
 def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
-    """Differentiates composed_gradient; o, den and the states are functions of the inputs."""
+    """Differentiates composed.gradient; o, den and the states are functions of the inputs."""
     flags = taken_apart(ctx.needs_input_grad, Inputs, Results, Given, Options)
     needed = [*flags[0], *flags[2]]
     with torch.enable_grad():
@@ -91,13 +58,7 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
             for x, need in zip(ctx.saved_tensors, needed, strict=True)
         ]
         x, given = taken_apart(inputs, Inputs, Given)
-        B, _, H, K = x.q.shape
-        S = x.q.new_zeros(B, H, K, x.v.shape[-1], dtype=accumulator_dtype(x.q.dtype))
-        x = x._replace(S=S if x.S is None else x.S, z=S[..., 0] if x.z is None else x.z)
-        given = given._replace(
-            dS=S if given.dS is None else given.dS, dz=S[..., 0] if given.dz is None else given.dz
-        )
-        outputs = composed_gradient(x, given, ctx.options)
+        outputs = composed.gradient(x, given, ctx.options, attend)
         pairs = [
             (y, g.to(y.dtype))
             for y, g in zip(outputs, grads, strict=True)
@@ -146,25 +107,13 @@ def _is_transformed(x: Inputs) -> bool:
     )
 
 
-def _composed(x: Inputs, options: Options) -> tuple[Tensor, Tensor, Tensor]:
-    """o, S_T, z_T as reference.py says, which torch can differentiate in every way it knows."""
-    eps = options.eps if options.normalize else None
-    with torch.autocast(x.q.device.type, enabled=False):
-        heads = heads_of(x, options)
-        if options.mode == "chunked":
-            C = options.chunk_size or cpu.CHUNK_SIZE
-            o, S, z = reference.chunked_mode(*heads, eps, C)
-        elif options.mode == "attention":
-            o, S, z = reference.attention_mode(*heads, eps)
-        else:
-            o, S, z = reference.recurrent_mode(*heads, eps)
-    return o.transpose(1, 2).to(x.v.dtype), S, z
-
-
 def attend(*flat: Any) -> tuple[Tensor, ...]:
-    """Results from Inputs and Options, flat; under a function transform o, S_T and z_T alone."""
+    """Results from Inputs and Options, flat; o, S_T and z_T alone where no operator is used."""
     x, options = taken_apart(flat, Inputs, Options)
-    return _composed(x, options) if _is_transformed(x) else attend_operator(*flat)
+    fades_in_torch = x.g is not None and not bodies.runs_kernels(x, options)
+    if fades_in_torch or _is_transformed(x):
+        return composed.attend(*flat)
+    return attend_operator(*flat)
 
 
 def _inside(T: int, mode: str, chunk_size: int) -> int:

@@ -22,10 +22,14 @@ def draw(B, T, H, K, V, dtype, *, device="cpu", feature_map="identity", contiguo
     return [x.to(dtype) for x in (q, k, v, do)]
 
 
-def errors(mode, inputs, *, normalize, feature_map, first, last, scale=None, eps=1e-6, **options):
+def errors(
+    mode, inputs, *, normalize, feature_map, first, last, scale=None, eps=1e-6, decay=None,
+    **options,
+):  # fmt: skip
     """The relative RMS error of every result of one call of a mode's module.
 
     first, last: whether there is an initial state, and a gradient of the returned one.
+    decay: log_decay, [B, T, H] or [1, 1, H], or None.
     """
     q, k, v, do = inputs
     B, T, H, K = q.shape
@@ -40,7 +44,8 @@ def errors(mode, inputs, *, normalize, feature_map, first, last, scale=None, eps
     S, z = state(torch.rand) if first else (None, None)
     dS, dz = state(torch.randn) if last else (None, None)
     scale = K**-0.5 if scale is None else scale
-    problem = Problem(q, k, v, S, z, scale, eps, normalize, feature_map, normalize or last)
+    problem = Problem(q, k, v, S, z, scale, eps, normalize, feature_map, normalize or last,
+                      decay, decay is not None)  # fmt: skip
     out = mode.forward(problem, **options)
     grads = mode.backward(problem, out, do, dS, dz, **options)
 
@@ -50,13 +55,19 @@ def errors(mode, inputs, *, normalize, feature_map, first, last, scale=None, eps
         (zero if x is None else x.double()).clone().requires_grad_()
         for x, zero in ((S, zeros), (z, zeros[..., 0]))
     ]
-    wanted = definition(*leaves, scale=scale, eps=eps, normalize=normalize, feature_map=feature_map)
+    wide = None if decay is None else decay.double().expand(B, T, H).clone().requires_grad_()
+    wanted = definition(
+        *leaves, scale=scale, eps=eps, normalize=normalize, feature_map=feature_map, g=wide
+    )
     weights = [do.double()] + ([dS.double(), dz.double()] if last else [])
     loss = sum((w * x).sum() for w, x in zip(weights, wanted, strict=False))
+    leaves += [] if wide is None else [wide]
     gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
     found = {"o": out.o, "S": out.S_T, "dq": grads.dq, "dk": grads.dk, "dv": grads.dv}
     exact = {"o": wanted[0], "S": wanted[1]}
-    exact |= dict(zip(("dq", "dk", "dv", "dS", "dz"), gradients, strict=True))
+    exact |= dict(zip(("dq", "dk", "dv", "dS", "dz", "dg"), gradients, strict=False))
+    if decay is not None:
+        found["dg"] = grads.dg
     if normalize or last:
         found["z"], exact["z"] = out.z_T, wanted[2]
     if first:

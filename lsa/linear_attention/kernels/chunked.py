@@ -41,17 +41,28 @@ nothing that memory notices. The output's features are split into blocks of 64, 
 head side by side, so that q and k come from the L2 cache the second time. The normaliser adds 4
 bytes a token (den) and a row sum to the forward pass.
 
+With decay (problem.py, g) every term is multiplied by what is left of it: between two tokens of a
+chunk by w_ij, from the state before to token i by w_i0, of token j at the end of the chunk by
+w_Cj, and the state by w_C0. These are exponentials of differences of prefix sums, none of which
+leaves its chunk or the segments that a program adds up. (2) cannot be, for it would have to divide
+by what has faded. The gradient of the decay, decay_gradient.py, reads S and R as they are around
+every 64 tokens, which the passes for dq and dk store for it: D^2 / 8 D bytes a token on top.
+
 A value that is no number reaches the earlier tokens of its own chunk, for a weight of zero times
 NaN is NaN; no token before the chunk.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
+from .chunked_dq import run_dq
 from .chunked_forward import run_forward
-from .chunked_gradients import run_dkv, run_dq
+from .chunked_gradients import run_dkv
+from .decay_gradient import empty_kept, run_dg
 from .one_pass import run_one_pass
 from .plans import Plan, case_of, exact_is_kept, plan_of
 from .problem import (
@@ -62,6 +73,7 @@ from .problem import (
     as_state,
     empty_gradients,
     empty_outputs,
+    prefixes,
     prepare,
     rounded_gradients,
     rounded_outputs,
@@ -88,9 +100,10 @@ def forward(
     """
     plan = plan or plan_of(problem, cut)
     problem = prepare(problem)
-    states = segment_sums(problem, plan.L, plan.G)
+    faded = prefixes(problem.g, problem.q.shape[1])
+    states = segment_sums(problem, plan.L, plan.G, prefixes=faded)
     out = empty_outputs(problem, plan.exact, states)
-    run_forward(problem, out, plan)
+    run_forward(problem, out, plan, faded)
     return rounded_outputs(problem, out, plan.exact)
 
 
@@ -115,12 +128,18 @@ def backward(
         delta = torch.empty(B, T, H, dtype=torch.float32, device=do.device)
     elif problem.normalize:
         delta = output_delta(problem, out.exact if plan.exact else out.o, do)
-    run_dq(problem, out, do, delta, grads, plan)
-    sums = segment_sums(problem, plan.L, plan.G, do=do, den=out.den, delta=delta)
+    faded = prefixes(problem.g, T)
+    kept_S, kept_R = (empty_kept(problem) if problem.with_dg else None for _ in range(2))
+    with_z = problem.normalize or dz is not None
+    run_dq(problem, out, do, delta, grads, plan, faded, kept_S, problem.with_dg and with_z)
+    sums = segment_sums(problem, plan.L, plan.G, do=do, den=out.den, delta=delta, prefixes=faded)
     shared = (problem, out, do, dS, dz, delta, sums, grads, plan)
     if plan.dkv:
-        run_dkv(*shared, plan.dkv, True, True)
+        run_dkv(*shared, plan.dkv, True, True, faded, kept_R)
     else:
-        run_dkv(*shared, plan.dk, True, False)
-        run_dkv(*shared, plan.dv, False, True)
+        run_dkv(*shared, plan.dk, True, False, faded, kept_R)
+        run_dkv(*shared, plan.dv, False, True, faded)
+    if problem.with_dg:
+        dg = run_dg(problem, out, do, delta, faded, kept_S, kept_R, with_z)
+        grads = replace(grads, dg=dg)
     return rounded_gradients(problem, grads)

@@ -8,25 +8,36 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from .plans import Plan
-from .problem import Outputs, Problem, pointer
-from .tiles import enter, load_summed, load_tile, store_tile, store_tokens
+from .problem import Outputs, Problem, faded, pointer
+from .tiles import (
+    between,
+    enter,
+    left_between,
+    load_decay,
+    load_summed,
+    load_tile,
+    store_tile,
+    store_tokens,
+)
 
 
-@triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "reach"])
+@triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "reach", "s_Gb"])
 def forward_kernel(
     p_q, p_k, p_v, p_o, p_den, p_S, p_z, p_sums, p_S_T, p_z_T,
     s_qb, s_qt, s_qh, s_kb, s_kt, s_kh, s_vb, s_vt, s_vh,
-    T, N, H, L, G, reach, scale, eps, K: tl.constexpr, V: tl.constexpr,
+    T, N, H, L, G, reach, scale, eps, p_G, s_Gb, K: tl.constexpr, V: tl.constexpr,
     NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr, MAP: tl.constexpr,
-    FIRST: tl.constexpr, FIRST_Z: tl.constexpr,
+    FIRST: tl.constexpr, FIRST_Z: tl.constexpr, DECAY: tl.constexpr,
     C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One segment of one head, BV features of o: chunk by chunk, the state on chip.
 
     reach: how many of the segments before have to be added to the state before the sequence.
+    p_G: problem.prefixes, where DECAY; s_Gb: from one sequence of the batch to the next.
     """
     n_v = tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -49,14 +60,19 @@ def forward_kernel(
     m_S = m_k[:, None] & (o_v < V)[None, :]
     p_sums += i_bh * (K * V + K)
     first, step = tl.maximum(0, i_g - reach), N.to(tl.int64) * (K * V + K)
-    b_S = load_summed(p_sums, o_S, m_S, first, i_g, step)
+    if DECAY:
+        p_G += i_b * s_Gb + i_h * 2
+        left = left_between(p_G, begin * 0, begin, H)
+    b_S = load_summed(p_sums, o_S, m_S, first, i_g, step, p_G, begin, H, L, DECAY)
     if FIRST:
-        b_S += tl.load(p_S + i_bh * K * V + o_S, mask=m_S, other=0.0)
+        b_first = tl.load(p_S + i_bh * K * V + o_S, mask=m_S, other=0.0)
+        b_S += b_first * left if DECAY else b_first
     b_z = tl.zeros([BK], dtype=tl.float32)
     if WITH_Z:
-        b_z += load_summed(p_sums + K * V, o_k, m_k, first, i_g, step)
+        b_z += load_summed(p_sums + K * V, o_k, m_k, first, i_g, step, p_G, begin, H, L, DECAY)
     if FIRST_Z:
-        b_z += tl.load(p_z + i_bh * K + o_k, mask=m_k, other=0.0)
+        b_first = tl.load(p_z + i_bh * K + o_k, mask=m_k, other=0.0)
+        b_z += b_first * left if DECAY else b_first
     # FOLD: z as 16 equal columns, so that tensor cores form its sums and no tile has to be
     # spread over registers for it.
     FOLD: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
@@ -71,6 +87,8 @@ def forward_kernel(
         b_q = enter(load_tile(p_q, start, end, s_qt, 0, K, MAP, C, BK), OPERAND)
         b_k = load_tile(p_k, start, end, s_kt, 0, K, MAP, C, BK)
         b_v = load_tile(p_v, start, end, s_vt, i_v * BV, V, "identity", C, BV)
+        if DECAY:
+            b_G1, b_G2, since, until, left = load_decay(p_G, start, end, H, C)
         # 2. The past of the normaliser. First, for nothing may read z's registers while
         # tensor cores work on other products: they would be made to wait for each other.
         if NORMALIZE:
@@ -84,11 +102,17 @@ def forward_kernel(
                 b_n = tl.sum(tl.dot(b_q, enter(b_3, OPERAND), input_precision=PRECISION), axis=1)
             else:
                 b_n = tl.sum(b_q.to(tl.float32) * b_z[None, :], axis=1)
+            if DECAY:
+                b_n *= since
         # 3. The products inside the chunk.
         b_A = tl.dot(b_q, tl.trans(enter(b_k, OPERAND)), input_precision=PRECISION)
+        if DECAY:
+            b_A *= between(b_G1, b_G2, m_A, False)
         b_A = tl.where(m_A, b_A, 0.0)
         # 4. The past through the state, the chunk through its products.
         b_o = tl.dot(enter(b_q, WIDE), enter(b_S, WIDE), input_precision=PRECISION)
+        if DECAY:
+            b_o *= since[:, None]
         b_o = tl.dot(enter(b_A, WIDE), enter(b_v, WIDE), b_o, input_precision=PRECISION)
         if NORMALIZE:
             b_n = scale * (b_n + tl.sum(b_A, axis=1))
@@ -100,6 +124,11 @@ def forward_kernel(
         store_tile(b_o, p_o, start, end, H * V, i_v * BV, V, C, BV)
         # 5. The chunk enters the state.
         b_v = enter(b_v, OPERAND)
+        if DECAY:
+            b_k = b_k.to(tl.float32) * until[:, None]
+            b_S *= left
+            b_z *= left
+            b_Z *= left
         b_S += tl.dot(tl.trans(enter(b_k, OPERAND)), b_v, input_precision=PRECISION)
         if WITH_Z:
             if FOLD:
@@ -115,17 +144,21 @@ def forward_kernel(
             tl.store(p_z_T + i_bh * K + o_k, b_z, mask=m_k & (i_v == 0))
 
 
-def run_forward(problem: Problem, out: Outputs, plan: Plan) -> None:
-    """Launch forward_kernel: o, the normaliser and the state after the last token."""
+def run_forward(problem: Problem, out: Outputs, plan: Plan, G: Tensor | None) -> None:
+    """Launch forward_kernel: o, the normaliser and the state after the last token.
+
+    G: problem.prefixes.
+    """
     B, T, H, K, V = problem.sizes
     q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.forward
+    G, s_Gb, decay = faded(G, like)
     forward_kernel[(triton.cdiv(V, launch.BV) * plan.G * B * H,)](
         q, k, v, out.o, out.den, pointer(problem.S, like), pointer(problem.z, like),
         out.states, out.S_T, out.z_T,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
-        T, B * H, H, plan.L, plan.G, plan.reach, problem.scale, problem.eps, K, V,
-        problem.normalize, problem.with_z, problem.feature_map,
-        problem.S is not None, problem.with_z and problem.z is not None,
+        T, B * H, H, plan.L, plan.G, plan.reach, problem.scale, problem.eps, G, s_Gb,
+        K, V, problem.normalize, problem.with_z, problem.feature_map,
+        problem.S is not None, problem.with_z and problem.z is not None, decay,
         launch.C, launch.BK, launch.BV, *launch.kinds,
         num_warps=launch.num_warps, num_stages=launch.num_stages,
     )  # fmt: skip

@@ -12,6 +12,9 @@ from .gpu import Gpu, gpu_of
 from .problem import Precision, Problem, block, follows_tf32, precision
 from .segments import LONGEST_RECOVERED, reach, segments
 
+# The gradient of the decay reads the states around every so many tokens. All chunks divide it.
+KEPT = 64
+
 
 class Case(NamedTuple):
     """All that a plan depends on. heads: B H."""
@@ -25,6 +28,7 @@ class Case(NamedTuple):
     feature_map: str
     tf32: bool
     gpu: Gpu
+    decay: bool = False
 
     @property
     def mapped(self) -> bool:
@@ -76,7 +80,7 @@ def case_of(problem: Problem) -> Case:
     dtype = problem.q.dtype
     return Case(
         B * H, T, K, problem.v.shape[-1], dtype, problem.normalize, problem.feature_map,
-        follows_tf32(dtype), gpu_of(problem.q.device),
+        follows_tf32(dtype), gpu_of(problem.q.device), problem.g is not None,
     )  # fmt: skip
 
 
@@ -127,6 +131,8 @@ def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] 
 def _configuration(case: Case, kernel: str, forms_delta: bool) -> tuple[int, int, int, int] | None:
     """Tokens, features of the output, warps and stages; None where the kernel would not fit."""
     width = block(max(case.K, case.V))
+    if kernel == "one_pass" and case.decay:
+        return None  # It would have to divide by what has faded.
     if case.dtype == torch.bfloat16:
         return _by_table(case, kernel, width)
     if kernel in ("dkv", "one_pass"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 import triton
 from torch import Tensor
 
@@ -57,6 +58,8 @@ class Problem:
     q, k [B, T, H, K]; v [B, T, H, V]; S [B, H, K, V] and z [B, H, K] float32 or None.
     feature_map: one of bodies.FUSED_MAPS, applied to q and k as they are loaded.
     with_z: whether the normaliser's state is wanted.
+    g: the logarithm of the decay, [B, T, H] or [1, 1, H], or None; chunked mode alone knows it.
+    with_dg: whether its gradient is wanted.
     """
 
     q: Tensor
@@ -69,6 +72,8 @@ class Problem:
     normalize: bool
     feature_map: str = "identity"
     with_z: bool = True
+    g: Tensor | None = None
+    with_dg: bool = False
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
@@ -90,6 +95,21 @@ def as_state(s: Tensor | None) -> Tensor | None:
     return None if s is None else s.to(torch.float32).contiguous()
 
 
+def prefixes(g: Tensor | None, T: int) -> Tensor | None:
+    """G [B or 1, T + 1, H, 2], float32: the sum of g before token t, as two numbers to be added.
+
+    Kernels need the difference of two of them, which may be small where both are large: after
+    131,072 tokens a sum in float32 knows no gap to better than 1e-3 times the mean of -g. A sum
+    of two has 48 bits. Its exponential is never taken, only that of a difference.
+    """
+    if g is None:
+        return None
+    # double() first: on a GPU cumsum(dtype=) of an expanded tensor would copy it as well.
+    G = F.pad(g.detach().double().expand(-1, T, -1).cumsum(1), (0, 0, 1, 0))
+    high = G.to(torch.float32)
+    return torch.stack((high, (G - high).to(torch.float32)), -1)
+
+
 def prepare(problem: Problem) -> Problem:
     """The problem with inputs whose addresses the kernels can form, and contiguous states."""
     q, k, v = addressable(problem.q), addressable(problem.k), addressable(problem.v)
@@ -107,6 +127,13 @@ def block(size: int, most: int = 256) -> int:
 def pointer(x: Tensor | None, like: Tensor) -> Tensor:
     """x, or any other tensor where a kernel takes a pointer that it will not follow."""
     return like if x is None else x
+
+
+def faded(G: Tensor | None, like: Tensor) -> tuple[Tensor, int, bool]:
+    """What a kernel takes of prefixes: them, from one sequence to the next, and whether any."""
+    if G is None:
+        return like, 0, False
+    return G, 0 if G.shape[0] == 1 else G.stride(0), True
 
 
 @dataclass(frozen=True)
@@ -157,13 +184,14 @@ def rounded_outputs(problem: Problem, out: Outputs, exact: bool) -> Outputs:
 
 @dataclass(frozen=True)
 class Gradients:
-    """dq, dk, dv in the inputs' dtypes; dS, dz of the initial state in float32."""
+    """dq, dk, dv in the inputs' dtypes; in float32 dS, dz of the initial state, dg [B, T, H]."""
 
     dq: Tensor
     dk: Tensor
     dv: Tensor
     dS: Tensor
     dz: Tensor
+    dg: Tensor | None = None
 
 
 def empty_gradients(problem: Problem) -> Gradients:

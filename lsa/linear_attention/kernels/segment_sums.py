@@ -7,23 +7,25 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .problem import Problem, block, pointer
+from .problem import Problem, block, faded, pointer
 from .segments import MOST_ADDED
-from .tiles import enter, in_two, load_tile, load_tokens
+from .tiles import enter, in_two, left_between, load_tile, load_tokens
 
 
-@triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "first_segment"])
+@triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "first_segment", "s_Gb"])
 def sums_kernel(
     p_b, p_c, p_den, p_delta, p_sums,
     s_bb, s_bt, s_bh, s_cb, s_ct, s_ch,
-    T, N, H, L, G, first_segment, eps, K: tl.constexpr, V: tl.constexpr,
+    T, N, H, L, G, first_segment, eps, p_G, s_Gb, K: tl.constexpr, V: tl.constexpr,
     REVERSE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr,
-    MAP: tl.constexpr, C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
+    MAP: tl.constexpr, DECAY: tl.constexpr,
+    C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """What a segment adds to a state: sum w b c^T and sum w β b. G sums for each of N heads.
 
-    Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ.
+    Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ. With decay w is
+    multiplied by what is left of a token at the segment's end, backwards at its first token.
     """
     n_k, n_v = tl.cdiv(K, BK), tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -38,6 +40,8 @@ def sums_kernel(
     p_delta += i_b * T * H + i_h
     begin = (i_g + first_segment) * L
     end = tl.minimum(T, begin + L)
+    if DECAY:
+        p_G += i_b * s_Gb + i_h * 2
 
     # FOLD: z as the first of 16 columns (m as the sum of two), so that tensor cores form its sums.
     FOLD: tl.constexpr = WITH_Z and ((OPERAND == "bf16") or (OPERAND == "bf16 in fp32"))
@@ -50,6 +54,13 @@ def sums_kernel(
         start = begin + i * C
         b_b = load_tile(p_b, start, end, s_bt, i_k * BK, K, MAP, C, BK)
         b_c = load_tile(p_c, start, end, s_ct, i_v * BV, V, "identity", C, BV)
+        if DECAY:
+            o_t = tl.minimum(start + 1 + tl.arange(0, C), end)
+            if REVERSE:
+                left = left_between(p_G, o_t * 0 + begin, o_t, H)
+            else:
+                left = left_between(p_G, o_t, o_t * 0 + end, H)
+            b_b = b_b.to(tl.float32) * left[:, None]
         if REVERSE and NORMALIZE:
             b_b = b_b.to(tl.float32) / (load_tokens(p_den, start, end, H, 1.0, C) + eps)[:, None]
             b_t = tl.trans(enter(b_b, WIDE))
@@ -86,14 +97,26 @@ def sums_kernel(
     tl.store(p_sums + K * V + o_k, b_z, mask=m_k & (i_v == 0))
 
 
-@triton.jit(do_not_specialize=["SIZE", "G"])
-def scan_kernel(p_sums, SIZE, G, REVERSE: tl.constexpr, BLOCK: tl.constexpr):
-    """Running sums over G times SIZE numbers, in place; each of the SIZE is a scan of its own."""
+@triton.jit(do_not_specialize=["SIZE", "G", "s_Gb", "T", "H", "L", "EACH"])
+def scan_kernel(
+    p_sums, SIZE, G, p_G, s_Gb, T, H, L, EACH,
+    REVERSE: tl.constexpr, DECAY: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Running sums over G times SIZE numbers, in place; each of the SIZE is a scan of its own.
+
+    DECAY: what was added before fades through the L tokens of a segment. EACH: numbers a head.
+    """
     o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     m = o < SIZE
     b = tl.zeros([BLOCK], dtype=tl.float32)
+    if DECAY:
+        i_bh = tl.where(m, o // EACH, 0)
+        p_G += i_bh // H * s_Gb + i_bh % H * 2
     for j in range(G):
         i_g = (G - 1 - j) if REVERSE else j
+        if DECAY:
+            begin = (i_g + 1 if REVERSE else i_g) * L
+            b *= left_between(p_G, begin, tl.minimum(T, begin + L), H)
         p = p_sums + i_g.to(tl.int64) * SIZE + o
         b += tl.load(p, mask=m, other=0.0)
         tl.store(p, b, mask=m)
@@ -124,12 +147,15 @@ def delta_kernel(
 def segment_sums(
     problem: Problem, L: int, G: int, *, do: Tensor | None = None,
     den: Tensor | None = None, delta: Tensor | None = None, between: bool = True,
+    prefixes: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """What G segments of L tokens add to the states, [G - 1, B H, K V + K]; S first, then z.
 
     Forwards (do is None) entry j is what segment j adds. Backwards it is what segment j + 1 adds
     to R and m. Past MOST_ADDED segments the entries are running sums: of the segments up to j,
     or after j. With between=False all G segments are summed, each on its own, and returned.
+    prefixes: problem.prefixes; with them an entry is what is left where the segment meets the
+    one that reads it.
     """
     B, T, H, K, V = problem.sizes
     reverse = do is not None
@@ -141,16 +167,19 @@ def segment_sums(
     wide = problem.q.dtype == torch.bfloat16
     BK, BV = block(K, 64), block(V, 128 if wide else 64)
     kinds = problem.precision()
+    P, s_Gb, decay = faded(prefixes, sums)
     sums_kernel[(triton.cdiv(K, BK) * triton.cdiv(V, BV) * n * B * H,)](
         b, c, pointer(den, sums), pointer(delta, sums), sums, *b.stride()[:3], *c.stride()[:3],
-        T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, K, V,
+        T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, P, s_Gb, K, V,
         reverse, problem.normalize, problem.normalize if reverse else problem.with_z,
-        problem.feature_map, 64 if wide else 32, BK, BV,
+        problem.feature_map, decay, 64 if wide else 32, BK, BV,
         kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=4, num_stages=3 if wide else 2,
     )  # fmt: skip
     if between and G > MOST_ADDED:
         size = B * H * (K * V + K)
-        scan_kernel[(triton.cdiv(size, 1024),)](sums, size, n, reverse, 1024, num_warps=4)
+        scan_kernel[(triton.cdiv(size, 1024),)](
+            sums, size, n, P, s_Gb, T, H, L, K * V + K, reverse, decay, 1024, num_warps=4
+        )
     return sums
 
 

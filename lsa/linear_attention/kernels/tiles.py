@@ -112,12 +112,66 @@ def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
 
 
 @triton.jit
-def load_summed(p, o, m, first, last, step):
-    """The sum of the states first .. last - 1, `step` (int64) numbers apart, at o where m."""
+def load_summed(
+    p, o, m, first, last, step, p_G=None, at=0, H=0, L=0,
+    DECAY: tl.constexpr = False, REVERSE: tl.constexpr = False,
+):  # fmt: skip
+    """The sum of the states first .. last - 1, `step` (int64) numbers apart, at o where m.
+
+    DECAY: state j, of tokens up to (j + 1) L, has faded on the way from there to token `at`; in
+    REVERSE it is of tokens from there on, and `at` comes before.
+    """
     b = tl.zeros(o.shape, dtype=tl.float32)
     for j in range(first, last):
-        b += tl.load(p + j * step + o, mask=m, other=0.0)
+        b_j = tl.load(p + j * step + o, mask=m, other=0.0)
+        if DECAY:
+            if REVERSE:
+                b_j *= left_between(p_G, at, (j + 1) * L, H)
+            else:
+                b_j *= left_between(p_G, (j + 1) * L, at, H)
+        b += b_j
     return b
+
+
+@triton.jit
+def left_between(p_G, begin, end, H):
+    """exp(g_begin + ... + g_{end - 1}): what decay leaves of a head's state; see problem.Problem.
+
+    p_G: of the head. begin, end: numbers of tokens, of any one shape.
+    """
+    p_0, p_1 = p_G + begin.to(tl.int64) * 2 * H, p_G + end.to(tl.int64) * 2 * H
+    return tl.exp((tl.load(p_1) - tl.load(p_0)) + (tl.load(p_1 + 1) - tl.load(p_0 + 1)))
+
+
+@triton.jit
+def load_decay(p_G, start, end, H, C: tl.constexpr):
+    """Decay inside the chunk that starts at `start`; after the last token nothing fades.
+
+    Returns the two parts of each token's prefix, for `between`, then what is left at each token
+    of the state before the chunk, what at its end of each token, and what of the state.
+    """
+    first, last = start.to(tl.int64), tl.minimum(start + C, end).to(tl.int64)
+    p = p_G + tl.minimum(first + 1 + tl.arange(0, C), last) * 2 * H
+    p_0, p_1 = p_G + first * 2 * H, p_G + last * 2 * H
+    b_1, b_2 = tl.load(p), tl.load(p + 1)
+    h_1, h_2 = tl.load(p_0), tl.load(p_0 + 1)
+    t_1, t_2 = tl.load(p_1), tl.load(p_1 + 1)
+    since = tl.exp((b_1 - h_1) + (b_2 - h_2))
+    until = tl.exp((t_1 - b_1) + (t_2 - b_2))
+    return b_1, b_2, since, until, tl.exp((t_1 - h_1) + (t_2 - h_2))
+
+
+@triton.jit
+def between(b_1, b_2, m, REVERSE: tl.constexpr):
+    """w_xy of two tokens of a chunk, from load_decay's prefixes: rows x after columns y.
+
+    In REVERSE rows come before columns. Zero outside of m, where an exponential could overflow.
+    """
+    if REVERSE:
+        gap = (b_1[None, :] - b_1[:, None]) + (b_2[None, :] - b_2[:, None])
+    else:
+        gap = (b_1[:, None] - b_1[None, :]) + (b_2[:, None] - b_2[None, :])
+    return tl.exp(tl.where(m, gap, float("-inf")))
 
 
 @triton.jit

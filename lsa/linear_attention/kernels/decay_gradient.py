@@ -1,0 +1,144 @@
+"""Chunked mode's gradient of the decay: one program for every 64 tokens of a head.
+
+g_t multiplies everything that goes from before token t to t and after. Of what o, S_T and z_T owe
+to pairs of tokens, its gradient is the part whose way leads past t. With S, z before the 64 tokens
+of a chunk and R, m after them (chunked_gradients.py), and w as in chunked.py,
+
+    dg_t = scale [ sum_{i>=t} w_i0 r_i φ(q_i)·(S do_i + δ_i z)          from before, to t and after
+                 + sum_{j<t} w_Cj φ(k_j)·(R v_j + m)                   from before t, to after
+                 + sum_{j<t<=i} w_ij r_i (φ(q_i)·φ(k_j)) (do_i·v_j + δ_i)        inside the chunk
+                 + w_C0 (<R, S> + m·z) ]                                      past the chunk
+
+No term is large where their sum is small. It would be so in the well known
+dg_t = sum_{i>=t} (q_i·dq_i - k_i·dk_i), whose terms cancel but for what they were rounded by, all
+the way to the end of the text.
+
+Per token and head, K = V = D, in bf16: 8 D + D^2 / 8 bytes and 4 C D + 4 D^2 FLOPs, C = 64.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .plans import KEPT
+from .problem import Outputs, Problem, block, stored
+from .tiles import between, enter, load_decay, load_tile, load_tokens
+
+
+@triton.jit(do_not_specialize=["T", "N", "H", "s_Gb"])
+def decay_gradient_kernel(
+    p_q, p_k, p_v, p_do, p_den, p_delta, p_S, p_R, p_dg, p_G,
+    s_qb, s_qt, s_qh, s_kb, s_kt, s_kh, s_vb, s_vt, s_vh, s_db, s_dt, s_dh, s_Gb,
+    T, N, H, scale, eps, K: tl.constexpr, V: tl.constexpr,
+    NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr, MAP: tl.constexpr,
+    C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
+    OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """dg of C tokens of one head. S, R: [T / C, B H, K V + K], S with z, R with m."""
+    n_c = tl.cdiv(T, C)
+    pid = tl.program_id(0)
+    i_c = pid % n_c
+    i_bh = (pid // n_c).to(tl.int64)
+    i_b, i_h = i_bh // H, i_bh % H
+    p_q += i_b * s_qb + i_h * s_qh
+    p_k += i_b * s_kb + i_h * s_kh
+    p_v += i_b * s_vb + i_h * s_vh
+    p_do += i_b * s_db + i_h * s_dh
+    p_den += i_b * T * H + i_h
+    p_delta += i_b * T * H + i_h
+    p_dg += i_b * T * H + i_h
+    p_G += i_b * s_Gb + i_h * 2
+    at = (i_c.to(tl.int64) * N + i_bh) * (K * V + K)
+    start = i_c * C
+    b_G1, b_G2, since, until, left = load_decay(p_G, start, T, H, C)
+
+    # 1. What the states are read for, and the products inside the chunk: q·k, and do·v.
+    b_A = tl.zeros([C, C], dtype=tl.float32)
+    b_P = tl.zeros([C, C], dtype=tl.float32)
+    b_from = tl.zeros([C], dtype=tl.float32)
+    b_to = tl.zeros([C], dtype=tl.float32)
+    b_past = tl.zeros([BK], dtype=tl.float32)
+    if NORMALIZE:
+        b_delta = load_tokens(p_delta, start, T, H, 0.0, C)
+    for i_k in range(tl.cdiv(K, BK)):
+        o_k = i_k * BK + tl.arange(0, BK)
+        b_q = load_tile(p_q, start, T, s_qt, i_k * BK, K, MAP, C, BK)
+        b_k = load_tile(p_k, start, T, s_kt, i_k * BK, K, MAP, C, BK)
+        b_qk = tl.dot(enter(b_q, OPERAND), tl.trans(enter(b_k, OPERAND)), input_precision=PRECISION)
+        b_A += b_qk
+        b_u = tl.zeros([C, BK], dtype=tl.float32)
+        b_x = tl.zeros([C, BK], dtype=tl.float32)
+        for i_v in range(tl.cdiv(V, BV)):
+            o_v = i_v * BV + tl.arange(0, BV)
+            b_v = enter(load_tile(p_v, start, T, s_vt, i_v * BV, V, "identity", C, BV), OPERAND)
+            b_do = enter(load_tile(p_do, start, T, s_dt, i_v * BV, V, "identity", C, BV), OPERAND)
+            o_S = o_k[None, :] * V + o_v[:, None]
+            m_S = (o_k < K)[None, :] & (o_v < V)[:, None]
+            b_S = tl.load(p_S + at + o_S, mask=m_S, other=0.0)
+            b_R = tl.load(p_R + at + o_S, mask=m_S, other=0.0)
+            b_past += tl.sum(b_S.to(tl.float32) * b_R.to(tl.float32), axis=0)
+            b_u += tl.dot(enter(b_do, WIDE), enter(b_S, WIDE), input_precision=PRECISION)
+            b_x += tl.dot(enter(b_v, WIDE), enter(b_R, WIDE), input_precision=PRECISION)
+            if i_k == 0:
+                b_P += tl.dot(b_do, tl.trans(b_v), input_precision=PRECISION)
+        if WITH_Z:
+            b_z = tl.load(p_S + at + K * V + o_k, mask=o_k < K, other=0.0).to(tl.float32)
+            b_m = tl.load(p_R + at + K * V + o_k, mask=o_k < K, other=0.0).to(tl.float32)
+            b_past += b_z * b_m
+            b_x += b_m[None, :]
+            if NORMALIZE:
+                b_u += b_delta[:, None] * b_z[None, :]
+        b_from += tl.sum(b_q.to(tl.float32) * b_u, axis=1)
+        b_to += tl.sum(b_k.to(tl.float32) * b_x, axis=1)
+
+    # 2. What passes token t: from the state, to it, both, or from token to token.
+    o_t = tl.arange(0, C)
+    m_t = o_t[:, None] > o_t[None, :]
+    b_from *= since
+    if NORMALIZE:
+        b_r = 1.0 / (load_tokens(p_den, start, T, H, 1.0, C) + eps)
+        b_from *= b_r
+        b_P = (b_P + b_delta[:, None]) * b_r[:, None]
+    b_M = tl.where(m_t, b_A * b_P * between(b_G1, b_G2, m_t, False), 0.0)
+    # What ends at i less what begins there: pairs that are both past t cancel, in float32.
+    b_from += tl.sum(b_M, axis=1) - tl.sum(b_M, axis=0)
+    b_to *= until
+    b_dg = tl.sum(tl.where(m_t, b_to[None, :], 0.0), axis=1)
+    b_dg += tl.sum(tl.where(m_t, 0.0, b_from[None, :]), axis=1)
+    b_dg += left * tl.sum(b_past, axis=0)
+    p_dg += start.to(tl.int64) * H
+    tl.store(p_dg + o_t * H, b_dg * scale, mask=o_t < T - start)
+
+
+def empty_kept(problem: Problem) -> Tensor:
+    """Room for S and z, or R and m, around every KEPT tokens; bf16 where the inputs are."""
+    B, T, H, K, V = problem.sizes
+    dtype = torch.bfloat16 if problem.q.dtype == torch.bfloat16 else torch.float32
+    shape = triton.cdiv(T, KEPT), B * H, K * V + K
+    return torch.empty(shape, dtype=stored(dtype), device=problem.q.device)
+
+
+def run_dg(
+    problem: Problem, out: Outputs, do: Tensor, delta: Tensor | None, G: Tensor,
+    kept_S: Tensor, kept_R: Tensor, with_z: bool,
+) -> Tensor:  # fmt: skip
+    """dg [B, T, H] in float32. G: problem.prefixes; kept_S, kept_R: as the other passes left."""
+    B, T, H, K, V = problem.sizes
+    q, k, v = problem.q, problem.k, problem.v
+    dg = torch.empty(B, T, H, dtype=torch.float32, device=q.device)
+    kinds = problem.precision()
+    narrow = q.dtype != torch.bfloat16
+    decay_gradient_kernel[(triton.cdiv(T, KEPT) * B * H,)](
+        q, k, v, do, out.den, dg if delta is None else delta, kept_S, kept_R, dg, G,
+        *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
+        0 if G.shape[0] == 1 else G.stride(0),
+        T, B * H, H, problem.scale, problem.eps, K, V,
+        problem.normalize, with_z, problem.feature_map,
+        KEPT, block(K, 32 if narrow else 64), block(V, 32 if narrow else 64),
+        kinds.OPERAND, kinds.WIDE, kinds.PRECISION,
+        num_warps=8 if narrow else 4, num_stages=1,
+    )  # fmt: skip
+    return dg
