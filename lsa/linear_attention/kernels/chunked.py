@@ -46,7 +46,8 @@ chunk by w_ij, from the state before to token i by w_i0, of token j at the end o
 w_Cj, and the state by w_C0. These are exponentials of differences of prefix sums, none of which
 leaves its chunk or the segments that a program adds up. (2) cannot be, for it would have to divide
 by what has faded. The gradient of the decay, decay_gradient.py, reads S and R as they are around
-every 64 tokens, which the passes for dq and dk store for it: D^2 / 8 D bytes a token on top.
+every 64 tokens, which the passes for dq and dk store for it in float32: written once and read
+once D^2 / 4 bytes a token and head, and 8 D for the inputs, where that gradient is asked for.
 
 A value that is no number reaches the earlier tokens of its own chunk, for a weight of zero times
 NaN is NaN; no token before the chunk.

@@ -107,25 +107,26 @@ def dq_kernel(
         b_v = load_tile(p_v, start, end, s_vt, 0, V, "identity", C, BV)
         b_k = load_tile(p_k, start, end, s_kt, i_k * BK, K, MAP, C, BK)
         if DECAY:
-            b_G1, b_G2, since, until, left = load_decay(p_G, start, end, H, C)
+            b_G, b_g, since, until, left = load_decay(p_G, start, end, H, C)
         if NORMALIZE:
             b_r = 1.0 / (load_tokens(p_den, start, end, H, 1.0, C) + eps)
         if WITH_Z and FOLD:
             b_z = tl.sum(tl.where(o_n == 0, b_Z, 0.0), axis=1)
         if KEEP and start % KEPT == 0:
             p_n = p_kept + (start // KEPT) * step
-            tl.store(p_n + o_S, b_S.to(p_kept.dtype.element_ty), mask=m_S)
+            tl.store(p_n + o_S, b_S, mask=m_S)
             if WITH_Z:
-                tl.store(p_n + K * V + o_k, b_z.to(p_kept.dtype.element_ty), mask=m_k)
+                tl.store(p_n + K * V + o_k, b_z, mask=m_k)
         # 2. The products inside the chunk.
         b_P = tl.dot(b_do, tl.trans(enter(b_v, OPERAND)), input_precision=PRECISION)
         if NORMALIZE and not FORM_DELTA:
             b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
             b_P += b_delta[:, None]
         if DECAY:
-            b_w = between(b_G1, b_G2, m_A, False)
+            b_w = between(b_G, b_g, m_A, False, OPERAND)
             b_P *= b_w
-        b_P = tl.where(m_A, b_P, 0.0)
+        else:
+            b_P = tl.where(m_A, b_P, 0.0)
         # δ_x takes out of do_x·v_y what it has of do_x·o_x: for the first tokens nearly all of
         # it. dk and dv take it from the exact product, so that δ has to know more of the product
         # than bf16 holds, or dk would be off by up to 5e-3.
@@ -158,7 +159,7 @@ def dq_kernel(
                 store_tokens(b_delta, p_delta, start, end, H, C)
                 # δ in two parts, times the k of its past.
                 if DECAY:
-                    b_P, b_p = in_two(tl.where(m_A, b_delta[:, None] * b_w, 0.0), WIDE)
+                    b_P, b_p = in_two(b_delta[:, None] * b_w, WIDE)
                 else:
                     b_1 = b_delta.to(tl.bfloat16).to(tl.float32)
                     b_P = enter(tl.where(m_A, b_1[:, None], 0.0), WIDE)

@@ -88,7 +88,7 @@ def forward_kernel(
         b_k = load_tile(p_k, start, end, s_kt, 0, K, MAP, C, BK)
         b_v = load_tile(p_v, start, end, s_vt, i_v * BV, V, "identity", C, BV)
         if DECAY:
-            b_G1, b_G2, since, until, left = load_decay(p_G, start, end, H, C)
+            b_G, b_g, since, until, left = load_decay(p_G, start, end, H, C)
         # 2. The past of the normaliser. First, for nothing may read z's registers while
         # tensor cores work on other products: they would be made to wait for each other.
         if NORMALIZE:
@@ -107,8 +107,9 @@ def forward_kernel(
         # 3. The products inside the chunk.
         b_A = tl.dot(b_q, tl.trans(enter(b_k, OPERAND)), input_precision=PRECISION)
         if DECAY:
-            b_A *= between(b_G1, b_G2, m_A, False)
-        b_A = tl.where(m_A, b_A, 0.0)
+            b_A *= between(b_G, b_g, m_A, False, OPERAND)
+        else:
+            b_A = tl.where(m_A, b_A, 0.0)
         # 4. The past through the state, the chunk through its products.
         b_o = tl.dot(enter(b_q, WIDE), enter(b_S, WIDE), input_precision=PRECISION)
         if DECAY:

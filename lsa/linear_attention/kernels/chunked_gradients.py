@@ -124,15 +124,15 @@ def dkv_kernel(
         if NORMALIZE:
             b_r = 1.0 / (load_tokens(p_den, start, end, H, 1.0, C) + eps)
         if DECAY:
-            b_G1, b_G2, since, until, left = load_decay(p_G, start, end, H, C)
+            b_G, b_g, since, until, left = load_decay(p_G, start, end, H, C)
         if DK and NORMALIZE:
             b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
             if FOLD:
                 b_m = tl.sum(tl.where(o_n < 2, b_M, 0.0), axis=1)
         if KEEP and ((start + C) % KEPT == 0 or start + C >= T):
             p_n = p_kept + (start // KEPT) * step
-            tl.store(p_n + o_R, b_R.to(p_kept.dtype.element_ty), mask=m_R)
-            tl.store(p_n + K * V + o_k, b_m.to(p_kept.dtype.element_ty), mask=m_k)
+            tl.store(p_n + o_R, b_R, mask=m_R)
+            tl.store(p_n + K * V + o_k, b_m, mask=m_k)
         if DV:
             # 2. dv. The weights r go on the products, which are rounded anyway.
             b_k = enter(load_tile(p_k, start, end, s_kt, i_k * BK, K, MAP, C, BK), OPERAND)
@@ -140,8 +140,10 @@ def dkv_kernel(
             if NORMALIZE:
                 b_A *= b_r[None, :]
             if DECAY:
-                b_A *= between(b_G1, b_G2, m_A, True)
-            b_A = enter(tl.where(m_A, b_A, 0.0), WIDE)
+                b_A *= between(b_G, b_g, m_A, True, OPERAND)
+            else:
+                b_A = tl.where(m_A, b_A, 0.0)
+            b_A = enter(b_A, WIDE)
             b_dv = tl.dot(enter(b_k, WIDE), enter(b_R, WIDE), input_precision=PRECISION)
             if DECAY:
                 b_dv *= until[:, None]
@@ -154,8 +156,10 @@ def dkv_kernel(
             if NORMALIZE:
                 b_P = (b_P + b_delta[None, :]) * b_r[None, :]
             if DECAY:
-                b_P *= between(b_G1, b_G2, m_A, True)
-            b_P = enter(tl.where(m_A, b_P, 0.0), WIDE)
+                b_P *= between(b_G, b_g, m_A, True, OPERAND)
+            else:
+                b_P = tl.where(m_A, b_P, 0.0)
+            b_P = enter(b_P, WIDE)
             if FLIP:
                 b_RT = enter(b_R, WIDE)
             else:

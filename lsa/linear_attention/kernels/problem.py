@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 import triton
 from torch import Tensor
 
+LN_2 = math.log(2)
 INTERPRETING = triton.knobs.runtime.interpret
 
 
@@ -100,12 +102,13 @@ def prefixes(g: Tensor | None, T: int) -> Tensor | None:
 
     Kernels need the difference of two of them, which may be small where both are large: after
     131,072 tokens a sum in float32 knows no gap to better than 1e-3 times the mean of -g. A sum
-    of two has 48 bits. Its exponential is never taken, only that of a difference.
+    of two has 48 bits. Its exponential is never taken, only that of a difference: as a power of
+    two, and so G is the sum of g / ln 2.
     """
     if g is None:
         return None
     # double() first: on a GPU cumsum(dtype=) of an expanded tensor would copy it as well.
-    G = F.pad(g.detach().double().expand(-1, T, -1).cumsum(1), (0, 0, 1, 0))
+    G = F.pad((g.detach().double() / LN_2).expand(-1, T, -1).cumsum(1), (0, 0, 1, 0))
     high = G.to(torch.float32)
     return torch.stack((high, (G - high).to(torch.float32)), -1)
 
