@@ -147,12 +147,13 @@ def test_operators_keep_torchs_rules(mode):
     S, z = states(2, 2, 4, 3, torch.rand, torch.float32)
     options = (mode, 4, True, 0.5, 1e-6, "elu_plus_one")
     leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
-    torch.library.opcheck(attend_operator, (*leaves, *options, True))
-    plain = (None, None, mode, 0, False, 0.5, 0.0, "relu", False)
+    torch.library.opcheck(attend_operator, (*leaves, None, *options, True, False))
+    plain = (None, None, None, mode, 0, False, 0.5, 0.0, "relu", False, False)
     torch.library.opcheck(attend_operator, (*leaves[:3], *plain))
     with torch.no_grad():
-        out = attend_operator(*leaves, *options, True)
-    torch.library.opcheck(gradient, (*leaves, *out, do, None, None, *options, True))
+        out = attend_operator(*leaves, None, *options, True, False)
+    given = do, None, None
+    torch.library.opcheck(gradient, (*leaves, None, *out, *given, *options, True, False))
 
 
 # torch's own rules for forward mode are scripted, which torch itself has deprecated.

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention
 from lsa.linear_attention import MODES
+from lsa.linear_attention.operator import attend_operator, gradient
 
 modes = pytest.mark.parametrize("mode", MODES)
 
@@ -100,6 +101,36 @@ def test_gradients_and_their_gradients(mode, constant, feature_map):
     assert torch.autograd.gradgradcheck(call, leaves, fast_mode=True)
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_the_operators_with_decay_are_the_definition(constant):
+    """What a GPU takes for chunked mode, with a body in plain torch in the place of kernels."""
+    *inputs, state = draw(T=9, constant=constant)
+    inputs[3] = inputs[3].view(1, 1, -1) if constant else inputs[3]
+    leaves = [x.requires_grad_() for x in (*inputs[:3], *state, inputs[3])]
+    options = ("chunked", 4, True, 0.5, 1e-6, "elu_plus_one", True)
+    torch.library.opcheck(attend_operator, (*leaves, *options, False))
+    found = attend_operator(*leaves, *options, False)[:3]
+    wanted = linear_attention(
+        *leaves[:3], chunk_size=4, scale=0.5, feature_map="elu_plus_one", return_state=True,
+        initial_state=LinearState(*leaves[3:5]), log_decay=leaves[5].squeeze((0, 1)),
+    )  # fmt: skip
+    wanted = (wanted[0], *wanted[1])
+    weights = [torch.randn_like(x) for x in found]
+    loss, exact = (
+        sum((x * w).sum() for x, w in zip(y, weights, strict=True)) for y in (found, wanted)
+    )
+    gradients, expected = (torch.autograd.grad(y, leaves, create_graph=True) for y in (loss, exact))
+    twice, again = (
+        torch.autograd.grad(sum(y.square().sum() for y in x), leaves) for x in (gradients, expected)
+    )
+    for one, other in zip((*gradients, *twice), (*expected, *again), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    with torch.no_grad():
+        out = attend_operator(*leaves, *options, False)
+    given = weights[0], None, None
+    torch.library.opcheck(gradient, (*leaves, *out, *given, *options, True))
+
+
 @pytest.mark.parametrize("strongest", [0.0, 1e-3, 30.0])
 def test_a_long_text_neither_overflows_nor_loses_what_is_near(strongest):
     """float32 against float64 after 131,072 tokens, with a decay that differs from token to token.
@@ -120,9 +151,9 @@ def test_a_long_text_neither_overflows_nor_loses_what_is_near(strongest):
     weights = torch.randn(found.shape, generator=g)
     gradients = torch.autograd.grad((found * weights).sum(), inputs)
     exact = torch.autograd.grad((wanted * weights).sum(), wide)
-    for gradient, expected in zip(gradients, exact, strict=True):
-        assert gradient.isfinite().all()
-        assert relative_rms(gradient, expected) < 2e-5
+    for dx, expected in zip(gradients, exact, strict=True):
+        assert dx.isfinite().all()
+        assert relative_rms(dx, expected) < 2e-5
 
 
 def relative_rms(found, wanted):

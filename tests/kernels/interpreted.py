@@ -3,9 +3,12 @@
 import pytest
 import torch
 
+from lsa import linear_attention
+from lsa.linear_attention import bodies
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
-from tests.helpers import RELATIVE
+from lsa.linear_attention.kernels.problem import Problem
+from tests.helpers import RELATIVE, relative_rms
 from tests.kernels.cases import draw, errors
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}
@@ -114,6 +117,77 @@ def test_strided_inputs(mode, T):
     inputs = draw(2, T, 2, 20, 16, torch.float32, contiguous=False)
     assert not any(x.is_contiguous() for x in inputs)
     check(mode, inputs, KINDS[1])
+
+
+def fading(T, strongest, constant=False, H=1):
+    g = torch.Generator().manual_seed(5)
+    if constant:
+        return torch.full((1, 1, H), -strongest)
+    return -strongest * torch.rand(1, T, H, generator=g)
+
+
+@pytest.mark.parametrize(
+    ("T", "K", "V", "dtype", "kind", "strongest"),
+    [
+        (70, 24, 40, torch.float32, KINDS[0], 0.3),
+        (70, 24, 40, torch.float32, KINDS[2], 30.0),
+        (1, 16, 16, torch.float32, (True, "identity", True, False), 0.3),
+        (70, 24, 40, torch.float16, KINDS[0], 0.3),
+        (150, 64, 64, torch.bfloat16, (True, "softplus", True, True), 0.5),
+        (150, 64, 64, torch.bfloat16, KINDS[1], 0.05),
+        (40, 160, 160, torch.bfloat16, KINDS[0], 0.3),
+        (33, 33, 100, torch.bfloat16, (False, "identity", False, False), 0.01),
+    ],
+)
+def test_decay_by_token(T, K, V, dtype, kind, strongest):
+    """What rounding R leaves would take dg to 3.4e-3 at 160 features."""
+    inputs = draw(1, T, 1, K, V, dtype, feature_map=kind[1])
+    check("chunked", inputs, kind, decay=fading(T, strongest))
+
+
+@pytest.mark.parametrize("strongest", [0.171875, 0.0])
+def test_one_decay_a_head(strongest):
+    inputs = draw(2, 70, 2, 24, 40, torch.bfloat16)
+    check("chunked", inputs, KINDS[1], decay=fading(70, strongest, constant=True, H=2))
+
+
+@pytest.mark.parametrize("cut", [(2, 128), (5, 64)], ids=["added", "scanned"])
+def test_segments_fade(cut):
+    T = cut[0] * cut[1] - 20
+    inputs = draw(1, T, 1, 16, 24, torch.bfloat16, feature_map="elu_plus_one")
+    check("chunked", inputs, KINDS[0], cut=cut, decay=fading(T, 0.05))
+
+
+def test_strong_decay_overflows_nowhere():
+    """Nothing is left of the token before: o is v, and the gradient of g is nothing."""
+    q, k, v, do = draw(1, 70, 1, 16, 16, torch.float32)
+    problem = Problem(q, k, v, None, None, 0.25, 0.0, True, g=torch.full((1, 1, 1), -1e4),
+                      with_dg=True)  # fmt: skip
+    out = chunked.forward(problem)
+    grads = chunked.backward(problem, out, do, None, None)
+    torch.testing.assert_close(out.o, v)
+    torch.testing.assert_close(grads.dv, do)
+    assert grads.dg.abs().max() == 0
+    assert all(x.isfinite().all() for x in (out.S_T, out.z_T, grads.dq, grads.dk))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_the_public_function_with_decay(constant, monkeypatch):
+    """As on a GPU: the operators, their gradients, and the gradients of those."""
+    inputs = [*draw(1, 70, 2, 16, 16, torch.float32)[:3], fading(70, 0.2, H=2)]
+    inputs[3] = inputs[3][0, 0] if constant else inputs[3]
+    weights = torch.randn(1, 70, 2, 16)
+
+    def penalty(dtype):
+        leaves = [x.to(dtype).requires_grad_() for x in inputs]
+        o = linear_attention(*leaves[:3], log_decay=leaves[3])
+        first = torch.autograd.grad((o * weights).sum(), leaves, create_graph=True)
+        return [o, *first, *torch.autograd.grad(sum(x.square().sum() for x in first), leaves)]
+
+    exact = penalty(torch.float64)
+    monkeypatch.setattr(bodies, "uses_kernels", lambda q, v, scale: True)
+    for found, wanted in zip(penalty(torch.float32), exact, strict=True):
+        assert relative_rms(found, wanted) <= 1e-5
 
 
 def test_large_inputs_stay_finite():

@@ -121,11 +121,35 @@ SMALL = {
 }
 
 
+# The same with decay, whose weights and faded tiles take registers of their own.
+LARGE_FADED = {
+    ("forward", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2)),
+    ("forward", 128): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
+    ("dq", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 8, 2)),
+    ("dq", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (16, 128, 8, 2), (16, 128, 8, 2)),
+    ("dk", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dk", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
+    ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (64, 64, 4, 2)),
+    ("dv", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dkv", 64): ((32, 64, 4, 2), (32, 64, 4, 2), None, None),
+}
+
+
 def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] | None:
     """The row of the tables for a kernel; None where it would not fit."""
     table = LARGE if case.gpu.large else SMALL
-    row = table.get((kernel, max(64, width)))
-    return row and row[2 * case.normalize + case.mapped]
+    key, column = (kernel, max(64, width)), 2 * case.normalize + case.mapped
+    if not case.decay:
+        row = table.get(key)
+        return row and row[column]
+    if case.gpu.large and key in LARGE_FADED:
+        return LARGE_FADED[key][column]
+    row = table.get(key)
+    if row is None or row[column] is None:
+        return None
+    # Elsewhere half the tokens, twice the warps.
+    C, features, _, num_stages = row[column]
+    return max(16, C // 2), features, 8, num_stages
 
 
 def _configuration(case: Case, kernel: str, forms_delta: bool) -> tuple[int, int, int, int] | None:
