@@ -133,6 +133,16 @@ LARGE_FADED = {
     ("dv", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
     ("dkv", 64): ((32, 64, 4, 2), (32, 64, 4, 2), None, None),
 }
+SMALL_FADED = {
+    ("forward", 64): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
+    ("forward", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 32, 8, 2), (16, 64, 8, 2)),
+    ("dq", 64): ((16, 64, 8, 2), (16, 32, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
+    ("dq", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
+    ("dk", 64): ((16, 64, 8, 2), (16, 32, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
+    ("dk", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2)),
+    ("dv", 64): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
+    ("dv", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
+}
 
 
 def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] | None:
@@ -142,13 +152,12 @@ def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] 
     if not case.decay:
         row = table.get(key)
         return row and row[column]
-    if case.gpu.large and key in LARGE_FADED:
-        return LARGE_FADED[key][column]
-    row = table.get(key)
-    if row is None or row[column] is None:
-        return None
-    # Elsewhere half the tokens, twice the warps.
-    C, features, _, num_stages = row[column]
+    faded = LARGE_FADED if case.gpu.large else SMALL_FADED
+    if key in faded or kernel == "dkv":
+        row = faded.get(key)
+        return row and row[column]
+    # Past 128 half the tokens, twice the warps.
+    C, features, _, num_stages = table[key][column]
     return max(16, C // 2), features, 8, num_stages
 
 
@@ -199,9 +208,9 @@ def _forms_delta(case: Case) -> bool:
     float32 inputs have no need of it: their o is not rounded, and δ comes from there.
     """
     rounded = case.dtype != torch.float32
-    # With a map it takes φ(k) in two tiles, for which registers are too few beside wide values,
-    # and on an Ampere past 64.
-    split = case.mapped and case.dtype == torch.bfloat16
+    # With a map or decay it takes φ(k) in two tiles, for which registers are too few beside wide
+    # values, and on an Ampere past 64.
+    split = (case.mapped or case.decay) and case.dtype == torch.bfloat16
     if case.V > 128:
         most = 0 if split else 64
     else:
