@@ -140,15 +140,16 @@ def numbers() -> dict[str, str]:
             return f"Of {waiting} of them it says so."
         return "It says so of none of them."
 
-    def old_instructions() -> str:
+    def new_instructions() -> str:
         tiles = tile_launches()
-        return f"{sum(row['mma'] > 0 for row in tiles)} of {len(tiles)}"
+        return f"{sum(row['wgmma'] > 0 for row in tiles)} of the {len(tiles)}"
 
     return in_words(
         spills=spills,
         serialised=serialised,
         full=lambda: sum(row["registers"] >= FULL for row in launches()),
-        old_mma=old_instructions,
+        got_wgmma=new_instructions,
+        old_mma=lambda: sum(row["mma"] > 0 for row in tile_launches()),
         built_hopper=lambda: f"{least_traffic(90):,.0f}",
         built_ampere=lambda: f"{least_traffic(80):,.0f}",
     )
@@ -157,11 +158,11 @@ def numbers() -> dict[str, str]:
 def claims() -> WrittenFor:
     """What the chapter's words say of the instructions."""
     return WrittenFor(
-        every_kernel_that_multiplies_tiles_got_wgmma=lambda: all(
-            row["wgmma"] for row in tile_launches()
+        every_pass_of_chunked_mode_got_wgmma=lambda: all(
+            row["wgmma"] for row in tile_launches() if row["mode"] == "chunked"
         ),
-        those_with_mma_have_a_normaliser_or_heads_of_256=lambda: all(
-            row["width"] == 256 or row["normalized"] == "yes"
+        those_with_mma_have_a_normaliser_or_a_map_or_heads_of_256=lambda: all(
+            row["width"] == 256 or row["normalized"] == "yes" or row["feature_map"] != "identity"
             for row in tile_launches()
             if row["mma"]
         ),

@@ -64,6 +64,22 @@ def _of_updates(context: int) -> str:
     )
 
 
+def _of_other_contexts() -> str:
+    """The same of every other context at which both attentions have run."""
+    said = []
+    for context in CONTEXTS:
+        try:
+            verdict = _of_updates(context) if context != MAIN else ""
+        except NotMeasuredError:
+            continue
+        if verdict:
+            alone = len(differences("linear", "softmax", context)) == 1
+            said.append(f"At {context:,} bytes{' (one seed)' if alone else ''} {verdict}.")
+    if not said:
+        raise NotMeasuredError(f"race: nothing but {MAIN}")
+    return " ".join(said)
+
+
 def _of_the_far_head(context: int) -> str:
     least = noise(context)
     worth = {name: far_head(name, context) for name in ("softmax", "linear")}
@@ -145,6 +161,7 @@ def numbers() -> dict[str, str]:
         "pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
         "verdict_updates": lambda: _of_updates(MAIN),
+        "verdict_elsewhere": _of_other_contexts,
         "verdict_far": lambda: _of_the_far_head(MAIN),
         "behind_4096": lambda: signed(behind(MAIN)),
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",

@@ -161,7 +161,11 @@ class Table:
             return cell if held else cell.replace(" ", "\N{NO-BREAK SPACE}")
 
         rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
-        whole = [[written(kept_together(cell)) for cell in line] for line in self.cells]
+        # What a row is about may take two lines on a phone, where its column is narrow.
+        whole = [
+            [written(key), *(written(kept_together(cell)) for cell in rest)]
+            for key, *rest in self.cells
+        ]
         lines = [[written(title) for title in self.titles], rules, *whole]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

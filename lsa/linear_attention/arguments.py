@@ -9,7 +9,6 @@ Shapes as in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V]; S [B, H, K
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any, NamedTuple, get_type_hints
 
 from torch import Tensor
@@ -87,5 +86,9 @@ def schema(arguments: tuple[type, ...], results: type) -> str:
 
 def taken_apart(flat: Sequence[Any], *groups: type) -> list[Any]:
     """The flat arguments of an operator as the named tuples that they came from."""
-    rest = iter(flat)
-    return [group._make(islice(rest, len(group._fields))) for group in groups]
+    found, i = [], 0
+    for group in groups:
+        end = i + len(group._fields)
+        found.append(group._make(flat[i:end]))
+        i = end
+    return found

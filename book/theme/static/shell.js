@@ -119,12 +119,10 @@
     };
     const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
     boxes.forEach((box) => observer.observe(box));
-    // A font that comes late changes what a box holds, and not the box.
-    document.fonts.addEventListener("loadingdone", () => boxes.forEach(check));
     // What is far from the screen is not laid out, and so not observed: it is measured when there is
-    // time for it.
+    // time for it, a few boxes at a time.
     const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));
-    const left = [...boxes];
+    let left = [];
     const measure = (deadline) => {
       do {
         const box = left.shift();
@@ -133,7 +131,14 @@
       if (left.length) idle(measure);
       else document.documentElement.dataset.measured = "";
     };
-    idle(measure);
+    const measureAll = () => {
+      const measuring = left.length > 0;
+      left = [...boxes];
+      if (!measuring) idle(measure);
+    };
+    // A font that comes late changes what a box holds, and not the box.
+    document.fonts.addEventListener("loadingdone", measureAll);
+    measureAll();
   }
 
   /* The table of contents steps aside while something else is in the margin. */
