@@ -62,13 +62,13 @@ def calls(
     q, k, v, do = (torch.zeros(shape, dtype=dtype) for _ in range(4))
     for x in (q, k, v):
         x.requires_grad_(backward)
-    options = ("chunked", 0, normalize, width**-0.5, 1e-6, feature_map, False)
+    options = ("chunked", 0, normalize, width**-0.5, 1e-6, feature_map, False, False)
 
     def attention() -> torch.Tensor:
         return linear_attention(q, k, v, normalize=normalize, feature_map=feature_map)
 
     def empty() -> torch.Tensor:
-        return empty_operator()(q, k, v, None, None, *options)[0]
+        return empty_operator()(q, k, v, None, None, None, *options)[0]
 
     found = {"linear_attention": attention, "empty": empty}
     if backward:

@@ -67,7 +67,7 @@ def empty_operator() -> Callable[..., tuple[torch.Tensor, ...]]:
         q, k, v = flat[:3]
         B, _, H, K = q.shape
         state = (k.new_empty(B, H, K, v.shape[-1]), k.new_empty(B, H, K))
-        return tuple(torch.empty_like(x) for x in (q, k, v)) + state
+        return tuple(torch.empty_like(x) for x in (q, k, v)) + state + (q.new_empty(0),)
 
     back = torch.library.custom_op(
         "experiments::empty_backward", gradient, mutates_args=(),
@@ -80,12 +80,12 @@ def empty_operator() -> Callable[..., tuple[torch.Tensor, ...]]:
     def save(ctx: Any, inputs: tuple, output: tuple) -> None:
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs[:3], *output)
-        ctx.options = inputs[5:]
+        ctx.options = inputs[len(Inputs._fields) :]
 
     def backward(ctx: Any, do: torch.Tensor, *_: Any) -> tuple:
         saved = ctx.saved_tensors
-        grads = back(*saved[:3], None, None, *saved[3:], do, None, None, *ctx.options)
-        return (*grads[:3], None, None, *(None for _ in ctx.options))
+        grads = back(*saved[:3], None, None, None, *saved[3:], do, None, None, *ctx.options)
+        return (*grads[:3], None, None, None, *(None for _ in ctx.options))
 
     forth.register_autograd(backward, setup_context=save)
     return forth
