@@ -24,6 +24,7 @@ TABLES = {
         width=("features", "K = V"),
         feature_map=("name", "through which q and k go as they are loaded"),
         normalized=("yes or no", "whether the sum is divided by the normaliser"),
+        decay=("yes or no", "whether the state fades, and its gradient is asked for"),
         programs=("programs", "how many the launch starts"),
         warps=("warps", "of a program"),
         registers=("registers a thread", "as the compiler allots them"),
@@ -64,6 +65,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "widths": [64] if smoke else [64, 128, 256],
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
         "feature_maps": ["identity"] if smoke else ["identity", "elu_plus_one"],
+        "decay_modes": [] if smoke else ["chunked"],
         "seed": 0,
     }
     priority = 3 if kind == "cpu" else LATE
@@ -80,13 +82,16 @@ def traffic(arguments: dict[str, Any], name: str) -> float:
         A, D = arguments["A"], arguments["D"]
         return A * (size["p_a"] + size["p_b"]) + D * (size["p_c"] + size["p_out"])
     K, V = arguments.get("K", 0), arguments.get("V", 0)
+    prefixes = 2 * 4 * bool(arguments.get("DECAY"))
     if kernel == "forward_kernel":
-        return 2 * K * size["p_q"] + V * (size["p_v"] + size["p_o"])
+        return 2 * K * size["p_q"] + V * (size["p_v"] + size["p_o"]) + prefixes
     if kernel == "dq_kernel":
-        return size["p_q"] * (2 * K + 2 * V + K * arguments["FORM_DELTA"])
+        return size["p_q"] * (2 * K + 2 * V + K * arguments["FORM_DELTA"]) + prefixes
     if kernel == "dkv_kernel":
         both = (arguments["DK"] + arguments["DV"]) * (K + V)
-        return size["p_q"] * (K + V + both)
+        return size["p_q"] * (K + V + both) + prefixes
+    if kernel == "decay_gradient_kernel":
+        return size["p_q"] * (2 * K + 2 * V) + 2 * 4 + size["p_dg"]
     if kernel == "one_pass_kernel":
         return size["p_q"] * (4 * K + 3 * V)
     if kernel == "sums_kernel":
@@ -107,7 +112,7 @@ def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
     from .harness.compiling import loop_length
 
     arguments, kernel = launched.arguments, launched.name.split(":")[0]
-    if kernel in ("scan_kernel", "delta_kernel"):
+    if kernel in ("scan_kernel", "delta_kernel", "decay_gradient_kernel"):
         return 0.0
     C = arguments.get("C", 1)
     tiles = -(-config["length"] // C) if kernel == "tile_kernel" else arguments.get("G", 1)
@@ -117,12 +122,13 @@ def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A call that is compiled: its mode, K = V, its feature map, and whether it is normalised."""
+    """A call that is compiled: K = V is its width; decay: of every token, with its gradient."""
 
     mode: str
     width: int
     feature_map: str
     normalize: bool
+    decay: bool = False
 
 
 def call(case: Case, config: dict[str, Any]) -> None:
@@ -137,7 +143,7 @@ def call(case: Case, config: dict[str, Any]) -> None:
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
     problem = Problem(
         q, k, v, None, None, case.width**-0.5, 1e-6, case.normalize, case.feature_map,
-        case.normalize,
+        case.normalize, torch.empty(shape[:3], device="meta") if case.decay else None, case.decay,
     )  # fmt: skip
     module.backward(problem, module.forward(problem), do, None, None)
 
@@ -158,6 +164,7 @@ def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "width": case.width,
             "feature_map": case.feature_map,
             "normalized": "yes" if case.normalize else "no",
+            "decay": "yes" if case.decay else "no",
             "programs": launched.programs,
             "warps": launched.options["num_warps"],
             "registers": built.registers,
@@ -178,11 +185,12 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
     tables: Tables = {}
     cases = [
-        Case(mode, width, feature_map, normalize)
+        Case(mode, width, feature_map, normalize, decay)
         for mode in config["modes"]
         for width in config["widths"]
         for feature_map in config["feature_maps"]
         for normalize in (False, True)
+        for decay in ((False, True) if mode in config["decay_modes"] else (False,))
     ]
     for i, case in enumerate(cases):
         for row in compiled(case, config):

@@ -7,9 +7,10 @@ from .results import NotMeasuredError, Record, Row, have, of_config, provenance,
 from .words import Missing, WrittenFor, in_words
 
 ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
+WITH = {"no": "without", "yes": "with"}
 MAPS = {"identity": "none", "elu_plus_one": "elu + 1"}
 
-KEYS = ("mode", "width", "feature_map", "normalized")
+KEYS = ("mode", "width", "feature_map", "normalized", "decay")
 WIDTHS = [64, 128, 256]
 SERIALISED = "C7515"  # the code of ptxas's warning
 FULL = 250  # of 255 registers that a thread may have
@@ -68,7 +69,8 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
             Filter("mode", "Mode", options=["chunked", "attention", "recurrent"]),
             Filter("width", "Width of a head, d", options=WIDTHS),
             Filter("feature_map", "Feature map", options=MAPS),
-            Filter("normalized", "Normaliser", options={"no": "without", "yes": "with"}),
+            Filter("normalized", "Normaliser", options=WITH),
+            Filter("decay", "Decay", options=WITH),
             Toggle("arch", "Compiled for"),
         ],
         provenance=provenance(records),
@@ -76,7 +78,10 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     )
 
 
-KERNELS = {"sums_kernel": "sums", "scan_kernel": "scan", "delta_kernel": "δ"}
+KERNELS = {
+    "sums_kernel": "sums", "scan_kernel": "scan", "delta_kernel": "δ",
+    "decay_gradient_kernel": "pass, dg",
+}  # fmt: skip
 PASSES = ("dkv_kernel", "tile_kernel", "step_kernel")
 ALONE = {"forward_kernel": "o", "dq_kernel": "dq", "one_pass_kernel": "all gradients"}
 TILES = ("forward", "dq", "dkv", "one_pass", "tile", "sums")
@@ -111,15 +116,15 @@ def launches() -> list[Row]:
 
 
 def tile_launches() -> list[Row]:
-    """Hopper's launches that multiply tiles. Raises NotMeasuredError."""
-    hopper = rows(of_config(have("kernel_build"), arch=90))
+    """Hopper's launches without decay that multiply tiles. Raises NotMeasuredError."""
+    hopper = rows(of_config(have("kernel_build"), arch=90), decay="no")
     return [row for row in hopper if row["kernel"].startswith(TILES)]
 
 
 def least_traffic(arch: int) -> float:
     """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
     run = of_config(have("kernel_build"), arch=arch)
-    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no")
+    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
     if not found:
         raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
     return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))

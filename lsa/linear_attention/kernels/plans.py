@@ -156,9 +156,9 @@ def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] 
     if key in faded or kernel == "dkv":
         row = faded.get(key)
         return row and row[column]
-    # Past 128 half the tokens, twice the warps.
-    C, features, _, num_stages = table[key][column]
-    return max(16, C // 2), features, 8, num_stages
+    # Past 128 the fewest tokens that a product takes, and eight warps.
+    _, features, _, num_stages = table[key][column]
+    return 16, features, 8, num_stages
 
 
 def _configuration(case: Case, kernel: str, forms_delta: bool) -> tuple[int, int, int, int] | None:
