@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention
 from lsa.linear_attention import MODES
+from tests.helpers import relative_rms
 
 modes = pytest.mark.parametrize("mode", MODES)
 
@@ -123,11 +124,6 @@ def test_a_long_text_neither_overflows_nor_loses_what_is_near(strongest):
     for gradient, expected in zip(gradients, exact, strict=True):
         assert gradient.isfinite().all()
         assert relative_rms(gradient, expected) < 2e-5
-
-
-def relative_rms(found, wanted):
-    error = (found.double() - wanted).square().mean().sqrt()
-    return (error / wanted.square().mean().sqrt().clamp_min(1e-300)).item()
 
 
 @pytest.mark.parametrize(
