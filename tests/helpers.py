@@ -14,7 +14,7 @@ def relative_rms(found, wanted):
         return 0.0
     wanted = wanted.double()
     error = (found.double() - wanted).square().mean().sqrt()
-    return (error / wanted.square().mean().sqrt().clamp_min(1e-30)).item()
+    return (error / wanted.square().mean().sqrt().clamp_min(1e-300)).item()
 
 
 def definition(q, k, v, S, z, *, scale, eps, normalize, feature_map, g=None):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lsa import LinearState, linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import FEATURE_MAPS, elu_plus_one
 from lsa.linear_attention.functional import EPS, MODES
+from tests.helpers import relative_rms
 
 RELATIVE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 
@@ -24,13 +25,6 @@ def definition(q, k, v, *, normalize, scale, eps, S, z):
         rows.append(num / (den + eps).unsqueeze(-1) if normalize else num)
     o = torch.stack(rows, 1) if rows else v.new_zeros(B, 0, H, v.shape[-1])
     return o, S + torch.einsum("bjhk,bjhv->bhkv", k, v), z + k.sum(1)
-
-
-def relative_rms(found, wanted):
-    if wanted.numel() == 0:
-        return 0.0
-    error = (found.double() - wanted).square().mean().sqrt()
-    return (error / wanted.square().mean().sqrt().clamp_min(1e-30)).item()
 
 
 problems = st.fixed_dictionaries(

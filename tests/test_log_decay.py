@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lsa import LinearState, linear_attention
 from lsa.linear_attention import MODES
 from lsa.linear_attention.operator import attend_operator, gradient
+from tests.helpers import relative_rms
 
 # All but the slowest of opcheck's, which has a compiler go through the body in plain torch.
 RULES = ("test_schema", "test_autograd_registration", "test_faketensor")
@@ -156,11 +157,6 @@ def test_a_long_text_neither_overflows_nor_loses_what_is_near(strongest):
     for dx, expected in zip(gradients, exact, strict=True):
         assert dx.isfinite().all()
         assert relative_rms(dx, expected) < 2e-5
-
-
-def relative_rms(found, wanted):
-    error = (found.double() - wanted).square().mean().sqrt()
-    return (error / wanted.square().mean().sqrt().clamp_min(1e-300)).item()
 
 
 @pytest.mark.parametrize(

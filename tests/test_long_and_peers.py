@@ -5,13 +5,9 @@ import torch
 
 from lsa import LinearState, linear_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
+from tests.helpers import relative_rms
 
 BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
-
-
-def relative_rms(found, wanted):
-    error = (found.double() - wanted).square().mean().sqrt()
-    return (error / wanted.square().mean().sqrt()).item()
 
 
 def draw(B, T, H, K, V, dtype):

@@ -266,9 +266,11 @@
       for (const entry of entries) figures.find(({ element }) => element === entry.target).near = entry.isIntersecting;
       if (moved) wakeNear();
     }, { rootMargin: `${NEAR}px 0px` });
-    const move = () => {
+    const move = ({ type, movementX, movementY }) => {
+      // A page that appears under a resting mouse is told of a move that nobody has made.
+      if (type === "pointermove" && !movementX && !movementY) return;
       moved = true;
-      for (const type of moves) removeEventListener(type, move);
+      for (const one of moves) removeEventListener(one, move);
       wakeNear();
     };
     for (const type of moves) addEventListener(type, move, { passive: true });

@@ -90,9 +90,7 @@ def kernel_digests() -> dict[str, str]:
 
 def _digest(tree: ast.Module) -> str:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(
-            node
-        ):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node):
             node.body = node.body[1:]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 

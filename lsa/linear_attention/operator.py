@@ -98,8 +98,7 @@ def _operator(
 ) -> torch._ops.OpOverload:  # fmt: skip
     """What `torch.library.custom_op` makes, but for the check of each call's results.
 
-    That no result shares memory with an argument is seen to by `opcheck` in the tests; a call
-    is 20 µs shorter for it.
+    That no result shares memory with an argument is seen to by `opcheck` in the tests.
     """
     tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
     torch.library.define(f"lsa::{name}", schema(arguments, results), tags=tags)
@@ -120,9 +119,10 @@ gradient = _operator(
 
 
 class _Recorded(torch.autograd.Function):
-    """The operator with its gradient as an eager call records it, at a third of the host's time.
+    """The operator with its gradient as an eager call records it: one node, for less host time.
 
-    For a compiler the gradient is registered with the operator, and found there.
+    For a compiler the gradient is registered with the operator, and found there. What either
+    costs on the host is measured by experiments/host_time.py.
     """
 
     @staticmethod

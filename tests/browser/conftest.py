@@ -30,6 +30,15 @@ BROWSER_FLAGS = [
 NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
     console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`))"""
 
+# A page leaves out what is far from the screen, and guesses its height. For a reader who jumps
+# there, lines settle within a frame; a test's press would go to where its target has been.
+LAY_OUT = """() => {
+    for (const block of document.querySelectorAll(".bd-article section > *")) {
+        if (getComputedStyle(block).contentVisibility !== "auto") continue;
+        block.style.contentVisibility = "visible";
+    }
+}"""
+
 
 def newest_source() -> float:
     paths = [ROOT / name for name in SOURCES]
@@ -85,7 +94,8 @@ def browser() -> Iterator[Browser]:
 def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page]]:
     """Open a page of the book from file://, as `open_page(name, theme=, width=)`.
 
-    `name` is a path inside the book, with or without a #fragment. Where the clock is
+    `name` is a path inside the book, with or without a #fragment. All of it is laid out,
+    as for a reader who has scrolled through it once. Where the clock is
     `stopped`, the page's timers wait for `clock.run_for`. The test fails at its end
     if the page asked for anything that is not local or that its policy forbids, or if
     anything went wrong in its scripts.
@@ -130,6 +140,7 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
         page.goto(f"file://{built_book}/{name}")
         if not stopped:  # what waits for an idle moment waits for the clock
             page.wait_for_selector("html[data-ready]", state="attached")
+        page.evaluate(LAY_OUT)
         page.evaluate("document.fonts.ready.then(() => true)")
         return page
 

@@ -493,6 +493,8 @@ def test_a_figure_in_sight_stays_still_until_it_is_touched(show, touch):
     still, drawn = page.locator(".explorable-plot > svg"), page.locator(".js-plotly-plot")
     if touch != "address":
         expect(still).to_be_visible()
+        # As a page is told that appears under a resting mouse.
+        page.evaluate("dispatchEvent(new PointerEvent('pointermove'))")
         assert page.locator("script[src*=plotly]").count() == 0
     if touch == "pointer":
         page.mouse.move(30, 30)

@@ -15,7 +15,8 @@ enters S or R by what is left of it there. decay_gradient.py has the gradient of
 R and m run backwards in time, from the gradients of the returned state over scale; what is left
 in them after the first token is the gradient of the initial state.
 
-Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs;
+Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs,
+6 C D more where it forms δ;
 dk and dv together 12 D bytes and 8 C D + 6 D^2 FLOPs, apart 8 D bytes and 4 C D + 4 D^2 FLOPs
 each. R is the same for both; what parts them is how much of it a program's registers hold.
 """
