@@ -176,7 +176,8 @@ def test_the_public_function_with_decay(constant, monkeypatch):
     """As on a GPU: the operators, their gradients, and the gradients of those."""
     inputs = [*draw(1, 70, 2, 16, 16, torch.float32)[:3], fading(70, 0.2, H=2)]
     inputs[3] = inputs[3][0, 0] if constant else inputs[3]
-    weights = torch.randn(1, 70, 2, 16)
+    # Where one decay's gradient is a sum that cancels to a fortieth, so is its precision: one draw.
+    weights = torch.randn(1, 70, 2, 16, generator=torch.Generator().manual_seed(0))
 
     def penalty(dtype):
         leaves = [x.to(dtype).requires_grad_() for x in inputs]

@@ -28,7 +28,7 @@ SERIALISED = "C7515"
 
 def launches(
     mode, B, T, H, K, *, dtype=torch.bfloat16, normalize=True, feature_map="elu_plus_one",
-    states=False,
+    states=False, decay=False,
 ):  # fmt: skip
     """What one call and its gradient launch, without making them. states: given at both ends."""
     q, k, v, do = (torch.empty(B, T, H, K, dtype=dtype, device="meta") for _ in range(4))
@@ -36,7 +36,10 @@ def launches(
         torch.empty(B, H, K, *more, device="meta") if states else None
         for more in ((K,), (K,), (), ())
     )
-    problem = Problem(q, k, v, S, z, K**-0.5, 1e-6, normalize, feature_map, normalize or states)
+    g = torch.empty(B, T, H, device="meta") if decay else None
+    problem = Problem(
+        q, k, v, S, z, K**-0.5, 1e-6, normalize, feature_map, normalize or states, g, decay
+    )
 
     def call():
         mode.backward(problem, mode.forward(problem), do, dS, dz)
@@ -85,6 +88,13 @@ def test_chunked_with_a_map(gpu, shape, states):
         made = launches(chunked, *shape, states=states)
     for launched in made:
         check(launched, 90 if gpu is HOPPER else 80)
+
+
+def test_decay_with_states_at_both_ends():
+    made = launches(chunked, 2, 4096, 16, 64, states=True, decay=True)
+    assert "decay_gradient_kernel" in {launched.name for launched in made}
+    for launched in made:
+        check(launched, 90)
 
 
 @pytest.mark.parametrize("mapped", [False, True])

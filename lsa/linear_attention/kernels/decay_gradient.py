@@ -148,13 +148,15 @@ def run_dg(
     q, k, v = problem.q, problem.k, problem.v
     dg = torch.empty(B, T, H, dtype=torch.float32, device=q.device)
     kinds = problem.precision()
+    # Products of float32 are taken from registers, which 32 features fill.
+    widest = 16 if q.dtype == torch.float32 else 32
     decay_gradient_kernel[(triton.cdiv(T, KEPT) * B * H,)](
         q, k, v, do, out.den, dg if delta is None else delta, kept_S, kept_R, dg, G,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
         0 if G.shape[0] == 1 else G.stride(0),
         T, B * H, H, problem.scale, problem.eps, K, V,
         problem.normalize, with_z, problem.feature_map,
-        KEPT, block(K, 32), block(V, 32),
+        KEPT, block(K, widest), block(V, widest),
         kinds.OPERAND, kinds.WIDE, kinds.PRECISION,
         num_warps=8, num_stages=1,
     )  # fmt: skip
