@@ -78,7 +78,7 @@ def sums_kernel(
             if FOLD:
                 b_Z += tl.dot(b_t, b_ones, input_precision=PRECISION)
             b_d = tl.dot(b_t, enter(b_c, OPERAND), input_precision=PRECISION)
-            if MAP != "identity":
+            if (MAP != "identity") or DECAY:
                 # Past K there are zeros already. Masked, and after the sum for z, so that S is
                 # formed outside of the product: inside, each wgmma would wait for the one
                 # before (C7515).
