@@ -36,14 +36,18 @@ TABLES = {
         normalize=("yes or no", "whether the sum of the weights divides"),
         map=("name", "the feature map; `identity`: q and k are mapped already"),
         states=("yes or no", "whether a state goes in and the last one comes out"),
-        tensor=("name", "a result or a gradient: `o`, `S`, `z`, `dq`, `dk`, `dv`, `dS`, `dz`"),
+        decay=("yes or no", "whether the state fades, by a number of every token and head"),
+        tensor=(
+            "name",
+            "a result or a gradient: `o`, `S`, `z`, `dq`, `dk`, `dv`, `dS`, `dz`, `dg`",
+        ),
         error=("relative RMS", "of the difference from float64"),
     ),
 }
 # Of the root mean square of each result: half a step of the type, and what sums add to it.
 BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
 WORKERS = 8  # on a GPU; each compiles on a core of its own
-# A case is a shape and a kind: mode, B, T, H, K, V, and normalize, map, states.
+# A case is a shape and a kind: mode, B, T, H, K, V, and normalize, map, states, decay.
 SHAPES = (
     ("chunked", 2, 1000, 4, 64, 64),
     ("chunked", 1, 2049, 3, 128, 128),
@@ -53,15 +57,25 @@ SHAPES = (
     ("attention", 2, 500, 2, 64, 64),
     ("recurrent", 2, 63, 2, 64, 64),
 )
-KINDS = ((False, "identity", False), (True, "identity", True), (True, "elu_plus_one", False))
-Case = tuple[str, int, int, int, int, int, bool, str, bool]
+KINDS = (
+    (False, "identity", False, False),
+    (True, "identity", True, False),
+    (True, "elu_plus_one", False, False),
+)
+# Chunked mode's kernels know decay, the other modes fade in plain torch.
+FADING = ((False, "identity", False, True), (True, "elu_plus_one", True, True))
+Case = tuple[str, int, int, int, int, int, bool, str, bool, bool]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """A run a type, the one that is timed first."""
     shapes = SHAPES[4:] if smoke else SHAPES
     dtypes = ("bfloat16", "float32", "float16") if kind == "cuda" else ("float32",)
-    cases = [[*shape, *what] for shape in shapes for what in KINDS]
+    cases = [
+        [*shape, *what]
+        for shape in shapes
+        for what in (*KINDS, *(FADING if shape[0] == "chunked" else ()))
+    ]
     return [
         Run("kernel_errors", dtype, {"dtype": dtype, "cases": cases, "seed": 0}, i + 1)
         for i, dtype in enumerate(dtypes)
@@ -70,12 +84,13 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[str, Any]]:
     """The errors of one case, in the dtype named, against the same function in float64."""
-    mode, B, T, H, K, V, normalize, feature_map, states = case
+    mode, B, T, H, K, V, normalize, feature_map, states, decay = case
     inputs = _inputs(case, seed, device, getattr(torch, dtype))
     call = partial(_results, mode=mode, normalize=normalize, feature_map=feature_map, states=states)
     found, exact = call(inputs), call({name: x.double() for name, x in inputs.items()})
     where = {"mode": mode, "batch": B, "length": T, "heads": H, "width": K, "values": V}
     what = {"normalize": _yes(normalize), "map": feature_map, "states": _yes(states)}
+    what["decay"] = _yes(decay)
     return [
         {**where, **what, "tensor": name, "error": relative_rms(found[name], exact[name])}
         for name in exact
@@ -87,7 +102,7 @@ def _yes(condition: bool) -> str:
 
 
 def _inputs(case: Case, seed: int, device: torch.device, dtype: torch.dtype) -> dict[str, Tensor]:
-    _, B, T, H, K, V, _, feature_map, states = case
+    _, B, T, H, K, V, _, feature_map, states, decay = case
     generator = torch.Generator(device).manual_seed(seed)
 
     def new(*shape: int) -> Tensor:
@@ -100,6 +115,8 @@ def _inputs(case: Case, seed: int, device: torch.device, dtype: torch.dtype) -> 
     if states:
         inputs |= {"S": new(B, H, K, V).abs(), "z": new(B, H, K).abs()}
         inputs |= {"dS_T": new(B, H, K, V), "dz_T": new(B, H, K)}
+    if decay:
+        inputs["g"] = -0.3 * torch.rand(B, T, H, generator=generator, device=device)
     return inputs
 
 
@@ -107,9 +124,10 @@ def _results(
     inputs: dict[str, Tensor], *, mode: str, normalize: bool, feature_map: str, states: bool
 ) -> dict[str, Tensor]:
     """Every output and every gradient, by name."""
-    names = ("q", "k", "v", *(("S", "z") if states else ()))
+    names = ("q", "k", "v", *(name for name in ("S", "z", "g") if name in inputs))
     leaves = {name: inputs[name].detach().requires_grad_() for name in names}
     options = {"mode": mode, "normalize": normalize, "feature_map": feature_map}
+    options["log_decay"] = leaves.get("g")
     q, k, v = (leaves[name] for name in ("q", "k", "v"))
     if states:
         first = LinearState(leaves["S"], leaves["z"])

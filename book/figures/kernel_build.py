@@ -43,8 +43,9 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         id=id,
         caption=(
             f"**Full registers{'' if spilled else ', nothing spilled'}.** What the compiler made "
-            "of every kernel of one call and its gradient, with 32 heads of 4,096 tokens. On "
-            "Hopper a narrow head's three gradients fit in one kernel; on Ampere they take three."
+            "of every kernel of one call and its gradient, with 32 heads of 4,096 tokens. Where "
+            "nothing fades, a narrow head's three gradients fit in one kernel on Hopper; on Ampere "
+            "they take three."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "

@@ -69,6 +69,29 @@ def test_segments(cut, normalize):
     assert max(found.values()) <= RELATIVE[torch.bfloat16], found
 
 
+@pytest.mark.parametrize("constant", [False, True], ids=["by token", "one a head"])
+@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
+@pytest.mark.parametrize(
+    ("B", "T", "H", "D", "normalize", "feature_map"),
+    [
+        (2, 1000, 4, 64, True, "identity"),
+        (1, 2049, 3, 128, True, "elu_plus_one"),
+        (1, 500, 2, 256, False, "identity"),
+        (1, 17, 2, 40, True, "softplus"),
+    ],
+)
+def test_decay(B, T, H, D, normalize, feature_map, dtype, constant):
+    inputs = draw(B, T, H, D, D, dtype, device=GPU, feature_map=feature_map)
+    g = torch.Generator(GPU).manual_seed(3)
+    shape = (1, 1, H) if constant else (B, T, H)
+    found = errors(
+        chunked, inputs, normalize=normalize, feature_map=feature_map, first=True, last=True,
+        decay=-0.3 * torch.rand(shape, generator=g, device=GPU),
+    )  # fmt: skip
+    bound = RELATIVE[dtype]
+    assert {name: error for name, error in found.items() if not error <= bound} == {}
+
+
 @pytest.mark.parametrize("T", [1, 2, 64])
 @pytest.mark.parametrize("mode", list(MODES))
 def test_short_sequences_after_a_state(mode, T):
