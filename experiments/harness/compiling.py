@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,7 @@ def assembled(ptx: str, arch: int) -> tuple[int, int, tuple[str, ...]]:
     return registers, spilled, tuple(sorted(set(re.findall(r"\((C\d+)\)", text))))
 
 
+@cache
 def loop_length(cubin: bytes) -> int:
     """Instructions of a warp in a round of the longest loop that forms products, or of any."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
