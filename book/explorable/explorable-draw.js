@@ -147,7 +147,8 @@
       const common = { x: trace.x, y: trace.y, name: curve.name, hoverinfo: "skip", showlegend: false };
       const ceiling = curve.role === "ceiling";
       if (!ceiling && spec.mark === "bar") {
-        return [{ ...common, type: "bar", orientation: g.y.category ? "h" : "v", marker: { color }, ...errors(view, trace, color) }];
+        const marker = curve.dash.length ? { color: "rgba(0,0,0,0)", line: { color, width: 1.5 } } : { color };
+        return [{ ...common, type: "bar", orientation: g.y.category ? "h" : "v", marker, ...errors(view, trace, color) }];
       }
       const lines = ceiling || spec.mark.startsWith("line");
       const width = { ceiling: 1.5, machine: 4 }[curve.role] || (many ? 1.4 : 2.4);

@@ -52,7 +52,7 @@ class Explorable:
     series    the measured curves
     x, y      an Axis, or a Choice of them
     color     key that colours the series; its legend is added unless a control has this key
-    dash      optional second key, told apart by dashes
+    dash      optional second key, told apart by dashes; of bars the first is filled, others hollow
     mark      "line", "line+dot" (few points), "dot" or "bar" (strings on x or y)
     controls  filters and toggles, in reading order
     ceilings  limits, each with a label; dashed, and grey unless they have the key `color`

@@ -158,9 +158,9 @@ class Live(widgets.VBox):
             }
         if mark == "bar" and curve.role != "ceiling":
             flat = isinstance(trace.y[0], str)
-            return [
-                go.Bar(**common, **spread, orientation="h" if flat else "v", marker_color=color)
-            ]
+            hollow = {"color": "rgba(0,0,0,0)", "line": {"color": color, "width": 1.5}}
+            marker = hollow if curve.dash else {"color": color}
+            return [go.Bar(**common, **spread, orientation="h" if flat else "v", marker=marker)]
         lines = mark.startswith("line") or curve.role == "ceiling"
         mode = (
             ("lines+markers" if mark == "line+dot" and curve.role != "ceiling" else "lines")

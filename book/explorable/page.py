@@ -217,6 +217,8 @@ def _swatch(figure, control, i):
     value = list(control.options)[i]
     if control.kind != "check" or control.name not in (figure.color, figure.dash):
         return ""
+    if control.name == figure.dash and figure.mark == "bar":
+        return _box("none" if i else "currentColor")
     color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
     return _line(color, strokes(i) if control.name == figure.dash else ())
 
@@ -229,6 +231,15 @@ def _line(color, dash):
         stroke_width="3",
         stroke_dasharray=" ".join(map(str, dash)) or "none",
     )
+    return _picture(path)
+
+
+def _box(fill):
+    path = tag("path", d="M1 1H21V9H1Z", fill=fill, stroke="currentColor", stroke_width="1.5")
+    return _picture(path)
+
+
+def _picture(path):
     return tag("svg", path, cls="explorable-swatch", width="22", height="10", aria_hidden="true")
 
 

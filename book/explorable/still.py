@@ -139,7 +139,8 @@ def _draw_category(axes, mark, trace, view, place, color):
         names.index(value) + (place - (count - 1) / 2) * width for value in getattr(trace, across)
     ]
     if mark == "bar":
-        (axes.barh if across == "y" else axes.bar)(places, values, width * 0.92, color=color)
+        filled = {"color": "none", "edgecolor": color} if trace.curve.dash else {"color": color}
+        (axes.barh if across == "y" else axes.bar)(places, values, width * 0.92, **filled)
     else:
         axes.plot(
             *((values, places) if across == "y" else (places, values)),

@@ -44,12 +44,13 @@ def share_of_stored_states(B: int, T: int, H: int, d: int, ms: float, gradients:
     return published_share(B, T, H, d, ms, gradients) / (100 * least / moved)
 
 
-def fla_shares() -> list[float]:
-    """`share_of_stored_states` of all published times of fla."""
+def fla_shares(least_tokens: int = 0) -> list[float]:
+    """`share_of_stored_states` of fla's published times, of so many tokens of all heads or more."""
     return [
         share_of_stored_states(B, T, H, d, ms, gradients)
         for B, T, H, d, _, _, forward, both in PUBLISHED
         for ms, gradients in ((forward, False), (both, True))
+        if least_tokens <= B * T * H
     ]
 
 

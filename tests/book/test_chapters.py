@@ -10,6 +10,7 @@ from book.explorable.still import still
 from book.figures import (
     block_speed,
     kernel_build,
+    kernel_prediction,
     long_context,
     loss_curves,
     mode_speed,
@@ -32,8 +33,8 @@ CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 
 
 DRAWN = [
-    block_speed, kernel_build, long_context, loss_curves, mode_speed, plateau, race, rnn_orders,
-    sampling_speed, taylor_error, variants,
+    block_speed, kernel_build, kernel_prediction, long_context, loss_curves, mode_speed, plateau,
+    race, rnn_orders, sampling_speed, taylor_error, variants,
 ]  # fmt: skip
 
 

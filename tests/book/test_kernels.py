@@ -12,7 +12,7 @@ import pytest
 
 from book.explorable.page import page
 from book.explorable.view import resolve
-from book.figures import design_bytes, kernel_speed
+from book.figures import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness import record
 from lsa.linear_attention.kernels.segments import segments
@@ -126,3 +126,21 @@ def test_the_words_about_published_times_and_segments_hold():
     """No time of fla beats what stored states allow; 132 heads fill the GPU without a cut."""
     assert max(kernel_speed.fla_shares()) < 1
     assert segments(132, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
+
+
+def test_a_measured_time_stands_beside_the_predicted_one(monkeypatch):
+    (row, *_) = kernel_prediction.account()
+    low, high = kernel_prediction.expected(row)
+    assert 0 < low < high
+    keys = ("batch", "length", "heads", "width", "pass")
+    measured = {key: [row[key]] for key in keys} | {
+        "implementation": ["ours"], "launch": ["graph"], "low": [low], "high": [high],
+    }  # fmt: skip
+    run = {
+        "provenance": {"device": {"name": "NVIDIA H100 80GB HBM3"}},
+        "tables": {"rows": measured},
+    }
+    monkeypatch.setattr(kernel_prediction, "have", lambda name: [run])
+    assert kernel_prediction.measured(row) == (low, high)
+    run["provenance"]["device"]["name"] = "NVIDIA H200"
+    assert kernel_prediction.measured(row) is None

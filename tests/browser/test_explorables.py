@@ -527,6 +527,19 @@ def test_bars_on_a_log_axis_stand_on_its_lower_end(show):
     assert min(heights) > 5
 
 
+def test_bars_of_a_second_kind_are_hollow(show):
+    columns = {"task": ["Copy", "Recall"], "share": [40, 70]}
+    figure = Explorable(
+        id="bars", caption="Shares.", alt="Bars.", mark="bar",
+        series=[Series({"layer": "s6", "from": one}, columns) for one in ("measured", "predicted")],
+        x=Axis("share", "Share"), y=Axis("task", "Task"), color="layer", dash="from",
+        controls=[Toggle("from", "From")],
+    )  # fmt: skip
+    drawn = plot(show(figure), "bars")
+    filled = "one => [...one.querySelectorAll('.bars .point path')].map(p => p.style.fillOpacity)"
+    assert drawn.evaluate(filled) == ["1", "1", "0", "0"]
+
+
 def test_lines_carry_their_names_where_there_is_room(show):
     wide = plot(show(headline()), "headline")
     names = "one => one.layout.annotations.map(a => a.text)"

@@ -1,0 +1,236 @@
+"""How long the kernels should take: an account, and how near others have come to theirs."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from lsa.cost import PEAKS, least_bytes
+
+from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from . import kernel_speed
+from .kernel_speed import LADDERS, PASS_LABELS, PUBLISHED, shape_label
+from .results import NotMeasuredError, Row, have, provenance, rows
+from .words import Missing, WrittenFor, in_words
+
+# Seconds from one launch of a CUDA graph to the next, at best and at worst: a guess.
+GAP = (2e-6, 4e-6)
+STORED_LAUNCHES = {"forward": 2, "forward+backward": 6}  # of the design that stores all states
+LARGE = 500_000  # tokens of all heads, from which a published time is not the host's
+IMPLEMENTATIONS = {
+    "chunked": "ours",
+    "normalised": "ours, normalised",
+    "stored states": "stored states",
+    "fla": "fla",
+}
+SOURCES = {"reported": "measured or published", "predicted": "predicted"}
+
+
+def nearness() -> tuple[float, float]:
+    """The part of its bytes' time that fla's published times of the large shapes consist of."""
+    found = kernel_speed.fla_shares(LARGE)
+    return min(found), max(found)
+
+
+def account() -> list[Row]:
+    """Every case as it was counted. Raises NotMeasuredError where nothing is stored."""
+    found = [row for run in have("kernel_prediction") for row in rows(run)]
+    if not found:
+        raise NotMeasuredError("kernel_prediction: nothing stored")
+    return found
+
+
+def _between(row: Row, least: str, most: str, launches: int) -> tuple[float, float]:
+    near, nearest = nearness()
+    return row[least] / nearest + launches * GAP[0], row[most] / near + launches * GAP[1]
+
+
+def expected(row: Row) -> tuple[float, float]:
+    """The least and the most seconds that a call of ours should take."""
+    return _between(row, "least", "paced", row["launches"])
+
+
+def expected_of_stored(row: Row) -> tuple[float, float]:
+    """The same of the design that stores every chunk's state, by its bytes."""
+    return _between(row, "stored", "stored", STORED_LAUNCHES[row["pass"]])
+
+
+def published_seconds(row: Row) -> float | None:
+    """What fla has published of this shape and pass."""
+    for B, T, H, d, _, _, forward, both in PUBLISHED:
+        if (B, T, H, d) == tuple(row[key] for key in ("batch", "length", "heads", "width")):
+            return 1e-3 * (forward if row["pass"] == "forward" else both)
+    return None
+
+
+def measured(row: Row) -> tuple[float, float] | None:
+    """Seconds of our call as a CUDA graph on an H100, at best and at worst, once there are any."""
+    ours = "ours" if row["normalized"] == "no" else "ours, normalised"
+    keys = ("batch", "length", "heads", "width", "pass")
+    for run in have("kernel_speed"):
+        if "H100" in run["provenance"]["device"]["name"]:
+            for one in rows(run, implementation=ours, launch="graph"):
+                if all(one[key] == row[key] for key in keys):
+                    return one["low"], one["high"]
+    return None
+
+
+def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
+    """Columns of rows that take between so many seconds; the bar is their geometric mean."""
+    columns: dict[str, list] = {name: [] for name in ("shape", *AXES)}
+    for row, low, high in found:
+        B, T, H, d = (row[key] for key in ("batch", "length", "heads", "width"))
+        moved = B * T * H * least_bytes(1, d, d, training=row["pass"] != "forward")
+        limit = moved / PEAKS["H100 SXM"].bytes
+        middle = sqrt(low * high)
+        shares = (100 * limit / seconds for seconds in (middle, high, low))
+        times = (1e3 * seconds for seconds in (middle, low, high))
+        for name, value in zip(columns, (shape_label(B, T, H, d), *shares, *times), strict=True):
+            columns[name].append(value)
+    return columns
+
+
+def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, float]]]:
+    """What is drawn of these rows, by implementation and by where it is from."""
+    bars: dict[tuple[str, str], list[tuple[Row, float, float]]] = {}
+
+    def add(name: str, source: str, row: Row, seconds: tuple[float, float] | None) -> None:
+        if seconds:
+            bars.setdefault((name, source), []).append((row, *seconds))
+
+    for row in found:
+        plain = row["normalized"] == "no"
+        ours = "chunked" if plain else "normalised"
+        add(ours, "predicted", row, expected(row))
+        add(ours, "reported", row, measured(row))
+        if plain:
+            add("stored states", "predicted", row, expected_of_stored(row))
+            told = published_seconds(row)
+            add("fla", "reported", row, told and (told, told))
+    return bars
+
+
+AXES = ("share", "share_low", "share_high", "ms", "ms_low", "ms_high")
+
+
+def figure(id: str = "predicted-speed") -> Explorable | Missing:
+    """Shares of the memory limit, and times, that should be measured."""
+    try:
+        found = account()
+    except NotMeasuredError:
+        return Missing("kernel_prediction")
+    found = sorted(found, key=lambda row: row["batch"] * row["length"] * row["heads"])
+    series = []
+    for shapes in LADDERS:
+        for kind in PASS_LABELS:
+            here = [row for row in found if row["shapes"] == shapes and row["pass"] == kind]
+            for key, cells in _bars(here).items():
+                names = dict(zip(("implementation", "source"), key, strict=True))
+                series.append(Series({**names, "pass": kind, "shapes": shapes}, _drawn(cells)))
+    return Explorable(
+        id=id,
+        caption=(
+            "**Predicted, not measured.** The part of the memory limit of an H100 that each kernel "
+            "should reach, as a CUDA graph; the lines say how sure we are. What fla has published "
+            "of calls from Python is filled, and so will be what we measure."
+        ),
+        alt=(
+            "Bars of the share of the memory limit, by shape, with wide lines of uncertainty. "
+            "Ours is ahead of stored states for large shapes, and behind for normalised heads "
+            "of 256."
+        ),
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis(
+                    "share", "Share of the limit", "%", digits=2, range=(0, 100),
+                    low="share_low", high="share_high",
+                ),
+                Axis("ms", "Time", "ms", digits=2, low="ms_low", high="ms_high"),
+            ],
+        ),
+        y=Axis("shape", "B × T × H × d"),
+        color="implementation",
+        dash="source",
+        mark="bar",
+        controls=[
+            Filter("shapes", "Shapes", options=LADDERS),
+            Filter("pass", "Pass", options=PASS_LABELS),
+            Toggle("implementation", "Kernel", options=IMPLEMENTATIONS),
+            Toggle("source", "From", options=SOURCES),
+        ],
+        provenance=provenance(have("kernel_prediction")),
+        aspect=1,
+    )  # fmt: skip
+
+
+def _large(width: int, normalized: str, kind: str) -> list[Row]:
+    """The published shapes with heads of a width, of many tokens. Raises NotMeasuredError."""
+    found = [
+        row
+        for row in account()
+        if row["shapes"] == "ladder"
+        and (row["width"], row["normalized"], row["pass"]) == (width, normalized, kind)
+        and row["batch"] * row["length"] * row["heads"] >= LARGE
+    ]
+    if not found:
+        raise NotMeasuredError(f"kernel_prediction: no heads of {width}, {kind}")
+    return found
+
+
+def _times_ahead(width: int, kind: str) -> tuple[float, float]:
+    """How often our call should fit into fla's published time, at worst and at best."""
+    ratios = [
+        published / seconds
+        for row in _large(width, "no", kind)
+        if (published := published_seconds(row))
+        for seconds in expected(row)
+    ]
+    return min(ratios), max(ratios)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of the prediction."""
+
+    def near() -> str:
+        return " and ".join(f"{100 * part:.0f}%" for part in nearness())
+
+    def ahead(kind: str) -> str:
+        low, high = _times_ahead(128, kind)
+        return f"{low:.1f} to {high:.1f}"
+
+    def wide_normal() -> str:
+        low, high = expected(_large(256, "yes", "forward")[0])
+        return f"{low * 1e3:.1f} to {high * 1e3:.1f} ms"
+
+    def wide_stored() -> str:
+        low, high = expected_of_stored(_large(256, "yes", "forward")[0])
+        return f"{low * 1e3:.1f} to {high * 1e3:.1f} ms"
+
+    return in_words(
+        near_account=near,
+        ahead_forward=lambda: ahead("forward"),
+        ahead_both=lambda: ahead("forward+backward"),
+        wide_normalised=wide_normal,
+        wide_stored=wide_stored,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter's words say of the prediction."""
+
+    def normalised_128() -> bool:
+        return all(row["paced"] > row["least"] for row in _large(128, "yes", "forward+backward"))
+
+    return WrittenFor(
+        plain_heads_of_128_should_be_ahead_of_every_published_time=lambda: all(
+            _times_ahead(128, kind)[0] > 1 for kind in PASS_LABELS
+        ),
+        plain_heads_of_256_may_be_ahead_or_behind=lambda: (
+            _times_ahead(256, "forward")[0] < 1.1 < _times_ahead(256, "forward")[1]
+        ),
+        normalised_heads_of_256_should_be_behind_stored_states=lambda: all(
+            expected(row)[0] > expected_of_stored(row)[1] for row in _large(256, "yes", "forward")
+        ),
+        normalised_heads_of_128_hang_on_their_instructions=normalised_128,
+    )
