@@ -23,8 +23,9 @@ from lsa.cost import PEAKS, design_cost
 from lsa.cost.rooflines import DEPENDENT_CYCLES
 
 from .harness.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.shapes import GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
-from .kernel_speed import GPT2, LADDER, PASSES, SMALL
+from .harness.traffic import traffic
 
 TABLES = {
     "rows": table(
@@ -96,7 +97,6 @@ def bounds(launched: Any, shape: list[int], arch: int, gpu: str) -> tuple[float,
     from lsa.linear_attention.kernels.gpu import HOPPER
 
     from .harness.compiling import build, loop_length
-    from .kernel_build import traffic
 
     (B, T, H, _), peak, slots = shape, PEAKS[gpu], HOPPER.multiprocessors
     arguments = launched.arguments

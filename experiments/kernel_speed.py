@@ -23,6 +23,7 @@ from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
 from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.shapes import GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
     ENOUGH_SECONDS,
@@ -58,19 +59,7 @@ TABLES = {
         share=("of the limit", "the same over the copy's rate"),
     ),
 }
-LADDER = [  # the shapes of a published comparison of such kernels
-    (1, 8192, 96, 128),
-    (2, 16384, 16, 128),
-    (4, 2048, 16, 128),
-    (4, 4096, 64, 128),
-    (8, 2048, 32, 256),
-    (8, 1024, 8, 64),
-]
-# GPT-2's heads at doubling lengths, the telling ones first, and a length that nothing divides.
-GPT2 = [(1, T, 12, 64) for T in (8192, 1024, 65536, 131072, 16384, 4096, 2048, 32768, 65537)]
-SMALL = (2, 512, 2, 64)
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
-PASSES = ("forward", "forward+backward")
 LAUNCHES = ("eager", "graph")
 REPLAYS = 5  # of a graph, between two looks at the clock
 GRAPH_FEWEST, GRAPH_MOST = 3, 20

@@ -37,8 +37,9 @@ forwards, 6 D backwards.
 
 What a call launches is decided once for its shapes and its GPU: plans.py. C = 64 fills wgmma's
 64 rows with four warps; 128 would double the products inside chunks, and their registers, to save
-nothing that memory notices. The output's features are split into blocks of 64, programs of one
-head side by side, so that q and k come from the L2 cache the second time. The normaliser adds 4
+nothing that memory notices. The output's features are split into blocks of 64 (normalised ones up
+to 128 are not), programs of one head side by side, so that q and k come from the L2 cache the
+second time. The normaliser adds 4
 bytes a token (den) and a row sum to the forward pass.
 
 With decay (problem.py, g) every term is multiplied by what is left of it: between two tokens of a
