@@ -10,7 +10,7 @@ from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from . import kernel_speed
 from .kernel_speed import LADDERS, PASS_LABELS, PUBLISHED, shape_label
 from .results import NotMeasuredError, Row, have, provenance, rows
-from .words import Missing, WrittenFor, in_words
+from .words import Missing, WrittenFor, in_words, percent
 
 # Seconds from one launch of a CUDA graph to the next, at best and at worst: a guess.
 GAP = (2e-6, 4e-6)
@@ -135,8 +135,8 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
         ),
         alt=(
             "Bars of the share of the memory limit, by shape, with wide lines of uncertainty. "
-            "Ours is ahead of stored states for large shapes, and behind for normalised heads "
-            "of 256."
+            "Ours is ahead of stored states for large shapes; for normalised heads of 256 the line "
+            "reaches to both sides of theirs."
         ),
         series=series,
         x=Choice(
@@ -189,6 +189,20 @@ def _times_ahead(width: int, kind: str) -> tuple[float, float]:
     return min(ratios), max(ratios)
 
 
+def _normaliser_cost() -> float:
+    """What the normaliser should add to a call with heads of 128, at most, of its time without."""
+    pairs = [
+        pair
+        for kind in PASS_LABELS
+        for pair in zip(_large(128, "yes", kind), _large(128, "no", kind), strict=True)
+    ]
+    return max(
+        a / b - 1
+        for normal, plain in pairs
+        for a, b in zip(expected(normal), expected(plain), strict=True)
+    )
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on kernels says of the prediction."""
 
@@ -211,6 +225,7 @@ def numbers() -> dict[str, str]:
         near_account=near,
         ahead_forward=lambda: ahead("forward"),
         ahead_both=lambda: ahead("forward+backward"),
+        normaliser_cost=lambda: percent(_normaliser_cost()),
         wide_normalised=wide_normal,
         wide_stored=wide_stored,
     )
@@ -219,18 +234,18 @@ def numbers() -> dict[str, str]:
 def claims() -> WrittenFor:
     """What the chapter's words say of the prediction."""
 
-    def normalised_128() -> bool:
-        return all(row["paced"] > row["least"] for row in _large(128, "yes", "forward+backward"))
+    def wide_hang() -> bool:
+        (row,) = _large(256, "yes", "forward")
+        (low, high), (least, most) = expected(row), expected_of_stored(row)
+        return low < most and high > least and row["paced"] > 2 * row["least"]
 
     return WrittenFor(
         plain_heads_of_128_should_be_ahead_of_every_published_time=lambda: all(
             _times_ahead(128, kind)[0] > 1 for kind in PASS_LABELS
         ),
-        plain_heads_of_256_may_be_ahead_or_behind=lambda: (
-            _times_ahead(256, "forward")[0] < 1.1 < _times_ahead(256, "forward")[1]
+        so_should_plain_heads_of_256=lambda: all(
+            _times_ahead(256, kind)[0] > 1 for kind in PASS_LABELS
         ),
-        normalised_heads_of_256_should_be_behind_stored_states=lambda: all(
-            expected(row)[0] > expected_of_stored(row)[1] for row in _large(256, "yes", "forward")
-        ),
-        normalised_heads_of_128_hang_on_their_instructions=normalised_128,
+        the_normaliser_should_cost_heads_of_128_little=lambda: _normaliser_cost() < 0.25,
+        normalised_heads_of_256_hang_on_how_instructions_overlap=wide_hang,
     )
