@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -47,7 +47,11 @@ TABLES = {
         error=("relative RMS", "of the difference from float64"),
     ),
     "rows": table(
-        implementation=("name", "`ours`: the sum alone, as the others compute it"),
+        implementation=(
+            "name",
+            "`ours`: the sum alone, as the others compute it; `fading`: with a decay of every "
+            "token and head, whose gradient is not asked for",
+        ),
         **PASS,
         launch=("name", "`eager`: called from Python; `graph`: replayed as a CUDA graph"),
         batch=("sequences", "B"),
@@ -89,6 +93,7 @@ def implementations(session: Session) -> dict[str, Attention]:
     found: dict[str, Attention] = {
         "ours": lambda q, k, v: linear_attention(q, k, v, normalize=False),
         "ours, normalised": linear_attention,
+        "ours, fading": _fading,
         **{f"softmax, {name}": _softmax_by(backend) for name, backend in BACKENDS.items()},
     }
     newest = attempt(
@@ -103,7 +108,24 @@ def implementations(session: Session) -> dict[str, Attention]:
             session.warn(f"fla {name}: this version has none")
         else:
             found[f"fla {name}"] = _without_normalizer(operation)
+    fading = attempt(lambda: import_module("fla.ops.simple_gla"), "fla", session) if peers else None
+    if fading:
+        found["fla simple_gla, fading"] = lambda q, k, v: fading.chunk_simple_gla(
+            q, k, v, decay(q.shape[:3], q.device)
+        )[0]
     return found
+
+
+@lru_cache(maxsize=2)
+def decay(shape: torch.Size, device: torch.device) -> torch.Tensor:
+    """The logarithm of the decay of every token and head, [B, T, H]: half is left after 14."""
+    generator = torch.Generator(device).manual_seed(0)
+    return -0.1 * torch.rand(shape, generator=generator, device=device)
+
+
+def _fading(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    g = decay(q.shape[:3], q.device)
+    return linear_attention(q, k, v, normalize=False, log_decay=g)
 
 
 def _softmax_by(backend: SDPBackend) -> Attention:
@@ -143,20 +165,16 @@ def compare(
     """The errors of every linear implementation against float64, on inputs of their own."""
     inputs = draw(shape, {**config, "seed": config["seed"] + 1}, session.device)
     wide = [x.double() for x in inputs]
-    exact = {
-        normalize: gradients(
-            lambda q, k, v, n=normalize: linear_attention(q, k, v, normalize=n), wide
-        )
-        for normalize in (False, True)
-    }
+    kinds = {"normalised": linear_attention, "fading": _fading}
+    exact = {kind: gradients(call, wide) for kind, call in kinds.items()}
+    exact[""] = gradients(lambda q, k, v: linear_attention(q, k, v, normalize=False), wide)
     rows = []
     for name, call in names.items():
         if name.startswith("softmax"):
             continue
+        wanted = exact[next((kind for kind in kinds if kind in name), "")]
         found = attempt(lambda call=call: gradients(call, inputs), f"{name} {shape}", session)
-        for tensor, x, y in zip(
-            ("o", "dq", "dk", "dv"), found or (), exact["normalised" in name], strict=False
-        ):
+        for tensor, x, y in zip(("o", "dq", "dk", "dv"), found or (), wanted, strict=False):
             where = dict(zip(("batch", "length", "heads", "width"), shape, strict=True))
             error = relative_rms(x, y)
             if not math.isfinite(error):

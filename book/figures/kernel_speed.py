@@ -118,6 +118,7 @@ COLOURED = {"ours": "chunked", "softmax, flash": "softmax"}
 IMPLEMENTATIONS = {
     "chunked": "ours",
     "ours, normalised": "ours, normalised",
+    "ours, fading": "ours, fading",
     "softmax": "softmax, flash",
 }
 LADDERS = {"ladder": "published shapes", "gpt2": "GPT-2's heads"}

@@ -42,11 +42,11 @@ def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch)
     tables = outcome.tables
     columns = {name for table in tables.values() for name in table}
     assert columns == set(kernel_speed.EXPERIMENT.units)
-    assert set(tables["errors"]["implementation"]) == {"ours", "ours, normalised"}
+    assert set(tables["errors"]["implementation"]) == {"ours", "ours, normalised", "ours, fading"}
     assert max(tables["errors"]["error"]) <= 3.3e-3
     rows = tables["rows"]
     assert set(rows["launch"]) == {"eager"}  # a graph needs CUDA, and its absence is told
-    assert len(rows["seconds"]) == 2 * 4
+    assert len(rows["seconds"]) == 2 * 5
     for rate, seconds, pass_name in zip(rows["rate"], rows["seconds"], rows["pass"], strict=True):
         least = (8 if pass_name == "forward" else 22) * 16 * 65 * 2
         assert rate == pytest.approx(least / seconds, rel=1e-3)
