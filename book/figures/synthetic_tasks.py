@@ -167,7 +167,9 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
     records = [run for runs in layers.values() for run in runs]
     series = []
     for name, runs in layers.items():
-        lengths = sorted({row["length"] for run in runs for row in rows(run, "test")})
+        # A run is asked no further once half is wrong: past that, others would speak for all.
+        asked = [{row["length"] for row in rows(run, "test")} for run in runs]
+        lengths = sorted(set.intersection(*asked))
         scores = [score(runs, length=length) for length in lengths]
         if scores:
             columns = {
@@ -204,20 +206,29 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
     )
 
 
-def furthest(runs: list[Record]) -> int:
-    """The longest text of which these runs answer nine in ten; 0 where they do nowhere."""
-    found = [row for run in runs for row in rows(run, "test") if row["accuracy"] >= 0.9]
-    return max((row["length"] for row in found), default=0)
+def furthest(runs: list[Record]) -> tuple[int, int]:
+    """The longest text of which nine in ten are answered, by the worst and by the best seed."""
+    found = [
+        max((row["length"] for row in rows(run, "test") if row["accuracy"] >= 0.9), default=0)
+        for run in runs
+    ]
+    return min(found, default=0), max(found, default=0)
+
+
+def between(low: int, high: int) -> str:
+    """A range over seeds: 256, or 256–4,096."""
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
 def _induction_caption(layers: dict[str, list[Record]]) -> str:
     reached = {name: furthest(runs) for name, runs in layers.items()}
-    learned = [name for name, length in reached.items() if length >= TRAINED_AT]
-    told = [f"{_label(name)} to {reached[name]:,}" for name in learned]
+    learned = [name for name, (low, _) in reached.items() if low >= TRAINED_AT]
+    told = [f"{_label(name)} to {between(*reached[name])}" for name in learned]
     return (
-        f"**Trained at {TRAINED_AT} tokens, asked at others.** Right nine times in ten: "
+        f"**Trained at {TRAINED_AT} tokens, asked at others.** Right nine times in ten, by seed: "
         f"{', '.join(told) or 'none'}. A layer whose state grows is asked up to a few thousand "
-        "tokens, and none beyond the length at which half of its answers are wrong."
+        "tokens, and none beyond the length at which half of its answers are wrong; lines end "
+        "where the first seed does."
     )
 
 
