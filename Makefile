@@ -29,7 +29,7 @@ chapter: $(VENV)/book ## one page: make chapter C=sampling
 test: $(VENV)/test lint browser ## everything: style, imports, laws, kernels, the book in a browser
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n 2
 
-fast: $(VENV)/test ## the tests without kernels, browser and processes that are killed
+fast: $(VENV)/test ## the tests without kernels, browser and what takes long
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -n 2 -m "not browser and not slow" \
 		--ignore=tests/kernels --ignore=tests/browser
 

@@ -105,6 +105,7 @@ def test_published_shares_are_those_of_the_least_traffic():
         assert all(0 < x < 50 for x in trace.x)
 
 
+@pytest.mark.slow
 def test_the_chapter_runs_without_triton(tmp_path):
     """With it, where it is installed, the built book runs the chapter."""
     notebook = jupytext.read(ROOT / "book" / "kernels.md")

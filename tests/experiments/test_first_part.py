@@ -89,6 +89,7 @@ def test_rnn_orders_refuse_a_different_function(monkeypatch):
         rnn_orders.measure_shape(2, 8, 4, run.config, CPU)
 
 
+@pytest.mark.slow
 def test_variants_end_and_say_so(tmp_path, made_corpus):
     records = smoke(tmp_path, "variants")
     assert {one["config"]["attention"] for one in records} == {"softmax", "linear", "taylor"}

@@ -27,6 +27,7 @@ def smoke(tmp_path, *arguments):
     return main(["run", *arguments, "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")])
 
 
+@pytest.mark.slow
 def test_smoke_runs_are_stored_sound_and_found_again(tmp_path, made_corpus, capsys):
     assert smoke(tmp_path) == 0
     records = record.load(results=tmp_path / "out")
