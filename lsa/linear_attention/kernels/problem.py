@@ -60,7 +60,7 @@ class Problem:
     q, k [B, T, H, K]; v [B, T, H, V]; S [B, H, K, V] and z [B, H, K] float32 or None.
     feature_map: one of bodies.FUSED_MAPS, applied to q and k as they are loaded.
     with_z: whether the normaliser's state is wanted.
-    g: the logarithm of the decay, [B, T, H] or [1, 1, H], or None; chunked mode alone knows it.
+    g: the logarithm of the decay, [B, T, H] or [1, 1, H], or None.
     with_dg: whether its gradient is wanted.
     """
 
