@@ -9,9 +9,8 @@ stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of 
 sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
 sequences on an idle GPU, and the definition that the chunked kernel is checked against.
 
-The gradients are the same sum in three more roles (roles.py), each its own launch. With decay
-every product is multiplied by w_ij, what is left of token j at token i. The gradient of the decay
-is chunked mode's (decay_gradient.py), from states that are formed for it alone.
+The gradients are the same sum in three more roles (roles.py), each its own launch. Decay goes on
+every product; its gradient is chunked mode's (decay_gradient.py), from states formed for it alone.
 """
 
 from __future__ import annotations
@@ -234,6 +233,9 @@ def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
         return 32, BD, 4 if max(A, BD) <= 64 else 8
     # A mapped third factor enters in two tiles.
     split = role.name in ("dq", "dk") and role.maps[2] != "identity"
+    if role.name == "dq" and problem.normalize and problem.g is not None:
+        BD = block(D)
+        return 16 if split and BD == 256 else 32, BD, 4 if BD <= 128 else 8
     if role.name == "dq" and problem.normalize:
         BD = block(D)
         most = 64 if split else 128
@@ -291,7 +293,7 @@ def _totals(
     S, z: the state at the other end, added as it is. G: problem.prefixes.
     """
     B, T, H, K, V = problem.sizes
-    left: float | Tensor = 1.0
+    left = sums.new_ones(1, 1, 1)
     if G is not None:
         # Of a segment's sum, and of the state at the other end, what is left.
         cuts = torch.arange(sums.shape[0] + reverse, device=G.device)
@@ -300,14 +302,12 @@ def _totals(
         gap = at[:, :-1] - G[:, :1] if reverse else G[:, -1:] - at
         weights = gap.sum(-1).exp2().expand(B, -1, -1).transpose(0, 1).reshape(-1, B * H, 1)
         sums = sums * weights
-        left = (G[:, -1] - G[:, 0]).sum(-1).exp2().expand(B, H)
+        left = (G[:, -1] - G[:, 0]).sum(-1).exp2().expand(B, H).unsqueeze(-1)
     total = sums.sum(0) * factor
-    S_end = total[:, : K * V].view(B, H, K, V)
-    z_end = total[:, K * V :].view(B, H, K)
-    if G is None:
-        return S_end if S is None else S_end + S, z_end if z is None else z_end + z
-    S_end = S_end if S is None else S_end + left[..., None, None] * S
-    return S_end, z_end if z is None else z_end + left[..., None] * z
+    S_end, z_end = total[:, : K * V].view(B, H, K, V), total[:, K * V :].view(B, H, K)
+    if S is not None:
+        S_end = S_end + left[..., None] * S
+    return S_end, z_end if z is None else z_end + left * z
 
 
 def forward(problem: Problem) -> Outputs:

@@ -201,6 +201,9 @@ def run_steps(
     like = role.out
     raw = pointer(role.raw, like)
     BA, BD = block(A), 16
+    # With decay the normalised gradients of 64 features leave one warp too few registers.
+    widest = 32 if problem.g is not None and problem.normalize else 64
+    warps = 1 if widest >= BA else 2 if BA <= 128 else 4
     g, s_gb, s_gt = like, 0, 0
     if problem.g is not None:
         g = problem.g.detach().to(torch.float32).contiguous()
@@ -219,7 +222,7 @@ def run_steps(
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None,
         LAST=role.last is not None, LAST_Z=role.last_z is not None,
         DECAY=problem.g is not None, KEEP=kept is not None, KEPT=KEPT,
-        BA=BA, BD=BD, num_warps=1 if BA <= 64 else 2 if BA == 128 else 4,
+        BA=BA, BD=BD, num_warps=warps,
     )  # fmt: skip
 
 
