@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
-import triton
 from torch import Tensor
+from triton import knobs
 
 LN_2 = math.log(2)
-INTERPRETING = triton.knobs.runtime.interpret
+INTERPRETING = knobs.runtime.interpret
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class Problem:
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
         """B, T, H, K, V."""
-        return (*self.q.shape, self.v.shape[-1])
+        B, T, H, K = self.q.shape
+        return B, T, H, K, self.v.shape[-1]
 
     def precision(self) -> Precision:
         return precision(self.q.dtype, follows_tf32(self.q.dtype))

@@ -260,8 +260,8 @@ def backward(
     run_steps(problem, dq, out.den, delta, kept_S)
     run_steps(problem, dk, out.den, delta, kept_R)
     run_steps(problem, dv_role(problem, do, grads, dS), out.den, delta)
-    if problem.with_dg:
-        G = prefixes(problem.g, problem.q.shape[1])
+    G = prefixes(problem.g, problem.q.shape[1]) if problem.with_dg else None
+    if G is not None and kept_S is not None and kept_R is not None:
         dg = run_dg(problem, out, do, delta, G, kept_S, kept_R, dk.with_z)
         grads = replace(grads, dg=dg)
     return rounded_gradients(problem, grads)
