@@ -452,17 +452,27 @@ def test_points_are_read_where_they_were_measured(show):
     expect(page.locator("#tasks .explorable-values")).to_contain_text("S60.9000 accuracy")
 
 
-def test_a_tap_leaves_the_values_standing_inside_the_screen(show):
-    page = show(headline(), width=375, has_touch=True, is_mobile=True)
+@pytest.mark.parametrize(("block", "below"), [("start", True), ("end", False)])
+def test_a_tap_leaves_the_values_standing_beside_the_plot(show, block, below):
+    """On a phone they once covered the upper third of the curves that they were read off."""
+    far = '<div style="height: 900px"></div>'
+    page = show(headline(), before=far, width=375, has_touch=True, is_mobile=True)
     plot(page, "headline")
     cursor = page.locator("#headline .explorable-cursor")
     values = page.locator("#headline .explorable-values")
+    frame = page.locator("#headline .explorable-frame")
+    frame.evaluate("(one, block) => one.scrollIntoView({ block })", block)
+    height = page.evaluate("document.documentElement.scrollHeight")
     for share in (0.1, 0.45, 0.55, 0.9):
         cursor.tap(position={"x": share * cursor.bounding_box()["width"], "y": 60})
-        box = values.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 375
-    page.locator("#top").tap()
+        box, plotted = values.bounding_box(), frame.bounding_box()
+        assert 0 <= box["x"] <= 375 - box["width"]
+        assert 0 <= box["y"] <= 900 - box["height"]
+        top, end = box["y"], box["y"] + box["height"]
+        assert top >= plotted["y"] + plotted["height"] - 1 if below else end <= plotted["y"] + 1
+    expect(values).to_contain_text(re.compile(r"updates: loss \(nats per token\)Linear attention3"))
+    assert page.evaluate("document.documentElement.scrollHeight") == height, "the page moved"
+    values.tap()  # it covers what lies under it, and takes no tap through to that
     expect(values).to_be_hidden()
 
 
