@@ -233,5 +233,5 @@
     return g;
   }
 
-  window.ExplorableDraw = { draw };
+  window.ExplorableDraw = { draw, rgba };
 })();
