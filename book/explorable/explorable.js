@@ -203,10 +203,11 @@
     draw() {
       if (this.view.empty || !this.frame.clientWidth) return;
       this.drawn ||= this.replaceStill();
-      const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view);
-      this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
       const leveled = this.crossing && this.view.y.column === this.spec.crossing.column;
-      this.cursor.place(this.spec, this.view, geometry, leveled ? this.level : null);
+      const level = leveled ? this.level : null;
+      const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view, level);
+      this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
+      this.cursor.place(this.spec, this.view, geometry, level);
     }
 
     replaceStill() {

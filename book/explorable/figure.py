@@ -28,6 +28,7 @@ __all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "
 
 MARKS = ("line", "line+dot", "dot", "bar")
 RESERVED = ("x", "y", "level")
+MOST_BUTTONS = 4  # quantities in a row; more would fill half of a phone's screen
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,8 @@ def _axis_control(name, choice):
     options = {axis.column: axis.title for axis in choice.options}
     default = choice.default or next(iter(options))
     require(default in options, f"{name}.default", f"one of {list(options)}", default)
-    return Control(name, "radio", choice.label, options, frozenset(options), default, choice.link)
+    kind = "radio" if len(options) <= MOST_BUTTONS else "select"
+    return Control(name, kind, choice.label, options, frozenset(options), default, choice.link)
 
 
 def _control(given, series):

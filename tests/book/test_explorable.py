@@ -101,6 +101,18 @@ def test_series_refuses_what_cannot_be_drawn(columns, message):
         Series({"attention": "softmax"}, columns)
 
 
+@pytest.mark.parametrize(("count", "element"), [(4, "fieldset"), (5, "select")])
+def test_many_quantities_are_a_list_and_no_rows_of_buttons(count, element):
+    columns = {f"c{i}": [1, 2] for i in range(count)}
+    drawn = figure(
+        series=[Series({"attention": "softmax"}, {"update": [0, 1], **columns})],
+        x=Axis("update", "Updates"), y=Choice("Show", [Axis(c, c.upper()) for c in columns]),
+        controls=[], readouts=[],
+    )  # fmt: skip
+    (control,) = html_of(drawn).select("[data-control=y]")
+    assert (control if control.name == element else control.select_one(element)) is not None
+
+
 def test_lines_refuse_an_x_that_falls():
     with pytest.raises(ValueError, match="never fall"):
         figure(series=[Series({"attention": "rnn"}, {"update": [2, 1], "loss": [1, 1]})],
