@@ -159,7 +159,10 @@
       this.box.classList.toggle("explorable-values-below", !beside);
       this.fill(stop, rows, across, beside);
       const [left, top] = beside ? this.placeBeside(horizontal ? 0 : share * this.g.width) : this.placeBelow();
-      Object.assign(this.box.style, { left: `${this.frame.offsetLeft + left}px`, top: `${this.frame.offsetTop + top}px` });
+      const { offsetLeft, offsetTop, offsetWidth } = this.frame;
+      Object.assign(this.box.style, {
+        left: `${offsetLeft + left}px`, top: `${offsetTop + top}px`, width: beside ? "" : `${offsetWidth}px`,
+      });
     }
 
     /* On the side of the cursor with more room, never outside the figure. */
@@ -170,12 +173,14 @@
       return [Math.max(0, left + inside), top];
     }
 
-    /* Over what follows the plot, so that nothing moves; above the plot where the screen ends. */
+    /* Over what follows the plot, so that nothing moves; above the plot where the screen ends, and
+       there above the buttons of a figure that is pinned. */
     placeBelow() {
+      const figure = this.box.parentElement, head = parseFloat(getComputedStyle(figure).scrollMarginTop);
       const own = this.box.offsetHeight, { top, bottom } = this.frame.getBoundingClientRect();
-      const head = parseFloat(getComputedStyle(this.box.parentElement).scrollMarginTop);
-      const above = bottom + own > innerHeight && top - own > head;
-      return [0, above ? -own : this.frame.offsetHeight];
+      const over = figure.matches(".explorable-pinned") ? this.frame.offsetTop : 0;
+      const above = bottom + own > innerHeight && top - over - own > head;
+      return [0, above ? -over - own : this.frame.offsetHeight];
     }
 
     /* Below the plot the unit is said once, and rows are short enough for two in a line. */
