@@ -14,7 +14,6 @@ the channels, h [B, D, N] the state.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ..checks import one_of

@@ -71,6 +71,10 @@ def why_not(
     return ""
 
 
+def _runs_kernels(x: Sequence[Any]) -> bool:
+    return not why_not(*x)
+
+
 def is_transformed(x: Sequence[Tensor | None]) -> bool:
     """Whether torch.func or forward-mode AD is at work, neither of which knows the operator."""
     if torch._C._are_functorch_transforms_active():
@@ -116,7 +120,7 @@ def _start(x: Sequence[Any]) -> Tensor:
 def scan_operator(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     """y in u's dtype, h_T, and what the gradient needs of the states, empty if not `keep`."""
     *x, input_rule, keep = flat
-    if not why_not(*x):
+    if _runs_kernels(x):
         with _on(x[0].device):
             return _kernels().forward(_kernels().Problem(*x, input_rule), keep=keep)
     wide = _wide(*x[:5], _start(x))
@@ -129,7 +133,7 @@ def _shapes(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     *x, _, keep = flat
     (batch, T, D), N = x[0].shape, x[2].shape[1]
     empty = x[0].new_empty(0, dtype=selective_plain.state_dtype(*x[:5]))
-    kept = _kernels().kept_shape(batch, T, D, N) if keep and not why_not(*x) else (0,)
+    kept = _kernels().kept_shape(batch, T, D, N) if keep and _runs_kernels(x) else (0,)
     return x[0].new_empty(batch, T, D), empty.new_empty(batch, D, N), empty.new_empty(kept)
 
 
@@ -141,7 +145,7 @@ def _shapes(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
 def gradient_operator(*flat: Any) -> tuple[Tensor, ...]:
     """du, dΔ, dA, dB, dC in their inputs' dtypes, and dh_0; `kept` may be empty."""
     *x, kept, dy, dh, input_rule = flat
-    if not why_not(*x):
+    if _runs_kernels(x):
         with _on(x[0].device):
             problem = _kernels().Problem(*x, input_rule)
             if not kept.numel():

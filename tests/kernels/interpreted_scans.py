@@ -20,8 +20,8 @@ def check(inputs, rule="euler", **options):
 @pytest.mark.parametrize(
     ("B", "T", "D", "N", "dtype", "first", "last"),
     [
-        (1, 11, 20, 16, torch.float32, True, True),
-        (2, 7, 6, 5, torch.bfloat16, False, True),
+        (2, 9, 6, 5, torch.float32, True, True),
+        (1, 7, 20, 16, torch.bfloat16, False, True),
         (1, 1, 33, 1, torch.float16, True, False),
     ],
 )
@@ -43,7 +43,12 @@ def test_strided_inputs():
     # Rows that lie whole but not one after the other, as slices of a projection do.
     wide = draw(1, 7, 12, 8, torch.float32)
     wide[:2] = (x[..., 3:9] for x in wide[:2])
-    wide[2], wide[5], wide[6], wide[7] = wide[2][:6], wide[5][..., :6], wide[6][:, :6], wide[7][:, :6]
+    wide[2], wide[5], wide[6], wide[7] = (
+        wide[2][:6],
+        wide[5][..., :6],
+        wide[6][:, :6],
+        wide[7][:, :6],
+    )
     wide[3], wide[4] = wide[3][..., 1:6], wide[4][..., 2:7]
     wide[2], wide[6], wide[7] = wide[2][:, :5], wide[6][..., :5], wide[7][..., :5]
     check(wide, "zoh")
@@ -73,39 +78,43 @@ def test_strong_decays_overflow_nowhere(rule):
 
 
 def test_no_decay_at_all():
-    """A = 0: φ(0) = 1, so zero-order hold is Euler, where expm1(0) / 0 is not a number."""
-    inputs = draw(1, 8, 4, 4, torch.float32)
+    """A = 0: zero-order hold is Euler, where expm1(0) / 0 is not a number."""
+    inputs = draw(1, 5, 4, 4, torch.float32)
     inputs[2] = torch.zeros(4, 4)
-    results = []
-    for rule in ("euler", "zoh"):
-        problem = selective.Problem(*inputs[:5], None, rule)
-        y, h_T, kept = selective.forward(problem, keep=True)
-        results.append([y, h_T, *selective.backward(problem, kept, inputs[5], None)])
-    for i in (0, 1, 2, 3, 5, 6, 7):
-        torch.testing.assert_close(results[0][i], results[1][i])
+    exact = exactly(inputs, "euler", first=False, last=False)
+    problem = selective.Problem(*inputs[:5], None, "zoh")
+    y, h_T, kept = selective.forward(problem, keep=True)
+    found = [y, h_T, *selective.backward(problem, kept, inputs[5], None)]
+    for i in (0, 1, 2, 3, 5, 6, 7):  # A's own gradient is another
+        assert relative_rms(found[i], exact[i]) <= RELATIVE[torch.float32]
 
 
 def test_what_is_not_kept_is_formed_again(monkeypatch):
     """The operators as on a GPU: pieces are the whole, and gradients, and gradients of those."""
     monkeypatch.setattr(selective_operator, "on_gpu", lambda u: True)
-    inputs = draw(2, 9, 3, 2, torch.float32)
+    inputs = draw(2, 7, 3, 2, torch.float32)
     x, dy, h = inputs[:5], inputs[5], inputs[6][:1]
 
     def results(dtype, mode):
         leaves = [y.to(dtype).requires_grad_() for y in (*x, h)]
         u, delta, A, B, C, start = leaves
         first, state = selective_scan(
-            *(y[:, :5] for y in (u, delta)), A, *(y[:, :5] for y in (B, C)),
+            *(y[:, :3] for y in (u, delta)), A, *(y[:, :3] for y in (B, C)),
             initial_state=start, mode=mode,
         )  # fmt: skip
         second, end = selective_scan(
-            *(y[:, 5:] for y in (u, delta)), A, *(y[:, 5:] for y in (B, C)),
+            *(y[:, 3:] for y in (u, delta)), A, *(y[:, 3:] for y in (B, C)),
             initial_state=state, mode=mode,
         )  # fmt: skip
         y = torch.cat((first, second), 1)
         loss = (y * dy).sum() + end.square().sum()
         slopes = torch.autograd.grad(loss, leaves, create_graph=True)
-        return [y, end, *slopes, *torch.autograd.grad(sum(g.square().sum() for g in slopes), leaves)]
+        return [
+            y,
+            end,
+            *slopes,
+            *torch.autograd.grad(sum(g.square().sum() for g in slopes), leaves),
+        ]
 
     exact = results(torch.float64, "steps")
     for found, wanted in zip(results(torch.float32, "kernel"), exact, strict=True):

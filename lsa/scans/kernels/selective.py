@@ -1,6 +1,8 @@
 """The selective scan on a GPU: the state in registers, a sequence cut where channels are few.
 
-    h_t = exp(Δ_t A) ∘ h_{t-1} + w_t B_t u_t        y_t = C_t · h_t        w_t = Δ_t or Δ_t φ(Δ_t A)
+    h_t = exp(Δ_t A) ∘ h_{t-1} + w_t B_t u_t        y_t = C_t · h_t
+
+with w_t = Δ_t (Euler) or (exp(Δ_t A) - 1) / A (zero-order hold).
 
 An account per token and channel, at Mamba-130M's D = 1,536 and N = 16, in float32; for an H100 of
 3.35e12 B/s, and 132 multiprocessors at 1.76 GHz of 4 schedulers each, one instruction of a warp
@@ -16,20 +18,21 @@ Atomic additions would save them, and give another result every time.
 
 Instructions. Forwards a number of the state takes a product, an exponential, a product and two
 multiply-adds: 4 + 1, so the exponentials' 8 cycles decide, 16 * 8 / 32 lanes, 4.3 ps over the whole
-GPU. That is above 3.6 ps: with inputs in 16 bits the kernel is bound by exponentials, not bytes. A
-scan along lanes as a tree (`tl.associative_scan`) would take 7 instructions and 33 more shared by
-the tokens of a lane, 11 at 8 tokens, 5.9 ps, and B and C for each channel anew. Backwards: the same
-again to form the states, then 9, a second exponential, and four sums. Over 16 numbers, or 16
-channels, on one axis each sum would take 8 to 10 instructions a number; on the tile of
-selective_backward.py all four take 10.5. So about 26 cycles, 14 ps, beside 13 for 44 bytes.
+GPU; scan_build counts 7.7 with all that is around them. With inputs in 16 bits the kernel is bound
+by exponentials, not by bytes. A scan along lanes as a tree (`tl.associative_scan`) would take 7
+instructions and 33 more shared by the tokens of a lane, 11 at 8 tokens, 5.9 ps, and load B and C
+for each channel anew. Backwards: the same again to form the states, then 9, a second exponential,
+and four sums. Over 16 numbers, or 16 channels, on one axis each sum would take 8 to 10 instructions
+a number; on the tile of selective_backward.py all four take 10.5. scan_build counts 35 in all,
+19 ps, beside 13 for 44 bytes: backwards, it is the instructions.
 
 Latency. A lane's 16 numbers are independent, so one warp keeps a scheduler's exponentials busy,
 and two hide its loads. Programs are a warp of 32 channels; D = 1,536 and one sequence are 48 warps
 for 528 schedulers. So few are cut into G segments, which are walked at once. A segment multiplies
 a number of the state by exp(A ΣΔ), whatever its tokens are: first all but one are walked for what
-they add to the state, at 0.8 of the cost, then these are carried from one to the next, and then
-all are walked for y. That is 1.8 times the work in 1 / G of the time, so G = 1 is best from 1,056
-warps, 22 sequences, on. Backwards the gradient of the state crosses segments the same way.
+they add to the state, then these are carried from one to the next, and then all are walked for y.
+That is 1.7 times the work in 1 / G of the time, so G = 1 is best from 1,056 warps, 22 sequences,
+on. Backwards the gradient of the state crosses segments the same way.
 
 The sums in a fixed order make every result the same each time, gradients included.
 """
@@ -75,7 +78,7 @@ def segments(warps: int, T: int, multiprocessors: int) -> tuple[int, int]:
     """How many segments G a sequence is cut into, and their length L, a multiple of CHUNK.
 
     warps: how many there are without a cut. The best share of the GPU at work for what the cut
-    costs, (2 G - 1) / G times the work; the smallest G where it is a draw.
+    costs, at most (2 G - 1) / G times the work; the smallest G where it is a draw.
     """
     wanted = WARPS * multiprocessors
 
@@ -127,8 +130,8 @@ def _block(N: int) -> int:
 
 
 def _warps(N: int) -> int:
-    """Of a program forwards: 32 numbers a lane, times four arrays of them, are what fits."""
-    return max(1, _block(N) // 32)
+    """Of a program forwards: 16 numbers of each array a lane, or 8 where warps share them."""
+    return 1 if N <= 16 else _block(N) // 8
 
 
 def _cut(
@@ -190,11 +193,14 @@ def forward(
     return y.to(dtype), _turned(last), kept
 
 
-def tile(N: int) -> tuple[int, int, int]:
-    """R, BN, BL of the backward pass: 256 numbers, 8 a thread, at least 4 lanes of channels."""
+def tile(N: int, input_rule: str) -> tuple[int, int, int]:
+    """R, BN, BL of the backward pass: 256 numbers, 8 a thread, at least 4 lanes of channels.
+
+    Zero-order hold takes more registers, and has half as many numbers.
+    """
     BN = _block(N)
     BL = max(4, min(32, 64 // BN))
-    return max(1, 256 // (BN * BL)), BN, BL
+    return max(1, (256 if input_rule == "euler" else 128) // (BN * BL)), BN, BL
 
 
 def backward(
@@ -210,7 +216,7 @@ def backward(
     dh = None if dh is None else _turned(dh)
     u, delta, A, B_, C_ = problem.u, problem.delta, problem.A, problem.B, problem.C
     (B, T, D), N = u.shape, A.shape[0]
-    R, BN, BL = tile(N)
+    R, BN, BL = tile(N, problem.input_rule)
     blocks = triton.cdiv(D, R * BL)
     G, L = _cut(problem, R * BL, 1, cut)
     last = _edges(problem, dy, C_, dh, G, L, reverse=True)

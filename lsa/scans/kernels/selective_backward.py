@@ -1,11 +1,12 @@
 """The selective scan's gradients: states formed again from the kept ones, then a walk back.
 
-With g_t the gradient of h_t, w_t = Δ_t (Euler) or Δ_t φ(Δ_t A) (zero-order hold), a_t = exp(Δ_t A),
+With g_t the gradient of h_t, a_t = exp(Δ_t A), and w_t = Δ_t (Euler) or (a_t - 1) / A (zero-order
+hold),
 
     g_t = C_t dy_t + a_{t+1} g_{t+1}
     dC_t = sum_d dy_t h_t            dB_t = sum_d g_t w_t u_t         du_t = sum_n g_t w_t B_t
-    dΔ_t = sum_n g_t (A a_t h_{t-1} + u_t B_t dw/dΔ)                  dw/dΔ = 1 or a_t
-    dA = sum_t g_t (Δ_t a_t h_{t-1} + u_t B_t dw/dA)                  dw/dA = 0 or Δ_t^2 φ'(Δ_t A)
+    dΔ_t = sum_n g_t (A a_t h_{t-1} + u_t B_t dw/dΔ)          dw/dΔ = 1 or a_t
+    dA = sum_t g_t (Δ_t a_t h_{t-1} + u_t B_t dw/dA)          dw/dA = 0 or (Δ_t a_t - w_t) / A
 
 Sums over channels need other lanes, sums over n do too, and each costs a shuffle and an addition
 for every halving. So a tile is [R, BN, BL], its channels on two axes: Triton gives lanes to the
@@ -18,7 +19,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .tiles import decay, held, held_slope, load_row, load_shared
+from .tiles import decay, held, held_slope, inverse, load_row, load_shared
 
 
 @triton.jit(do_not_specialize=["T", "G", "L"])
@@ -59,7 +60,9 @@ def gradients_kernel(
     end = tl.minimum(T, begin + L)
     n_c = tl.cdiv(end - begin, CHUNK)
 
-    b_A = tl.load(p_A + o_h, mask=m_h, other=0.0).to(tl.float32)
+    b_A = tl.load(p_A + o_h, mask=m_h, other=0.0)
+    if RULE == "zoh":
+        b_r = inverse(b_A)
     b_dA = tl.zeros([R, BN, BL], dtype=tl.float32)
     b_g = tl.zeros([R, BN, BL], dtype=tl.float32)
     if LAST:
@@ -69,42 +72,60 @@ def gradients_kernel(
         last = end - 1 - start
         first_t = start.to(tl.int64)
         # 1. The chunk's states, forwards again.
-        b_h = tl.load(p_kept + first_t // CHUNK * (N * D) + o_h, mask=m_h, other=0.0)
-        hs = (b_h,)
+        p_before = p_kept + first_t // CHUNK * (N * D) + o_h
+        b_h = tl.load(p_before, mask=m_h, other=0.0)
+        hs = ()
+        # Pointers walk: as multiples of j the offsets would all be kept in registers.
+        p_ut, p_dt = p_u + first_t * s_ut, p_delta + first_t * s_dt
         for j in tl.static_range(CHUNK):
             m_t = m_d & (j <= last)
-            b_delta = load_row(p_delta + first_t * s_dt, j, s_dt, m_t)
-            b_u = load_row(p_u + first_t * s_ut, j, s_ut, m_t)
+            b_delta = load_row(p_dt, m_t)
+            b_u = load_row(p_ut, m_t)
+            p_ut += s_ut
+            p_dt += s_dt
             b_B = load_shared(p_B + first_t * s_Bt, j, last, s_Bt, o_n, N, BN)[None, :, None]
             b_a = decay(b_delta[:, None, :], b_A)
-            b_x = (b_delta * b_u)[:, None, :]
             if RULE == "zoh":
-                b_x = b_x * held(b_delta[:, None, :] * b_A, b_a)
+                b_w = held(b_delta[:, None, :], b_delta[:, None, :] * b_A, b_a, b_r)
+                b_x = b_w * b_u[:, None, :]
+            else:
+                b_x = (b_delta * b_u)[:, None, :]
             b_h = b_a * b_h + b_x * b_B
             hs += (b_h,)
         # 2. Back through it. Past the end dy = Δ = u = 0, which leaves g as it is.
+        p_yt = p_dy + (first_t + CHUNK) * s_yt
+        o_out = (first_t + CHUNK) * D
+        o_w = (first_t + CHUNK) * N
         for j in tl.static_range(CHUNK):
             t = CHUNK - 1 - j
             m_t = m_d & (t <= last)
-            b_delta = load_row(p_delta + first_t * s_dt, t, s_dt, m_t)
-            b_u = load_row(p_u + first_t * s_ut, t, s_ut, m_t)
-            b_dy = load_row(p_dy + first_t * s_yt, t, s_yt, m_t)
+            p_ut -= s_ut
+            p_dt -= s_dt
+            p_yt -= s_yt
+            o_out -= D
+            b_delta = load_row(p_dt, m_t)
+            b_u = load_row(p_ut, m_t)
+            b_dy = load_row(p_yt, m_t)
             b_B = load_shared(p_B + first_t * s_Bt, t, last, s_Bt, o_n, N, BN)[None, :, None]
             b_C = load_shared(p_C + first_t * s_Ct, t, last, s_Ct, o_n, N, BN)[None, :, None]
             wide_delta, wide_u = b_delta[:, None, :], b_u[:, None, :]
             b_a = decay(wide_delta, b_A)
-            b_dC = tl.sum(tl.sum(b_dy[:, None, :] * hs[CHUNK - j], axis=0), axis=1)
+            b_dC = tl.sum(tl.sum(b_dy[:, None, :] * hs[CHUNK - 1 - j], axis=0), axis=1)
             b_g += b_dy[:, None, :] * b_C
             b_s = b_g * b_B
-            b_q = b_a * b_g * hs[CHUNK - 1 - j]
+            if j == CHUNK - 1:
+                b_h = tl.load(p_before, mask=m_h, other=0.0)  # not held meanwhile: no room
+            else:
+                b_h = hs[CHUNK - 2 - j]
+            b_q = b_a * b_g * b_h
             b_dA += wide_delta * b_q
             if RULE == "zoh":
                 b_z = wide_delta * b_A
-                b_phi = held(b_z, b_a)
-                b_dA += wide_u * wide_delta * wide_delta * b_s * held_slope(b_z, b_a, b_phi)
-                b_du = b_delta * tl.sum(b_s * b_phi, axis=1)
+                b_w = held(wide_delta, b_z, b_a, b_r)
+                b_dA += wide_u * b_s * held_slope(wide_delta, b_z, b_a, b_r, b_w)
+                b_du = tl.sum(b_s * b_w, axis=1)
                 b_ddelta = tl.sum(b_A * b_q + wide_u * b_s * b_a, axis=1)
-                b_dB = b_g * b_phi * (b_delta * b_u)[:, None, :]
+                b_dB = b_g * b_w * wide_u
             else:
                 b_s = tl.sum(b_s, axis=1)
                 b_du = b_delta * b_s
@@ -112,11 +133,11 @@ def gradients_kernel(
                 b_dB = b_g * (b_delta * b_u)[:, None, :]
             b_dB = tl.sum(tl.sum(b_dB, axis=0), axis=1)
             b_g = b_a * b_g
-            o_t = first_t + t
-            tl.store(p_du + o_t * D, b_du.to(p_du.dtype.element_ty), mask=m_t)
-            tl.store(p_ddelta + o_t * D, b_ddelta.to(p_ddelta.dtype.element_ty), mask=m_t)
-            tl.store(p_dB + o_t * N, b_dB, mask=m_n & (t <= last))
-            tl.store(p_dC + o_t * N, b_dC, mask=m_n & (t <= last))
+            o_w -= N
+            tl.store(p_du + o_out, b_du.to(p_du.dtype.element_ty), mask=m_t)
+            tl.store(p_ddelta + o_out, b_ddelta.to(p_ddelta.dtype.element_ty), mask=m_t)
+            tl.store(p_dB + o_w, b_dB, mask=m_n & (t <= last))
+            tl.store(p_dC + o_w, b_dC, mask=m_n & (t <= last))
 
     tl.store(p_dA + (i_b * G + i_g) * N * D + o_h, b_dA, mask=m_h)
     if i_g == 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .tiles import decay, held, load_row, load_shared
+from .tiles import decay, held, inverse, load_row, load_shared
 
 
 @triton.jit(do_not_specialize=["T", "G", "L"])
@@ -33,16 +33,19 @@ def outputs_kernel(
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[:, None] & m_d[None, :]
     o_h = tl.max_contiguous(o_n[:, None] * D + o_d[None, :], (1, 1))
-    p_u += i_b * s_ub + o_d
-    p_delta += i_b * s_db + o_d
-    p_B += i_b * s_Bb
-    p_C += i_b * s_Cb
-    p_y += i_b * T * D + o_d
-    p_kept += i_b * tl.cdiv(T, CHUNK) * N * D
     begin = i_g * L
     end = tl.minimum(T, begin + L)
+    first_t = begin.to(tl.int64)
+    p_u += i_b * s_ub + first_t * s_ut + o_d
+    p_delta += i_b * s_db + first_t * s_dt + o_d
+    p_y += (i_b * T + first_t) * D + o_d
+    p_B += i_b * s_Bb
+    p_C += i_b * s_Cb
+    p_kept += i_b * tl.cdiv(T, CHUNK) * N * D
 
-    b_A = tl.load(p_A + o_h, mask=m_h, other=0.0).to(tl.float32)
+    b_A = tl.load(p_A + o_h, mask=m_h, other=0.0)
+    if RULE == "zoh":
+        b_r = inverse(b_A)
     b_h = tl.zeros([BN, BD], dtype=tl.float32)
     if FIRST:
         b_h += tl.load(p_first + (i_b * G + i_g) * N * D + o_h, mask=m_h, other=0.0)
@@ -54,24 +57,28 @@ def outputs_kernel(
             tl.store(p_kept + first_t // CHUNK * (N * D) + o_h, b_h, mask=m_h)
         # A chunk's rows are all on their way before its first is used. Past the end Δ = u = 0,
         # which leaves the state as it is.
+        # Pointers walk: as multiples of j the offsets would all be kept in registers.
         us, deltas, ys = (), (), ()
         for j in tl.static_range(CHUNK):
-            m_t = m_d & (j <= last)
-            us += (load_row(p_u + first_t * s_ut, j, s_ut, m_t),)
-            deltas += (load_row(p_delta + first_t * s_dt, j, s_dt, m_t),)
+            us += (load_row(p_u, m_d & (j <= last)),)
+            deltas += (load_row(p_delta, m_d & (j <= last)),)
+            p_u += s_ut
+            p_delta += s_dt
         for j in tl.static_range(CHUNK):
             b_B = load_shared(p_B + first_t * s_Bt, j, last, s_Bt, o_n, N, BN)
             b_C = load_shared(p_C + first_t * s_Ct, j, last, s_Ct, o_n, N, BN)
             b_a = decay(deltas[j][None, :], b_A)
-            b_x = (deltas[j] * us[j])[None, :]
             if RULE == "zoh":
-                b_x = b_x * held(deltas[j][None, :] * b_A, b_a)
+                b_delta = deltas[j][None, :]
+                b_x = held(b_delta, b_delta * b_A, b_a, b_r) * us[j][None, :]
+            else:
+                b_x = (deltas[j] * us[j])[None, :]
             b_h = b_a * b_h + b_x * b_B[:, None]
             ys += (tl.sum(b_h * b_C[:, None], axis=0),)
         # Stored last: a load may not pass a store that could be to the same address.
         for j in tl.static_range(CHUNK):
-            b_y = ys[j].to(p_y.dtype.element_ty)
-            tl.store(p_y + first_t * D + j * D, b_y, mask=m_d & (j <= last))
+            tl.store(p_y, ys[j].to(p_y.dtype.element_ty), mask=m_d & (j <= last))
+            p_y += D
 
     if i_g == G - 1:
         tl.store(p_last + i_b * N * D + o_h, b_h, mask=m_h)
@@ -109,7 +116,9 @@ def ends_kernel(
     end = tl.minimum(T, begin + L)
     n_c = tl.cdiv(end - begin, CHUNK)
 
-    b_A = tl.load(p_A + o_h, mask=m_h, other=0.0).to(tl.float32)
+    b_A = tl.load(p_A + o_h, mask=m_h, other=0.0)
+    if RULE == "zoh":
+        b_r = inverse(b_A)
     b_h = tl.zeros([BN, BD], dtype=tl.float32)
     b_sum = tl.zeros([BD], dtype=tl.float32)
     for i in range(n_c):
@@ -117,10 +126,12 @@ def ends_kernel(
         last = end - 1 - start
         first_t = start.to(tl.int64)
         xs, deltas = (), ()
+        p_xt, p_dt = p_x + first_t * s_xt, p_delta + first_t * s_dt
         for j in tl.static_range(CHUNK):
-            m_t = m_d & (j <= last)
-            xs += (load_row(p_x + first_t * s_xt, j, s_xt, m_t),)
-            deltas += (load_row(p_delta + first_t * s_dt, j, s_dt, m_t),)
+            xs += (load_row(p_xt, m_d & (j <= last)),)
+            deltas += (load_row(p_dt, m_d & (j <= last)),)
+            p_xt += s_xt
+            p_dt += s_dt
         b_chunk = tl.zeros([BD], dtype=tl.float32)  # long sums are sums of short ones
         for j in tl.static_range(CHUNK):
             if REVERSE:
@@ -132,9 +143,10 @@ def ends_kernel(
             if REVERSE:
                 b_h = b_a * (b_h + b_x[None, :] * b_w)
             else:
-                b_x = (b_delta * b_x)[None, :]
                 if RULE == "zoh":
-                    b_x = b_x * held(b_delta[None, :] * b_A, b_a)
+                    b_x = held(b_delta[None, :], b_delta[None, :] * b_A, b_a, b_r) * b_x[None, :]
+                else:
+                    b_x = (b_delta * b_x)[None, :]
                 b_h = b_a * b_h + b_x * b_w
             b_chunk += b_delta
         b_sum += b_chunk
@@ -156,7 +168,7 @@ def carry_kernel(
     o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     m = o < SIZE
     i_b, o_h = o // (N * D), o % (N * D)
-    b_A = tl.load(p_A + o_h, mask=m, other=0.0).to(tl.float32)
+    b_A = tl.load(p_A + o_h, mask=m, other=0.0)
     b_h = tl.zeros([BLOCK], dtype=tl.float32)
     if FIRST:
         b_h += tl.load(p_first + o, mask=m, other=0.0)

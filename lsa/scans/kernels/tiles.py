@@ -7,9 +7,9 @@ import triton.language as tl
 
 
 @triton.jit
-def load_row(p, j, s_t, m):
-    """Token j of a chunk that begins at p, in float32; zero where not m."""
-    return tl.load(p + j * s_t, mask=m, other=0.0).to(tl.float32)
+def load_row(p, m):
+    """A token's channels in float32; zero where not m."""
+    return tl.load(p, mask=m, other=0.0).to(tl.float32)
 
 
 @triton.jit
@@ -34,23 +34,29 @@ def decay(delta, A):
 
 
 @triton.jit
-def held(z, a):
-    """φ(z) = (exp(z) - 1) / z, of z and a = exp(z). Near 0 the difference would cancel: a series.
+def inverse(A):
+    """1 / A for `held`, which does not ask where A = 0."""
+    return 1.0 / tl.where(A == 0.0, 1.0, A)
 
-    Zero-order hold lets Δ φ(Δ A) B u into the state. Eight terms are exact to float32 at 1/2.
+
+@triton.jit
+def held(delta, z, a, r):
+    """w = (exp(z) - 1) / A, of z = Δ A, a = exp(z) and r = 1 / A: what zero-order hold lets in.
+
+    Near 0 the difference would cancel: Δ (1 + z/2 + z^2/6 + ...), exact to float32 at 1/2.
     """
     m = tl.abs(z) < 0.5
     x = tl.where(m, z, 0.0)
     near = 1.0 / 120 + x * (1.0 / 720 + x * (1.0 / 5040 + x * (1.0 / 40320)))
     near = 1.0 + x * (1.0 / 2 + x * (1.0 / 6 + x * (1.0 / 24 + x * near)))
-    return tl.where(m, near, (a - 1.0) / tl.where(m, 1.0, z))
+    return tl.where(m, delta * near, (a - 1.0) * r)
 
 
 @triton.jit
-def held_slope(z, a, phi):
-    """φ'(z) = (exp(z) - φ(z)) / z, of z, exp(z) and φ(z): sum_k (k + 1) z^k / (k + 2)! near 0."""
+def held_slope(delta, z, a, r, w):
+    """dw/dA = (Δ exp(z) - w) / A; near 0 it is Δ^2 (1/2 + z/3 + z^2/8 + z^3/30 + ...)."""
     m = tl.abs(z) < 0.5
     x = tl.where(m, z, 0.0)
     near = 1.0 / 144 + x * (1.0 / 840 + x * (1.0 / 5760 + x * (1.0 / 45360)))
     near = 1.0 / 2 + x * (1.0 / 3 + x * (1.0 / 8 + x * (1.0 / 30 + x * near)))
-    return tl.where(m, near, (a - phi) / tl.where(m, 1.0, z))
+    return tl.where(m, delta * delta * near, (delta * a - w) * r)
