@@ -113,11 +113,7 @@ def _start(x: Sequence[Any]) -> Tensor:
     return x[2].new_zeros(batch, D, N) if x[5] is None else x[5]
 
 
-@torch.library.custom_op(
-    "lsa::selective_scan", mutates_args=(),
-    schema=f"({INPUTS}, str input_rule, bool keep) -> (Tensor, Tensor, Tensor)",
-)  # fmt: skip
-def scan_operator(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _scan(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     """y in u's dtype, h_T, and what the gradient needs of the states, empty if not `keep`."""
     *x, input_rule, keep = flat
     if _runs_kernels(x):
@@ -128,7 +124,6 @@ def scan_operator(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     return y.to(x[0].dtype), h.clone(), h.new_empty(0)
 
 
-@scan_operator.register_fake
 def _shapes(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     *x, _, keep = flat
     (batch, T, D), N = x[0].shape, x[2].shape[1]
@@ -137,12 +132,7 @@ def _shapes(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     return x[0].new_empty(batch, T, D), empty.new_empty(batch, D, N), empty.new_empty(kept)
 
 
-@torch.library.custom_op(
-    "lsa::selective_scan_backward", mutates_args=(),
-    schema=f"({INPUTS}, Tensor kept, Tensor dy, Tensor? dh, str input_rule)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-)  # fmt: skip
-def gradient_operator(*flat: Any) -> tuple[Tensor, ...]:
+def _gradient(*flat: Any) -> tuple[Tensor, ...]:
     """du, dΔ, dA, dB, dC in their inputs' dtypes, and dh_0; `kept` may be empty."""
     *x, kept, dy, dh, input_rule = flat
     if _runs_kernels(x):
@@ -158,7 +148,6 @@ def gradient_operator(*flat: Any) -> tuple[Tensor, ...]:
     return *(y.to(z.dtype) for y, z in zip(found[:5], x[:5], strict=True)), found[5]
 
 
-@gradient_operator.register_fake
 def _gradient_shapes(*flat: Any) -> tuple[Tensor, ...]:
     x = flat[:6]
     h = x[2].new_empty(x[0].shape[0], *x[2].shape, dtype=selective_plain.state_dtype(*x[:5]))
@@ -221,5 +210,26 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
     return *each[:6], None, *each[6:], None
 
 
-scan_operator.register_autograd(_backward, setup_context=_save)
-gradient_operator.register_autograd(_double_backward, setup_context=_save_gradient)
+def _operator(
+    name: str, schema: str, body: Any, shapes: Any, backward: Any, setup_context: Any
+) -> torch._ops.OpOverload:
+    """What `torch.library.custom_op` makes, without the compiler that its first call imports."""
+    tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
+    torch.library.define(f"lsa::{name}", schema, tags=tags)
+    torch.library.impl(f"lsa::{name}", "default", body)
+    torch.library.register_fake(f"lsa::{name}", shapes)
+    torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context)
+    return getattr(torch.ops.lsa, name).default
+
+
+scan_operator = _operator(
+    "selective_scan",
+    f"({INPUTS}, str input_rule, bool keep) -> (Tensor, Tensor, Tensor)",
+    _scan, _shapes, _backward, _save,
+)  # fmt: skip
+gradient_operator = _operator(
+    "selective_scan_backward",
+    f"({INPUTS}, Tensor kept, Tensor dy, Tensor? dh, str input_rule)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _gradient, _gradient_shapes, _double_backward, _save_gradient,
+)  # fmt: skip

@@ -20,7 +20,7 @@ def check(inputs, rule="euler", **options):
 @pytest.mark.parametrize(
     ("B", "T", "D", "N", "dtype", "first", "last"),
     [
-        (2, 9, 6, 5, torch.float32, True, True),
+        (2, 5, 6, 5, torch.float32, True, True),
         (1, 7, 20, 16, torch.bfloat16, False, True),
         (1, 1, 33, 1, torch.float16, True, False),
     ],

@@ -109,12 +109,13 @@ def ends_kernel(
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[:, None] & m_d[None, :]
     o_h = tl.max_contiguous(o_n[:, None] * D + o_d[None, :], (1, 1))
-    p_x += i_b * s_xb + o_d
-    p_delta += i_b * s_db + o_d
-    p_w += i_b * s_wb
     begin = i_g * L
     end = tl.minimum(T, begin + L)
     n_c = tl.cdiv(end - begin, CHUNK)
+    first_t = (begin + (n_c - 1 if REVERSE else 0) * CHUNK).to(tl.int64)
+    p_x += i_b * s_xb + first_t * s_xt + o_d
+    p_delta += i_b * s_db + first_t * s_dt + o_d
+    p_w += i_b * s_wb
 
     b_A = tl.load(p_A + o_h, mask=m_h, other=0.0)
     if RULE == "zoh":
@@ -126,12 +127,14 @@ def ends_kernel(
         last = end - 1 - start
         first_t = start.to(tl.int64)
         xs, deltas = (), ()
-        p_xt, p_dt = p_x + first_t * s_xt, p_delta + first_t * s_dt
         for j in tl.static_range(CHUNK):
-            xs += (load_row(p_xt, m_d & (j <= last)),)
-            deltas += (load_row(p_dt, m_d & (j <= last)),)
-            p_xt += s_xt
-            p_dt += s_dt
+            xs += (load_row(p_x, m_d & (j <= last)),)
+            deltas += (load_row(p_delta, m_d & (j <= last)),)
+            p_x += s_xt
+            p_delta += s_dt
+        if REVERSE:
+            p_x -= 2 * CHUNK * s_xt
+            p_delta -= 2 * CHUNK * s_dt
         b_chunk = tl.zeros([BD], dtype=tl.float32)  # long sums are sums of short ones
         for j in tl.static_range(CHUNK):
             if REVERSE:
