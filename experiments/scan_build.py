@@ -131,9 +131,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "scan_build",
-    "registers and instructions of the selective scan's kernels",
-    TABLES,
-    runs,
-    perform,
+    "scan_build", "registers and instructions of the scan kernels", TABLES, runs, perform
 )

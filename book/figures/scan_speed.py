@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .results import NotMeasuredError, Record, Row, device_name, have, provenance, row, rows
-from .words import Missing, in_words, times
+from .words import Missing, times
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 NAMES = {
@@ -121,17 +121,25 @@ def _caption(records: list[Record]) -> str:
 def numbers(N: int = 16, item: int = 4) -> dict[str, str]:
     """The account in bytes a token and channel, and what was measured."""
 
-    def device() -> str:
-        return device_name(measured()[0])
-
     return {
         "scan_states": f"{item * N}",
         "scan_least": f"{3 * item}",
         "scan_least_back": f"{5 * item}",
         "scan_kept": f"{item * N // CHUNK}",
         "scan_partial": f"{2 * item * N // CHANNELS}",
-        **in_words(
-            scan_tree=lambda: _range("tree", "steps"),
-            scan_device=device,
-        ),
+        "scan_plain": plain(),
     }
+
+
+def plain() -> str:
+    """What can be said of the scans in plain torch."""
+    try:
+        found, device = _range("tree", "steps"), device_name(measured()[0])
+    except NotMeasuredError:
+        return (
+            "What a CPU can compare is plain torch, in order and as a tree, and that is not timed."
+        )
+    return (
+        f"What can be compared anywhere is plain torch: a tree takes {found} the time of a scan in "
+        f"order, forward and backward ({device}). It has fewer steps, but three times the work."
+    )
