@@ -1,0 +1,192 @@
+"""What the pages say of states: tables, and verdicts no stronger than the spread over seeds."""
+
+from __future__ import annotations
+
+from .results import NotMeasuredError
+from .state_size import EXPERIMENT, Arm, arms, attention, behind, end, ends, noise, seeds, state
+from .words import Missing, Table, in_words, mean_and_spread, signed, size
+
+WHERE = {
+    "fades": "At 1,024 bytes, where half of the heads fade",
+    "plain": "At 256 bytes, where no head fades",
+}
+# The suspects: what was changed, of what weighs the past, and of what it is compared with.
+SUSPECTS = {
+    "nothing changed": ("Taylor 2", "", ""),
+    "no rounding: float32 throughout": ("Taylor 2", "float32", "float32"),
+    "half the learning rate": ("Taylor 2", "half the rate", "half the rate"),
+    "twice the learning rate": ("Taylor 2", "twice the rate", "twice the rate"),
+    "scores eight times as large": ("Taylor 2", "larger scores", ""),
+    "no floor: power 2": ("power 2", "", ""),
+    "more terms: Taylor 4": ("Taylor 4", "", ""),
+    "all terms: softmax": ("softmax", "", ""),
+    "one head fades, of both": ("Taylor 2", "a head fades", "a head fades"),
+}
+
+
+def table(recipe: str = "plain") -> Table | Missing:
+    """Where each ends, its state, and how many tokens its far-sighted heads weigh."""
+    cells = []
+    for arm in sorted(arms(), key=lambda arm: _place(arm)):
+        if arm.recipe != recipe or arm.change:
+            continue
+        told = in_words(
+            start=lambda arm=arm: f"{attention(arm, 'start').tokens:.0f}",
+            end=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
+            sharpest=lambda arm=arm: f"{attention(arm, 'end').sharpest:.0f}",
+        )
+        shown = [value if value[0].isdigit() else "–" for value in told.values()]
+        cells.append(
+            [
+                arm.weights,
+                str(arm.heads),
+                size(state(arm)),
+                mean_and_spread([*ends(arm).values()]),
+                *shown,
+            ]
+        )
+    titles = [
+        "weights",
+        "heads",
+        "state",
+        "loss",
+        "tokens weighed at first",
+        "in the end",
+        "by the sharpest head",
+    ]
+    return Table(titles, cells) if cells else Missing(EXPERIMENT)
+
+
+def _place(arm: Arm) -> tuple:
+    order = ["softmax", "elu + 1", "exp", "relu", "softplus", "power 2"]
+    known = order.index(arm.weights) if arm.weights in order else len(order)
+    return arm.weights == "none", known, arm.weights, arm.heads
+
+
+def gap(suspect: str) -> float:
+    """How far behind elu + 1 the suspect's arm ends. Raises NotMeasuredError."""
+    weights, change, others = SUSPECTS[suspect]
+    return behind(Arm(weights, change=change), Arm("elu + 1", change=others))
+
+
+def verdict(suspect: str) -> str:
+    """What a change makes of the gap between Taylor 2 and elu + 1, beyond what a seed does.
+
+    Raises NotMeasuredError.
+    """
+    before, after, least = gap("nothing changed"), gap(suspect), noise()
+    place = "level with it" if abs(after) <= least else "ahead" if after < 0 else "behind"
+    if suspect == "nothing changed":
+        return place
+    if abs(after - before) <= least:
+        return f"{place}: no change beyond the noise"
+    return f"{place}: {'better' if after < before else 'worse'} than unchanged"
+
+
+def causes() -> Table | Missing:
+    """The suspects, one changed at a time."""
+    if not arms():
+        return Missing(EXPERIMENT)
+    cells = []
+    for suspect, (weights, change, others) in SUSPECTS.items():
+        arm, other = Arm(weights, change=change), Arm("elu + 1", change=others)
+        told = in_words(
+            ends=lambda arm=arm: mean_and_spread([*ends(arm).values()]),
+            other=lambda other=other: mean_and_spread([*ends(other).values()]),
+            gap=lambda suspect=suspect: f"{gap(suspect):+.3f}".replace("-", "−"),
+            tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
+            verdict=lambda suspect=suspect: verdict(suspect),
+        )
+        cells.append([suspect, *told.values()])
+    titles = [
+        "changed", "it ends at", "elu + 1 ends at", "difference", "tokens weighed", "verdict"
+    ]  # fmt: skip
+    return Table(titles, cells, align="lrrrrl", wrap=True)
+
+
+def _states(recipe: str) -> list[Arm]:
+    """The arms of a recipe with a state of fixed size, smallest state first."""
+    found = [
+        arm for arm in arms()
+        if arm.recipe == recipe and arm.weights not in ("none", "softmax") and not arm.change
+    ]  # fmt: skip
+    if len({state(arm) for arm in found}) < 2:
+        raise NotMeasuredError(f"{EXPERIMENT}: fewer than two states in {recipe}")
+    return sorted(found, key=state)
+
+
+def of_the_states(recipe: str) -> str:
+    """How far apart the ends of small and large states lie. Raises NotMeasuredError."""
+    found = _states(recipe)
+    best, worst = min(found, key=end), max(found, key=end)
+    apart, least = abs(behind(worst, best)), noise()
+    said = (
+        f"{WHERE[recipe]}, between {size(state(found[0]))} and {size(state(found[-1]))} of state, "
+        f"{apart:.3f} nats lie between the best end and the worst"
+    )
+    if apart <= least:
+        return (
+            f"{said}. Another seed can move a loss by {least:.2f}, so no effect of the state can "
+            f"be told{_of_softmax(recipe)}."
+        )
+    return (
+        f"{said}: {_named(best)} and {_named(worst)}. Another seed can move a loss by "
+        f"{least:.2f}{_of_softmax(recipe)}."
+    )
+
+
+def _named(arm: Arm) -> str:
+    heads = f"{arm.heads} head{'s' if arm.heads > 1 else ''}"
+    return f"{arm.weights} with {heads} ({size(state(arm))})"
+
+
+def _of_softmax(recipe: str) -> str:
+    """Where softmax ends, after a semicolon; nothing where it has not been run."""
+    try:
+        by = behind(Arm("softmax", recipe), Arm("elu + 1", recipe))
+    except NotMeasuredError:
+        return ""
+    beyond = "" if abs(by) > noise() else ", which is within that"
+    higher = "higher" if by > 0 else "lower"
+    return f"; softmax ends {abs(by):.3f} nats {higher} than elu + 1 with two heads{beyond}"
+
+
+def _of_all_states() -> str:
+    """A sentence or two for each recipe that has states to compare."""
+    said = []
+    for recipe in WHERE:
+        try:
+            said.append(of_the_states(recipe))
+        except NotMeasuredError:
+            continue
+    if not said:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing to compare")
+    return " ".join(said)
+
+
+def _tokens(weights: str, when: str) -> str:
+    return f"{attention(Arm(weights), when).tokens:.0f}"
+
+
+def numbers() -> dict[str, str]:
+    """What the chapters say of states and maps."""
+    plain = {"taylor": Arm("Taylor 2"), "linear": Arm("elu + 1"), "softmax": Arm("softmax")}
+    makers = {
+        "state_seeds": seeds,
+        "state_noise": lambda: f"{noise():.2f}",
+        "state_verdict": _of_all_states,
+        "gap_plain": lambda: signed(gap("nothing changed")),
+        "gap_verdict": lambda: verdict("nothing changed"),
+        "gap_fades": lambda: signed(gap("one head fades, of both")),
+        "power_gap": lambda: signed(gap("no floor: power 2")),
+        "larger_gap": lambda: signed(gap("scores eight times as large")),
+        "alike_tokens": lambda: f"{attention(Arm('elu + 1'), 'start').alike:.0f}",
+    }
+    for name, arm in plain.items():
+        makers[f"{name}_state"] = lambda arm=arm: size(state(arm))
+        for when in ("start", "end"):
+            makers[f"{name}_tokens_{when}"] = lambda w=arm.weights, when=when: _tokens(w, when)
+            makers[f"{name}_moved_{when}"] = lambda arm=arm, when=when: (
+                f"{100 * attention(arm, when).moved:.0f}%"
+            )
+    return in_words(**makers)
