@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from . import variants
 from .results import NotMeasuredError, Record, have, provenance, row
-from .words import Missing, Table, in_words, mean_and_spread, seeds_in_words
+from .words import NOT_MEASURED, Missing, Table, bars, in_words, mean_and_spread, seeds_in_words
 
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
@@ -17,6 +17,7 @@ SHOWN = {"ends": "where each size ends", "curves": "every curve"}
 # Student's t for 95% within, by degrees of freedom.
 T_95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
 T_MANY = 1.96
+TERA = 1e12
 
 
 class Fit(NamedTuple):
@@ -124,7 +125,7 @@ def _series(found: dict[str, dict[str, list[Record]]]) -> list[Series]:
         ends = points(attention)
         if ends:
             columns = {
-                "flops": [compute for _, compute, _ in ends],
+                "teraflops": [compute / TERA for _, compute, _ in ends],
                 "parameters": [n for n, *_ in ends],
                 "loss": [mean(losses) for *_, losses in ends],
                 "low": [min(losses) for *_, losses in ends],
@@ -146,7 +147,7 @@ def _curve(runs: list[Record]) -> dict[str, list[float]]:
     updates = [u for u in by_update[0] if u and all(u in one for one in by_update)]
     losses = [[one[u] for one in by_update] for u in updates]
     return {
-        "flops": [flops(runs[0], u) for u in updates],
+        "teraflops": [flops(runs[0], u) / TERA for u in updates],
         "parameters": [row(runs[0], "model")["parameters"]] * len(updates),
         "loss": [mean(each) for each in losses],
         "low": [min(each) for each in losses],
@@ -165,7 +166,10 @@ def _lines() -> list[Series]:
         ends = points(attention)
         computes = [ends[0][1], ends[-1][1]]
         losses = [found.at(x) for x in computes]
-        columns = {"flops": computes, "parameters": [ends[0][0], ends[-1][0]]}
+        columns = {
+            "teraflops": [x / TERA for x in computes],
+            "parameters": [ends[0][0], ends[-1][0]],
+        }
         columns |= dict.fromkeys(("loss", "low", "high"), losses)
         keys = {"attention": attention, "shown": "ends"}
         lines.append(Series(keys, columns, label=f"C^−{found.exponent:.3f}"))
@@ -188,7 +192,7 @@ def figure(id: str = "scaling") -> Explorable | Missing:
         x=Choice(
             "Against",
             [
-                Axis("flops", "Training compute", "FLOP", log=10, digits=3),
+                Axis("teraflops", "Training compute", "TFLOP", log=10, digits=3),
                 Axis("parameters", "Parameters", log=10, digits=3),
             ],
         ),
@@ -227,15 +231,15 @@ def _names() -> list[str]:
 
 
 def _caption() -> str:
-    config = _config()
+    config, names = _config(), _names()
     tokens = config["updates"] * config["span"] * config["spans"]
-    told = in_words(fits=_fits)["fits"]
+    what = f"from {names[0]} to {names[-1]}" if len(names) > 1 else names[0]
+    laws = in_words(fits=_fits)["fits"]
+    fitted = "" if laws == NOT_MEASURED else f" Dashed: powers of compute fitted to them, {laws}."
     return (
-        "**Loss by training compute, from "
-        f"{_names()[0]} to {_names()[-1]} parameters.** Every size makes "
-        f"the same {config['updates']:,} updates, fixed beforehand, on the same "
-        f"{tokens / 1e6:.1f} million bytes. {_seeds().capitalize()}; bars span them. "
-        f"Compute is counted, not timed. Dashed: fitted powers of compute, {told}."
+        f"**Loss by training compute, {what} parameters.** Every size makes the same "
+        f"{config['updates']:,} updates, fixed beforehand, on the same {tokens / 1e6:.1f} million "
+        f"bytes. {bars(_seeds())} Compute is counted, not timed.{fitted}"
     )
 
 
@@ -271,19 +275,31 @@ def table() -> Table | Missing:
 
 
 def _of_the_difference() -> str:
+    """A verdict on the two exponents: beyond its interval, and beyond what a seed does."""
     found = difference()
     if found.wide is None:
         raise NotMeasuredError(f"{EXPERIMENT}: two sizes make a line and no uncertainty")
-    interval = f"{found.exponent:+.4f} ± {found.wide:.4f}".replace("-", "−")
+    interval = f"{found.exponent:+.4f} ± {found.wide:.4f} (95%)".replace("-", "−")
+    ends = points("softmax")
+    parameters = [n for n, *_ in ends]
+    range_in_nats = (
+        abs(found.exponent)
+        * log(max(parameters) / min(parameters))
+        * mean(mean(losses) for *_, losses in ends)
+    )
     if abs(found.exponent) <= found.wide:
         return (
-            f"The two exponents cannot be told apart: taken size by size, linear's is {interval} "
-            "larger (95%), an interval that contains zero"
+            f"The two cannot be told apart: size by size linear's differs by {interval}, an "
+            "interval that contains zero"
+        )
+    if range_in_nats <= (least := noise()):
+        return (
+            f"The two cannot be told apart: size by size linear's differs by {interval}, which "
+            f"over all of these sizes makes {range_in_nats:.3f} nats, and another seed can move a "
+            f"loss by {least:.2f}"
         )
     first = "linear attention" if found.exponent > 0 else "softmax"
-    return (
-        f"The loss of {first} falls faster: size by size the exponents differ by {interval} (95%)"
-    )
+    return f"The loss of {first} falls faster: size by size the exponents differ by {interval}"
 
 
 def _of_the_gaps() -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from . import variants
 from .results import NotMeasuredError, Record, have, provenance, row, rows
-from .words import Missing, seeds_in_words
+from .words import Missing, bars, seeds_in_words
 
 EXPERIMENT = "state_size"
 KINDS = {
@@ -230,7 +230,7 @@ def _caption(found: dict[Arm, list[Record]]) -> str:
     return (
         "**Loss by the bytes of a layer's state.** The nano model on held-out novels, float32 "
         f"states. Every model makes the same number of updates, fixed beforehand: {told}. "
-        f"{seeds().capitalize()}; bars span them.{_broken()}"
+        f"{bars(seeds())}{_broken()}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .results import NotMeasuredError
 from .state_size import EXPERIMENT, Arm, arms, attention, behind, end, ends, noise, seeds, state
-from .words import Missing, Table, in_words, mean_and_spread, signed, size
+from .words import NOT_MEASURED, Missing, Table, in_words, mean_and_spread, signed, size
 
 WHERE = {
     "fades": "At 1,024 bytes, where half of the heads fade",
@@ -35,7 +35,7 @@ def table(recipe: str = "plain") -> Table | Missing:
             end=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
             sharpest=lambda arm=arm: f"{attention(arm, 'end').sharpest:.0f}",
         )
-        shown = [value if value[0].isdigit() else "–" for value in told.values()]
+        shown = ["–" if value == NOT_MEASURED else value for value in told.values()]
         cells.append(
             [
                 arm.weights,
@@ -97,7 +97,9 @@ def causes() -> Table | Missing:
             tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
             verdict=lambda suspect=suspect: verdict(suspect),
         )
-        cells.append([suspect, *told.values()])
+        judged = told.pop("verdict")
+        shown = ["–" if value == NOT_MEASURED else value for value in told.values()]
+        cells.append([suspect, *shown, judged])
     titles = [
         "changed", "it ends at", "elu + 1 ends at", "difference", "tokens weighed", "verdict"
     ]  # fmt: skip

@@ -56,6 +56,11 @@ def seeds_in_words(counts: Sequence[int]) -> str:
     return f"{fewest} to {most} seeds"
 
 
+def bars(seeds: str) -> str:
+    """A caption's sentence about them: "Two seeds each; bars span them." """
+    return f"{seeds.capitalize()}{'' if seeds == 'one seed' else '; bars span them'}."
+
+
 def mean_and_spread(values: Sequence[float]) -> str:
     """Losses over seeds: 1.623 ± 0.004, half of their range; of one seed it says so."""
     if len(values) == 1:

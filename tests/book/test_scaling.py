@@ -63,6 +63,14 @@ def test_a_difference_within_its_interval_is_none(trained):
     assert "another seed can move a loss by 0.03" in said["scaling_gaps"]
 
 
+def test_a_difference_smaller_than_a_seed_makes_is_none(trained):
+    alpha = {"softmax": 0.06, "linear": 0.062}
+    trained(lambda attention, n, seed: 4 * n ** -alpha[attention], BOTH)
+    said = scaling.numbers()["scaling_difference"]
+    assert "cannot be told apart" in said
+    assert "makes 0.010 nats, and another seed can move a loss by 0.03" in said
+
+
 def test_the_interval_is_that_of_a_line_through_few_points():
     """Worked by hand: residuals (1, -2, 1) / 10 about a line of slope 0 in logarithms."""
     from math import exp, sqrt
@@ -86,5 +94,5 @@ def test_both_attentions_are_compared_on_the_seeds_that_both_have(trained):
 def test_one_size_is_drawn_without_a_law(trained):
     trained(lambda *_: 2.0, BOTH, {"0.8M": 8e5})
     figure = scaling.figure()
-    assert "not measured yet" in figure.caption
+    assert "Dashed" not in figure.caption
     assert not [curve for curve in figure.curves if curve.role == "ceiling"]
