@@ -182,6 +182,7 @@ def numbers() -> dict[str, str]:
         "gap_fades": lambda: signed(gap("one head fades, of both")),
         "power_gap": lambda: signed(gap("no floor: power 2")),
         "larger_gap": lambda: signed(gap("scores eight times as large")),
+        "taylor_sharpest": lambda: f"{attention(Arm('Taylor 2'), 'end').sharpest:.0f}",
         "alike_tokens": lambda: f"{attention(Arm('elu + 1'), 'start').alike:.0f}",
     }
     for name, arm in plain.items():
