@@ -62,7 +62,7 @@ def test_a_suspect_is_judged_by_what_becomes_of_the_gap(trained, loss, said):
     assert state_words.verdict("scores eight times as large") == said
     (line,) = (x for x in state_words.causes().cells if x[0] == "scores eight times as large")
     assert line[-1] == said
-    assert state_words.numbers()["power_gap"] == "not measured yet"
+    assert state_words.causes().cells[1][-1] == "not measured yet"
 
 
 def test_tokens_are_those_of_heads_that_see_far(trained):
@@ -71,6 +71,9 @@ def test_tokens_are_those_of_heads_that_see_far(trained):
     assert (found.tokens, found.sharpest) == (pytest.approx(20), 10)
     assert found.moved == pytest.approx(0.6)
     assert state_size.attention(PLAIN, "start").tokens == pytest.approx(100)
+    assert state_words.numbers()["tokens_end"] == (
+        "20 with the Taylor sum (10 by the sharpest head)"
+    )
 
 
 def test_the_figure_has_a_dot_an_arm_and_the_control_as_a_line(trained):
