@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import log
 from statistics import mean
-from typing import NamedTuple
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from . import variants
+from .power_law import Fit, fit
 from .results import NotMeasuredError, Record, have, provenance, row
-from .words import NOT_MEASURED, Missing, Table, bars, in_words, mean_and_spread, seeds_in_words
+from .words import (
+    NOT_MEASURED,
+    Missing,
+    Table,
+    bars,
+    in_words,
+    mean_and_spread,
+    seeds_in_words,
+    signed,
+)
 
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
-# Student's t for 95% within, by degrees of freedom.
-T_95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
-T_MANY = 1.96
 TERA = 1e12
-
-
-class Fit(NamedTuple):
-    """log y = log level - exponent log x, with the half-width of the exponent's 95% interval.
-
-    points: how many were fitted; with two there is a line and no uncertainty, `wide` is None.
-    """
-
-    exponent: float
-    wide: float | None
-    level: float
-    points: int
-
-    def at(self, x: float) -> float:
-        """The fitted y."""
-        return exp(self.level - self.exponent * log(x))
-
-
-def fit(xs: list[float], ys: list[float]) -> Fit:
-    """Least squares of log y on log x. Raises NotMeasuredError for less than two different x."""
-    if len(set(xs)) < 2:
-        raise NotMeasuredError(f"{EXPERIMENT}: no two sizes")
-    u, v = [log(x) for x in xs], [log(y) for y in ys]
-    n, u_mean, v_mean = len(u), mean(u), mean(v)
-    spread = sum((a - u_mean) ** 2 for a in u)
-    slope = sum((a - u_mean) * (b - v_mean) for a, b in zip(u, v, strict=True)) / spread
-    level = v_mean - slope * u_mean
-    if n < 3:
-        return Fit(-slope, None, level, n)
-    left = sum((b - level - slope * a) ** 2 for a, b in zip(u, v, strict=True))
-    error = sqrt(left / (n - 2) / spread)
-    return Fit(-slope, T_95.get(n - 2, T_MANY) * error, level, n)
 
 
 def sizes() -> dict[str, dict[str, list[Record]]]:
@@ -296,22 +270,44 @@ def _of_the_difference() -> str:
         return (
             f"The two cannot be told apart: size by size linear's differs by {interval}, which "
             f"over all of these sizes makes {range_in_nats:.3f} nats, and another seed can move a "
-            f"loss by {least:.2f}"
+            f"loss by {least:.3f}"
         )
     first = "linear attention" if found.exponent > 0 else "softmax"
     return f"The loss of {first} falls faster: size by size the exponents differ by {interval}"
 
 
-def _of_the_gaps() -> str:
+def gaps() -> list[float]:
+    """Nats by which linear ends behind softmax at each size. Raises NotMeasuredError."""
     first, second = (points(name) for name in ATTENTIONS)
     if not first:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    gaps = [mean(b) - mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
-    largest, least = max(gaps, key=abs), noise()
-    said = f"at no size are their ends further apart than {abs(largest):.3f} nats"
-    if abs(largest) <= least:
-        return f"{said}, and another seed can move a loss by {least:.2f}"
-    return f"{said}, where another seed can move a loss by {least:.2f}"
+    return [mean(b) - mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
+
+
+def _of_the_gaps() -> str:
+    largest, least = max(map(abs, gaps())), noise()
+    said = f"at no size are their ends further apart than {largest:.3f} nats"
+    link = "and" if largest <= least else "where"
+    return f"{said}, {link} another seed can move a loss by {least:.3f}"
+
+
+def sizes_in_words() -> str:
+    """The claim about sizes, as far as it was measured."""
+    low, high = (signed(end(gaps())) for end in (min, max))
+    names = _names()
+    return (
+        f"{len(names)} sizes, {names[0]} to {names[-1]}, {_config()['updates']:,} updates: loss "
+        f"from {low} to {high} with linear attention; noise {noise():.3f} ({_seeds()})"
+    )
+
+
+def sizes_alike() -> str:
+    """Whether the difference between the attentions stays the same, at the sizes measured."""
+    found = gaps()
+    if len(found) < 2:
+        raise NotMeasuredError(f"{EXPERIMENT}: one size")
+    alike = max(found) - min(found) <= noise()
+    return f"{'alike' if alike else 'not alike'} at these; nothing from 120M is measured"
 
 
 def numbers() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .results import NotMeasuredError
 from .state_size import EXPERIMENT, Arm, arms, attention, behind, end, ends, noise, seeds, state
-from .words import NOT_MEASURED, Missing, Table, in_words, mean_and_spread, size
+from .words import NOT_MEASURED, Missing, Table, in_words, mean_and_spread, signed, size
 
 WHERE = {
     "fades": "At 1,024 bytes, where half of the heads fade",
@@ -69,18 +69,26 @@ def gap(suspect: str) -> float:
     return behind(Arm(weights, change=change), Arm("elu + 1", change=others))
 
 
+def _compared(suspect: str) -> int:
+    """How many seeds both arms have."""
+    weights, change, others = SUSPECTS[suspect]
+    first, second = ends(Arm(weights, change=change)), ends(Arm("elu + 1", change=others))
+    return len(first.keys() & second.keys())
+
+
 def verdict(suspect: str) -> str:
     """What a change makes of the gap between Taylor 2 and elu + 1, beyond what a seed does.
 
     Raises NotMeasuredError.
     """
     before, after, least = gap("nothing changed"), gap(suspect), noise()
-    place = "level with it" if abs(after) <= least else "ahead" if after < 0 else "behind"
+    place = "level" if abs(after) <= least else "ahead" if after < 0 else "behind"
+    told = " with one seed" if _compared(suspect) == 1 else ""
     if suspect == "nothing changed":
-        return place
+        return place + told
     if abs(after - before) <= least:
-        return f"{place}: no change beyond the noise"
-    return f"{place}: {'better' if after < before else 'worse'} than unchanged"
+        return f"{place}{told}: no change beyond the noise"
+    return f"{place}{told}: {'better' if after < before else 'worse'} than unchanged"
 
 
 def causes() -> Table | Missing:
@@ -128,12 +136,12 @@ def of_the_states(recipe: str) -> str:
     )
     if apart <= least:
         return (
-            f"{said}. Another seed can move a loss by {least:.2f}, so no effect of the state can "
+            f"{said}. Another seed can move a loss by {least:.3f}, so no effect of the state can "
             f"be told{_of_softmax(recipe)}."
         )
     return (
         f"{said}: {_named(best)} and {_named(worst)}. Another seed can move a loss by "
-        f"{least:.2f}{_of_softmax(recipe)}."
+        f"{least:.3f}{_of_softmax(recipe)}."
     )
 
 
@@ -187,12 +195,30 @@ def _tokens_in_the_end() -> str:
     return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
 
 
+def larger_in_words() -> str:
+    """The claim about the size of the state, on the pair that differs most in it."""
+    taylor, linear = Arm("Taylor 2"), Arm("elu + 1")
+    by = signed(behind(taylor, linear))
+    return (
+        f"nano at 256 bytes: with {size(state(taylor))} of state in place of "
+        f"{size(state(linear))}, a Taylor sum for elu + 1, loss {by}; noise {noise():.3f} "
+        f"({seeds()})"
+    )
+
+
+def larger_helps() -> str | bool:
+    """Whether a state that is many times as large learned more, beyond the noise."""
+    if behind(Arm("Taylor 2"), Arm("elu + 1")) < -noise():
+        return True
+    return "the size alone did not help here"
+
+
 def numbers() -> dict[str, str]:
     """What the chapters say of states and maps."""
     taylor, linear = Arm("Taylor 2"), Arm("elu + 1")
     return in_words(
         state_seeds=seeds,
-        state_noise=lambda: f"{noise():.2f}",
+        state_noise=lambda: f"{noise():.3f}",
         state_verdict=_of_all_states,
         taylor_state=lambda: size(state(taylor)),
         linear_state=lambda: size(state(linear)),

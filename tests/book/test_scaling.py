@@ -2,7 +2,7 @@
 
 import pytest
 
-from book.figures import scaling, variants
+from book.figures import power_law, scaling, variants
 from book.figures.results import NotMeasuredError
 
 SIZES = {"0.1M": 1e5, "0.2M": 2e5, "0.5M": 5e5, "0.8M": 8e5, "1.6M": 1.6e6}
@@ -75,13 +75,13 @@ def test_the_interval_is_that_of_a_line_through_few_points():
     """Worked by hand: residuals (1, -2, 1) / 10 about a line of slope 0 in logarithms."""
     from math import exp, sqrt
 
-    found = scaling.fit([exp(-1), 1, exp(1)], [exp(0.1), exp(-0.2), exp(0.1)])
+    found = power_law.fit([exp(-1), 1, exp(1)], [exp(0.1), exp(-0.2), exp(0.1)])
     assert found.exponent == pytest.approx(0)
     assert found.wide == pytest.approx(12.71 * sqrt(0.06 / 1 / 2))
-    two = scaling.fit([1, 10], [2, 1])
+    two = power_law.fit([1, 10], [2, 1])
     assert two.wide is None
     with pytest.raises(NotMeasuredError, match="no two sizes"):
-        scaling.fit([1, 1], [2, 1])
+        power_law.fit([1, 1], [2, 1])
 
 
 def test_both_attentions_are_compared_on_the_seeds_that_both_have(trained):

@@ -43,22 +43,22 @@ def test_a_gap_is_one_beyond_what_a_seed_does(trained):
     assert state_size.noise() == pytest.approx(9.0 - 2.23)
     trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.25}})
     assert state_words.gap("nothing changed") == pytest.approx(0.02)
-    assert state_words.verdict("nothing changed") == "level with it"
+    assert state_words.verdict("nothing changed") == "level"
 
 
 @pytest.mark.parametrize(
     ("loss", "said"),
     [
-        (2.39, "behind: no change beyond the noise"),
-        (2.30, "level with it: better than unchanged"),
-        (2.20, "ahead: better than unchanged"),
-        (2.50, "behind: worse than unchanged"),
+        (2.39, "behind with one seed: no change beyond the noise"),
+        (2.30, "level with one seed: better than unchanged"),
+        (2.20, "ahead with one seed: better than unchanged"),
+        (2.50, "behind with one seed: worse than unchanged"),
     ],
 )
 def test_a_suspect_is_judged_by_what_becomes_of_the_gap(trained, loss, said):
     larger = Arm("Taylor 2", change="larger scores")
     trained({PLAIN: {0: 2.40}, ELU: {0: 2.30}, larger: {0: loss}})
-    assert state_words.verdict("nothing changed") == "behind"
+    assert state_words.verdict("nothing changed") == "behind with one seed"
     assert state_words.verdict("scores eight times as large") == said
     (line,) = (x for x in state_words.causes().cells if x[0] == "scores eight times as large")
     assert line[-1] == said
