@@ -66,7 +66,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "widths": [64] if smoke else [64, 128, 256],
         "modes": ["chunked"] if smoke else ["attention", "recurrent", "chunked"],
         "feature_maps": ["identity"] if smoke else ["identity", "elu_plus_one"],
-        "decay_modes": [] if smoke else ["chunked"],
+        "decay": [False] if smoke else [False, True],
         "seed": 0,
     }
     priority = 3 if kind == "cpu" else LATE
@@ -162,7 +162,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for width in config["widths"]
         for feature_map in config["feature_maps"]
         for normalize in (False, True)
-        for decay in ((False, True) if mode in config["decay_modes"] else (False,))
+        for decay in config["decay"]
     ]
     for i, case in enumerate(cases):
         for row in compiled(case, config):

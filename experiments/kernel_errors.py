@@ -62,7 +62,6 @@ KINDS = (
     (True, "identity", True, False),
     (True, "elu_plus_one", False, False),
 )
-# Chunked mode's kernels know decay, the other modes fade in plain torch.
 FADING = ((False, "identity", False, True), (True, "elu_plus_one", True, True))
 Case = tuple[str, int, int, int, int, int, bool, str, bool, bool]
 
@@ -71,11 +70,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     """A run a type, the one that is timed first."""
     shapes = SHAPES[4:] if smoke else SHAPES
     dtypes = ("bfloat16", "float32", "float16") if kind == "cuda" else ("float32",)
-    cases = [
-        [*shape, *what]
-        for shape in shapes
-        for what in (*KINDS, *(FADING if shape[0] == "chunked" else ()))
-    ]
+    cases = [[*shape, *what] for shape in shapes for what in (*KINDS, *FADING)]
     return [
         Run("kernel_errors", dtype, {"dtype": dtype, "cases": cases, "seed": 0}, i + 1)
         for i, dtype in enumerate(dtypes)

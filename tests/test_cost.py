@@ -210,14 +210,15 @@ def test_designs_cost_what_the_kernels_say():
 
 
 @pytest.mark.parametrize(
-    ("shape", "design"),
+    ("shape", "design", "decay"),
     [
-        ((1, 8192, 12, 64), "one pass"),
-        ((1, 65536, 132, 64), "one pass"),  # cut though its heads fill the GPU
-        ((2, 1000, 3, 128), "three passes"),
+        ((1, 8192, 12, 64), "one pass", False),
+        ((1, 65536, 132, 64), "one pass", False),  # cut though its heads fill the GPU
+        ((2, 1000, 3, 128), "three passes", False),
+        ((2, 1000, 3, 128), "three passes", True),
     ],
 )
-def test_designs_cost_what_the_launches_move(shape, design):
+def test_designs_cost_what_the_launches_move(shape, design, decay):
     pytest.importorskip("triton")
     from experiments.harness.compiling import record_launches
     from experiments.harness.traffic import traffic
@@ -225,8 +226,8 @@ def test_designs_cost_what_the_launches_move(shape, design):
 
     B, T, H, D = shape
     config = {"batch": B, "length": T, "heads": H, "dtype": "bfloat16"}
-    launches = record_launches(lambda: call(Case("chunked", D, "identity", False), config))
-    cost = design_cost(design, T, B * H, D, gradients=True)
+    launches = record_launches(lambda: call(Case("chunked", D, "identity", False, decay), config))
+    cost = design_cost(design, T, B * H, D, gradients=True, decay=decay)
     moved = sum(traffic(one.arguments, one.name) for one in launches)
     assert moved == pytest.approx(cost.tokens)
     (forward,) = (one for one in launches if one.name == "forward_kernel")
@@ -236,3 +237,5 @@ def test_designs_cost_what_the_launches_move(shape, design):
 def test_an_unknown_design():
     with pytest.raises(ValueError, match="design: expected"):
         design_cost("look-back", 1, 1, 16)
+    with pytest.raises(ValueError, match="design: expected 'three passes' with decay"):
+        design_cost("one pass", 1, 1, 16, decay=True)

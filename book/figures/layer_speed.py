@@ -6,9 +6,10 @@ from lsa.layers import LAYERS
 
 from ..explorable import palette
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from .results import Record, have, provenance, rows
-from .words import Missing, duration, times
+from .results import NotMeasuredError, Record, have, provenance, rows
+from .words import Missing, WrittenFor, duration, in_words, size, times
 
+SHORT, LONG, BATCH = 256, 16384, 16  # tokens and texts that the words speak of
 SHOWN = ("softmax", "linear", "gated", "delta", "rwkv", "s4d", "s6", "mamba")
 
 
@@ -121,4 +122,77 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
         mark="line+dot",
         controls=[_toggle(set(by_layer))],
         provenance=provenance(records),
+    )
+
+
+def _tick(layer: str, batch: int, position: int) -> Record:
+    """One row of the ticks. Raises NotMeasuredError."""
+    for run in _runs("ticks"):
+        if run["config"]["batch"] == batch:
+            for row in rows(run, "ticks", layer=layer, position=position):
+                return row
+    raise NotMeasuredError("layer_speed")
+
+
+def _step(layer: str, length: int) -> float:
+    """Seconds of a training step. Raises NotMeasuredError."""
+    for run in _runs("updates"):
+        for row in rows(run, "updates", layer=layer, length=length):
+            return row["seconds"]
+    raise NotMeasuredError("layer_speed")
+
+
+def _ahead(layer: str, other: str, length: int) -> float:
+    """How often a training step of `layer` goes into one of `other`."""
+    return _step(other, length) / _step(layer, length)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the relatives says of ticks and training steps."""
+
+    def rate(layer: str) -> str:
+        """Tokens a second, all texts together, each after a long one."""
+        return f"{BATCH / _tick(layer, BATCH, LONG)['seconds']:,.0f}"
+
+    told = {f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")}
+    kept = ("softmax", "linear", "s6")
+    told |= {
+        f"kept_{name}": lambda name=name: size(_tick(name, BATCH, LONG)["state"]) for name in kept
+    }
+    behind = {
+        f"step_{name}": lambda name=name: times(_ahead("softmax", name, LONG))
+        for name in ("mamba", "s4d")
+    }
+    return in_words(
+        layer_texts=lambda: BATCH,
+        layer_tokens=lambda: f"{LONG:,}",
+        step_short=lambda: times(_ahead("softmax", "linear", SHORT)),
+        step_linear=lambda: times(_ahead("linear", "softmax", LONG)),
+        step_gated=lambda: times(_ahead("gated", "softmax", LONG)),
+        step_length=lambda: f"{SHORT:,}",
+        **told,
+        **behind,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the words say of them, beyond the numbers."""
+    fixed = ("linear", "rwkv", "s6", "gated", "delta")
+
+    def level(name: str) -> bool:
+        first, last = (_tick(name, 1, at)["seconds"] for at in (1, LONG))
+        return last < 1.5 * first
+
+    return WrittenFor(
+        a_tick_of_the_others_takes_the_same_at_every_place=lambda: all(map(level, fixed)),
+        with_many_texts_every_one_of_them_is_ahead_of_the_cache=lambda: all(
+            _tick(name, BATCH, LONG)["seconds"] < _tick("softmax", BATCH, LONG)["seconds"] / 5
+            for name in fixed
+        ),
+        linear_attention_trains_slower_at_first_and_faster_in_the_end=lambda: (
+            _ahead("linear", "softmax", SHORT) < 1 < _ahead("linear", "softmax", LONG)
+        ),
+        the_state_spaces_train_no_faster_than_softmax_here=lambda: all(
+            _ahead(name, "softmax", LONG) < 1 for name in ("s4d", "mamba")
+        ),
     )

@@ -33,7 +33,7 @@ JOINED = "page.css"
 # From a file the fonts are at hand, and the page may wait for them: theme-mode.js loads these.
 FONTS_AT_HAND = "fonts-at-hand.css"
 # Their names of classes are their own, or of what the pages never show.
-FOREIGN_SCRIPTS = re.compile(r"plotly|bootstrap|togglebutton|design-tabs|language_data|locales")
+FOREIGN_SCRIPTS = re.compile(r"bootstrap|togglebutton|design-tabs|language_data|locales")
 
 TOKEN = re.compile(
     r"""/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|url\([^"')]*\)|[{};]""", re.DOTALL
@@ -103,11 +103,16 @@ def needed(css: str, used: set[str]) -> str:
 def classes_in_use(site: Path) -> set[str]:
     """Classes of the pages' elements, and every word of the scripts that they load."""
     used: set[str] = set()
+    scripts: set[Path] = set()
     for page in site.rglob("*.html"):
-        for names in re.findall(r'class="([^"]*)"', page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for names in re.findall(r'class="([^"]*)"', text):
             used.update(names.split())
-    for script in (site / "_static").rglob("*.js"):
-        if not FOREIGN_SCRIPTS.search(str(script.relative_to(site))):
+        # Only what a page asks for: an older build may have left other scripts there.
+        for address in re.findall(r'<script[^>]*\ssrc="([^"?#:]+\.js)', text):
+            scripts.add((page.parent / address).resolve())
+    for script in scripts:
+        if script.is_file() and not FOREIGN_SCRIPTS.search(script.name):
             used.update(re.findall(r"[A-Za-z_][\w-]*", script.read_text(encoding="utf-8")))
     return used
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ..linear_attention.kernels.segments import LONGEST_RECOVERED, reach, segments
 from .rooflines import STATE_BYTES
 
+PREFIX_BYTES = 8
+DECAY_CHUNK = 64  # tokens whose gradient of the decay one program forms
 DESIGNS = ("chunk states", "three passes", "one pass")
 
 
@@ -41,7 +43,7 @@ def least_flops(D: int, C: int, gradients: bool) -> int:
 def design_cost(
     design: str, T: int, heads: int, D: int,
     *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
-    cut: tuple[int, int] | None = None,
+    cut: tuple[int, int] | None = None, decay: bool = False,
 ) -> DesignCost:  # fmt: skip
     """What a design of chunked mode moves and computes: lsa/kernels/chunked.py derives the table.
 
@@ -50,11 +52,15 @@ def design_cost(
         take three passes back, or one.
     heads: B H. slots: multiprocessors, which decide the number of segments.
     cut: how many segments, and of how many tokens, in place of what slots decide.
+    decay: of every token and head; with gradients also its own. Of "three passes" alone: one pass
+        cannot divide by what has faded.
 
     The unnormalised sum; the state after the last token is left out. Raises ValueError for an
-    unknown design.
+    unknown design, or decay with another than "three passes".
     """
     C, i = chunk_size, itemsize
+    if decay and design != "three passes":
+        raise ValueError(f"design: expected 'three passes' with decay, got {design!r}")
     if design == "chunk states":
         N = -(-T // C)
         forward, backward = 2 * i * D * D, 5 * STATE_BYTES * D * D
@@ -83,4 +89,13 @@ def design_cost(
     squares = {"three passes": 12, "one pass": 10}[design]
     flops = 4 * C * D + (4 + 2 * g) * D * D
     flops += (12 * C * D + (squares + 2 * h) * D * D) * gradients
+    if decay:
+        # Two float32 of prefix sums a token, for each pass.
+        tokens += PREFIX_BYTES * (1 + g + (3 + h) * gradients)
+        if gradients:
+            # A launch for dg: q, k, v, do, the prefixes and itself; both states around every chunk
+            # that it takes, written by the passes for dq and dk, and read.
+            tokens += 4 * i * D + PREFIX_BYTES + STATE_BYTES
+            states += 2 * 2 * STATE_BYTES * (D * D + D) / DECAY_CHUNK
+            flops += 4 * DECAY_CHUNK * D + 8 * D * D
     return DesignCost(tokens, states, flops, heads * G * -(-D // 64))

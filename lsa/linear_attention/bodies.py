@@ -39,11 +39,6 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
     )
 
 
-def runs_kernels(x: Inputs, options: Options) -> bool:
-    """Whether the kernels of the call's mode take it: those of chunked mode alone know decay."""
-    return uses_kernels(x.q, x.v, options.scale) and (x.g is None or options.mode == "chunked")
-
-
 @cache
 def _kernels(mode: str) -> ModuleType:
     """The kernels of a mode, or what they share: imported when first needed."""
@@ -79,7 +74,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     """Results from Inputs and Options; all but o and S_T are empty where they have no use."""
     x, options = taken_apart(flat, Inputs, Options)
     normalize = options.normalize
-    if runs_kernels(x, options):
+    if uses_kernels(x.q, x.v, options.scale):
         with _on(x.q.device):
             out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
         return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
@@ -119,10 +114,10 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
     empty = x.q.new_empty(0, dtype=accumulator_dtype(x.q.dtype))
     states, keeps_exact = empty.new_empty(0), _keeps_exact(x.q, normalize)
     keeps_den = normalize
-    if not runs_kernels(x, options):
+    if not uses_kernels(x.q, x.v, options.scale):
         # With decay plain torch keeps nothing for its gradient.
         keeps_den, keeps_exact = (keeps and x.g is None for keeps in (keeps_den, keeps_exact))
-    if runs_kernels(x, options):
+    if uses_kernels(x.q, x.v, options.scale):
         kernels, problem = _kernels(options.mode), _problem(x, options, options.with_z)
         keeps_exact = kernels.keeps_exact(problem)
         if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
@@ -144,7 +139,7 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
 def gradient(*flat: Any) -> tuple[Tensor, ...]:
     """Gradients from Inputs, Results, what is Given, and Options."""
     x, out, given, options = taken_apart(flat, Inputs, Results, Given, Options)
-    if runs_kernels(x, options):
+    if uses_kernels(x.q, x.v, options.scale):
         problem = _problem(x, options, given.dz is not None)
         with _on(x.q.device):
             kept = _kernels("problem").Outputs(*out)

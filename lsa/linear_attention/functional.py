@@ -95,7 +95,7 @@ def linear_attention(
         mapped already. All but `exp` are computed on the way, and never stored.
     log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
         enters, so w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6,
-        for one a head. Kernels know it in chunked mode; the other modes fade in plain torch.
+        for one a head.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.

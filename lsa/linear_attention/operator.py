@@ -4,8 +4,8 @@
 plain torch for all else, shapes for the compiler (bodies.py), and a gradient. The gradient of the
 backward operator is taken through `composed.gradient`, the same gradient written as linear
 attentions, so that it can be differentiated again. torch's function transforms and forward-mode
-derivatives know no such operator; for them, and for decay where no kernel knows it, the same sum
-runs as plain torch throughout.
+derivatives know no such operator; for them, and for decay where no kernel takes the call, the same
+sum runs as plain torch throughout.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _is_transformed(x: Inputs) -> bool:
 def attend(*flat: Any) -> tuple[Tensor, ...]:
     """Results from Inputs and Options, flat; o, S_T and z_T alone where no operator is used."""
     x, options = taken_apart(flat, Inputs, Options)
-    if x.g is not None and not bodies.runs_kernels(x, options):
+    if x.g is not None and not bodies.uses_kernels(x.q, x.v, options.scale):
         return composed.attend(*flat)
     if torch.compiler.is_compiling():
         return attend_operator(*flat)

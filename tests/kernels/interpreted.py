@@ -145,10 +145,33 @@ def test_decay_by_token(T, K, V, dtype, kind, strongest):
     check("chunked", inputs, kind, decay=fading(T, strongest))
 
 
+@pytest.mark.parametrize(
+    ("mode", "T", "dtype", "kind", "strongest"),
+    [
+        ("attention", 70, torch.float32, KINDS[0], 0.3),
+        ("attention", 70, torch.float32, KINDS[2], 30.0),
+        ("attention", 1, torch.float32, (True, "identity", True, False), 0.3),
+        ("attention", 133, torch.float16, KINDS[0], 0.05),
+        ("attention", 140, torch.bfloat16, (True, "softplus", True, True), 0.05),
+        ("attention", 70, torch.bfloat16, (False, "elu_plus_one", False, True), 0.3),
+        ("recurrent", 65, torch.float32, KINDS[0], 0.05),
+        ("recurrent", 5, torch.float32, KINDS[2], 3.0),
+        ("recurrent", 1, torch.float32, (True, "identity", True, False), 0.3),
+        ("recurrent", 6, torch.bfloat16, (False, "identity", False, True), 0.3),
+    ],
+)
+def test_decay_in_the_other_modes(mode, T, dtype, kind, strongest):
+    """Past 64 tokens dg is formed from more than one state."""
+    widths = (16, 16) if T > 64 and mode == "recurrent" else (24, 40)
+    inputs = draw(1, T, 1, *widths, dtype, feature_map=kind[1])
+    check(mode, inputs, kind, decay=fading(T, strongest))
+
+
 @pytest.mark.parametrize("strongest", [0.171875, 0.0])
 def test_one_decay_a_head(strongest):
-    inputs = draw(2, 20, 2, 24, 40, torch.bfloat16)
-    check("chunked", inputs, KINDS[1], decay=fading(20, strongest, constant=True, H=2))
+    for mode, T in {"attention": 20, "recurrent": 3, "chunked": 20}.items():
+        inputs = draw(2, T, 2, 16, 24, torch.bfloat16)
+        check(mode, inputs, KINDS[1], decay=fading(T, strongest, constant=True, H=2))
 
 
 @pytest.mark.parametrize("cut", [(2, 128), (5, 64)], ids=["added", "scanned"])
@@ -158,13 +181,14 @@ def test_segments_fade(cut):
     check("chunked", inputs, KINDS[0], cut=cut, decay=fading(T, 0.05))
 
 
-def test_strong_decay_overflows_nowhere():
+@pytest.mark.parametrize("mode", MODES)
+def test_strong_decay_overflows_nowhere(mode):
     """Nothing is left of the token before: o is v, and the gradient of g is nothing."""
-    q, k, v, do = draw(1, 70, 1, 16, 16, torch.float32)
+    q, k, v, do = draw(1, 5 if mode == "recurrent" else 70, 1, 16, 16, torch.float32)
     problem = Problem(q, k, v, None, None, 0.25, 1e-6, True, g=torch.full((1, 1, 1), -1e4),
                       with_dg=True)  # fmt: skip
-    out = chunked.forward(problem)
-    grads = chunked.backward(problem, out, do, None, None)
+    out = MODES[mode].forward(problem)
+    grads = MODES[mode].backward(problem, out, do, None, None)
     torch.testing.assert_close(out.o, v)
     torch.testing.assert_close(grads.dv, do)
     assert grads.dg.abs().max() == 0

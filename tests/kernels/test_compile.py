@@ -96,8 +96,9 @@ def test_chunked_with_a_map(gpu, shape, states):
         check(launched, 90 if gpu is HOPPER else 80)
 
 
-def test_decay_with_states_at_both_ends():
-    made = launches(chunked, 2, 4096, 16, 64, states=True, decay=True)
+@pytest.mark.parametrize("mode", [attention, recurrent, chunked], ids=lambda m: m.__name__)
+def test_decay_with_states_at_both_ends(mode):
+    made = launches(mode, 2, 4096, 16, 64, states=True, decay=True)
     assert "decay_gradient_kernel" in {launched.name for launched in made}
     for launched in made:
         check(launched, 90)

@@ -69,6 +69,7 @@ def test_segments(cut, normalize):
     assert max(found.values()) <= RELATIVE[torch.bfloat16], found
 
 
+@pytest.mark.parametrize("mode", list(MODES))
 @pytest.mark.parametrize("constant", [False, True], ids=["by token", "one a head"])
 @pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
 @pytest.mark.parametrize(
@@ -80,12 +81,12 @@ def test_segments(cut, normalize):
         (1, 17, 2, 40, True, "softplus"),
     ],
 )
-def test_decay(B, T, H, D, normalize, feature_map, dtype, constant):
+def test_decay(B, T, H, D, normalize, feature_map, dtype, constant, mode):
     inputs = draw(B, T, H, D, D, dtype, device=GPU, feature_map=feature_map)
     g = torch.Generator(GPU).manual_seed(3)
     shape = (1, 1, H) if constant else (B, T, H)
     found = errors(
-        chunked, inputs, normalize=normalize, feature_map=feature_map, first=True, last=True,
+        MODES[mode], inputs, normalize=normalize, feature_map=feature_map, first=True, last=True,
         decay=-0.3 * torch.rand(shape, generator=g, device=GPU),
     )  # fmt: skip
     bound = RELATIVE[dtype]

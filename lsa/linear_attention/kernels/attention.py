@@ -9,7 +9,8 @@ stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of 
 sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
 sequences on an idle GPU, and the definition that the chunked kernel is checked against.
 
-The gradients are the same sum in three more roles (roles.py), each its own launch.
+The gradients are the same sum in three more roles (roles.py), each its own launch. Decay goes on
+every product; its gradient is chunked mode's (decay_gradient.py), from states formed for it alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .decay_gradient import kept_states, run_dg
 from .problem import (
     Gradients,
     Outputs,
@@ -30,28 +32,39 @@ from .problem import (
     block,
     empty_gradients,
     empty_outputs,
+    faded,
     pointer,
+    prefixes,
     prepare,
     rounded_gradients,
     rounded_outputs,
 )
 from .roles import Role, dk_role, dq_role, dv_role, forward_role
 from .segment_sums import segment_sums
-from .tiles import enter, load_tile, load_tokens, slope, store_tile, store_tokens
+from .tiles import (
+    enter,
+    in_two,
+    left_between,
+    load_tile,
+    load_tokens,
+    slope,
+    store_tile,
+    store_tokens,
+)
 
 SUMMED = 1024  # tokens a program sums where only the last state is asked for
 
 
-@triton.jit(do_not_specialize=["T", "H"])
+@triton.jit(do_not_specialize=["T", "H", "s_Gb"])
 def tile_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z,
     s_ab, s_at, s_ah, s_bb, s_bt, s_bh, s_cb, s_ct, s_ch, s_rb, s_rt, s_rh,
     s_ob, s_ot, s_oh,
     s_ma, s_mc, first_factor,
-    T, H, scale, eps, A: tl.constexpr, D: tl.constexpr,
+    T, H, scale, eps, p_G, s_Gb, A: tl.constexpr, D: tl.constexpr,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr,
     MAP_A: tl.constexpr, MAP_B: tl.constexpr, MAP_C: tl.constexpr, SLOPE: tl.constexpr,
-    FIRST: tl.constexpr, FIRST_Z: tl.constexpr, FOLD: tl.constexpr,
+    FIRST: tl.constexpr, FIRST_Z: tl.constexpr, FOLD: tl.constexpr, DECAY: tl.constexpr,
     C: tl.constexpr, BA: tl.constexpr, BD: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -81,6 +94,17 @@ def tile_kernel(
     else:
         m_A = o_x[:, None] >= o_x[None, :]
         n_y = i_t + 1
+    if DECAY:
+        p_G += i_b * s_Gb + i_h * 2
+        # Prefixes up to each row's own token, and what is left between it and the state.
+        o_G = tl.minimum(x + 1 + o_x, T)
+        b_G1 = tl.load(p_G + o_G.to(tl.int64) * 2 * H)
+        b_G2 = tl.load(p_G + o_G.to(tl.int64) * 2 * H + 1)
+        if REVERSE:
+            b_left = left_between(p_G, o_G, o_G * 0 + T, H)
+        else:
+            b_left = left_between(p_G, o_G * 0, o_G, H)
+            before = left_between(p_G, x * 0, x, H)
 
     # 1. The rows, and what they read from the state before the first token.
     b_a = enter(load_tile(p_a, x, T, s_at, 0, A, MAP_A, C, BA), OPERAND)
@@ -97,11 +121,17 @@ def tile_kernel(
             b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
             b_s = enter(load_tile(p_a, x, T, s_at, j, A, MAP_A, C, BS), OPERAND)
             b_o += tl.dot(enter(b_s, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
+        if DECAY:
+            b_o *= b_left[:, None]
     if FIRST_Z and ROLE == "o":
         b_z = tl.load(p_first_z + i_bh * A + o_a, mask=m_a, other=0.0) * first_factor
         b_n += tl.sum(b_a.to(tl.float32) * b_z[None, :], axis=1)
+        if DECAY:
+            b_n *= b_left
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
+        if DECAY and ROLE == "dq":
+            b_m *= before
 
     # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel and dkv_kernel.
     ROUNDS: tl.constexpr = (MAP_C != "identity") and (MAP_C != "relu")
@@ -122,11 +152,22 @@ def tile_kernel(
                 b_e = load_tokens(p_delta, y, T, H, 0.0, C)
                 b_A += b_e[None, :]
             b_A *= b_w[None, :]
-        b_A = tl.where(m_A | (i < n_y - 1), b_A, 0.0)
+        m_xy = m_A | (i < n_y - 1)
+        if DECAY:
+            o_y = tl.minimum(y + 1 + o_x, T)
+            b_y1 = tl.load(p_G + o_y.to(tl.int64) * 2 * H)
+            b_y2 = tl.load(p_G + o_y.to(tl.int64) * 2 * H + 1)
+            gap = (b_G1[:, None] - b_y1[None, :]) + (b_G2[:, None] - b_y2[None, :])
+            # Outside of the mask an exponential could overflow.
+            b_A *= tl.exp2(tl.where(m_xy, -gap if REVERSE else gap, float("-inf")))
+        b_A = tl.where(m_xy, b_A, 0.0)
         if ROLE == "o" and NORMALIZE:
             b_n += tl.sum(b_A, axis=1)
         if ROLE == "dq" and NORMALIZE:
-            b_m += tl.where(i < n_y - 1, tl.sum(b_c.to(tl.float32), axis=0), 0.0)
+            b_1 = b_c.to(tl.float32)
+            if DECAY:
+                b_1 *= left_between(p_G, tl.minimum(o_y, x), o_y * 0 + x, H)[:, None]
+            b_m += tl.where(i < n_y - 1, tl.sum(b_1, axis=0), 0.0)
         if ROLE == "dv" and MAP_A != "identity":
             # Past D there are zeros already. Masked for the reason given in sums_kernel.
             b_d = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), input_precision=PRECISION)
@@ -155,13 +196,28 @@ def tile_kernel(
             store_tokens(b_delta, p_delta, x, T, H, C)
             b_k = load_tile(p_c, x, T, s_ct, 0, D, MAP_C, C, BD)
             b_1 = enter(b_k, OPERAND)
-            b_past = tl.dot(enter(m_A, OPERAND), b_1, input_precision=PRECISION) + b_m[None, :]
+            if DECAY:
+                gap = (b_G1[:, None] - b_G1[None, :]) + (b_G2[:, None] - b_G2[None, :])
+                b_w = tl.exp2(tl.where(m_A, gap, float("-inf")))
+                b_past = left_between(p_G, o_x * 0 + x, tl.minimum(x + 1 + o_x, T), H)[:, None]
+                b_past = b_past * b_m[None, :]
+            else:
+                b_w = m_A
+                b_past = tl.zeros([C, BD], dtype=tl.float32) + b_m[None, :]
+            if DECAY and FOLD:
+                b_w1, b_w2 = in_two(b_w, OPERAND)
+            else:
+                b_w1 = enter(b_w, OPERAND)
+            b_past += tl.dot(b_w1, b_1, input_precision=PRECISION)
             if SPLIT:
                 b_l = enter(b_k - b_1.to(tl.float32), OPERAND)
-                b_past = tl.dot(enter(m_A, OPERAND), b_l, b_past, input_precision=PRECISION)
+                b_past = tl.dot(b_w1, b_l, b_past, input_precision=PRECISION)
+            if DECAY and FOLD:
+                # Without decay a weight is 1, which is not rounded.
+                b_past = tl.dot(b_w2, b_1, b_past, input_precision=PRECISION)
             b_o = (b_o + b_delta[:, None] * b_past) * b_r[:, None]
         if ROLE == "dk" and FIRST_Z:
-            b_o += b_m[None, :]
+            b_o += b_m[None, :] * b_left[:, None] if DECAY else b_m[None, :]
         b_o *= scale
     if SLOPE != "identity":
         b_raw = load_tile(p_raw, x, T, s_rt, i_d * BD, D, "identity", C, BD)
@@ -177,6 +233,9 @@ def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
         return 32, BD, 4 if max(A, BD) <= 64 else 8
     # A mapped third factor enters in two tiles.
     split = role.name in ("dq", "dk") and role.maps[2] != "identity"
+    if role.name == "dq" and problem.normalize and problem.g is not None:
+        BD = block(D)
+        return 16 if split and BD == 256 else 32, BD, 4 if BD <= 128 else 8
     if role.name == "dq" and problem.normalize:
         BD = block(D)
         most = 64 if split else 128
@@ -186,24 +245,25 @@ def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
     return 64, BD, 4 if max(A, BD) <= 64 else 8
 
 
-def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor) -> None:
-    """Launch tile_kernel for one role."""
+def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor, G: Tensor | None) -> None:
+    """Launch tile_kernel for one role. G: problem.prefixes."""
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     wide = problem.q.dtype == torch.bfloat16
     C, BD, num_warps = tiles(problem, role)
     raw = pointer(role.raw, role.out)
+    P, s_Gb, decay = faded(G, role.out)
     tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,
         pointer(role.first, role.out), pointer(role.first_z, role.out),
         *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
         *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor,
-        T, H, problem.scale, problem.eps, A=A, D=D,
+        T, H, problem.scale, problem.eps, P, s_Gb, A=A, D=D,
         ROLE=role.name, NORMALIZE=problem.normalize,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
-        C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
+        DECAY=decay, C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
         num_warps=num_warps, num_stages=2 if wide else 1,
     )  # fmt: skip
 
@@ -218,23 +278,47 @@ def keeps_exact(problem: Problem) -> bool:
     return False
 
 
-def _total(sums: Tensor, factor: float, first: Tensor | None, start: int, shape: tuple) -> Tensor:
-    """The part of the summed states from `start` on, times factor, plus a state."""
-    total = sums[:, :, start : start + shape[2] * (shape[3] if len(shape) == 4 else 1)].sum(0)
-    total = (total * factor).view(shape)
-    return total if first is None else total + first
+def _totals(
+    problem: Problem,
+    sums: Tensor,
+    factor: float,
+    S: Tensor | None,
+    z: Tensor | None,
+    G: Tensor | None,
+    reverse: bool,
+) -> tuple[Tensor, Tensor]:
+    """S and z after the text (or in reverse R and m before it), of segments' own sums.
+
+    sums: as segment_sums gives them with between=False; they are multiplied by factor.
+    S, z: the state at the other end, added as it is. G: problem.prefixes.
+    """
+    B, T, H, K, V = problem.sizes
+    left = sums.new_ones(1, 1, 1)
+    if G is not None:
+        # Of a segment's sum, and of the state at the other end, what is left.
+        cuts = torch.arange(sums.shape[0] + reverse, device=G.device)
+        cuts = ((cuts + (not reverse)) * SUMMED).clamp(max=T)
+        at = G[:, cuts]  # [B or 1, segments, H, 2]
+        gap = at[:, :-1] - G[:, :1] if reverse else G[:, -1:] - at
+        weights = gap.sum(-1).exp2().expand(B, -1, -1).transpose(0, 1).reshape(-1, B * H, 1)
+        sums = sums * weights
+        left = (G[:, -1] - G[:, 0]).sum(-1).exp2().expand(B, H).unsqueeze(-1)
+    total = sums.sum(0) * factor
+    S_end, z_end = total[:, : K * V].view(B, H, K, V), total[:, K * V :].view(B, H, K)
+    if S is not None:
+        S_end = S_end + left[..., None] * S
+    return S_end, z_end if z is None else z_end + left * z
 
 
 def forward(problem: Problem) -> Outputs:
     """o and what the backward pass needs."""
     problem = prepare(problem)
-    B, T, H, K, V = problem.sizes
-    out = empty_outputs(problem, exact=False)
-    run_tiles(problem, forward_role(problem, out), out.den, out.den)
-    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), between=False)
-    out = replace(out, S_T=_total(sums, 1.0, problem.S, 0, (B, H, K, V)))
-    if problem.with_z:
-        out = replace(out, z_T=_total(sums, 1.0, problem.z, K * V, (B, H, K)))
+    T = problem.q.shape[1]
+    out, G = empty_outputs(problem, exact=False), prefixes(problem.g, T)
+    run_tiles(problem, forward_role(problem, out), out.den, out.den, G)
+    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), between=False, prefixes=G)
+    S_T, z_T = _totals(problem, sums, 1.0, problem.S, problem.z, G, reverse=False)
+    out = replace(out, S_T=S_T, z_T=z_T if problem.with_z else out.z_T)
     return rounded_outputs(problem, out, exact=False)
 
 
@@ -244,21 +328,23 @@ def backward(
     """The gradients, from those of o and of the returned state (None where there is none)."""
     problem, do = prepare(problem), addressable(do)
     dS, dz = as_state(dS), as_state(dz)
-    B, T, H, K, V = problem.sizes
-    grads = empty_gradients(problem)
+    T = problem.q.shape[1]
+    grads, G = empty_gradients(problem), prefixes(problem.g, T)
     delta = torch.empty_like(out.den)
     for role in (
         dq_role(problem, do, grads),
         dk_role(problem, do, grads, dS, dz),
         dv_role(problem, do, grads, dS),
     ):
-        run_tiles(problem, role, out.den, delta)
-    sums = segment_sums(
-        problem, SUMMED, triton.cdiv(T, SUMMED), do=do, den=out.den, delta=delta, between=False
-    )
-    grads = replace(
-        grads,
-        dS=_total(sums, problem.scale, dS, 0, (B, H, K, V)),
-        dz=_total(sums, problem.scale, dz, K * V, (B, H, K)),
-    )
+        run_tiles(problem, role, out.den, delta, G)
+    reads = {"do": do, "den": out.den, "delta": delta}
+    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), **reads, between=False, prefixes=G)
+    dS_0, dz_0 = _totals(problem, sums, problem.scale, dS, dz, G, reverse=True)
+    grads = replace(grads, dS=dS_0, dz=dz_0)
+    if problem.with_dg:
+        with_z = problem.normalize or dz is not None
+        kept_S = kept_states(problem, G, problem.S, problem.z)
+        kept_R = kept_states(problem, G, dS, dz, 1.0 / problem.scale, **reads)
+        dg = run_dg(problem, out, do, delta, G, kept_S, kept_R, with_z)
+        grads = replace(grads, dg=dg)
     return rounded_gradients(problem, grads)

@@ -141,7 +141,7 @@ def backward(
     else:
         run_dkv(*shared, plan.dk, True, False, faded, kept_R)
         run_dkv(*shared, plan.dv, False, True, faded)
-    if problem.with_dg:
+    if faded is not None and kept_S is not None and kept_R is not None:
         dg = run_dg(problem, out, do, delta, faded, kept_S, kept_R, with_z)
         grads = replace(grads, dg=dg)
     return rounded_gradients(problem, grads)

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from .plans import KEPT
 from .problem import Outputs, Problem, block
+from .segment_sums import scan_sums, segment_sums
 from .tiles import between, enter, in_two, load_decay, load_tile, load_tokens
 
 
@@ -137,6 +138,34 @@ def empty_kept(problem: Problem) -> Tensor:
     B, T, H, K, V = problem.sizes
     shape = triton.cdiv(T, KEPT), B * H, K * V + K
     return torch.empty(shape, dtype=torch.float32, device=problem.q.device)
+
+
+def kept_states(
+    problem: Problem, G: Tensor, first: Tensor | None, first_z: Tensor | None,
+    factor: float = 1.0, *, do: Tensor | None = None,
+    den: Tensor | None = None, delta: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """S and z before every KEPT tokens or, given do, R and m after them: for a mode without states.
+
+    first, first_z: the state that the first of them is, times factor; zeros by default.
+    """
+    (B, T, H, K, V), reverse = problem.sizes, do is not None
+    n = triton.cdiv(T, KEPT)
+    kept = torch.zeros(n, B * H, K * V + K, dtype=torch.float32, device=problem.q.device)
+    edge = kept[-1 if reverse else 0]
+    for x, part in ((first, edge[:, : K * V]), (first_z, edge[:, K * V :])):
+        if x is not None:
+            torch.mul(x.reshape(part.shape), factor, out=part)
+    if n == 1:
+        return kept
+    sums = segment_sums(problem, KEPT, n, do=do, den=den, delta=delta, prefixes=G, scanned=False)
+    # The edge is one more thing that its neighbour adds up.
+    begin, end = ((n - 1) * KEPT, T) if reverse else (0, KEPT)
+    left = (G[:, end] - G[:, begin]).sum(-1).exp2().expand(B, H).reshape(-1, 1)
+    sums[-1 if reverse else 0] += left * edge
+    scan_sums(problem, sums, KEPT, G, reverse)
+    kept[slice(None, -1) if reverse else slice(1, None)] = sums
+    return kept
 
 
 def run_dg(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 
@@ -229,12 +229,16 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
     """The plan of a case. cut: G and L, in place of what `segments` says."""
     forms_delta = _forms_delta(case)
     exact = exact_is_kept(case)
-    kernels = ("forward", "dq", "dk", "dv", "dkv", "one_pass")
-    each = {kernel: _launch(case, kernel, forms_delta, exact) for kernel in kernels}
-    longest = LONGEST_RECOVERED if each["one_pass"] else None
-    programs = case.heads * -(-case.V // each["forward"].BV)
+    dkv, one_pass = (_launch(case, name, forms_delta, exact) for name in ("dkv", "one_pass"))
+    # These there are for every case.
+    forward, dq, dk, dv = (
+        cast("Launch", _launch(case, name, forms_delta, exact))
+        for name in ("forward", "dq", "dk", "dv")
+    )
+    programs = case.heads * -(-case.V // forward.BV)
+    longest = LONGEST_RECOVERED if one_pass else None
     G, L = cut or segments(programs, case.T, case.gpu.multiprocessors, longest)
-    return Plan(G, L, reach(G), forms_delta, exact, **each)
+    return Plan(G, L, reach(G), forms_delta, exact, forward, dq, dk, dv, dkv, one_pass)
 
 
 def plan_of(problem: Problem, cut: tuple[int, int] | None = None) -> Plan:

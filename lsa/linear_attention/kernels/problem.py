@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
-import triton
 from torch import Tensor
+from triton import knobs
 
 LN_2 = math.log(2)
-INTERPRETING = triton.knobs.runtime.interpret
+INTERPRETING = knobs.runtime.interpret
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Problem:
     q, k [B, T, H, K]; v [B, T, H, V]; S [B, H, K, V] and z [B, H, K] float32 or None.
     feature_map: one of bodies.FUSED_MAPS, applied to q and k as they are loaded.
     with_z: whether the normaliser's state is wanted.
-    g: the logarithm of the decay, [B, T, H] or [1, 1, H], or None; chunked mode alone knows it.
+    g: the logarithm of the decay, [B, T, H] or [1, 1, H], or None.
     with_dg: whether its gradient is wanted.
     """
 
@@ -80,7 +80,8 @@ class Problem:
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
         """B, T, H, K, V."""
-        return (*self.q.shape, self.v.shape[-1])
+        B, T, H, K = self.q.shape
+        return B, T, H, K, self.v.shape[-1]
 
     def precision(self) -> Precision:
         return precision(self.q.dtype, follows_tf32(self.q.dtype))

@@ -9,16 +9,23 @@ tokens but the state, so no tensor cores, and T steps follow each other: bound b
 the same time a token whatever the size. A single token (T = 1) is where it is the best mode:
 the state is read and written once, 8 K V bytes, over B H V / 16 programs.
 
-The gradients are the same sum in three more roles (roles.py), two of them backwards.
+The gradients are the same sum in three more roles (roles.py), two of them backwards. With decay S
+and z are multiplied by exp(g_i) before token i enters, R and m, on their way back, by
+exp(g_{i+1}). The gradient of g is chunked mode's (decay_gradient.py), from S and R as they are
+around every KEPT tokens, which the passes for dq and dk store for it.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from .decay_gradient import empty_kept, run_dg
+from .plans import KEPT
 from .problem import (
     Gradients,
     Outputs,
@@ -29,6 +36,7 @@ from .problem import (
     empty_gradients,
     empty_outputs,
     pointer,
+    prefixes,
     prepare,
     rounded_gradients,
     rounded_outputs,
@@ -48,20 +56,27 @@ def load_row(p, t, s_t, o_d, m_d, m_t, MAP: tl.constexpr):
     return x
 
 
-@triton.jit(do_not_specialize=["T", "H", "A", "D"])
+@triton.jit(do_not_specialize=["T", "H", "A", "D", "s_gb", "s_gt", "step"])
 def step_kernel(
     p_a, p_b, p_c, p_raw, p_out, p_den, p_delta, p_first, p_first_z, p_last, p_last_z,
     s_ab, s_at, s_ah, s_bb, s_bt, s_bh, s_cb, s_ct, s_ch, s_rb, s_rt, s_rh,
     s_ob, s_ot, s_oh,
     s_ma, s_mc, first_factor, last_factor,
-    T, H, A, D, scale, eps,
+    T, H, A, D, scale, eps, p_g, s_gb, s_gt, p_kept, step,
     ROLE: tl.constexpr, NORMALIZE: tl.constexpr, WITH_Z: tl.constexpr,
     MAP_A: tl.constexpr, MAP_B: tl.constexpr, MAP_C: tl.constexpr, SLOPE: tl.constexpr,
     FIRST: tl.constexpr, FIRST_Z: tl.constexpr, LAST: tl.constexpr, LAST_Z: tl.constexpr,
+    DECAY: tl.constexpr, KEEP: tl.constexpr, KEPT: tl.constexpr,
     BA: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """One head, BD features of the output, from the first token to the last (or back)."""
+    """One head, BD features of the output, from the first token to the last (or back).
+
+    KEEP: store the state as it is before every KEPT tokens, `step` numbers apart; in REVERSE as
+    it is after them.
+    """
     REVERSE: tl.constexpr = (ROLE == "dk") or (ROLE == "dv")
+    KEEP_BEFORE: tl.constexpr = KEEP and (ROLE == "dq")
+    KEEP_AFTER: tl.constexpr = KEEP and (ROLE == "dk")
     n_d = tl.cdiv(D, BD)
     pid = tl.program_id(0)
     i_d = pid % n_d
@@ -74,6 +89,10 @@ def step_kernel(
     p_out += i_b * s_ob + i_h * s_oh
     p_den += i_b * T * H + i_h
     p_delta += i_b * T * H + i_h
+    if DECAY:
+        p_g += i_b * s_gb + i_h
+    if KEEP:
+        p_kept += i_bh * (A * D + D)
     o_a = tl.arange(0, BA)
     o_d = i_d * BD + tl.arange(0, BD)
     m_a, m_d = o_a < A, o_d < D
@@ -110,13 +129,33 @@ def step_kernel(
             r = 1.0 / (tl.load(p_den + p_t) + eps)
         if NORMALIZE and (ROLE == "dq" or ROLE == "dk"):
             delta = tl.load(p_delta + p_t)
-        # 1. The token enters the state.
+        # 1. The state fades, and the token enters it.
+        if KEEP_BEFORE and t % KEPT == 0:
+            p_n = p_kept + (t // KEPT).to(tl.int64) * step
+            tl.store(p_n + o_M, b_M, mask=m_M)
+            if WITH_Z:
+                tl.store(p_n + A * D + o_d, b_m, mask=m_d)
+        if DECAY:
+            if REVERSE:
+                # After the last token nothing fades.
+                b_g = tl.load(p_g + (t + 1).to(tl.int64) * s_gt, mask=i > 0, other=0.0)
+            else:
+                b_g = tl.load(p_g + t.to(tl.int64) * s_gt)
+            left = tl.exp(b_g)
+            b_M *= left
+            b_z *= left
+            b_m *= left
+        if KEEP_AFTER and ((i == 0) | ((t + 1) % KEPT == 0)):
+            p_n = p_kept + (t // KEPT).to(tl.int64) * step
+            tl.store(p_n + o_M, b_M, mask=m_M)
+            if WITH_Z:
+                tl.store(p_n + A * D + o_d, b_m, mask=m_d)
         if REVERSE and NORMALIZE:
             b_c *= r
         b_M += b_b[:, None] * b_c[None, :]
         if ROLE == "o" and WITH_Z:
             b_z += b_b
-        if ROLE == "dq" and NORMALIZE:
+        if ROLE == "dq" and WITH_Z:
             b_m += b_c
         if ROLE == "dk" and NORMALIZE:
             b_m += b_c * delta
@@ -141,6 +180,10 @@ def step_kernel(
         b_a, b_b, b_c = n_a, n_b, n_c
         t += ahead
 
+    if DECAY and REVERSE:
+        left = tl.exp(tl.load(p_g, mask=T > 0, other=0.0))
+        b_M *= left
+        b_m *= left
     if LAST:
         tl.store(p_last + i_bh * A * D + o_M, b_M * last_factor, mask=m_M)
     if LAST_Z and ROLE == "o":
@@ -149,13 +192,22 @@ def step_kernel(
         tl.store(p_last_z + i_bh * D + o_d, b_m * last_factor, mask=m_d)
 
 
-def run_steps(problem: Problem, role: Role, den: Tensor, delta: Tensor | None) -> None:
-    """Launch step_kernel for one role."""
+def run_steps(
+    problem: Problem, role: Role, den: Tensor, delta: Tensor | None, kept: Tensor | None = None
+) -> None:
+    """Launch step_kernel for one role. kept: decay_gradient.empty_kept, for dq and dk to fill."""
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     like = role.out
     raw = pointer(role.raw, like)
     BA, BD = block(A), 16
+    # With decay the normalised gradients of 64 features leave one warp too few registers.
+    widest = 32 if problem.g is not None and problem.normalize else 64
+    warps = 1 if widest >= BA else 2 if BA <= 128 else 4
+    g, s_gb, s_gt = like, 0, 0
+    if problem.g is not None:
+        g = problem.g.detach().to(torch.float32).contiguous()
+        s_gb, s_gt = (0 if n == 1 else s for n, s in zip(g.shape[:2], g.stride()[:2], strict=True))
     step_kernel[(triton.cdiv(D, BD) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, pointer(delta, den),
         pointer(role.first, like), pointer(role.first_z, like),
@@ -164,11 +216,13 @@ def run_steps(problem: Problem, role: Role, den: Tensor, delta: Tensor | None) -
         *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor, role.last_factor,
         T, H, A, D, problem.scale, problem.eps,
+        g, s_gb, s_gt, pointer(kept, like), 0 if kept is None else kept.stride(0),
         ROLE=role.name, NORMALIZE=problem.normalize, WITH_Z=role.with_z,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None,
         LAST=role.last is not None, LAST_Z=role.last_z is not None,
-        BA=BA, BD=BD, num_warps=1 if BA <= 64 else 2 if BA == 128 else 4,
+        DECAY=problem.g is not None, KEEP=kept is not None, KEPT=KEPT,
+        BA=BA, BD=BD, num_warps=warps,
     )  # fmt: skip
 
 
@@ -199,10 +253,15 @@ def backward(
     dS, dz = as_state(dS), as_state(dz)
     grads = empty_gradients(problem)
     delta = output_delta(problem, out.exact if keeps_exact(problem) else out.o, do)
-    for role in (
-        dq_role(problem, do, grads),
-        dk_role(problem, do, grads, dS, dz),
-        dv_role(problem, do, grads, dS),
-    ):
-        run_steps(problem, role, out.den, delta)
+    kept_S, kept_R = (empty_kept(problem) if problem.with_dg else None for _ in range(2))
+    dq, dk = dq_role(problem, do, grads), dk_role(problem, do, grads, dS, dz)
+    if problem.with_dg:
+        dq = replace(dq, with_z=dk.with_z)  # dg asks for z where it asks for m
+    run_steps(problem, dq, out.den, delta, kept_S)
+    run_steps(problem, dk, out.den, delta, kept_R)
+    run_steps(problem, dv_role(problem, do, grads, dS), out.den, delta)
+    G = prefixes(problem.g, problem.q.shape[1]) if problem.with_dg else None
+    if G is not None and kept_S is not None and kept_R is not None:
+        dg = run_dg(problem, out, do, delta, G, kept_S, kept_R, dk.with_z)
+        grads = replace(grads, dg=dg)
     return rounded_gradients(problem, grads)

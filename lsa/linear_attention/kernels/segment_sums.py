@@ -147,13 +147,14 @@ def delta_kernel(
 def segment_sums(
     problem: Problem, L: int, G: int, *, do: Tensor | None = None,
     den: Tensor | None = None, delta: Tensor | None = None, between: bool = True,
-    prefixes: Tensor | None = None,
+    prefixes: Tensor | None = None, scanned: bool = True,
 ) -> Tensor:  # fmt: skip
     """What G segments of L tokens add to the states, [G - 1, B H, K V + K]; S first, then z.
 
     Forwards (do is None) entry j is what segment j adds. Backwards it is what segment j + 1 adds
-    to R and m. Past MOST_ADDED segments the entries are running sums: of the segments up to j,
-    or after j. With between=False all G segments are summed, each on its own, and returned.
+    to R and m. Past MOST_ADDED segments, where scanned, the entries are running sums: of the
+    segments up to j, or after j. With between=False all G segments are summed, each on its own,
+    and returned.
     prefixes: problem.prefixes; with them an entry is what is left where the segment meets the
     one that reads it.
     """
@@ -175,12 +176,21 @@ def segment_sums(
         problem.feature_map, decay, 64 if wide else 32, BK, BV,
         kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=4, num_stages=3 if wide else 2,
     )  # fmt: skip
-    if between and G > MOST_ADDED:
-        size = B * H * (K * V + K)
-        scan_kernel[(triton.cdiv(size, 1024),)](
-            sums, size, n, P, s_Gb, T, H, L, K * V + K, reverse, decay, 1024, num_warps=4
-        )
+    if scanned and between and G > MOST_ADDED:
+        scan_sums(problem, sums, L, prefixes, reverse)
     return sums
+
+
+def scan_sums(
+    problem: Problem, sums: Tensor, L: int, prefixes: Tensor | None, reverse: bool
+) -> None:
+    """The sums between segments of L tokens, in place, as running sums."""
+    n, size = sums.shape[0], sums[0].numel()
+    P, s_Gb, decay = faded(prefixes, sums)
+    _, T, H, _, _ = problem.sizes
+    scan_kernel[(triton.cdiv(size, 1024),)](
+        sums, size, n, P, s_Gb, T, H, L, sums.shape[-1], reverse, decay, 1024, num_warps=4
+    )
 
 
 def output_delta(problem: Problem, o: Tensor, do: Tensor) -> Tensor | None:
