@@ -18,12 +18,14 @@ from .words import (
     mean_and_spread,
     seeds_in_words,
     signed,
+    times,
 )
 
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
 TERA = 1e12
+NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 
 
 def sizes() -> dict[str, dict[str, list[Record]]]:
@@ -237,12 +239,12 @@ def table() -> Table | Missing:
         apart = mean(linear) - mean(softmax)
         cells.append([
             f"{parameters:,}",
-            *(f"{compute:.2g}" for compute in (*computes, less)),
+            *(f"{compute / TERA:.3g}" for compute in (*computes, less)),
             *(mean_and_spread(losses) for losses in (softmax, linear)),
             f"{apart:+.3f}".replace("-", "−"),
         ])  # fmt: skip
     titles = [
-        "parameters", "FLOP, softmax", "FLOP, linear", "softmax ends at", "linear ends at",
+        "parameters", "TFLOP, softmax", "TFLOP, linear", "softmax ends at", "linear ends at",
         "linear is behind by",
     ]  # fmt: skip
     return Table(titles, cells, align="r" * len(titles))
@@ -276,6 +278,12 @@ def _of_the_difference() -> str:
     return f"The loss of {first} falls faster: size by size the exponents differ by {interval}"
 
 
+def more_compute(size: str) -> float:
+    """How many times the operations of linear an update takes with softmax at a size."""
+    both = [row(sizes()[name][size][0], "model")["flops"] for name in ATTENTIONS]
+    return both[0] / both[1]
+
+
 def gaps() -> list[float]:
     """Nats by which linear ends behind softmax at each size. Raises NotMeasuredError."""
     first, second = (points(name) for name in ATTENTIONS)
@@ -286,7 +294,7 @@ def gaps() -> list[float]:
 
 def _of_the_gaps() -> str:
     largest, least = max(map(abs, gaps())), noise()
-    said = f"at no size are their ends further apart than {largest:.3f} nats"
+    said = f"At no size are their ends further apart than {largest:.3f} nats"
     link = "and" if largest <= least else "where"
     return f"{said}, {link} another seed can move a loss by {least:.3f}"
 
@@ -314,12 +322,14 @@ def numbers() -> dict[str, str]:
     """What the chapter on training says of size."""
     return in_words(
         scaling_seeds=_seeds,
-        scaling_sizes=lambda: str(exponent("linear").points),
+        scaling_sizes=lambda: NUMBERS[exponent("linear").points],
         scaling_softmax=lambda: _in_words(exponent("softmax")),
         scaling_linear=lambda: _in_words(exponent("linear")),
         scaling_difference=_of_the_difference,
         scaling_gaps=_of_the_gaps,
         scaling_updates=lambda: f"{_config()['updates']:,}",
+        scaling_more_least=lambda: times(more_compute(_names()[0])),
+        scaling_more_most=lambda: times(more_compute(_names()[-1])),
         scaling_least=lambda: _names()[0],
         scaling_most=lambda: _names()[-1],
     )

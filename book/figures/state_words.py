@@ -92,7 +92,7 @@ def verdict(suspect: str) -> str:
 
 
 def causes() -> Table | Missing:
-    """The suspects, one changed at a time."""
+    """The suspects that have been measured, one changed at a time."""
     if not arms():
         return Missing(EXPERIMENT)
     cells = []
@@ -105,13 +105,18 @@ def causes() -> Table | Missing:
             tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
             verdict=lambda suspect=suspect: verdict(suspect),
         )
-        judged = told.pop("verdict")
-        shown = ["–" if value == NOT_MEASURED else value for value in told.values()]
-        cells.append([suspect, *shown, judged])
+        if NOT_MEASURED not in (told["ends"], told["other"]):
+            cells.append([suspect, *told.values()])
     titles = [
         "changed", "it ends at", "elu + 1 ends at", "difference", "tokens weighed", "verdict"
     ]  # fmt: skip
-    return Table(titles, cells, align="lrrrrl", wrap=True)
+    return Table(titles, cells, align="lrrrrl", wrap=True) if cells else Missing(EXPERIMENT)
+
+
+def _not_yet() -> str:
+    """A sentence that names the suspects nobody has measured; nothing when all have been."""
+    left = [name for name in SUSPECTS if in_words(gap=lambda n=name: gap(n))["gap"] == NOT_MEASURED]
+    return f"Not measured yet: {'; '.join(left)}." if left else ""
 
 
 def _states(recipe: str) -> list[Arm]:
@@ -223,6 +228,7 @@ def numbers() -> dict[str, str]:
         taylor_state=lambda: size(state(taylor)),
         linear_state=lambda: size(state(linear)),
         alike_tokens=lambda: f"{attention(taylor, 'start').alike:.0f}",
+        suspects_left=_not_yet,
         tokens_start=lambda: f"{attention(taylor, 'start').tokens:.0f}",
         tokens_end=_tokens_in_the_end,
     )

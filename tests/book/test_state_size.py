@@ -62,7 +62,8 @@ def test_a_suspect_is_judged_by_what_becomes_of_the_gap(trained, loss, said):
     assert state_words.verdict("scores eight times as large") == said
     (line,) = (x for x in state_words.causes().cells if x[0] == "scores eight times as large")
     assert line[-1] == said
-    assert state_words.causes().cells[1][-1] == "not measured yet"
+    assert [line[0] for line in state_words.causes().cells] == ["nothing changed", line[0]]
+    assert "no floor: power 2;" in state_words.numbers()["suspects_left"]
 
 
 def test_tokens_are_those_of_heads_that_see_far(trained):
