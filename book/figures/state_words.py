@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .results import NotMeasuredError
 from .state_size import EXPERIMENT, Arm, arms, attention, behind, end, ends, noise, seeds, state
-from .words import NOT_MEASURED, Missing, Table, in_words, mean_and_spread, signed, size
+from .words import NOT_MEASURED, Missing, Table, WrittenFor, in_words, mean_and_spread, signed, size
 
 WHERE = {
     "fades": "At 1,024 bytes, where half of the heads fade",
@@ -231,4 +231,23 @@ def numbers() -> dict[str, str]:
         suspects_left=_not_yet,
         tokens_start=lambda: f"{attention(taylor, 'start').tokens:.0f}",
         tokens_end=_tokens_in_the_end,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the words say of the Taylor sum's heads, beyond the numbers in them."""
+    taylor, linear = Arm("Taylor 2"), Arm("elu + 1")
+
+    def sharpest(arm: Arm) -> float:
+        found = attention(arm, "end")
+        return found.sharpest / found.alike
+
+    return WrittenFor(
+        the_sharpest_head_of_the_Taylor_sum_is_at_nearly_half_of_its_keys=lambda: (
+            0.4 < sharpest(taylor) < 0.5
+        ),
+        elu_plus_one_has_a_head_well_below_that=lambda: sharpest(linear) < 0.5 * sharpest(taylor),
+        the_square_did_no_better_than_the_sum=lambda: (
+            gap("no floor: power 2") > gap("nothing changed") - noise()
+        ),
     )
