@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 from lsa.cost.modes import mode_cost
 
-from . import loss_curves, mode_speed, race, race_words, rnn_orders, sampling_speed, variants
+from . import (
+    loss_curves,
+    mode_speed,
+    race,
+    race_words,
+    rnn_orders,
+    sampling_speed,
+    scaling,
+    state_words,
+    variants,
+)
 from .chunk_sizes import best
 from .results import NotMeasuredError, have
 from .words import NOT_MEASURED, Marked, Table, duration, in_words, percent, signed, times
@@ -165,12 +175,13 @@ def _flops_and_seconds() -> str:
 Claim = tuple[str, str, Callable[[], str], str, Callable[[], bool | str]]
 DRAFT, FRAMES = "draft of the article", "an architecture for neural language modelling"
 RESULT, MODES = "[the result](index.md)", "[three modes](three-modes.md)"
+TRAINING = "[training](training.md)"
 CLAIMS: list[Claim] = [
     (
         "Removing the exponential makes GPT-2 slightly worse per update",
         f"{DRAFT}, introduction",
         _behind_in_words,
-        "[training](training.md)",
+        TRAINING,
         _slightly_worse,
     ),
     (
@@ -184,7 +195,7 @@ CLAIMS: list[Claim] = [
         "With a long context it is far better in the same time",
         f"{DRAFT}, introduction",
         _ends_in_words,
-        "[training](training.md)",
+        TRAINING,
         _better_in_the_same_time,
     ),
     (
@@ -203,6 +214,20 @@ CLAIMS: list[Claim] = [
         ),
         RESULT,
         lambda: loss_curves.update_ratio(4096) >= 20,
+    ),
+    (
+        "Softmax learns more from an update because its state is larger",
+        f"{DRAFT}, introduction",
+        state_words.larger_in_words,
+        TRAINING,
+        state_words.larger_helps,
+    ),
+    (
+        "All sizes behave alike, from 120M to 1.5B",
+        f"{DRAFT}, introduction",
+        scaling.sizes_in_words,
+        TRAINING,
+        scaling.sizes_alike,
     ),
     ("200 times faster at 100,000", f"{DRAFT}, introduction", _nobody, RESULT, _nobody),
     (

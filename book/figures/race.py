@@ -15,7 +15,7 @@ from experiments.harness import record
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
 from . import ngram_baseline
 from .results import NotMeasuredError, Record, device_name, have, provenance, row, rows
-from .words import Missing, Table, times
+from .words import Missing, Table, mean_and_spread, times
 
 MODELS = {
     "softmax": ("softmax", "far"),
@@ -274,15 +274,9 @@ def table() -> Table | Missing:
         line = [model]
         for context in contexts:
             found = by_model(context).get(model)
-            line.append(_mean_and_spread(ends(model, context)) if found else "")
+            line.append(mean_and_spread(ends(model, context)) if found else "")
         cells.append(line)
     return Table(["model", *(f"{n:,}" for n in contexts)], cells)
-
-
-def _mean_and_spread(values: list[float]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:.3f} (one seed)"
-    return f"{mean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"
 
 
 def time_table() -> Table | Missing:

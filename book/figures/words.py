@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
+from statistics import mean
 from urllib.parse import quote
 
 from .results import NotMeasuredError
@@ -44,6 +45,27 @@ def times(ratio: float) -> str:
     if ratio < 1.95:
         return f"{ratio:.2f}×"
     return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
+
+
+def seeds_in_words(counts: Sequence[int]) -> str:
+    """How many seeds several models have: "one seed", "two seeds each", "one to three seeds"."""
+    names = {1: "one", 2: "two", 3: "three"}
+    fewest, most = (names.get(count, str(count)) for count in (min(counts), max(counts)))
+    if fewest == most:
+        return "one seed" if most == "one" else f"{most} seeds each"
+    return f"{fewest} to {most} seeds"
+
+
+def bars(seeds: str) -> str:
+    """A caption's sentence about them: "Two seeds each; bars span them." """
+    return f"{seeds.capitalize()}{'' if seeds == 'one seed' else '; bars span them'}."
+
+
+def mean_and_spread(values: Sequence[float]) -> str:
+    """Losses over seeds: 1.623 ± 0.004, half of their range; of one seed it says so."""
+    if len(values) == 1:
+        return f"{values[0]:.3f} (one seed)"
+    return f"{mean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"
 
 
 def duration(seconds: float) -> str:

@@ -1,11 +1,14 @@
 """What a trained model is asked: its loss by position, how it continues a text, what it looks at.
 
-And how its weights are kept: one file of at most a megabyte for a nano model, see `pack_weights`.
+Of the last both the weights themselves (`attention_weights`) and how many tokens share them
+(`attended`). And how a model's own weights are kept: one file of at most a megabyte for a nano
+model, see `pack_weights`.
 """
 
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 from zipfile import BadZipFile
 
@@ -101,6 +104,58 @@ def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
                 rows.append({"layer": layer, "head": head, "token": i, "weights": shares})
         x = block(x)
     return rows
+
+
+@torch.no_grad()
+def attended(
+    model: GPT, corpus: Corpus, *, context: int, device: torch.device
+) -> list[dict[str, Any]]:
+    """How many tokens each head weighs, and how far that is from weighing all alike.
+
+    A row for each layer and head, over the queries in the second half of one window of `context`
+    tokens from each held-out novel. `effective`: the exponential of the entropy of a query's
+    weights, n if it weighs n tokens alike; the geometric mean over queries. `alike`: the same if
+    all scores were equal, which is less than the number of tokens where the head fades. `moved`:
+    the share of a query's weights that lies elsewhere than it would then; the mean.
+
+    Empty for a layer without weights, or one whose weights may be negative.
+    """
+    inputs, _ = held_out_tokens(
+        corpus.splits["validation"], span=context, context=context, spans=VALIDATION_SPANS
+    )
+    sums: dict[tuple[int, int], list[float]] = {}
+    for tokens in inputs.split(1):
+        x = model.embed(tokens.to(device))
+        for layer, block in enumerate(model.blocks):
+            attn: Any = block.attn
+            if not (hasattr(attn, "weights") and hasattr(attn, "faded")):
+                return []
+            A = attn.weights(block.ln_1(x))[0, :, context // 2 :].float()
+            if (A < 0).any():
+                return []
+            flat = attn.faded(torch.ones(1, attn.n_heads, context, context, device=device))[0]
+            flat = (flat / flat.sum(-1, keepdim=True))[:, context // 2 :]
+            told = (_log_effective(A), _log_effective(flat), (A - flat).abs().sum(-1).mean(-1) / 2)
+            for head, values in enumerate(zip(*(one.tolist() for one in told), strict=True)):
+                before = sums.setdefault((layer, head), [0.0, 0.0, 0.0])
+                sums[layer, head] = [a + b for a, b in zip(before, values, strict=True)]
+            x = block(x)
+    rows = []
+    for (layer, head), (effective, alike, moved) in sums.items():
+        n = len(inputs)
+        rows.append({
+            "layer": layer,
+            "head": head,
+            "effective": round(math.exp(effective / n), 3),
+            "alike": round(math.exp(alike / n), 3),
+            "moved": round(moved / n, 5),
+        })  # fmt: skip
+    return rows
+
+
+def _log_effective(A: torch.Tensor) -> torch.Tensor:
+    """Mean entropy over queries, in nats, of weights [H, Q, T]: [H]."""
+    return torch.special.entr(A).sum(-1).mean(-1)
 
 
 def pack_weights(model: GPT) -> bytes:

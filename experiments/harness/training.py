@@ -74,6 +74,7 @@ class Training:
             config["scale"],
             vocab_size=corpus.vocab_size,
             n_positions=config.get("n_positions", config["context"]),
+            **config.get("shape", {}),  # what differs from the scale: n_layer, n_head, d_model
             **attention_of(config),
         )
         self.model = GPT(shape).to(device)
@@ -166,7 +167,8 @@ class Training:
         return total
 
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+        rounded = self.config.get("autocast", True)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=rounded):
             logits = self.forward(inputs)
         return next_token_loss(logits, targets)
 

@@ -11,7 +11,6 @@ from ..linear_attention.bodies import accumulator_dtype
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import MODES, LinearState, linear_attention
-from ..linear_attention.reference import decay_inside
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -89,9 +88,7 @@ class LinearAttention(MultiHead):
         Weights of the feature map, and of decay; what is not normalised is made so.
         """
         q, k, _ = (heads.transpose(1, 2).float() for heads in self.qkv(x))
-        A = (FEATURE_MAPS[self.feature_map](q) @ FEATURE_MAPS[self.feature_map](k).mT).tril()
-        if self.log_decay is not None:
-            A = A * decay_inside(self.log_decay[:, None], x.shape[1]).between
+        A = self.faded(FEATURE_MAPS[self.feature_map](q) @ FEATURE_MAPS[self.feature_map](k).mT)
         return A / A.sum(-1, keepdim=True)
 
     def sequence_flops(self, T: int) -> int:

@@ -50,3 +50,14 @@ class MultiHead(nn.Module):
             if not (math.isfinite(value) and value <= 0):
                 raise ValueError(f"log_decay: expected finite numbers, at most 0, got {value!r}")
         self.register_buffer("log_decay", torch.tensor(log_decay, dtype=torch.float32), False)
+
+    def faded(self, A: Tensor) -> Tensor:
+        """Products A [B, H, T, T] of queries and keys, the future masked, the past faded.
+
+        The weight of token j for token i is multiplied by exp(log_decay (i - j)), if there is one.
+        """
+        if self.log_decay is None:
+            return A.tril()
+        place = torch.arange(A.shape[-1], device=A.device)
+        by_distance = (self.log_decay[:, None] * place).exp()  # [H, T]
+        return A.tril() * by_distance[:, (place[:, None] - place).clamp(min=0)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
@@ -53,6 +54,7 @@ class PowerAttention(MultiHead):
 
     degree: p, even.
     gated: multiply the weights by a decay a head, from the input; see `HeadDecay`.
+    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
 
     `forward` forms all T x T products (attention mode); the machine keeps sums of features.
     """
@@ -64,9 +66,11 @@ class PowerAttention(MultiHead):
         *,
         degree: int = 2,
         gated: bool = False,
+        log_decay: Sequence[float] | None = None,
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
+        self._keep_decay(log_decay)
         whole("degree", degree, 2)
         if degree % 2:
             raise ValueError(f"degree: expected an even number from 2, got {degree}")
@@ -80,6 +84,8 @@ class PowerAttention(MultiHead):
         dtype = accumulator_dtype(x.dtype)
         q, k, v = (heads.to(dtype) for heads in self.qkv(x))
         log_decay = self.gate(x, dtype) if self.gated else torch.zeros_like(q[..., 0])
+        if self.log_decay is not None:
+            log_decay = log_decay + self.log_decay
         return q * self.head_width**-0.5, k, v, log_decay
 
     def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -93,11 +99,22 @@ class PowerAttention(MultiHead):
         return self.out((o[..., :-1] / (o[..., -1:] + EPS)).to(like.dtype))
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v, log_decay = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
-        A = (q @ k.transpose(-1, -2)) ** self.degree  # [B, H, T, T]
-        A = A * decay_between(log_decay.unsqueeze(-1)).squeeze(-1) if self.gated else A.tril()
+        A, v = self.weighed(x)
         o = A @ F.pad(v, (0, 1), value=1.0)
         return self.read(o.transpose(1, 2), x)
+
+    def weighed(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x [B, T, D] to the weights before they are normalised, [B, H, T, T], and v."""
+        q, k, v, log_decay = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
+        A = (q @ k.transpose(-1, -2)) ** self.degree
+        if self.gated:
+            return A * decay_between(log_decay.unsqueeze(-1)).squeeze(-1), v
+        return self.faded(A), v
+
+    def weights(self, x: Tensor) -> Tensor:
+        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        A, _ = self.weighed(x)
+        return A / (A.sum(-1, keepdim=True) + EPS)
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds F (V + 1) numbers a head, always."""

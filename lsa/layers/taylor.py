@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import torch
 from torch import Tensor
 
-from ..checks import whole
+from ..checks import real, whole
 from ..linear_attention.functional import LinearState, accumulator_dtype, linear_attention
 from ..linear_attention.reference import recurrent_step
 from ..machines import StateMachine
@@ -61,31 +62,54 @@ def taylor_features(x: Tensor, degree: int) -> Tensor:
 
 
 class TaylorAttention(MultiHead):
-    """Causal attention with weights taylor_exp(q·k / sqrt(K), n), normalised. [B, T, D] likewise.
+    """Causal attention with weights taylor_exp(scale q·k, n), normalised. [B, T, D] likewise.
 
     degree: n, the terms kept after the 1. An even one keeps every weight positive; with an odd
-    one the normaliser can vanish.
+        one the normaliser can vanish.
+    scale: of the scores, above 0; 1 / sqrt(K) by default.
+    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
 
     `forward` forms all T x T products (attention mode); the machine keeps sums of features.
     """
 
-    def __init__(self, d_model: int, n_heads: int, *, degree: int = 2, bias: bool = True) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        degree: int = 2,
+        scale: float | None = None,
+        log_decay: Sequence[float] | None = None,
+        bias: bool = True,
+    ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
         whole("degree", degree, 0)
+        if scale is not None:
+            real("scale", scale)
+            if not 0 < scale < math.inf:
+                raise ValueError(f"scale: expected a finite number above 0, got {scale!r}")
+        self._keep_decay(log_decay)
         self.degree = degree
+        self.scale = self.head_width**-0.5 if scale is None else scale
         self.n_features = math.comb(self.head_width + degree, degree)  # F of a head
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
-        A = taylor_exp(q @ k.transpose(-1, -2), self.degree).tril()  # [B, H, T, T]
+        A = self.faded(taylor_exp(q @ k.transpose(-1, -2), self.degree))  # [B, H, T, T]
         o = (A @ v) / A.sum(-1, keepdim=True)
         return self.out(o.transpose(1, 2).to(x.dtype))
 
+    def weights(self, x: Tensor) -> Tensor:
+        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        q, k, _ = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
+        A = self.faded(taylor_exp(q @ k.transpose(-1, -2), self.degree))
+        return A / A.sum(-1, keepdim=True)
+
     def scaled_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q / sqrt(K), k, v, each [..., H, D / H], in the precision that states are kept in."""
+        """scale q, k, v, each [..., H, D / H], in the precision that states are kept in."""
         q, k, v = self.qkv(x)
         dtype = accumulator_dtype(x.dtype)
-        return (q * self.head_width**-0.5).to(dtype), k.to(dtype), v.to(dtype)
+        return (q * self.scale).to(dtype), k.to(dtype), v.to(dtype)
 
     def features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [..., D] to phi(q), phi(k) [..., H, F] and v [..., H, V]."""
@@ -96,13 +120,19 @@ class TaylorAttention(MultiHead):
         """One token a tick: [B, D] to [B, D]. The state holds F (V + 1) numbers a head, always."""
 
         def step(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
-            o, S, z = recurrent_step(*self.features(x), *state, 0.0)
+            decay = None if self.log_decay is None else self.log_decay.exp()
+            o, S, z = recurrent_step(*self.features(x), *state, 0.0, decay)
             return LinearState(S, z), self.out(o.to(x.dtype))
 
         def many(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
             state = LinearState(*(s.expand(x.shape[0], *s.shape[1:]) for s in state))
             o, state = linear_attention(
-                *self.features(x), scale=1.0, eps=0.0, initial_state=state, return_state=True
+                *self.features(x),
+                scale=1.0,
+                eps=0.0,
+                initial_state=state,
+                return_state=True,
+                log_decay=self.log_decay,
             )
             return state, self.out(o.to(x.dtype))
 

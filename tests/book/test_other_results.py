@@ -22,7 +22,7 @@ MODULES = [
 SHOWN = (
     "figure", "rooflines", "published", "table", "ratio_table", "sentence", "claims", "numbers",
     "front_numbers", "stored_runs", "versions", "data", "time_table", "by_position", "verdicts",
-    "recall_figure", "recall_numbers", "induction_figure", "scores",
+    "recall_figure", "recall_numbers", "induction_figure", "scores", "causes",
 )  # fmt: skip
 GPU = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
 LOADED = record.load()

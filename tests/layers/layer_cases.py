@@ -40,6 +40,7 @@ CASES = {
     },
     "linear-identity": partial(LinearAttention, D, 2, feature_map="identity", normalize=False),
     **{f"taylor-{n}": partial(TaylorAttention, D, 3, degree=n) for n in (0, 4)},
+    "taylor-decay": partial(TaylorAttention, D, 3, scale=1.0, log_decay=DECAY),
     "deep-rnn": partial(DeepRNN, D, 3),
     **{f"kgram-{k}": partial(KGram, D, k, 16) for k in (1, 4)},
     "aft-full-chunks": partial(AFTFull, D, max_length=LONGEST, chunk_size=5),
@@ -64,6 +65,8 @@ CASES = {
     "delta-gated": partial(DeltaNet, D, 3, gated=True),
     "power-4": partial(PowerAttention, D, 3, degree=4),
     "power-gated": partial(PowerAttention, D, 3, gated=True),
+    "power-decay": partial(PowerAttention, D, 3, log_decay=DECAY),
+    "power-gated-decay": partial(PowerAttention, D, 3, gated=True, log_decay=DECAY),
 }
 # Where an FFT lies between the two faces, its error is that of the largest output.
 THROUGH_FFT = ("s4", "s4d", "s4-fft", "s4d-zoh", "s4d-bilinear")

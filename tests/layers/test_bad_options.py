@@ -22,6 +22,14 @@ BAD = {
         D, 2, feature_map="sigmoid"
     ),
     "degree: expected at least 0, got -1": lambda: TaylorAttention(D, 2, degree=-1),
+    "scale: expected a finite number above 0, got 0.0": lambda: TaylorAttention(D, 2, scale=0.0),
+    "scale: expected a number, got 'half'": lambda: TaylorAttention(D, 2, scale="half"),
+    "log_decay: expected finite numbers, at most 0, got 0.5": lambda: TaylorAttention(
+        D, 2, log_decay=[0.5, 0.0]
+    ),
+    "log_decay: expected one number for each of 2 heads, got 1": lambda: PowerAttention(
+        D, 2, log_decay=[-0.5]
+    ),
     "k: expected at least 1, got 0": lambda: KGram(D, 0, 4),
     "attention_options: expected aft-full's max_length, got none": lambda: make_layer(
         "aft-full", D, 3

@@ -1,0 +1,219 @@
+"""Loss against the bytes of a layer's state, after the same updates on the same text.
+
+Nano GPT-2 with what weighs the past changed, and nothing else. More heads make a smaller state (H
+heads of width K keep H K (K + 1) numbers), Taylor sums and powers of the score a larger one, and
+softmax one that grows with the text. Controls have no attention, or no head that sees far. Two
+recipes: in `fades`, that of `race` at 1,024 bytes, half of the heads fade with distance; in
+`plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is near.
+
+In `variants` a Taylor sum of degree 2 has far more room than elu + 1 and ends behind it. Runs with
+a `change` ask why, one suspect at a time, of both: chance (three seeds), rounding to bfloat16, the
+learning rate, the size of the scores, the lack of a head that fades. Power 2 has nearly the state
+of Taylor 2 and not its floor: a Taylor weight is never below half of that of a score of zero.
+How many tokens the heads weigh, at the start and at the end, is measured in every run.
+
+The rule for stopping is fixed before the runs: at one recipe all make the same number of updates.
+A run whose loss stops being a finite number ends there, and says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.sizes import MODEL, model_row
+from .harness.tables import append, table
+from .harness.trained import WINDOW, attended
+from .harness.training import TABLES as CURVES
+from .harness.training import DivergedError, Training, train_through
+
+NEAR = -0.171875  # a weight halves in log 2 / 0.171875 = 4.03 bytes; exact in bf16
+SEEDS = (0, 1, 2)
+BASE: dict[str, Any] = {
+    "scale": "nano",
+    "corpus": "novels",
+    "weight_decay": 0.1,
+    "micro_batches": 1,
+    "train_seconds": 0,
+    "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
+}
+# Fixed so that a run takes two to eight minutes on one quiet thread of a CPU, the estimate being
+# 0.1 to 0.4 s for an update of 2,048 bytes, and that three seeds of all of them fit into a night.
+RECIPES: dict[str, dict[str, Any]] = {
+    "fades": {
+        "context": 1024, "span": 1024, "spans": 2, "n_positions": None, "learning_rate": 2e-3,
+        "warmup_updates": 100, "updates": 512, "validate_every": 128,
+    },
+    "plain": {
+        "context": 256, "span": 256, "spans": 8, "n_positions": 256, "learning_rate": 1e-3,
+        "warmup_updates": 10, "updates": 1000, "validate_every": 250,
+    },
+}  # fmt: skip
+SMOKE = {
+    "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
+}  # fmt: skip
+# What weighs the past: a layer of `lsa.layers` and its options.
+WEIGHTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "softmax": ("softmax", {}),
+    "elu + 1": ("linear", {"feature_map": "elu_plus_one"}),
+    "relu": ("linear", {"feature_map": "relu"}),
+    "softplus": ("linear", {"feature_map": "softplus"}),
+    "exp": ("linear", {"feature_map": "exp"}),
+    "Taylor 1": ("taylor", {"degree": 1}),
+    "Taylor 2": ("taylor", {"degree": 2}),
+    "Taylor 4": ("taylor", {"degree": 4}),
+    "power 2": ("power", {"degree": 2}),
+    "none": ("none", {}),
+}
+LARGER_SCORES = {"scale": 1.0}  # of q·k, in place of 1 / sqrt(K) = 1/8; a layer's option
+CHANGES: dict[str, dict[str, Any]] = {
+    "": {},
+    "float32": {"autocast": False},
+    "half the rate": {"learning_rate": 5e-4},
+    "twice the rate": {"learning_rate": 2e-3},
+    "larger scores": {},
+    "a head fades": {},
+    "near only": {},
+}
+
+
+class Arm(NamedTuple):
+    """What weighs, in which recipe, with how many heads, and what is changed besides."""
+
+    weights: str
+    recipe: str
+    heads: int = 2
+    change: str = ""
+
+
+ARMS = [  # most telling first
+    Arm("Taylor 2", "plain"),
+    Arm("elu + 1", "plain"),
+    Arm("power 2", "plain"),
+    Arm("Taylor 2", "plain", change="larger scores"),
+    Arm("softmax", "plain"),
+    Arm("elu + 1", "fades"),
+    Arm("Taylor 2", "fades"),
+    Arm("softmax", "fades"),
+    Arm("elu + 1", "fades", 8),
+    Arm("none", "fades"),
+    Arm("elu + 1", "fades", change="near only"),
+    Arm("Taylor 2", "plain", change="a head fades"),
+    Arm("elu + 1", "plain", change="a head fades"),
+    Arm("Taylor 4", "plain"),
+    Arm("Taylor 2", "plain", change="float32"),
+    Arm("elu + 1", "plain", change="float32"),
+    Arm("Taylor 2", "plain", change="twice the rate"),
+    Arm("elu + 1", "plain", change="twice the rate"),
+    Arm("elu + 1", "plain", 8),
+    Arm("elu + 1", "plain", 1),
+    Arm("Taylor 2", "plain", 8),
+    Arm("none", "plain"),
+    Arm("power 2", "fades"),
+    Arm("Taylor 2", "fades", 4),
+    Arm("Taylor 4", "fades"),
+    Arm("exp", "fades"),
+    Arm("elu + 1", "fades", 4),
+    Arm("elu + 1", "fades", 16),
+    Arm("Taylor 2", "plain", change="half the rate"),
+    Arm("elu + 1", "plain", change="half the rate"),
+    Arm("softmax", "plain", 8),
+    Arm("softmax", "fades", 8),
+    Arm("exp", "plain"),
+    Arm("relu", "fades"),
+    Arm("softplus", "fades"),
+    Arm("Taylor 1", "fades"),
+    Arm("Taylor 1", "plain"),
+]
+TABLES = {
+    **CURVES,
+    **MODEL,
+    "attended": table(
+        optional="of layers whose weights may be negative, and of the control",
+        update=("updates", "after how many updates: before the first, and after the last"),
+        layer=("number", "from 0"),
+        head=("number", "from 0; where heads fade, the first half of them do"),
+        effective=(
+            "tokens",
+            "exponential of the entropy of a query's weights, queries in the second half of a "
+            "window; geometric mean over them",
+        ),
+        alike=("tokens", "the same if all scores were equal"),
+        moved=("number", "share of the weights that lies elsewhere than it would then; mean"),
+    ),
+    "end": table(
+        ending=(
+            "name",
+            "`finished`, or `not finite`: a loss was no finite number, and the run ended before it",
+        ),
+        updates=("updates", "made with a finite loss"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Every arm with every seed; all arms of one seed before the next."""
+    if smoke:
+        arms = [
+            Arm("elu + 1", "plain", change="a head fades"),
+            Arm("Taylor 2", "fades", 8),
+            Arm("none", "fades"),
+        ]
+        return [_run(arm, 0, 300, SMOKE) for arm in arms]
+    return [
+        _run(arm, seed, 300 + len(ARMS) * seed + place, {})
+        for seed in SEEDS
+        for place, arm in enumerate(ARMS)
+    ]
+
+
+def _run(arm: Arm, seed: int, priority: int, rest: dict[str, Any]) -> Run:
+    attention, options = WEIGHTS[arm.weights]
+    if arm.change == "larger scores":
+        options = {**options, **LARGER_SCORES}
+    if attention != "none" and (arm.recipe == "fades" or arm.change == "a head fades"):
+        near = arm.heads if arm.change == "near only" else arm.heads // 2
+        options = {**options, "log_decay": [NEAR] * near + [0.0] * (arm.heads - near)}
+    config = {
+        **BASE,
+        **RECIPES[arm.recipe],
+        **arm._asdict(),
+        "seed": seed,
+        "shape": {"n_head": arm.heads},
+        "attention": attention,
+        "attention_options": options,
+        **CHANGES[arm.change],
+        **rest,
+    }
+    weights = arm.weights.replace(" + ", "-plus-")
+    words = f"{weights} {arm.heads} {arm.recipe} {arm.change}".strip()
+    return Run("state_size", f"{words.replace(' ', '-').lower()}-seed{seed}", config, priority)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    corpus = session.corpus(config["corpus"])
+    training = Training(config, corpus, session.device)
+
+    def look(training: Training) -> None:
+        if training.updates not in (0, config["updates"]):
+            return
+        context = config["context"]
+        for row in attended(training.model, corpus, context=context, device=session.device):
+            append(training.tables, "attended", {"update": training.updates, **row})
+
+    try:
+        outcome, ending = train_through(training, session, look), "finished"
+    except DivergedError as stop:
+        session.show(1, 1, str(stop))
+        outcome, ending = Outcome(training.tables), "not finite"
+    if not outcome.complete:
+        return outcome
+    tables = {**outcome.tables, "end": {"ending": [ending], "updates": [training.updates]}}
+    append(tables, "model", model_row(training.model, config["context"]))
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "state_size", "loss against the bytes of a layer's state", TABLES, runs, perform
+)

@@ -1,0 +1,98 @@
+"""The exponents of scaling are those of the data, and no verdict is stronger than its interval."""
+
+import pytest
+
+from book.figures import power_law, scaling, variants
+from book.figures.results import NotMeasuredError
+
+SIZES = {"0.1M": 1e5, "0.2M": 2e5, "0.5M": 5e5, "0.8M": 8e5, "1.6M": 1.6e6}
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Have these last losses stored: loss(attention, parameters, seed), for seeds of each."""
+
+    def store(loss, seeds, sizes=SIZES):
+        runs = []
+        for attention in scaling.ATTENTIONS:
+            for size, parameters in sizes.items():
+                for seed in seeds[attention]:
+                    config = {
+                        "attention": attention, "size": size, "seed": seed, "updates": 4,
+                        "span": 1000, "spans": 2,
+                    }  # fmt: skip
+                    end = loss(attention, parameters, seed)
+                    tables = {
+                        "validation": {"update": [0, 2, 4], "loss": [5.5, end + 1, end]},
+                        "model": {
+                            "parameters": [parameters], "flops": [6 * parameters], "state": [1]
+                        },
+                    }  # fmt: skip
+                    runs.append({"name": size, "path": "x", "config": config, "tables": tables})
+        monkeypatch.setattr(scaling, "have", lambda experiment: runs)
+        monkeypatch.setattr(scaling, "provenance", lambda records: [])
+        monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
+
+    return store
+
+
+BOTH = {"softmax": (0, 1), "linear": (0, 1)}
+
+
+def test_a_power_law_is_found_again(trained):
+    alpha = {"softmax": 0.08, "linear": 0.05}
+    trained(lambda attention, n, seed: 9 * n ** -alpha[attention], BOTH)
+    for attention, wanted in alpha.items():
+        found = scaling.exponent(attention)
+        assert found.exponent == pytest.approx(wanted)
+        assert found.wide == pytest.approx(0, abs=1e-9)
+        compute = 6 * 5e5 * 4 * 2000
+        assert found.at(compute) == pytest.approx(9 * 5e5**-wanted)
+    assert scaling.difference().exponent == pytest.approx(-0.03)
+    assert "The loss of softmax falls faster" in scaling.numbers()["scaling_difference"]
+    assert "−0.080 ± 0.000" in scaling.figure().caption
+
+
+def test_a_difference_within_its_interval_is_none(trained):
+    bumps = {1e5: 0.02, 2e5: -0.01, 5e5: -0.02, 8e5: 0.01, 1.6e6: 0.0}
+    trained(
+        lambda attention, n, seed: 9 * n**-0.06 + (bumps[n] if attention == "linear" else 0), BOTH
+    )
+    said = scaling.numbers()
+    assert "cannot be told apart" in said["scaling_difference"]
+    assert "another seed can move a loss by 0.03" in said["scaling_gaps"]
+
+
+def test_a_difference_smaller_than_a_seed_makes_is_none(trained):
+    alpha = {"softmax": 0.06, "linear": 0.062}
+    trained(lambda attention, n, seed: 4 * n ** -alpha[attention], BOTH)
+    said = scaling.numbers()["scaling_difference"]
+    assert "cannot be told apart" in said
+    assert "makes 0.010 nats, and another seed can move a loss by 0.03" in said
+
+
+def test_the_interval_is_that_of_a_line_through_few_points():
+    """Worked by hand: residuals (1, -2, 1) / 10 about a line of slope 0 in logarithms."""
+    from math import exp, sqrt
+
+    found = power_law.fit([exp(-1), 1, exp(1)], [exp(0.1), exp(-0.2), exp(0.1)])
+    assert found.exponent == pytest.approx(0)
+    assert found.wide == pytest.approx(12.71 * sqrt(0.06 / 1 / 2))
+    two = power_law.fit([1, 10], [2, 1])
+    assert two.wide is None
+    with pytest.raises(NotMeasuredError, match="no two sizes"):
+        power_law.fit([1, 1], [2, 1])
+
+
+def test_both_attentions_are_compared_on_the_seeds_that_both_have(trained):
+    trained(lambda attention, n, seed: 2 + seed, {"softmax": (0, 1, 2), "linear": (1,)})
+    assert {len(losses) for *_, losses in scaling.points("softmax")} == {1}
+    assert scaling.points("softmax") == scaling.points("linear")
+    assert scaling.numbers()["scaling_seeds"] == "one seed"
+
+
+def test_one_size_is_drawn_without_a_law(trained):
+    trained(lambda *_: 2.0, BOTH, {"0.8M": 8e5})
+    figure = scaling.figure()
+    assert "Dashed" not in figure.caption
+    assert not [curve for curve in figure.curves if curve.role == "ceiling"]

@@ -1,0 +1,53 @@
+"""Scaling: sizes differ in their shape alone, and compute is what the layers count."""
+
+import pytest
+
+from experiments import scaling
+from experiments.__main__ import main
+from experiments.harness import record
+from lsa.cost import update_flops
+from lsa.gpt import GPT, gpt_config
+
+
+def parameters(size):
+    return GPT(
+        gpt_config("nano", vocab_size=256, n_positions=None, **scaling.SIZES[size])
+    ).n_parameters
+
+
+def test_sizes_are_what_they_are_called():
+    for size in scaling.SIZES:
+        assert parameters(size) / 1e6 == pytest.approx(float(size.removesuffix("M")), abs=0.06)
+    counts = [parameters(size) for size in scaling.SIZES]
+    assert counts == sorted(counts)
+    assert sorted(scaling.ORDER) == sorted(scaling.SIZES)
+
+
+def test_runs_differ_in_size_attention_and_seed_alone():
+    runs = scaling.runs("cpu", smoke=False)
+    assert len({run.name for run in runs}) == len(runs) == 3 * 2 * len(scaling.SIZES)
+    told_apart = {"size", "shape", "attention", "seed"}
+    rest = [{k: v for k, v in run.config.items() if k not in told_apart} for run in runs]
+    assert all(one == rest[0] for one in rest)
+
+
+def test_a_gpu_goes_on_to_the_sizes_of_gpt_2():
+    runs = {run.name: run.config for run in scaling.runs("cuda", smoke=False)}
+    assert {run.name for run in scaling.runs("cpu", smoke=False)} < set(runs)
+    large = runs["linear-1.5b-seed0"]
+    assert large["scale"] == "1.5B"
+    assert large["attention_options"]["log_decay"] == [scaling.NEAR] * 12 + [0.0] * 13
+    assert all(config["span"] * config["spans"] == 131072 for config in runs.values())
+
+
+def test_a_run_keeps_what_it_costs(made_corpus, tmp_path):
+    arguments = ["run", "scaling", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--only", "attention=linear"]) == 0
+    (one,) = record.load("scaling", tmp_path / "out")
+    config = one["config"]
+    shape = gpt_config(
+        config["scale"], vocab_size=256, n_positions=None, attention="linear", **config["shape"]
+    )
+    assert one["tables"]["model"]["parameters"] == [GPT(shape).n_parameters]
+    assert one["tables"]["model"]["flops"] == [update_flops(shape, config["context"])]
+    assert one["tables"]["validation"]["update"] == [0, 2, 3]

@@ -1,0 +1,116 @@
+"""State size: runs differ in what they name, and what is measured of weights is what they are."""
+
+import math
+
+import pytest
+import torch
+
+from experiments import state_size
+from experiments.__main__ import main
+from experiments.harness import record, trained
+from experiments.harness.corpora import load_corpus
+from lsa.gpt import GPT, gpt_config
+
+NAMED = {"weights", "heads", "change", "seed", "shape", "attention", "attention_options"}
+CPU = torch.device("cpu")
+
+
+def test_a_run_differs_in_what_it_names_and_nothing_else():
+    runs = state_size.runs("cpu", smoke=False)
+    assert len({run.name for run in runs}) == len(runs) == 3 * len(state_size.ARMS)
+    for config in (run.config for run in runs):
+        expected = {**state_size.BASE, **state_size.RECIPES[config["recipe"]]}
+        expected |= state_size.CHANGES[config["change"]]
+        rest = {key: value for key, value in config.items() if key not in NAMED | {"recipe"}}
+        assert rest == expected
+        fades = config["attention_options"].get("log_decay", [])
+        wanted = config["recipe"] == "fades" or config["change"] == "a head fades"
+        if config["attention"] != "none":
+            near = config["heads"] // (1 if config["change"] == "near only" else 2)
+            assert sum(slope < 0 for slope in fades) == (near if wanted else 0)
+
+
+def test_an_arm_and_its_seeds_are_told_apart_by_the_seed_alone():
+    by_arm = {}
+    for run in state_size.runs("cpu", smoke=False):
+        config = {**run.config}
+        seed = config.pop("seed")
+        key = tuple(config[name] for name in state_size.Arm._fields)
+        by_arm.setdefault(key, {})[seed] = config
+    for found in by_arm.values():
+        assert list(found) == [0, 1, 2]
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("only", "heads"), [("weights=elu + 1", 2), ("weights=Taylor 2", 8), ("weights=none", 0)]
+)
+def test_a_run_keeps_its_curve_its_size_and_how_many_tokens_it_weighs(
+    only, heads, made_corpus, tmp_path
+):
+    arguments = ["run", "state_size", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--only", only]) == 0
+    (one,) = record.load("state_size", tmp_path / "out")
+    tables = one["tables"]
+    assert tables["end"] == {"ending": ["finished"], "updates": [3]}
+    assert tables["validation"]["update"] == [0, 2, 3]
+    (state,) = tables["model"]["state"]
+    K = 128 // heads if heads else 0
+    features = {0: 0, 2: K, 8: math.comb(K + 2, 2)}[heads]
+    assert state == 4 * heads * features * (K + 1)
+    if heads:
+        looked = tables["attended"]
+        assert looked["update"] == [0] * 4 * heads + [3] * 4 * heads
+        assert all(1 <= n <= 64 for n in looked["effective"])
+        fades = [alike < 20 for alike in looked["alike"]]
+        assert fades == ([True] * (heads // 2) + [False] * (heads // 2)) * 8
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear", "taylor", "power"])
+def test_equal_scores_weigh_every_token_alike(attention, made_corpus):
+    """With keys of zero, or no terms of the sum but the first, weights are known beforehand."""
+    torch.manual_seed(0)
+    options = {"log_decay": [-1.0, 0.0]}
+    model = GPT(
+        gpt_config(
+            "nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16, attention=attention,
+            attention_options=options,
+        )
+    )  # fmt: skip
+    with torch.no_grad():
+        model.h[0].attn.c_attn.weight[:32] = 0
+        model.h[0].attn.c_attn.bias[:32] = 1
+    near, far = trained.attended(model, load_corpus("novels"), context=32, device=CPU)
+    assert near["moved"] == far["moved"] == pytest.approx(0, abs=1e-5)
+    alike = math.exp(sum(math.log(n) for n in range(17, 33)) / 16)
+    assert far["effective"] == far["alike"] == pytest.approx(alike, rel=1e-3)
+    p = [(1 - math.exp(-1)) * math.exp(-i) for i in range(40)]
+    assert near["effective"] == pytest.approx(math.exp(-sum(x * math.log(x) for x in p)), rel=1e-3)
+
+
+def test_a_head_that_weighs_one_token_moves_all_others(made_corpus):
+    class Last(torch.nn.Module):
+        n_heads, log_decay = 1, None
+        faded = staticmethod(torch.tril)
+
+        def weights(self, x):
+            return torch.eye(x.shape[1])[None, None]
+
+        def forward(self, x):
+            return x
+
+    model = GPT(gpt_config("nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16))
+    model.h[0].attn = Last()
+    (row,) = trained.attended(model, load_corpus("novels"), context=32, device=CPU)
+    assert row["effective"] == pytest.approx(1)
+    assert row["moved"] == pytest.approx(1 - sum(1 / n for n in range(17, 33)) / 16, abs=1e-4)
+
+
+def test_nothing_is_said_of_weights_that_may_be_negative(made_corpus):
+    options = {"feature_map": "identity"}
+    for attention, given in (("linear", options), ("none", {})):
+        shape = gpt_config(
+            "nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16,
+            attention=attention, attention_options=given,
+        )  # fmt: skip
+        assert trained.attended(GPT(shape), load_corpus("novels"), context=32, device=CPU) == []
