@@ -45,7 +45,8 @@ def gradients_kernel(
     o_d = i_d * (R * BL) + tl.arange(0, R)[:, None] + tl.arange(0, BL)[None, :] * R
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[None, :, None] & m_d[:, None, :]
-    o_h = o_n[None, :, None] * D + o_d[:, None, :]
+    # A hint that orders the axes, R before BL before BN, whatever a compiler does with equals.
+    o_h = tl.max_contiguous(o_n[None, :, None] * D + o_d[:, None, :], (R, 1, 2))
     p_u += i_b * s_ub + o_d
     p_delta += i_b * s_db + o_d
     p_dy += i_b * s_yb + o_d

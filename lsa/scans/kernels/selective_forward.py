@@ -32,7 +32,9 @@ def outputs_kernel(
     o_n, o_d = tl.arange(0, BN), i_d * BD + tl.arange(0, BD)
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[:, None] & m_d[None, :]
-    o_h = tl.max_contiguous(o_n[:, None] * D + o_d[None, :], (1, 1))
+    # Not known to be aligned, so that no thread takes neighbours, to load four at once: n would be
+    # spread over lanes.
+    o_h = tl.multiple_of(o_n[:, None] * D + o_d[None, :], (1, 1))
     begin = i_g * L
     end = tl.minimum(T, begin + L)
     first_t = begin.to(tl.int64)
@@ -108,7 +110,9 @@ def ends_kernel(
     o_n, o_d = tl.arange(0, BN), i_d * BD + tl.arange(0, BD)
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[:, None] & m_d[None, :]
-    o_h = tl.max_contiguous(o_n[:, None] * D + o_d[None, :], (1, 1))
+    # Not known to be aligned, so that no thread takes neighbours, to load four at once: n would be
+    # spread over lanes.
+    o_h = tl.multiple_of(o_n[:, None] * D + o_d[None, :], (1, 1))
     begin = i_g * L
     end = tl.minimum(T, begin + L)
     n_c = tl.cdiv(end - begin, CHUNK)
