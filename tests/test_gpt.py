@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import GPT, LAYERS, SCALES, GPTConfig, gpt_config, sample, unroll
 from lsa.gpt import gpt2_state_dict, next_token_loss
 from lsa.layers import ResidualLinear
+from tests.examples import examples
 
 
 def test_agrees_with_hugging_face():
@@ -76,7 +77,7 @@ def tiny(attention, **changes):
 
 
 @pytest.mark.parametrize("attention", LAYERS)
-@settings(max_examples=8)
+@examples(8)
 @given(T=st.integers(0, 12))
 def test_the_law_holds_for_the_whole_gpt(attention, T):
     model = tiny(attention).double().requires_grad_(False)

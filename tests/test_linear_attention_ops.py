@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
@@ -14,6 +14,7 @@ from lsa.linear_attention.bodies import FUSED_MAPS
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
 from lsa.linear_attention.operator import attend_operator, gradient
+from tests.examples import examples
 from tests.helpers import RELATIVE, relative_rms
 
 
@@ -61,7 +62,7 @@ problems = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(problems, st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
 def test_modes_and_gradients_against_float64(p, dtype):
     inputs = draw(2, p["T"], 2, p["K"], p["V"], dtype, strided=p["strided"], seed=p["seed"])
@@ -78,7 +79,7 @@ def test_modes_and_gradients_against_float64(p, dtype):
             assert relative_rms(x, y) <= RELATIVE[dtype], (mode, [tuple(x.shape)])
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(problems, st.integers(0, 500), st.sampled_from(MODES))
 def test_gradients_cross_a_split(p, cut, mode):
     T = min(p["T"], 40) if mode == "recurrent" else p["T"]
@@ -141,6 +142,7 @@ def test_a_feature_map_that_does_not_exist_is_named():
         linear_attention(q, k, v, feature_map="elu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_operators_keep_torchs_rules(mode):
     q, k, v, do = draw(2, 9, 2, 4, 3, torch.float32)

@@ -1,13 +1,14 @@
 """State machines: U and P, the diagram they make, and composition."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa.machines import StateMachine, elementwise, residual, stack, tape, unroll
 from lsa.sequences import Counted, all_prefixes, is_causal, sequences, take_last
+from tests.examples import examples
 
-many = settings(max_examples=500, derandomize=True)
+many = examples(500, derandomize=True)
 
 
 @st.composite

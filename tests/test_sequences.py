@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa.sequences import (
@@ -26,9 +26,10 @@ from lsa.sequences import (
     sequences,
     take_last,
 )
+from tests.examples import examples
 
-many = settings(max_examples=600, derandomize=True)
-some = settings(max_examples=300, derandomize=True)
+many = examples(600, derandomize=True)
+some = examples(300, derandomize=True)
 
 
 def distributions(alphabet):

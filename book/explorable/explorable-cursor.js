@@ -7,6 +7,7 @@
   const STEPS = 100;  // across a plot of lines, by arrow key
   const MOST_ROWS = 12;
   const BESIDE = 12;  // px from the cursor to its box
+  const ROOMY = 560;  // px of figure from which the box stands beside the cursor, else below the plot
 
   function make(className, parent) {
     const element = document.createElement("div");
@@ -23,7 +24,9 @@
       this.level = make("explorable-level", this.element);
       this.line = make("explorable-rule", this.element);
       this.dots = make("explorable-dots", this.element);
-      this.box = make("explorable-values", this.element);
+      this.frame = frame;
+      this.box = make("explorable-values", frame.parentElement);
+      this.box.setAttribute("aria-hidden", "true");  // the slider says the same
       this.index = 0;
       this.hide();
       this.element.addEventListener("pointermove", (event) => this.point(event));
@@ -152,27 +155,46 @@
         dot.style.top = `${(1 - (horizontal ? share : at)) * 100}%`;
         return dot;
       }));
-      this.fill(stop, rows, across);
-      this.placeBox(horizontal ? 0 : share * this.g.width);
+      const beside = this.frame.clientWidth >= ROOMY;
+      this.box.classList.toggle("explorable-values-below", !beside);
+      this.fill(stop, rows, across, beside);
+      const [left, top] = beside ? this.placeBeside(horizontal ? 0 : share * this.g.width) : this.placeBelow();
+      const { offsetLeft, offsetTop, offsetWidth } = this.frame;
+      Object.assign(this.box.style, {
+        left: `${offsetLeft + left}px`, top: `${offsetTop + top}px`, width: beside ? "" : `${offsetWidth}px`,
+      });
     }
 
-    /* Beside the cursor, on the side with more room, never outside the figure. */
-    placeBox(x) {
-      const { left, right, width } = this.g, own = this.box.offsetWidth;
+    /* On the side of the cursor with more room, never outside the figure. */
+    placeBeside(x) {
+      const { left, top, right, width } = this.g, own = this.box.offsetWidth;
       const beside = x > width / 2 ? x - BESIDE - own : x + BESIDE;
       const inside = this.along === "y" ? width - own : Math.min(beside, width + right - own);
-      this.box.style.left = `${Math.max(-left, inside)}px`;
+      return [Math.max(0, left + inside), top];
     }
 
-    fill(stop, rows, across) {
+    /* Over what follows the plot, so that nothing moves; above the plot where the screen ends, and
+       there above the buttons of a figure that is pinned. */
+    placeBelow() {
+      const figure = this.box.parentElement, head = parseFloat(getComputedStyle(figure).scrollMarginTop);
+      const own = this.box.offsetHeight, { top, bottom } = this.frame.getBoundingClientRect();
+      const over = figure.matches(".explorable-pinned") ? this.frame.offsetTop : 0;
+      const above = bottom + own > innerHeight && top - over - own > head;
+      return [0, above ? -over - own : this.frame.offsetHeight];
+    }
+
+    /* Below the plot the unit is said once, and rows are short enough for two in a line. */
+    fill(stop, rows, across, beside) {
       const head = document.createElement("strong");
-      head.textContent = model.quantity(stop, this.scale.axis);
+      const { noun, unit } = across, what = unit ? `${noun} (${unit})` : noun;
+      const at = model.quantity(stop, this.scale.axis);
+      head.textContent = beside ? at : `${at}: ${what}`;
       const lines = rows.slice(0, MOST_ROWS).map(({ curve, value }) => {
         const line = document.createElement("span");
         const name = document.createElement("span"), number = document.createElement("b");
         name.textContent = curve.name;
         name.style.color = `var(--${curve.color}-text)`;
-        number.textContent = model.quantity(value, across);
+        number.textContent = beside ? model.quantity(value, across) : model.formatNumber(value, across.digits);
         line.append(name, number);
         return line;
       });

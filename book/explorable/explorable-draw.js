@@ -5,6 +5,8 @@
   "use strict";
   const model = window.ExplorableModel;
   const GAP = 16;        // between two labels, px
+  const BEHIND = 7;      // from the end of a line to its label, px
+  const SHIFTS = [0, 4, -4, 8, -8, 12, -12, 16, -16];  // of a label that lines would strike, px
   const MOST_LABELS = 8;
   const LABEL_WIDTH = 560;  // px of figure from which lines carry their names
 
@@ -99,22 +101,46 @@
     return [...ends.values()];
   }
 
-  /* Push labels apart until none overlap, keeping their order. */
-  function spreadOut(labels, height) {
+  /* Push labels that stand side by side apart until none overlap, keeping their order. */
+  function spreadOut(labels, { width, height }) {
     labels.sort((a, b) => a.y - b.y);
-    let floor = 0;
     for (const label of labels) {
-      label.at = Math.max(label.y * height, floor);
-      floor = label.at + GAP;
+      const left = label.x * width + BEHIND;
+      Object.assign(label, { left, right: left + label.width });
     }
-    let top = height;
-    for (const label of [...labels].reverse()) {
-      label.at = Math.min(label.at, top);
-      top = label.at - GAP;
+    const beside = (label, others) => others.filter((other) => other.left < label.right && label.left < other.right);
+    labels.forEach((label, i) => {
+      label.at = Math.max(label.y * height, ...beside(label, labels.slice(0, i)).map(({ at }) => at + GAP));
+    });
+    for (let i = labels.length - 1; i >= 0; i--) {
+      const above = beside(labels[i], labels.slice(i + 1)).map(({ at }) => at - GAP);
+      labels[i].at = Math.min(labels[i].at, height, ...above);
+    }
+    return beside;
+  }
+
+  /* Out of the way of lines, where a label stands among them: a little higher or lower. */
+  function stepAside(labels, beside, lines, { width, height }) {
+    for (const label of labels.filter(({ right }) => right < width)) {
+      const along = [0, 0.25, 0.5, 0.75, 1].map((part) => (label.left + part * label.width) / width);
+      const passing = lines.flatMap(([xs, ys]) => along.map((x) => model.interpolate(xs, ys, x)))
+        .filter((y) => y !== null).map((y) => y * height);
+      const others = beside(label, labels.filter((other) => other !== label));
+      const free = (at) => at >= 0 && at <= height && others.every((other) => Math.abs(other.at - at) > GAP - 1);
+      const struck = (at) => passing.filter((y) => Math.abs(y - at) < GAP / 2).length;
+      const places = SHIFTS.map((shift) => label.at + shift).filter((at, i) => !i || free(at));
+      label.at = places.reduce((best, at) => (struck(at) < struck(best) ? at : best));
     }
   }
 
-  function geometry(spec, view, frame, ink, sizes) {
+  /* Every line in shares of the plot, the level that is asked for among them. */
+  function linesOf(spec, view, x, y, level) {
+    const drawn = view.traces.filter(({ curve }) => curve.role === "ceiling" || spec.mark.startsWith("line"));
+    const lines = x.category || y.category ? [] : drawn.map((trace) => [trace.x.map(x.to), trace.y.map(y.to)]);
+    return level === null ? lines : [...lines, [[0, 1], [y.to(level), y.to(level)]]];
+  }
+
+  function geometry(spec, view, frame, ink, sizes, level) {
     const width = frame.clientWidth, height = frame.clientHeight;
     const x = scale(view, "x", spec.mark), y = scale(view, "y", spec.mark);
     const top = y.category ? 8 : 32, bottom = x.category ? 32 : 52;
@@ -126,7 +152,8 @@
     let right = 14;
     for (const label of labels) {
       const room = (1 - label.x) * (width - left - right);
-      right = Math.max(right, textWidth(label.name, `600 ${sizes.label}px ${ink.font}`) + 12 - room);
+      label.width = textWidth(label.name, `600 ${sizes.label}px ${ink.font}`);
+      right = Math.max(right, label.width + 12 - room);
     }
     const xTicks = ticksOf(x, (width - left - right) / 60);
     const [value, text] = xTicks[xTicks.length - 1] || [null, ""];
@@ -135,7 +162,8 @@
       right = Math.max(right, textWidth(text, font) / 2 + 3 - over);
     }
     const inner = { left, top, width: width - left - right, height: height - top - bottom };
-    spreadOut(labels, inner.height);
+    const beside = spreadOut(labels, inner);
+    stepAside(labels, beside, linesOf(spec, view, x, y, level), inner);
     return { ...inner, right, bottom, x, y, xTicks, yTicks, labels, unlabelled: ends.length > labels.length };
   }
 
@@ -205,7 +233,7 @@
       }));
     }
     const labels = g.labels.map((label) => text(label.name, {
-      x: label.x, y: label.at / g.height, xanchor: "left", yanchor: "middle", xshift: 7,
+      x: label.x, y: label.at / g.height, xanchor: "left", yanchor: "middle", xshift: BEHIND,
       font: { size: sizes.label, color: ink.of(`${label.curve.color}-text`), weight: 600 },
     }));
     return {
@@ -223,15 +251,16 @@
     };
   }
 
-  /* Draws into `plot`, the size of `frame`; returns the geometry in px. */
-  function draw(plot, frame, spec, view) {
+  /* Draws into `plot`, the size of `frame`; returns the geometry in px. `level` is the y of a line
+     that the cursor lays over the plot, or null. */
+  function draw(plot, frame, spec, view, level) {
     const ink = inkOf(frame);
     const sizes = frame.clientWidth < 480 ? { tick: 12, label: 12.5 } : { tick: 12.5, label: 13.5 };
-    const g = geometry(spec, view, frame, ink, sizes);
+    const g = geometry(spec, view, frame, ink, sizes, level);
     const traces = plotlyTraces(spec, view, g, ink);
     window.Plotly.react(plot, traces, plotlyLayout(g, frame, view, ink, sizes), { staticPlot: true, displayModeBar: false });
     return g;
   }
 
-  window.ExplorableDraw = { draw };
+  window.ExplorableDraw = { draw, rgba };
 })();

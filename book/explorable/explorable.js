@@ -1,21 +1,24 @@
 /* Brings the explorables of a page to life: controls, the state in the URL's hash,
    tables, CSV, and plotly, loaded once and only when a figure comes near.
    Classic scripts without a build step, so that the book opens from file://:
-   explorable-model.js, -draw.js, -cursor.js and -view.js come first. */
+   explorable-model.js, -draw.js, -cursor.js and -view.js come first.
+   In a notebook the same scripts are part of a module, which has no address: notebook.js
+   adopts figures there, and there is no hash to keep. */
 (function () {
   "use strict";
   const model = window.ExplorableModel;
-  const script = document.currentScript.src;
+  const script = document.currentScript?.src;
+  const hash = window.ExplorableView || { listen() {}, write() {} };
   const NEAR = 600;  // px from the screen at which a figure is drawn
   const TABLE_ROWS = 160;  // in all, and at least 4 a series; every point is in the CSV
   const figures = [];
   let plotly = null;
 
-  function loadPlotly() {
+  function loadPlotly(address) {
     plotly ||= new Promise((resolve, reject) => {
       if (window.Plotly) return resolve();
       const element = document.createElement("script");
-      element.src = new URL("plotly-basic.min.js", script).href;
+      element.src = address || new URL("plotly-basic.min.js", script).href;
       element.onload = resolve;
       element.onerror = () => reject(new Error(`cannot load ${element.src}`));
       document.head.append(element);
@@ -30,9 +33,6 @@
       this.near = false;
       this.spec = model.decode(JSON.parse(find('script[type="application/json"]').textContent));
       this.state = model.defaults(this.spec);
-      if (document.querySelectorAll(`#${this.spec.id}`).length > 1) {
-        console.error(`Two elements have the id ${this.spec.id}: a heading and a figure?`);
-      }
       this.frame = find(".explorable-frame");
       this.plot = find(".explorable-plot");
       this.empty = find(".explorable-empty");
@@ -86,13 +86,13 @@
         const linked = control.link && other !== this && other.spec.controls.find(({ link }) => link === control.link);
         if (linked) other.set({ [linked.name]: allowed(linked, value, other.state[linked.name]) });
       }
-      window.ExplorableView.write();
+      hash.write();
     }
 
     chooseLevel(level) {
       const digits = this.spec.axes.y.find(({ column }) => column === this.spec.crossing.column).digits;
       this.set({ level: level === null ? null : Number(level.toPrecision(digits)) });
-      window.ExplorableView.write();
+      hash.write();
     }
 
     set(changes) {
@@ -129,6 +129,7 @@
       this.empty.hidden = !empty;
       this.plot.style.visibility = empty ? "hidden" : "";
       if (this.cursor) this.cursor.element.hidden = Boolean(empty);
+      if (empty) this.cursor?.hide();
     }
 
     answer() {
@@ -202,10 +203,11 @@
     draw() {
       if (this.view.empty || !this.frame.clientWidth) return;
       this.drawn ||= this.replaceStill();
-      const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view);
-      this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
       const leveled = this.crossing && this.view.y.column === this.spec.crossing.column;
-      this.cursor.place(this.spec, this.view, geometry, leveled ? this.level : null);
+      const level = leveled ? this.level : null;
+      const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view, level);
+      this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
+      this.cursor.place(this.spec, this.view, geometry, level);
     }
 
     replaceStill() {
@@ -216,8 +218,8 @@
     }
 
     /* Until then the still picture shows the same. */
-    wake() {
-      this.woken ||= loadPlotly().then(() => {
+    wake(address) {
+      this.woken ||= loadPlotly(address).then(() => {
         if (this.resized) return;
         this.resized = new ResizeObserver(() => requestAnimationFrame(() => this.draw()));
         this.resized.observe(this.frame);
@@ -280,16 +282,34 @@
     }
   }
 
+  function adopt(element) {
+    const figure = new Figure(element);
+    figures.push(figure);
+    figure.update();
+    return figure;
+  }
+
+  function release(figure) {
+    figure.resized?.disconnect();
+    figures.splice(figures.indexOf(figure), 1);
+  }
+
   function start() {
-    for (const element of document.querySelectorAll("figure.explorable")) figures.push(new Figure(element));
+    for (const element of document.querySelectorAll("figure.explorable")) {
+      if (document.querySelectorAll(`#${element.id}`).length > 1) {
+        console.error(`Two elements have the id ${element.id}: a heading and a figure?`);
+      }
+      adopt(element);
+    }
     if (!figures.length) return;
-    for (const figure of figures) figure.update();
-    window.ExplorableView.listen(take, said);
+    hash.listen(take, said);
     watchReader();
     new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
       .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   }
 
+  window.Explorables = { adopt, release };
+  if (!script) return;
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

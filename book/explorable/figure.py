@@ -6,9 +6,9 @@ which controls choose among them. From that one declaration come
 - the page: native controls, inline data, a picture and a table for readers
   without JavaScript, and a plot drawn by `explorable.js` (`page`);
 - the still picture, as SVG (`still`);
-- the notebook: a plotly FigureWidget with ipywidgets (`notebook`).
+- the notebook: the page's own HTML and script in a cell's output (`notebook`).
 
-All of them ask `resolve(figure, state)` in `view` what to draw.
+Page and picture ask `resolve(figure, state)` in `view` what to draw.
 """
 
 import os
@@ -28,6 +28,7 @@ __all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "
 
 MARKS = ("line", "line+dot", "dot", "bar")
 RESERVED = ("x", "y", "level")
+MOST_BUTTONS = 4  # quantities in a row; more would fill half of a phone's screen
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Explorable:
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        """While the book is built, the page's HTML and a notebook's picture; there, widgets."""
+        """While the book is built, the page's HTML and a notebook's picture; there, a widget."""
         if os.environ.get("BOOK_STATIC"):
             from .page import page
             from .still import picture
@@ -132,7 +133,7 @@ class Explorable:
             return {"image/svg+xml": still(self, theme="light"), "text/plain": repr(self)}
 
     def live(self):
-        """The figure as widgets, for a running notebook."""
+        """The figure as a widget, for a running notebook."""
         from .notebook import Live
 
         return Live(self)
@@ -254,7 +255,8 @@ def _axis_control(name, choice):
     options = {axis.column: axis.title for axis in choice.options}
     default = choice.default or next(iter(options))
     require(default in options, f"{name}.default", f"one of {list(options)}", default)
-    return Control(name, "radio", choice.label, options, frozenset(options), default, choice.link)
+    kind = "radio" if len(options) <= MOST_BUTTONS else "select"
+    return Control(name, kind, choice.label, options, frozenset(options), default, choice.link)
 
 
 def _control(given, series):

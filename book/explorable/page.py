@@ -16,14 +16,20 @@ from .still import still
 from .view import crossings, resolve, strokes
 
 TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
+FEW_RUNS = 3  # whose links stand in the caption; of more, their number does, and opens to the list
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
 
 
 def page(figure):
-    """The figure as HTML for `_static/explorable.js` to bring to life."""
+    """The figure as HTML, one of its name on a page, for `_static/explorable.js`."""
     if _shown.setdefault(figure.id, figure) is not figure:
         raise ValueError(f"Explorable.id: expected one figure of a name, got {figure.id!r} twice")
+    return html(figure)
+
+
+def html(figure):
+    """The figure as HTML, for the page's script to bring to life."""
     state = figure.default_state()
     view = resolve(figure, state)
     caption = f"{figure.id}-caption"
@@ -322,7 +328,10 @@ def _csv_button():
 
 
 def _provenance(records):
-    """One line for all records: what they share is said once, dates as a span."""
+    """One line for all records: what they share is said once, dates as a span.
+
+    The files of many runs fold, with what was typed and under which commits, below their number.
+    """
     if not records:
         return ""
 
@@ -330,12 +339,23 @@ def _provenance(records):
         return escape(", ".join(dict.fromkeys(getattr(record, field) for record in records)))
 
     dates = sorted({record.date for record in records})
-    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    span = escape(dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}")
     links = list(dict.fromkeys(record.href for record in records if record.href))
     # A file's name says which run it is of; "JSON 7" says nothing.
     names = ["JSON"] if len(links) == 1 else [Path(href).stem for href in links]
     data = ", ".join(
         tag("a", escape(name), href=href) for name, href in zip(names, links, strict=True)
     )
-    parts = [said("device"), said("commit"), escape(span), tag("code", said("command")), data]
-    return tag("p", " · ".join(filter(None, parts)), cls="explorable-provenance")
+    device, commit, command = said("device"), said("commit"), tag("code", said("command"))
+    if len(links) <= FEW_RUNS:
+        return tag("p", _dotted(device, commit, span, command, data), cls="explorable-provenance")
+    return tag(
+        "details",
+        tag("summary", _dotted(f"From {len(links)} stored runs", device, span)),
+        tag("p", _dotted(commit, command, data)),
+        cls="explorable-provenance",
+    )
+
+
+def _dotted(*parts):
+    return " · ".join(filter(None, parts))

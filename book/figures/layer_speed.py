@@ -35,6 +35,8 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
     for run in records:
         for layer in dict.fromkeys(run["tables"]["ticks"]["layer"]):
             found = rows(run, "ticks", layer=layer)
+            if not all(row["state"] for row in found):
+                continue  # nothing is kept: there is no place for it on a log axis
             columns = {name: [row[name] for row in found] for name in ("position", "state")}
             for name in ("seconds", "low", "high"):
                 columns[name] = [1e6 * row[name] for row in found]

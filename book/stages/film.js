@@ -97,7 +97,7 @@ Stage.mount("film", (stage) => {
     element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
     element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
     element("p", { class: "explorable-provenance" }, [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
-      sources.flatMap(({ href }, i) => [" · ", element("a", { href }, `JSON ${i + 1}`)])));
+      sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))])));
   Stage.keys(stage, steps, length);
   steps.show(length());
   /* The last stop up to a number of updates or minutes. */

@@ -56,6 +56,15 @@ UNUSED_ASSETS = (
 )
 
 
+# The theme measures every code cell and table as the page opens and again after each change of it,
+# which lays out the whole page each time. shell.js does it when there is time.
+THEME_SCRIPT = "scripts/pydata-sphinx-theme.js"
+MEASURES_ALL = re.compile(
+    r'(function \w+\(\)\{)const \w+=\(\)=>\{document\.querySelectorAll\(\["pre",'
+    r"(?:(?!function ).)*?scrollWidth(?:(?!function ).)*?,\w+\(\)\}"
+)
+
+
 def kernel_environment() -> None:
     """Let every chapter import `lsa`, `experiments` and the book's own modules."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -136,6 +145,15 @@ def drop_unused_assets(app: Sphinx) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def calm_theme(app: Sphinx) -> None:
+    """Take out of the theme's script what MEASURES_ALL finds."""
+    script = Path(app.outdir) / "_static" / THEME_SCRIPT
+    text = MEASURES_ALL.sub(r"\1}", script.read_text(encoding="utf-8"))
+    if "scrollWidth" in text:
+        raise ExtensionError(f"{THEME_SCRIPT}: expected the theme's addTabStops, found other code")
+    script.write_text(text, encoding="utf-8")
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
@@ -146,6 +164,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         html = html.replace(BIBLIOGRAPHY_ROLE, 'role="listitem"').replace(*THEME_UNKNOWN)
         page.write_text(html, encoding="utf-8")
     drop_unused_assets(app)
+    calm_theme(app)
     join_sheets(Path(app.outdir))
 
 
@@ -155,7 +174,7 @@ def setup(app: Sphinx) -> dict:
         app.setup_extension(f"book.theme.{name}")
     # Before the theme's own, which the last extension put there.
     app.config.templates_path.insert(0, str(THEME / "templates"))
-    engine = sorted((BOOK / "explorable").glob("*.[jc]s*"))
+    engine = sorted((BOOK / "explorable").glob("explorable*.[jc]s*"))
     plotly = THEME / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
     app.config.html_static_path += [str(path) for path in (plotly, *engine)]
     app.connect("builder-inited", publish_stages)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -78,14 +79,14 @@ class Built:
     cubin: bytes = field(repr=False)
 
 
-def kernel_digests() -> dict[str, str]:
+def kernel_digests(package: ModuleType = kernels) -> dict[str, str]:
     """A digest of each module of the kernels, to tell whether what was compiled is what there is.
 
     Of the code alone: new words in a comment or a docstring change no kernel.
     """
     return {
         path.name: _digest(ast.parse(path.read_text(encoding="utf-8")))
-        for path in sorted(Path(kernels.__path__[0]).glob("*.py"))
+        for path in sorted(Path(package.__path__[0]).glob("*.py"))
     }
 
 

@@ -24,8 +24,7 @@ from torch import Tensor, nn
 from ..checks import one_of, whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
-from ..scans import SCANS
-from ..scans.selective import INPUT_RULES, selective_scan, selective_step
+from ..scans.selective import INPUT_RULES, MODES, selective_scan, selective_step
 from .convolution import CausalConv
 from .layer import ResidualLinear, StartingLinear
 
@@ -46,7 +45,7 @@ class S6(nn.Module):
         d_state: int = 16,
         dt_rank: int | None = None,
         input_rule: str = "euler",
-        mode: str = "steps",
+        mode: str = "auto",
         chunk_size: int = 64,
         dt_min: float = 1e-3,
         dt_max: float = 1e-1,
@@ -56,7 +55,7 @@ class S6(nn.Module):
         for name, value in (("d_state", d_state), ("dt_rank", dt_rank), ("chunk_size", chunk_size)):
             whole(name, value)
         one_of("input_rule", input_rule, INPUT_RULES)
-        one_of("mode", mode, SCANS)
+        one_of("mode", mode, MODES)
         self.d_state, self.dt_rank = d_state, dt_rank
         self.input_rule, self.mode, self.chunk_size = input_rule, mode, chunk_size
         self.x_proj = nn.Linear(d_model, dt_rank + 2 * d_state, bias=False)
@@ -69,11 +68,11 @@ class S6(nn.Module):
             self.dt_proj.bias.copy_(dt + torch.log(-torch.expm1(-dt)))  # softplus gives dt back
 
     def selection(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """x [..., D] to u, Δ [..., D], A [D, N], B and C [..., N], in the precision of states."""
+        """x [..., D] to u, Δ [..., D], A [D, N], B and C [..., N], u apart as states are kept."""
         dtype = accumulator_dtype(x.dtype)
         low, B, C = self.x_proj(x).split((self.dt_rank, self.d_state, self.d_state), dim=-1)
         delta = F.softplus(self.dt_proj(low).to(dtype))
-        return x.to(dtype), delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
+        return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 
     def attend(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
@@ -84,7 +83,7 @@ class S6(nn.Module):
             mode=self.mode,
             chunk_size=self.chunk_size,
         )
-        return h, y.to(x.dtype) + self.D * x
+        return h, y + self.D * x
 
     def start(self) -> Tensor:
         """h_0 = 0, [1, D, N]."""
@@ -133,7 +132,7 @@ class Mamba(nn.Module):
         d_state: int = 16,
         dt_rank: int | None = None,
         input_rule: str = "euler",
-        mode: str = "steps",
+        mode: str = "auto",
         chunk_size: int = 64,
         dt_min: float = 1e-3,
         dt_max: float = 1e-1,

@@ -14,30 +14,17 @@ the channels, h [B, D, N] the state.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from .reference import scan
+from ..checks import one_of
+from . import selective_operator as operator
+from .reference import SCANS
+from .selective_plain import in_chunks, selective_step, state_dtype
 
 INPUT_RULES = ("euler", "zoh")
+MODES = ("auto", "kernel", *SCANS)
 
-
-def _discretise(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, input_rule: str
-) -> tuple[Tensor, Tensor]:
-    """Ā and B̄ u, each [..., D, N]."""
-    exponent = delta.unsqueeze(-1) * A
-    weight = delta.unsqueeze(-1) if input_rule == "euler" else torch.expm1(exponent) / A
-    return exponent.exp(), weight * u.unsqueeze(-1) * B.unsqueeze(-2)
-
-
-def selective_step(
-    h: Tensor, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, input_rule: str = "euler"
-) -> tuple[Tensor, Tensor]:
-    """One tick: u, delta [B, D], B, C [B, N] and h [B, D, N] to the next h and y [B, D]."""
-    decay, enters = _discretise(u, delta, A, B, input_rule)
-    h = decay * h + enters
-    return h, (h @ C.unsqueeze(-1)).squeeze(-1)
+__all__ = ["INPUT_RULES", "MODES", "selective_scan", "selective_step"]
 
 
 def selective_scan(
@@ -49,34 +36,44 @@ def selective_scan(
     *,
     initial_state: Tensor | None = None,
     input_rule: str = "euler",
-    mode: str = "steps",
+    mode: str = "auto",
     chunk_size: int = 64,
 ) -> tuple[Tensor, Tensor]:
     """All ticks: u, delta [B, T, D], A [D, N], B, C [B, T, N] to y [B, T, D] and h_T [B, D, N].
 
     initial_state: h_0 [B, D, N] (a batch of one is enough); zeros by default.
     input_rule: "euler" or "zoh", how B is discretised.
-    mode: "steps" or "tree", how `scan` runs inside a chunk. A CPU, which the state keeps busy,
-        is faster in order; a GPU, which waits between steps, is faster as a tree.
-    chunk_size: tokens whose states [B, C, D, N] exist at the same time.
+    mode: "kernel", Triton kernels on CUDA, which never write the states to memory (no float64,
+        N up to 64); "steps" or "tree", plain torch, how `scan` runs inside a chunk: a CPU, which
+        the state keeps busy, is faster in order, and a GPU, which waits between steps, as a tree;
+        "auto", the kernels where they take the call, and otherwise the faster of these.
+    chunk_size: tokens whose states [B, C, D, N] exist at the same time (plain torch only).
 
-    Raises ValueError for an unknown input_rule or mode, or a chunk_size below 1.
+    y has u's dtype; all is computed, and h_T returned, in float32, or in float64 where an input
+    is. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, and with
+    mode="kernel" for what the kernels do not take.
     """
-    if input_rule not in INPUT_RULES:
-        raise ValueError(
-            f"input_rule: expected one of {', '.join(INPUT_RULES)}, got {input_rule!r}"
-        )
+    one_of("input_rule", input_rule, INPUT_RULES)
+    one_of("mode", mode, MODES)
     if chunk_size < 1:
         raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
-    batch, T, D = u.shape
-    h = u.new_zeros(1, D, A.shape[-1]) if initial_state is None else initial_state
-    h = h.expand(batch, -1, -1)
-    y = []
-    pieces = (x.split(chunk_size, dim=1) for x in (u, delta, B, C))
-    for u_n, delta_n, B_n, C_n in zip(*pieces, strict=True):
-        if u_n.shape[1] == 0:
-            break
-        states = scan(*_discretise(u_n, delta_n, A, B_n, input_rule), initial_state=h, mode=mode)
-        y.append((states @ C_n.unsqueeze(-1)).squeeze(-1))  # [B, C, D]
-        h = states[:, -1]
-    return (torch.cat(y, dim=1) if y else torch.zeros_like(u)), h
+    h = initial_state
+    if h is not None and mode in ("auto", "kernel"):
+        h = h.expand(u.shape[0], -1, -1)
+    if mode in ("auto", "kernel"):
+        x = (u, delta, A, B, C, h)
+        reason = operator.why_not(*x)
+        if not reason and operator.is_transformed(x):
+            reason = "mode: expected auto, steps or tree inside torch.func or forward mode"
+            reason += f", got {mode!r}"
+        if not reason:
+            return operator.selective_scan(*x, input_rule)
+        if mode == "kernel":
+            raise ValueError(reason)
+        mode = "tree" if u.device.type == "cuda" else "steps"
+    dtype = state_dtype(u, delta, A, B, C, *(() if h is None else (h,)))
+    batch, _, D = u.shape
+    h = u.new_zeros(1, D, A.shape[-1], dtype=dtype) if h is None else h.to(dtype)
+    wide = (x.to(dtype) for x in (u, delta, A, B, C))
+    y, h = in_chunks(*wide, h.expand(batch, -1, -1), input_rule, mode, chunk_size)
+    return y.to(u.dtype), h

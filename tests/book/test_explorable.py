@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,18 @@ def test_errors_name_the_argument_and_what_was_expected(changes, message):
 def test_series_refuses_what_cannot_be_drawn(columns, message):
     with pytest.raises(ValueError, match=message):
         Series({"attention": "softmax"}, columns)
+
+
+@pytest.mark.parametrize(("count", "element"), [(4, "fieldset"), (5, "select")])
+def test_many_quantities_are_a_list_and_no_rows_of_buttons(count, element):
+    columns = {f"c{i}": [1, 2] for i in range(count)}
+    drawn = figure(
+        series=[Series({"attention": "softmax"}, {"update": [0, 1], **columns})],
+        x=Axis("update", "Updates"), y=Choice("Show", [Axis(c, c.upper()) for c in columns]),
+        controls=[], readouts=[],
+    )  # fmt: skip
+    (control,) = html_of(drawn).select("[data-control=y]")
+    assert (control if control.name == element else control.select_one(element)) is not None
 
 
 def test_lines_refuse_an_x_that_falls():
@@ -254,6 +267,21 @@ def test_provenance_is_one_line_said_once():
     )
 
 
+def test_the_files_of_many_runs_fold_below_their_number():
+    def written(count):
+        one = Provenance("H100", "abc1234", "2025-11-20", "python -m experiments run")
+        records = [replace(one, href=f"results/{i}.json") for i in range(count)]
+        return html_of(figure(provenance=records)).select_one(".explorable-provenance")
+
+    assert written(3).name == "p"
+    folded = written(43)
+    assert (folded.name, folded.get("open")) == ("details", None)
+    assert folded.summary.text == "From 43 stored runs · H100 · 2025-11-20"
+    links = folded.select("summary ~ p a")
+    assert [link["href"] for link in links] == [f"results/{i}.json" for i in range(43)]
+    assert not folded.summary.select("a")
+
+
 def test_sixty_four_runs_stay_light():
     noise = np.random.default_rng(0)
     series = [
@@ -299,27 +327,25 @@ def test_still_takes_the_colours_of_a_theme():
     assert palette.colour("linear", "dark") in still(figure(), theme="dark")
 
 
-def test_notebook_answers_controls_and_shows_this_machine():
+def test_a_notebook_shows_the_page_and_is_told_of_this_machine():
     drawn = figure()
-    live = drawn.live()
-    assert [trace.name for trace in live.plot.data] == ["Softmax attention", "Linear attention"]
-    live.state["x"] = "hours"
-    live.refresh()
-    assert live.plot.layout.xaxis.title.text == "Time (h)"
+    live, again = drawn.live(), figure().live()
+    assert live.html == explorable_page.html(drawn)
+    assert live.library == again.library, "a megabyte, once a kernel"
     drawn.add_machine(
         Series({"context": 1024}, {"update": [0, 900], "hours": [0, 2], "loss": [9, 3.2]})
     )
-    machine = live.plot.data[-1]
-    assert (machine.name, machine.line.width) == ("This machine", 4)
-    assert "This machine" in live.words.value
+    assert "This machine" in live.html
+    assert "This machine" not in again.html
 
 
-def test_display_is_html_in_the_book_and_widgets_in_a_notebook(monkeypatch):
+def test_display_is_html_in_the_book_and_a_widget_in_a_notebook(monkeypatch):
     explorable_page._shown.clear()
     monkeypatch.setenv("BOOK_STATIC", "1")
     assert figure()._repr_mimebundle_()["text/html"].startswith("<figure")
     monkeypatch.delenv("BOOK_STATIC")
-    assert "application/vnd.jupyter.widget-view+json" in figure()._repr_mimebundle_()
+    data, _ = figure()._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
 
 
 def test_payload_holds_each_column_once():

@@ -12,6 +12,7 @@ from book.explorable.still import still
 from book.figures import loss_curves
 from experiments.harness import record
 
+pytestmark = pytest.mark.slow
 NOT_FIGURES = {"headline", "interpreted", "results", "words"}
 MODULES = [
     importlib.import_module(f"book.figures.{found.name}")

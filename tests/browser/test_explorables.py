@@ -452,17 +452,27 @@ def test_points_are_read_where_they_were_measured(show):
     expect(page.locator("#tasks .explorable-values")).to_contain_text("S60.9000 accuracy")
 
 
-def test_a_tap_leaves_the_values_standing_inside_the_screen(show):
-    page = show(headline(), width=375, has_touch=True, is_mobile=True)
+@pytest.mark.parametrize(("block", "below"), [("start", True), ("end", False)])
+def test_a_tap_leaves_the_values_standing_beside_the_plot(show, block, below):
+    """On a phone they once covered the upper third of the curves that they were read off."""
+    far = '<div style="height: 900px"></div>'
+    page = show(headline(), before=far, width=375, has_touch=True, is_mobile=True)
     plot(page, "headline")
     cursor = page.locator("#headline .explorable-cursor")
     values = page.locator("#headline .explorable-values")
+    frame = page.locator("#headline .explorable-frame")
+    frame.evaluate("(one, block) => one.scrollIntoView({ block })", block)
+    height = page.evaluate("document.documentElement.scrollHeight")
     for share in (0.1, 0.45, 0.55, 0.9):
         cursor.tap(position={"x": share * cursor.bounding_box()["width"], "y": 60})
-        box = values.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 375
-    page.locator("#top").tap()
+        box, plotted = values.bounding_box(), frame.bounding_box()
+        assert 0 <= box["x"] <= 375 - box["width"]
+        assert 0 <= box["y"] <= 900 - box["height"]
+        top, end = box["y"], box["y"] + box["height"]
+        assert top >= plotted["y"] + plotted["height"] - 1 if below else end <= plotted["y"] + 1
+    expect(values).to_contain_text(re.compile(r"updates: loss \(nats per token\)Linear attention3"))
+    assert page.evaluate("document.documentElement.scrollHeight") == height, "the page moved"
+    values.tap()  # it covers what lies under it, and takes no tap through to that
     expect(values).to_be_hidden()
 
 
@@ -552,6 +562,26 @@ def test_lines_carry_their_names_where_there_is_room(show):
     assert narrow.evaluate(names) == ["Loss (nats per token)"]
 
 
+def test_a_name_steps_aside_for_a_line_and_for_no_name_elsewhere(show):
+    """The first line ends where the second goes on; their names stand far from each other."""
+    ends = {"s4": ([0, 30], [3, 1]), "s6": ([0, 100], [1, 1]), "rnn": ([0, 30], [2, 2])}
+    figure = Explorable(
+        id="ends", caption="Lines end.", alt="Three lines.", color="layer",
+        x=Axis("update", "Updates"), y=Axis("loss", "Loss"),
+        series=[Series({"layer": one}, {"update": x, "loss": y}) for one, (x, y) in ends.items()],
+    )  # fmt: skip
+    away = """one => {
+        const { height, margin, yaxis, annotations } = one.layout, [low, high] = yaxis.range;
+        const inner = height - margin.t - margin.b, at = (y) => (y - low) / (high - low);
+        const ends = { S4: 1, S6: 1, RNN: 2 };
+        return Object.fromEntries(annotations.filter(({ text }) => text in ends)
+            .map(({ text, y }) => [text, Math.round(Math.abs(y - at(ends[text])) * inner)]));
+    }"""
+    found = plot(show(figure), "ends").evaluate(away)
+    assert found.pop("S4") in range(8, 17)
+    assert found == {"S6": 0, "RNN": 0}
+
+
 @pytest.mark.parametrize("width", [375, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessible_and_never_wider_than_the_screen(show, theme, width):
@@ -570,6 +600,20 @@ def test_targets_are_large_enough_for_a_finger(show):
     targets = "#headline :is(.explorable-choice, input[type=range], summary, .explorable-csv)"
     for box in (one.bounding_box() for one in page.locator(targets).all()):
         assert box["height"] >= 44
+
+
+def test_a_legend_of_many_names_is_no_taller_than_its_plot(show):
+    layers = [name for name in palette.names() if not name.startswith(("other", "this"))][:16]
+    figure = Explorable(
+        id="many", caption="Layers.", alt="Lines.", color="layer", x=Axis("t", "Length"),
+        y=Axis("loss", "Loss"),
+        series=[Series({"layer": one}, {"t": [1, 2], "loss": [1, 2]}) for one in layers],
+    )  # fmt: skip
+    page = show(figure, width=375, has_touch=True, is_mobile=True)
+    controls, frame = (
+        page.locator(f"#many .explorable-{part}").bounding_box() for part in ("controls", "frame")
+    )
+    assert controls["height"] <= frame["height"]
 
 
 def test_plot_follows_its_container(show):

@@ -5,6 +5,7 @@ import torch
 
 from lsa import LinearState, linear_attention
 from tests.helpers import RELATIVE, definition, relative_rms
+from tests.kernels import scan_cases
 from tests.kernels.cases import draw, errors
 
 if not torch.cuda.is_available():
@@ -13,6 +14,8 @@ if not torch.cuda.is_available():
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.plans import plan_of
 from lsa.linear_attention.kernels.problem import Problem
+from lsa.scans import selective_scan
+from lsa.scans.kernels import selective
 
 # The poison comes with torch's determinism, which warns about operators of others.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -211,3 +214,65 @@ def test_double_backward_and_splits():
     exact = penalty("cpu", torch.float64)
     for found, wanted in zip(penalty(GPU, torch.float32), exact, strict=True):
         assert relative_rms(found.cpu(), wanted) <= 1e-5
+
+
+@pytest.mark.parametrize("rule", ["euler", "zoh"])
+@pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
+@pytest.mark.parametrize(
+    ("B", "T", "D", "N", "cut"),
+    [
+        (2, 1000, 96, 16, (1, 1000)),
+        (1, 997, 96, 16, None),
+        (2, 130, 33, 5, (3, 48)),
+        (1, 1, 48, 16, None),
+        (1, 200, 64, 32, None),
+        (1, 200, 40, 64, None),
+    ],
+)
+def test_selective_scan(B, T, D, N, cut, dtype, rule):
+    inputs = scan_cases.draw(B, T, D, N, dtype, device=GPU)
+    first = T != 997
+    found = scan_cases.errors(selective, inputs, rule, first=first, last=first, cut=cut)
+    bound = RELATIVE[dtype]
+    assert {name: error for name, error in found.items() if not error <= bound} == {}
+
+
+def test_selective_scan_of_strided_inputs_and_strong_decays():
+    inputs = scan_cases.draw(2, 100, 20, 16, torch.bfloat16, device=GPU, contiguous=False)
+    assert max(scan_cases.errors(selective, inputs).values()) <= RELATIVE[torch.bfloat16]
+    inputs = scan_cases.draw(1, 100, 20, 16, torch.float32, device=GPU, decay=1e4)
+    *x, dy, h, dh = inputs
+    for rule in ("euler", "zoh"):
+        problem = selective.Problem(*x, h, rule)
+        y, last, kept = selective.forward(problem, keep=True)
+        found = (y, last, *selective.backward(problem, kept, dy, dh))
+        assert all(one.isfinite().all() for one in found)
+
+
+def test_selective_scan_compiled_repeated_and_differentiated_twice():
+    x = scan_cases.draw(2, 300, 48, 16, torch.float32, device=GPU)[:5]
+    leaves = [y.requires_grad_() for y in x]
+
+    def call(*inputs):
+        return selective_scan(*inputs, mode="kernel")[0]
+
+    def slopes(call, leaves, **options):
+        return torch.autograd.grad(call(*leaves).square().sum(), leaves, **options)
+
+    wanted = slopes(call, leaves)
+    for again in (slopes(call, leaves), slopes(torch.compile(call, fullgraph=True), leaves)):
+        for one, other in zip(again, wanted, strict=True):
+            assert torch.equal(one, other)
+    second = torch.autograd.grad(
+        sum(g.square().sum() for g in slopes(call, leaves, create_graph=True)), leaves
+    )
+    wide = [y.detach().double().requires_grad_() for y in x]
+    exact = torch.autograd.grad(
+        sum(
+            g.square().sum()
+            for g in slopes(lambda *x: selective_scan(*x)[0], wide, create_graph=True)
+        ),
+        wide,
+    )
+    for one, other in zip(second, exact, strict=True):
+        assert relative_rms(one, other) <= 1e-5

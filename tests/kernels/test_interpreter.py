@@ -13,7 +13,8 @@ HERE = Path(__file__).parent
 
 def test_interpreted_kernels_agree_with_float64():
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-               "--confcutdir", str(HERE), str(HERE / "interpreted.py")]  # fmt: skip
+               "--confcutdir", str(HERE),
+               str(HERE / "interpreted.py"), str(HERE / "interpreted_scans.py")]  # fmt: skip
     done = subprocess.run(
         command,
         env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},

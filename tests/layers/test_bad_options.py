@@ -55,7 +55,7 @@ BAD = {
     ),
     "d_state: expected at least 1, got 0": lambda: S6(D, d_state=0),
     "input_rule: expected one of euler, zoh, got 'foh'": lambda: Mamba(D, input_rule="foh"),
-    "mode: expected one of steps, tree, got 'fft'": lambda: S6(D, mode="fft"),
+    "mode: expected one of auto, kernel, steps, tree, got 'fft'": lambda: S6(D, mode="fft"),
     "expand: expected at least 1, got 0": lambda: Mamba(D, expand=0),
     "width: expected at least 1, got 0": lambda: CausalConv(D, width=0),
     "decay: expected one of fixed, head, channel, got 'row'": lambda: GatedLinearAttention(

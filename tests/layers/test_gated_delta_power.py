@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import LinearAttention
@@ -14,6 +14,7 @@ from lsa.layers.delta import DeltaNet, delta_rule
 from lsa.layers.gated import GatedLinearAttention, decayed_attention
 from lsa.layers.power import PowerAttention, power_features
 from lsa.layers.taylor import taylor_features
+from tests.examples import examples
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 H, K, V = 2, 4, 5
@@ -57,7 +58,7 @@ def delta_in_numpy(q, k, v, beta, log_decay, S):
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
-@settings(max_examples=20)
+@examples(20)
 @given(T=st.integers(1, 40), C=st.sampled_from([None, 1, 3, 16]), seed=st.integers(0, 10**6))
 def test_chunked_decay_is_the_published_recurrence(per_channel, T, C, seed):
     problem = drawn(T, per_channel, seed=seed)
@@ -65,7 +66,7 @@ def test_chunked_decay_is_the_published_recurrence(per_channel, T, C, seed):
     torch.testing.assert_close(found, gated_in_numpy(*problem), rtol=1e-10, atol=1e-10)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(T=st.integers(1, 40), C=st.sampled_from([None, 1, 3, 16]), seed=st.integers(0, 10**6))
 def test_the_chunked_delta_rule_is_the_published_recurrence(T, C, seed):
     q, k, v, decay, S = drawn(T, strength=1.0, seed=seed)
@@ -146,7 +147,7 @@ def test_the_delta_rule_is_a_step_down_the_squared_error():
     torch.testing.assert_close(after, S - beta[:, 0, :, None, None] * gradient)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(width=st.integers(1, 5), p=st.integers(1, 6), seed=st.integers(0, 10**6))
 def test_power_features_multiply_to_the_power(width, p, seed):
     x, y = torch.randn(

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import is_causal_at, tape, unroll
@@ -11,10 +11,11 @@ from lsa.layers.mamba import S6, Mamba
 from lsa.layers.rwkv import RWKVTimeMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
+from tests.examples import examples
 from tests.layers.layer_cases import CASES, THROUGH_FFT, D
 
 layers = pytest.mark.parametrize("name", CASES)
-some = settings(max_examples=8)
+some = examples(8)
 
 
 def close(name, a, b):

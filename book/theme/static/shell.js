@@ -109,15 +109,20 @@
     const boxes = document.querySelectorAll(
       ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)"
     );
+    // A formula's number stands beside the box that scrolls.
+    const innerOf = (box) => box.querySelector(":scope > .katex-display") ?? box;
     const check = (box) => {
-      // A formula's number stands beside the box that scrolls.
-      const inner = box.querySelector(":scope > .katex-display") ?? box;
+      const inner = innerOf(box);
       const scrolls =
         inner.scrollWidth > inner.clientWidth || inner.scrollHeight > inner.clientHeight + 1;
       if (scrolls) inner.tabIndex = 0;
       else inner.removeAttribute("tabindex");
     };
-    const observer = new ResizeObserver((entries) => entries.forEach((entry) => check(entry.target)));
+    // A block far from the screen has a size, its guessed one, and to look inside would lay it out.
+    const isLaidOut = (box) => innerOf(box).checkVisibility?.({ contentVisibilityAuto: true }) ?? true;
+    const observer = new ResizeObserver((entries) =>
+      entries.map((entry) => entry.target).filter(isLaidOut).forEach(check)
+    );
     boxes.forEach((box) => observer.observe(box));
     // What is far from the screen is not laid out, and so not observed: it is measured when there is
     // time for it, a few boxes at a time.

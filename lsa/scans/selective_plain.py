@@ -1,0 +1,80 @@
+"""The selective scan in plain torch: a tick, and all ticks with a chunk's states at a time."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .reference import scan
+
+
+def state_dtype(*x: Tensor) -> torch.dtype:
+    """States are kept in float32, or in float64 where an input is."""
+    return torch.float64 if any(y.dtype == torch.float64 for y in x) else torch.float32
+
+
+def _discretise(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, input_rule: str
+) -> tuple[Tensor, Tensor]:
+    """Ā and B̄ u, each [..., D, N]."""
+    exponent = delta.unsqueeze(-1) * A
+    weight = delta.unsqueeze(-1) if input_rule == "euler" else torch.expm1(exponent) / A
+    return exponent.exp(), weight * u.unsqueeze(-1) * B.unsqueeze(-2)
+
+
+def selective_step(
+    h: Tensor, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, input_rule: str = "euler"
+) -> tuple[Tensor, Tensor]:
+    """One tick: u, delta [B, D], B, C [B, N] and h [B, D, N] to the next h and y [B, D]."""
+    decay, enters = _discretise(u, delta, A, B, input_rule)
+    h = decay * h + enters
+    return h, (h @ C.unsqueeze(-1)).squeeze(-1)
+
+
+def in_chunks(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor,
+    input_rule: str, mode: str, chunk_size: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """y [B, T, D] and h_T [B, D, N] after h [B, D, N]; `scan` runs inside a chunk by `mode`."""
+    y = []
+    pieces = (x.split(chunk_size, dim=1) for x in (u, delta, B, C))
+    for u_n, delta_n, B_n, C_n in zip(*pieces, strict=True):
+        if u_n.shape[1] == 0:
+            break
+        states = scan(*_discretise(u_n, delta_n, A, B_n, input_rule), initial_state=h, mode=mode)
+        y.append((states @ C_n.unsqueeze(-1)).squeeze(-1))  # [B, C, D]
+        h = states[:, -1]
+    return (torch.cat(y, dim=1) if y else torch.zeros_like(u)), h
+
+
+def gradient(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor,
+    dy: Tensor, dh: Tensor, input_rule: str, mode: str,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """du, dΔ, dA, dB, dC, dh_0 from dy [B, T, D] and dh [B, D, N], in operations of torch.
+
+    kernels/selective_backward.py has the formulas. All states exist at once, [B, T, D, N], so
+    that torch can differentiate once more; that is what it is for. T >= 1.
+    """
+    a, enters = _discretise(u, delta, A, B, input_rule)
+    states = scan(a, enters, initial_state=h, mode=mode)
+    before = torch.cat((h.unsqueeze(1), states[:, :-1]), dim=1)
+    # g_t = C_t dy_t + a_{t+1} g_{t+1}, and dh comes in after the last token as it is.
+    later = torch.cat((torch.ones_like(a[:, :1]), a.flip(1)[:, :-1]), dim=1)
+    reads = dy.unsqueeze(-1) * C.unsqueeze(-2)
+    g = scan(later, reads.flip(1), initial_state=dh, mode=mode).flip(1)
+    steps, u_1, B_1 = delta.unsqueeze(-1), u.unsqueeze(-1), B.unsqueeze(-2)
+    q, s = a * before * g, u_1 * B_1 * g
+    if input_rule == "euler":
+        w, by_delta, by_A = steps, s, torch.zeros_like(s)
+    else:
+        w = torch.expm1(steps * A) / A
+        by_delta, by_A = s * a, s * (steps * a - w) / A
+    return (
+        (g * w * B_1).sum(-1),
+        (A * q + by_delta).sum(-1),
+        (steps * q + by_A).sum((0, 1)),
+        (g * w * u_1).sum(-2),
+        (dy.unsqueeze(-1) * states).sum(-2),
+        a[:, 0] * g[:, 0],
+    )
