@@ -75,5 +75,6 @@ def selective_scan(
     batch, _, D = u.shape
     h = u.new_zeros(1, D, A.shape[-1], dtype=dtype) if h is None else h.to(dtype)
     wide = (x.to(dtype) for x in (u, delta, A, B, C))
-    y, h = in_chunks(*wide, h.expand(batch, -1, -1), input_rule, mode, chunk_size)
+    h = h.expand(batch, -1, -1)
+    y, h = in_chunks(*wide, h=h, input_rule=input_rule, mode=mode, chunk_size=chunk_size)
     return y.to(u.dtype), h

@@ -120,7 +120,7 @@ def _scan(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
         with _on(x[0].device):
             return _kernels().forward(_kernels().Problem(*x, input_rule), keep=keep)
     wide = _wide(*x[:5], _start(x))
-    y, h = selective_plain.in_chunks(*wide, input_rule, "steps", 64)
+    y, h = selective_plain.in_chunks(*wide, input_rule=input_rule, mode="steps", chunk_size=64)
     return y.to(x[0].dtype), h.clone(), h.new_empty(0)
 
 
@@ -144,7 +144,7 @@ def _gradient(*flat: Any) -> tuple[Tensor, ...]:
     else:
         h = _start(x)
         wide = _wide(*x[:5], h, dy, torch.zeros_like(h) if dh is None else dh)
-        found = selective_plain.gradient(*wide, input_rule, "steps")
+        found = selective_plain.gradient(*wide, input_rule=input_rule, mode="steps")
     return *(y.to(z.dtype) for y, z in zip(found[:5], x[:5], strict=True)), found[5]
 
 
@@ -181,14 +181,14 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
     """Differentiates selective_plain.gradient; the kept states are functions of the inputs."""
     flags = [*ctx.needs_input_grad[:6], *ctx.needs_input_grad[7:9]]
     with torch.enable_grad():
-        inputs = [
+        inputs: list[Any] = [
             x.view_as(x) if x is not None and need else x
             for x, need in zip(ctx.saved_tensors, flags, strict=True)
         ]
         *x, h, dy, dh = inputs
         h = _start((*x, h))
         wide = _wide(*x, h, dy, torch.zeros_like(h) if dh is None else dh)
-        found = selective_plain.gradient(*wide, ctx.input_rule, "tree")
+        found = selective_plain.gradient(*wide, input_rule=ctx.input_rule, mode="tree")
         pairs = [
             (y, g.to(y.dtype))
             for y, g in zip(found, grads, strict=True)

@@ -33,7 +33,7 @@ def selective_step(
 
 def in_chunks(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor,
-    input_rule: str, mode: str, chunk_size: int,
+    *, input_rule: str, mode: str, chunk_size: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """y [B, T, D] and h_T [B, D, N] after h [B, D, N]; `scan` runs inside a chunk by `mode`."""
     y = []
@@ -49,7 +49,7 @@ def in_chunks(
 
 def gradient(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor,
-    dy: Tensor, dh: Tensor, input_rule: str, mode: str,
+    dy: Tensor, dh: Tensor, *, input_rule: str, mode: str,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """du, dΔ, dA, dB, dC, dh_0 from dy [B, T, D] and dh [B, D, N], in operations of torch.
 

@@ -35,7 +35,7 @@ def exactly(inputs, rule, *, first, last):
     *x, dy, h, dh = (y.double() for y in inputs)
     h = h if first else torch.zeros_like(h)
     leaves = [y.requires_grad_() for y in (*x, h)]
-    y, h_T = in_chunks(*leaves, rule, "steps", max(1, dy.shape[1]))
+    y, h_T = in_chunks(*leaves, input_rule=rule, mode="steps", chunk_size=max(1, dy.shape[1]))
     given = (dy, dh) if last else (dy, torch.zeros_like(dh))
     return [y, h_T, *torch.autograd.grad((y, h_T), leaves, given)]
 

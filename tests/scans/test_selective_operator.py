@@ -23,10 +23,10 @@ def draw(B, T, D, N, dtype=torch.float32):
 def test_the_gradient_written_out_is_the_gradient(rule):
     x, dy, dh = draw(2, 6, 3, 2, torch.float64)
     leaves = [y.requires_grad_() for y in x]
-    y, h = in_chunks(*leaves, rule, "steps", 4)
+    y, h = in_chunks(*leaves, input_rule=rule, mode="steps", chunk_size=4)
     wanted = torch.autograd.grad((y, h), leaves, (dy, dh))
     for mode in ("steps", "tree"):
-        torch.testing.assert_close(gradient(*leaves, dy, dh, rule, mode), wanted)
+        torch.testing.assert_close(gradient(*leaves, dy, dh, input_rule=rule, mode=mode), wanted)
 
 
 def test_operators_keep_torchs_rules():
