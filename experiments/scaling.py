@@ -109,6 +109,6 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "scaling", "loss against training compute, six sizes and both attentions", TABLES, runs,
+    "scaling", "loss against training compute at six sizes", TABLES, runs,
     perform,
 )  # fmt: skip

@@ -214,6 +214,4 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     return Outcome(tables)
 
 
-EXPERIMENT = Experiment(
-    "state_size", "loss against the bytes of a layer's state", TABLES, runs, perform
-)
+EXPERIMENT = Experiment("state_size", "loss against the bytes of a state", TABLES, runs, perform)

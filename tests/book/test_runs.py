@@ -1,6 +1,7 @@
 """The list of stored runs: every experiment under what it says of itself."""
 
 from book.figures import runs
+from book.figures.words import text
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness import record
 
@@ -9,4 +10,5 @@ def test_every_stored_experiment_stands_under_its_own_words():
     shown = runs.stored_runs()._repr_markdown_()
     for name in {run["experiment"] for run in record.load()}:
         said = EXPERIMENTS[name].about
-        assert f"### {said[0].upper()}{said[1:]}\n\n`python -m experiments run {name}`" in shown
+        heading = text(said[0].upper() + said[1:])
+        assert f"### {heading}\n\n`python -m experiments run {name}`" in shown
