@@ -191,6 +191,9 @@ def claims() -> WrittenFor:
             _tick(name, BATCH, LONG)["seconds"] < _tick("softmax", BATCH, LONG)["seconds"] / 5
             for name in fixed
         ),
+        linear_attention_gains_nothing_after_the_first_token=lambda: (
+            _tick("softmax", BATCH, 1)["seconds"] < _tick("linear", BATCH, 1)["seconds"]
+        ),
         linear_attention_trains_slower_at_first_and_faster_in_the_end=lambda: (
             _ahead("linear", "softmax", SHORT) < 1 < _ahead("linear", "softmax", LONG)
         ),
