@@ -6,8 +6,8 @@ are, or pairs of other keys, which only the question tells from those that matte
 are trained with noise between, at distances up to `LONGEST_TRAINED`, and then asked with either,
 at up to 16,384: their machine reads on and is asked for every key from the same state.
 
-The models, the choice of a learning rate and the end of training are those of `synthetic_tasks`,
-fixed before the runs. All states but the cache of softmax have the same size.
+The models, the way to choose a learning rate and the end of training are those of
+`synthetic_tasks`, fixed before the runs. All states but the cache of softmax have the same size.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ BASE = {
     ],
     "join": [0, 240, 400],
     "learning_rates": [1e-2, 3e-3, 2e-2],
-    "probe_updates": 240,
+    "probe_updates": 400,  # after 240 most of them had not begun to learn, at any rate
     "updates": 1200,
     "solved": 0.995,
     "validate_every": 40,
