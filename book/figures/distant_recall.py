@@ -163,3 +163,31 @@ def numbers() -> dict[str, str]:
         again_trained=lambda: str(_longest_trained()),
         again_seeds=_seeds,
     )
+
+
+def claims() -> WrittenFor:
+    """What the chapter says of the figure, beyond the numbers in it."""
+
+    def right(model: str, between: str, distance: int) -> float:
+        return share(model, between, distance).mean
+
+    return WrittenFor(
+        with_noise_between_linear_attention_answers_as_well_from_afar=lambda: (
+            abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1
+        ),
+        softmax_does_too=lambda: (
+            abs(right("softmax", "noise", 16) - right("softmax", "noise", 4096)) < 0.1
+        ),
+        what_fades_is_lost_at_any_rate_by_1024_tokens=lambda: right("fades", "noise", 1024) < 0.15,
+        the_delta_rule_forgets_far_beyond_its_training=lambda: (
+            right("delta", "noise", 256) > 2 * right("delta", "noise", 16384)
+        ),
+        other_pairs_take_every_state_below_a_quarter_by_256_tokens=lambda: all(
+            right(model, "pairs", 256) < 0.25
+            for model in by_model()
+            if model not in ("softmax", "no attention")
+        ),
+        they_cost_softmax_half_of_its_answers_by_4096=lambda: (
+            right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) / 2
+        ),
+    )
