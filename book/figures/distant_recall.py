@@ -16,7 +16,7 @@ NAMES = {
     "linear": "linear",
     "fades": "linear, fading",
     "delta": "delta",
-    "gated delta": "gated delta",
+    "gated delta": "gated DeltaNet",
     "gated": "gated",
     "no attention": "none",
 }
@@ -91,7 +91,7 @@ def figure(id: str = "found-again") -> Explorable | Missing:
                 "model",
                 "Attention",
                 options={
-                    name: palette.label(name) or name.capitalize()
+                    name: palette.label(name) or name[0].upper() + name[1:]
                     for name in NAMES.values()
                     if name in drawn
                 },
