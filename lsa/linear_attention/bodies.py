@@ -6,16 +6,15 @@ Of the forward sum (`attend`, `attend_shapes`) and of its gradient (`gradient`,
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..operators import HAS_TRITON, launching_on
 from . import composed, cpu
 from .arguments import Given, Inputs, Options, Results, taken_apart
 from .composed import accumulator_dtype as accumulator_dtype
@@ -24,7 +23,6 @@ from .composed import heads_of
 
 FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
 WIDEST = 256
-HAS_TRITON = find_spec("triton") is not None
 
 
 def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
@@ -52,13 +50,6 @@ def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
     )  # fmt: skip
 
 
-def _on(device: torch.device) -> AbstractContextManager:
-    """Triton launches on the current device."""
-    if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return nullcontext()
-    return torch.cuda.device(device)
-
-
 def _own(x: Tensor, *others: Tensor) -> Tensor:
     """x with memory of its own: an operator may not return what it was given."""
     x = x.contiguous()
@@ -75,7 +66,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     x, options = taken_apart(flat, Inputs, Options)
     normalize = options.normalize
     if uses_kernels(x.q, x.v, options.scale):
-        with _on(x.q.device):
+        with launching_on(x.q.device):
             out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
         return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
     if x.g is not None:
@@ -141,7 +132,7 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
     x, out, given, options = taken_apart(flat, Inputs, Results, Given, Options)
     if uses_kernels(x.q, x.v, options.scale):
         problem = _problem(x, options, given.dz is not None)
-        with _on(x.q.device):
+        with launching_on(x.q.device):
             kept = _kernels("problem").Outputs(*out)
             grads = _kernels(options.mode).backward(problem, kept, *given)
         dg = grads.dS.new_empty(0) if grads.dg is None else grads.dg.sum_to_size(x.g.shape)
