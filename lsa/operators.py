@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -28,6 +31,14 @@ def operator(
     torch.library.register_fake(f"lsa::{name}", shapes)
     torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context)
     return getattr(torch.ops.lsa, name).default
+
+
+@cache
+def triton_module(package: str, name: str) -> ModuleType:
+    """A module of kernels, imported when first needed: lsa can be had without Triton."""
+    module = import_module(f"{package}.{name}")
+    import_module(".launches", __package__).remember_launches(package)
+    return module
 
 
 def launching_on(device: torch.device) -> AbstractContextManager:

@@ -6,15 +6,13 @@ Of the forward sum (`attend`, `attend_shapes`) and of its gradient (`gradient`,
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..operators import HAS_TRITON, launching_on
+from ..operators import HAS_TRITON, launching_on, triton_module
 from . import composed, cpu
 from .arguments import Given, Inputs, Options, Results, taken_apart
 from .composed import accumulator_dtype as accumulator_dtype
@@ -37,10 +35,9 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
     )
 
 
-@cache
 def _kernels(mode: str) -> ModuleType:
-    """The kernels of a mode, or what they share: imported when first needed."""
-    return import_module(f".kernels.{mode}", __package__)
+    """The kernels of a mode, or what they share."""
+    return triton_module(f"{__package__}.kernels", mode)
 
 
 def _problem(x: Inputs, options: Options, with_z: bool) -> Any:

@@ -8,15 +8,13 @@ is that of `selective_plain.gradient`, which can be differentiated again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..operators import HAS_TRITON, gradients_where_needed, launching_on, operator
+from ..operators import HAS_TRITON, gradients_where_needed, launching_on, operator, triton_module
 from . import selective_plain
 
 MOST_STATE = 64
@@ -24,10 +22,8 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 INPUTS = "Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? h"
 
 
-@cache
 def _kernels() -> ModuleType:
-    """Imported when first needed: lsa can be had without Triton."""
-    return import_module(".kernels.selective", __package__)
+    return triton_module(f"{__package__}.kernels", "selective")
 
 
 def on_gpu(u: Tensor) -> bool:
