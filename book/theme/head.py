@@ -53,7 +53,7 @@ SCRIPTS_WITH = {
 # It says when the page is ready, so it comes after all that make it so.
 SHELL = "shell.js"
 SEARCH_SCRIPTS = ("searchtools.js", "language_data.js", "../searchindex.js")
-# Stages fill their frames, which a reader may look at: before the first paint, or text would move.
+# Stages fill their frames, which stand in the first screen of most pages: as soon as it is parsed.
 STAGE_SCRIPTS = re.compile(r'data-scripts="([^"]*)"')
 BEFORE_STAGES = ("explorable-pin.js", "explorable-view.js")
 # Of the first screen, as seen from _static.
