@@ -5,19 +5,19 @@ labelled, before or without the script; the data lies beside them as JSON.
 """
 
 import json
-import re
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
+from .controls import controls, limits
+from .markup import inline, json_script, tag
 from .numbers import format_number, progression, quantity
 from .spec import NOT_MEASURED
 from .still import still
-from .view import crossings, resolve, strokes
+from .view import crossings, resolve
 
 TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
 FEW_RUNS = 3  # whose links stand in the caption; of more, their number does, and opens to the list
-FEW_CONTROLS = 3  # that a phone shows above a plot
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
 
@@ -37,7 +37,7 @@ def html(figure):
     note = "The controls need JavaScript; picture and table show the first setting."
     return tag(
         "figure",
-        tag("div", *_controls(figure, view), _limits(figure), cls="explorable-controls"),
+        tag("div", *controls(figure, view), limits(figure), cls="explorable-controls"),
         tag("noscript", tag("p", note, cls="explorable-note")),
         tag(
             "div",
@@ -58,45 +58,6 @@ def html(figure):
         id=figure.id,
         aria_labelledby=caption,
     )
-
-
-def tag(name, /, *children, **attributes):
-    """An HTML element. `cls` is class; True gives a bare attribute, False and None none.
-
-    Children are HTML: text has to be escaped by the caller; attributes are escaped here.
-    """
-    written = ""
-    for key, value in attributes.items():
-        key = "class" if key == "cls" else key.replace("_", "-")
-        if value is True:
-            written += f" {key}"
-        elif value is not False and value is not None:
-            written += f' {key}="{escape(str(value))}"'
-    opening = f"<{name}{written}>"
-    return opening if name == "input" else f"{opening}{''.join(children)}</{name}>"
-
-
-def inline(text):
-    """Escaped HTML of text with *emphasis*, **strength**, `code` and [links](target)."""
-    text = escape(text, quote=False)
-    for pattern, replacement in (
-        (r"`([^`]+)`", r"<code>\1</code>"),
-        (r"\[([^\]]+)\]\(([^)\s]+)\)", r'<a href="\2">\1</a>'),
-        (r"\*\*([^*]+)\*\*", r"<strong>\1</strong>"),
-        (r"\*([^*]+)\*", r"<em>\1</em>"),
-    ):
-        text = re.sub(pattern, replacement, text)
-    return text
-
-
-def json_script(document, **attributes):
-    """Data in a script element, whatever its strings hold.
-
-    No `<` is left: `<!--<script>` alone would swallow the rest of a page.
-    """
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")
-    return tag("script", text, type="application/json", **attributes)
 
 
 def payload(figure):
@@ -146,136 +107,6 @@ def payload(figure):
 def _plot(figure, view):
     picture = "" if view.empty else still(figure)
     return tag("div", picture, cls="explorable-plot", role="img", aria_label=figure.alt)
-
-
-def _controls(figure, view):
-    """All controls; of more than FEW_CONTROLS those that are no legend fold on a phone, after the
-    first: beside them the plot would not fit the screen. explorable.css unfolds them elsewhere."""
-    legend = {figure.color, figure.dash}
-    if len(figure.controls) <= FEW_CONTROLS:
-        return [_control(figure, control, view) for control in figure.controls]
-    first, *others = figure.controls
-    legends = [one for one in others if one.kind == "check" and one.name in legend]
-    folds = [one for one in others if one not in legends]
-    fold = tag(
-        "details",
-        tag("summary", "More choices", cls="explorable-label"),
-        *(_control(figure, control, view) for control in folds),
-        cls="explorable-more",
-    )
-    shown = [_control(figure, control, view) for control in (first, *legends)]
-    return [shown[0], fold if folds else "", *shown[1:]]
-
-
-def _control(figure, control, view):
-    label = escape(control.label)
-    if control.kind in ("radio", "check"):
-        choices = [_choice(figure, control, i, view) for i in range(len(control.options))]
-        missing = set(control.options) - control.measured
-        key = tag("span", NOT_MEASURED, cls="explorable-key", aria_hidden="true")
-        return tag(
-            "fieldset",
-            tag("legend", label, cls="explorable-label"),
-            tag("span", *choices, cls="explorable-choices"),
-            key if missing and control.kind == "radio" else "",
-            cls=f"explorable-control explorable-{control.kind}",
-            data_control=control.name,
-        )
-    return tag(
-        "label",
-        tag("span", label, cls="explorable-label"),
-        _select(control) if control.kind == "select" else _range(control),
-        cls="explorable-control",
-        data_control=control.name,
-    )
-
-
-def _select(control):
-    return tag(
-        "select",
-        *(
-            tag(
-                "option",
-                escape(label if value in control.measured else f"{label} – {NOT_MEASURED}"),
-                value=value,
-                selected=value == control.default,
-                disabled=value not in control.measured,
-            )
-            for value, label in control.options.items()
-        ),
-    )
-
-
-def _range(control):
-    text = control.options[control.default]
-    slider = tag(
-        "input",
-        type="range",
-        min="0",
-        max=len(control.options) - 1,
-        step="1",
-        value=list(control.options).index(control.default),
-        aria_valuetext=text,
-    )
-    return slider + tag("output", escape(text))
-
-
-def _choice(figure, control, i, view):
-    value, label = list(control.options.items())[i]
-    check = control.kind == "check"
-    absent = value not in control.measured
-    absent_here = absent or value in view.unmeasured.get(control.name, ())
-    box = tag(
-        "input",
-        type="checkbox" if check else "radio",
-        name=f"{figure.id}-{control.name}",
-        value=value,
-        checked=value in control.default if check else value == control.default,
-        disabled=absent,
-    )
-    note = tag("span", f" ({NOT_MEASURED})" if absent_here else "", cls="explorable-hidden")
-    text = tag("span", _swatch(figure, control, i), escape(label), note)
-    return tag("label", box, text, cls="explorable-choice", data_unmeasured=absent_here)
-
-
-def _swatch(figure, control, i):
-    value = list(control.options)[i]
-    if control.kind != "check" or control.name not in (figure.color, figure.dash):
-        return ""
-    if control.name == figure.dash and figure.mark == "bar":
-        return _box("none" if i else "currentColor")
-    color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
-    return _line(color, strokes(i) if control.name == figure.dash else ())
-
-
-def _line(color, dash):
-    path = tag(
-        "path",
-        d="M0 5H22",
-        stroke=color,
-        stroke_width="3",
-        stroke_dasharray=" ".join(map(str, dash)) or "none",
-    )
-    return _picture(path)
-
-
-def _box(fill):
-    path = tag("path", d="M1 1H21V9H1Z", fill=fill, stroke="currentColor", stroke_width="1.5")
-    return _picture(path)
-
-
-def _picture(path):
-    return tag("svg", path, cls="explorable-swatch", width="22", height="10", aria_hidden="true")
-
-
-def _limits(figure):
-    """Names of the lines that no checkbox names, for plots too narrow to label them."""
-    others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
-    items = [
-        tag("li", _line(f"var(--{curve.color})", curve.dash), escape(name))
-        for name, curve in others.items()
-    ]
-    return tag("ul", *items, cls="explorable-limits") if items else ""
 
 
 def _crossing(figure, view, state):

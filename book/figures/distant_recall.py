@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from statistics import mean
 from typing import NamedTuple
 
 from ..explorable import palette
@@ -40,31 +41,37 @@ def by_model() -> dict[str, list[Record]]:
     return {model: found[model] for model in NAMES if model in found}
 
 
-def share(model: str, between: str, distance: int) -> Share:
-    """Raises NotMeasuredError."""
-    found = [
-        row["accuracy"]
-        for run in by_model().get(model, [])
-        for row in rows(run, "test", between=between, distance=distance)
-    ]
-    if not found:
+def shares() -> dict[tuple[str, str, int], Share]:
+    """By model, what stands between, and distance."""
+    found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for model, runs in by_model().items():
+        for row in (row for run in runs for row in rows(run, "test")):
+            found[model, row["between"], row["distance"]].append(row["accuracy"])
+    return {what: Share(mean(them), min(them), max(them)) for what, them in found.items()}
+
+
+def of(found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int) -> float:
+    """The mean over seeds. Raises NotMeasuredError."""
+    if (model, between, distance) not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
-    return Share(sum(found) / len(found), min(found), max(found))
+    return found[model, between, distance].mean
 
 
 def figure(id: str = "found-again") -> Explorable | Missing:
     """Share of questions answered right against the distance to what they ask for."""
-    found = by_model()
+    found, all_shares = by_model(), shares()
     series = []
     for model, runs in found.items():
         for between in BETWEEN:
-            distances = sorted({row["distance"] for row in rows(runs[0], "test", between=between)})
-            shares = [share(model, between, distance) for distance in distances]
+            asked = {
+                what[2]: one for what, one in all_shares.items() if what[:2] == (model, between)
+            }
+            distances = sorted(asked)
             columns = {
                 "distance": distances,
-                "right": [100 * one.mean for one in shares],
-                "low": [100 * one.low for one in shares],
-                "high": [100 * one.high for one in shares],
+                "right": [100 * asked[distance].mean for distance in distances],
+                "low": [100 * asked[distance].low for distance in distances],
+                "high": [100 * asked[distance].high for distance in distances],
             }
             if distances:
                 keys = {"model": NAMES[model], "between": between}
@@ -144,9 +151,10 @@ def _caption(found: dict[str, list[Record]]) -> str:
 
 def numbers() -> dict[str, str]:
     """What the chapter on long context says of these runs."""
+    found = shares()
 
     def at(model: str, between: str, distance: int) -> str:
-        return percent(share(model, between, distance).mean)
+        return percent(of(found, model, between, distance))
 
     told = {
         f"again_{name.replace(' ', '_')}_{between}_{where}": (
@@ -167,9 +175,10 @@ def numbers() -> dict[str, str]:
 
 def claims() -> WrittenFor:
     """What the chapter says of the figure, beyond the numbers in it."""
+    found = shares()
 
     def right(model: str, between: str, distance: int) -> float:
-        return share(model, between, distance).mean
+        return of(found, model, between, distance)
 
     return WrittenFor(
         with_noise_between_linear_attention_answers_as_well_from_afar=lambda: (
@@ -184,7 +193,7 @@ def claims() -> WrittenFor:
         ),
         other_pairs_take_every_state_below_a_quarter_by_256_tokens=lambda: all(
             right(model, "pairs", 256) < 0.25
-            for model in by_model()
+            for model in {what[0] for what in found}
             if model not in ("softmax", "no attention")
         ),
         they_cost_softmax_half_of_its_answers_by_4096=lambda: (

@@ -215,7 +215,8 @@ def verdicts() -> Table:
 
 
 def _found(attention: str, between: str) -> str:
-    return f"{percent(distant_recall.share(attention, between, 4096).mean)} right"
+    found = distant_recall.shares()
+    return f"{percent(distant_recall.of(found, attention, between, 4096))} right"
 
 
 def _late(attention: str) -> str:

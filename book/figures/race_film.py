@@ -14,7 +14,7 @@ from IPython.display import HTML
 from experiments.harness import record
 from experiments.harness.trained import LOOKED_AT, PROMPT
 
-from ..explorable.page import json_script
+from ..explorable.markup import json_script
 from .results import NotMeasuredError, Record, of_config, provenance, row, rows
 from .words import Missing
 

@@ -7,7 +7,7 @@ from typing import Any
 from experiments.harness import record
 from lsa.cost import PEAKS
 
-from ..explorable.page import json_script
+from ..explorable.markup import json_script
 from .mode_speed import ITEM_BYTES, limits
 from .results import Record, device_name, rows
 

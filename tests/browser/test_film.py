@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from book.explorable.page import json_script
+from book.explorable.markup import json_script
 from tests.browser.conftest import ROOT
 
 LETTERS = "abcd"

@@ -1,0 +1,139 @@
+"""A figure's controls as HTML, which explorable.js listens to."""
+
+from html import escape
+
+from .markup import tag
+from .spec import NOT_MEASURED
+from .view import strokes
+
+FEW_CONTROLS = 3  # that a phone shows above a plot
+
+
+def controls(figure, view):
+    """All controls; of more than FEW_CONTROLS those that are no legend fold on a phone, after the
+    first: beside them the plot would not fit the screen. explorable.css unfolds them elsewhere."""
+    legend = {figure.color, figure.dash}
+    if len(figure.controls) <= FEW_CONTROLS:
+        return [_control(figure, control, view) for control in figure.controls]
+    first, *others = figure.controls
+    legends = [one for one in others if one.kind == "check" and one.name in legend]
+    folds = [one for one in others if one not in legends]
+    fold = tag(
+        "details",
+        tag("summary", "More choices", cls="explorable-label"),
+        *(_control(figure, control, view) for control in folds),
+        cls="explorable-more",
+    )
+    shown = [_control(figure, control, view) for control in (first, *legends)]
+    return [shown[0], fold if folds else "", *shown[1:]]
+
+
+def _control(figure, control, view):
+    label = escape(control.label)
+    if control.kind in ("radio", "check"):
+        choices = [_choice(figure, control, i, view) for i in range(len(control.options))]
+        missing = set(control.options) - control.measured
+        key = tag("span", NOT_MEASURED, cls="explorable-key", aria_hidden="true")
+        return tag(
+            "fieldset",
+            tag("legend", label, cls="explorable-label"),
+            tag("span", *choices, cls="explorable-choices"),
+            key if missing and control.kind == "radio" else "",
+            cls=f"explorable-control explorable-{control.kind}",
+            data_control=control.name,
+        )
+    return tag(
+        "label",
+        tag("span", label, cls="explorable-label"),
+        _select(control) if control.kind == "select" else _range(control),
+        cls="explorable-control",
+        data_control=control.name,
+    )
+
+
+def _select(control):
+    return tag(
+        "select",
+        *(
+            tag(
+                "option",
+                escape(label if value in control.measured else f"{label} – {NOT_MEASURED}"),
+                value=value,
+                selected=value == control.default,
+                disabled=value not in control.measured,
+            )
+            for value, label in control.options.items()
+        ),
+    )
+
+
+def _range(control):
+    text = control.options[control.default]
+    slider = tag(
+        "input",
+        type="range",
+        min="0",
+        max=len(control.options) - 1,
+        step="1",
+        value=list(control.options).index(control.default),
+        aria_valuetext=text,
+    )
+    return slider + tag("output", escape(text))
+
+
+def _choice(figure, control, i, view):
+    value, label = list(control.options.items())[i]
+    check = control.kind == "check"
+    absent = value not in control.measured
+    absent_here = absent or value in view.unmeasured.get(control.name, ())
+    box = tag(
+        "input",
+        type="checkbox" if check else "radio",
+        name=f"{figure.id}-{control.name}",
+        value=value,
+        checked=value in control.default if check else value == control.default,
+        disabled=absent,
+    )
+    note = tag("span", f" ({NOT_MEASURED})" if absent_here else "", cls="explorable-hidden")
+    text = tag("span", _swatch(figure, control, i), escape(label), note)
+    return tag("label", box, text, cls="explorable-choice", data_unmeasured=absent_here)
+
+
+def _swatch(figure, control, i):
+    value = list(control.options)[i]
+    if control.kind != "check" or control.name not in (figure.color, figure.dash):
+        return ""
+    if control.name == figure.dash and figure.mark == "bar":
+        return _box("none" if i else "currentColor")
+    color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
+    return _line(color, strokes(i) if control.name == figure.dash else ())
+
+
+def _line(color, dash):
+    path = tag(
+        "path",
+        d="M0 5H22",
+        stroke=color,
+        stroke_width="3",
+        stroke_dasharray=" ".join(map(str, dash)) or "none",
+    )
+    return _picture(path)
+
+
+def _box(fill):
+    path = tag("path", d="M1 1H21V9H1Z", fill=fill, stroke="currentColor", stroke_width="1.5")
+    return _picture(path)
+
+
+def _picture(path):
+    return tag("svg", path, cls="explorable-swatch", width="22", height="10", aria_hidden="true")
+
+
+def limits(figure):
+    """Names of the lines that no checkbox names, for plots too narrow to label them."""
+    others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
+    items = [
+        tag("li", _line(f"var(--{curve.color})", curve.dash), escape(name))
+        for name, curve in others.items()
+    ]
+    return tag("ul", *items, cls="explorable-limits") if items else ""

@@ -1,0 +1,44 @@
+"""HTML by hand: elements, the few marks of a caption, and data in a page."""
+
+import json
+import re
+from html import escape
+
+
+def tag(name, /, *children, **attributes):
+    """An HTML element. `cls` is class; True gives a bare attribute, False and None none.
+
+    Children are HTML: text has to be escaped by the caller; attributes are escaped here.
+    """
+    written = ""
+    for key, value in attributes.items():
+        key = "class" if key == "cls" else key.replace("_", "-")
+        if value is True:
+            written += f" {key}"
+        elif value is not False and value is not None:
+            written += f' {key}="{escape(str(value))}"'
+    opening = f"<{name}{written}>"
+    return opening if name == "input" else f"{opening}{''.join(children)}</{name}>"
+
+
+def inline(text):
+    """Escaped HTML of text with *emphasis*, **strength**, `code` and [links](target)."""
+    text = escape(text, quote=False)
+    for pattern, replacement in (
+        (r"`([^`]+)`", r"<code>\1</code>"),
+        (r"\[([^\]]+)\]\(([^)\s]+)\)", r'<a href="\2">\1</a>'),
+        (r"\*\*([^*]+)\*\*", r"<strong>\1</strong>"),
+        (r"\*([^*]+)\*", r"<em>\1</em>"),
+    ):
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def json_script(document, **attributes):
+    """Data in a script element, whatever its strings hold.
+
+    No `<` is left: `<!--<script>` alone would swallow the rest of a page.
+    """
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("<", "\\u003c")
+    return tag("script", text, type="application/json", **attributes)
