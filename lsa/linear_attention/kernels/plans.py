@@ -272,6 +272,7 @@ def plan_of(problem: Problem, cut: tuple[int, int] | None = None) -> Plan:
 # Gpu.large, decay, role, width and column as above.
 HALVED_BEFORE_3_7 = {
     (True, False, "dq", 64, 3),
+    (True, True, "dk", 64, 3),
     (False, False, "dq", 256, 2),
     (False, False, "dv", 256, 3),
     (False, True, "dv", 64, 1),
