@@ -96,19 +96,19 @@ def implementations(session: Session) -> dict[str, Attention]:
         "ours, fading": _fading,
         **{f"softmax, {name}": _softmax_by(backend) for name, backend in BACKENDS.items()},
     }
-    newest = attempt(
-        lambda: import_module("flash_attn_interface"), "softmax, flash 3", session
+    newest = session.attempt(
+        lambda: import_module("flash_attn_interface"), "softmax, flash 3"
     )  # fmt: skip
     if newest:
         found["softmax, flash 3"] = partial(newest.flash_attn_func, causal=True)
-    peers = attempt(lambda: import_module("fla.ops.linear_attn"), "fla", session)
+    peers = session.attempt(lambda: import_module("fla.ops.linear_attn"), "fla")
     for name in ("chunk", "fused_chunk", "fused_recurrent") if peers else ():
         operation = getattr(peers, f"{name}_linear_attn", None)
         if operation is None:
             session.warn(f"fla {name}: this version has none")
         else:
             found[f"fla {name}"] = _without_normalizer(operation)
-    fading = attempt(lambda: import_module("fla.ops.simple_gla"), "fla", session) if peers else None
+    fading = session.attempt(lambda: import_module("fla.ops.simple_gla"), "fla") if peers else None
     if fading:
         found["fla simple_gla, fading"] = lambda q, k, v: fading.chunk_simple_gla(
             q, k, v, decay(q.shape[:3], q.device)
@@ -173,7 +173,7 @@ def compare(
         if name.startswith("softmax"):
             continue
         wanted = exact[next((kind for kind in kinds if kind in name), "")]
-        found = attempt(lambda call=call: gradients(call, inputs), f"{name} {shape}", session)
+        found = session.attempt(lambda call=call: gradients(call, inputs), f"{name} {shape}")
         for tensor, x, y in zip(("o", "dq", "dk", "dv"), found or (), wanted, strict=False):
             where = dict(zip(("batch", "length", "heads", "width"), shape, strict=True))
             error = relative_rms(x, y)
@@ -182,16 +182,6 @@ def compare(
                 continue
             rows.append({"implementation": name, **where, "tensor": tensor, "error": error})
     return rows
-
-
-def attempt(call: Callable[[], Any], what: str, session: Session) -> Any:
-    """What `call` returns, or None with a warning: one that fails must not end the race."""
-    try:
-        return call()
-    except Exception as error:
-        message = (str(error).splitlines() or [""])[0]
-        session.warn(f"{what}: {type(error).__name__}: {message}")
-        return None
 
 
 def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
@@ -256,7 +246,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     device, shape, tables = session.device, config["shape"], Tables()
     ceiling = limits(device)
     append(tables, "limits", ceiling)
-    compared = attempt(lambda: compare(shape, names, config, session), f"{shape}", session)
+    compared = session.attempt(lambda: compare(shape, names, config, session), f"{shape}")
     for row in compared or ():
         append(tables, "errors", row)
     inputs = draw(shape, config, device)
@@ -269,8 +259,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             # The first call compiles, and says whether there will be others.
             first = capture if launch == "graph" else _once
             tried = {
-                n: attempt(partial(first, call), f"{n} {what}", session)
-                for n, call in calls.items()
+                n: session.attempt(partial(first, call), f"{n} {what}") for n, call in calls.items()
             }
             ready = {name: it for name, it in tried.items() if it is not None}
             timer = replay_in_turns if launch == "graph" else measure_in_turns

@@ -32,7 +32,14 @@ BASE = {
     "validate_every": 25,
     "validation_span": 4096,  # of each held-out novel
 }
-SMOKE = {"context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256}
+SMOKE = {
+    "context": 64,
+    "span": 64,
+    "spans": 1,
+    "updates": 3,
+    "validate_every": 2,
+    "validation_span": 256,
+}
 NEAR = -0.171875  # a weight halves in log 2 / 0.171875 = 4.03 bytes; exact in bf16
 # Half-lives of a weight in bytes, nearly, and the slope of its logarithm.
 HALF_LIVES = {1: 4 * NEAR, 4: NEAR, 16: NEAR / 4, 64: NEAR / 16, 256: NEAR / 64}

@@ -57,7 +57,14 @@ BASE = {
     "continued": 160,  # bytes written for the film
     "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
 }
-SMOKE = {"updates": 3, "continued": 2, "validation_span": 256, "validate_every": 2, "film": [0, 2]}
+SMOKE = {
+    "updates": 3,
+    "spans": 1,
+    "continued": 2,
+    "validation_span": 256,
+    "validate_every": 2,
+    "film": [0, 2],
+}
 # After so many updates seed 0 is asked to write and to show what it looks at.
 FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
 TRAINED = "of every run but those named `speed`"
@@ -100,7 +107,7 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Every model at every context, three seeds; the first seeds of all before the second."""
     if smoke:
-        return [_speed(64, 2), *(_run(model, 64, 0, 0, SMOKE) for model in MODELS)]
+        return [_speed(64, 2, spans=1), *(_run(model, 64, 0, 0, SMOKE) for model in MODELS)]
     return [_speed(context, ROUNDS[context]) for context in ORDER] + [
         _run(model, context, seed, 100 + 10 * seed + place, {})
         for seed in SEEDS
@@ -128,16 +135,17 @@ def _run(model: str, context: int, seed: int, priority: int, rest: dict[str, Any
     return Run("race", name, config, priority)
 
 
-def _speed(context: int, rounds: int) -> Run:
-    config = {"model": "all", "context": context, "rounds": rounds, "seed": 0}
+def _speed(context: int, rounds: int, **rest: int) -> Run:
+    config = {"model": "all", "context": context, "rounds": rounds, "seed": 0, **rest}
     return Run("race", f"speed-{context}", config, 99)
 
 
 def speeds(config: dict[str, Any], session: Session) -> Outcome:
     """Seconds of an update of every model at a context: rounds of one update each."""
     trainings = {}
+    rest = {"spans": config["spans"]} if "spans" in config else {}
     for model in MODELS:
-        planned = _run(model, config["context"], config["seed"], 0, {}).config
+        planned = _run(model, config["context"], config["seed"], 0, rest).config
         training = Training(planned, session.corpus(planned["corpus"]), session.device)
         training.warm_up()
         trainings[model] = training

@@ -82,8 +82,8 @@ def implementations(device: torch.device, session: Session) -> dict[str, Scan]:
         for mode in ("steps", "tree", *(["kernel"] if device.type == "cuda" else []))
     }
     if device.type == "cuda":
-        peer = attempt(
-            lambda: import_module("mamba_ssm.ops.selective_scan_interface"), "mamba_ssm", session
+        peer = session.attempt(
+            lambda: import_module("mamba_ssm.ops.selective_scan_interface"), "mamba_ssm"
         )
         if peer:
             found["mamba_ssm"] = partial(_by_mamba, peer.selective_scan_fn)
@@ -122,16 +122,6 @@ def draw(
     return [rows[0], rows[1], A, *rows[2:]]
 
 
-def attempt(call: Callable[[], Any], what: str, session: Session) -> Any:
-    """What `call` returns, or None with a warning: one that fails must not end the race."""
-    try:
-        return call()
-    except Exception as error:
-        message = (str(error).splitlines() or [""])[0]
-        session.warn(f"{what}: {type(error).__name__}: {message}")
-        return None
-
-
 def gradients(call: Scan, inputs: list[Tensor]) -> tuple[Tensor, ...]:
     """y, du, dΔ, dA, dB, dC."""
     *x, dy = inputs
@@ -150,7 +140,7 @@ def compare(
     rows = []
     for name, call in names.items():
         given = draw(config, length, session.device, time_last=name == "mamba_ssm")
-        found = attempt(lambda call=call, given=given: gradients(call, given), name, session)
+        found = session.attempt(lambda call=call, given=given: gradients(call, given), name)
         for tensor, x, y in zip(
             ("y", "du", "ddelta", "dA", "dB", "dC"), found or (), exact, strict=False
         ):
@@ -199,7 +189,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             inputs = draw(config, config["length"], device, time_last=name == "mamba_ssm")
             ready = timed_call(call, inputs, backward)
             # The first call compiles, and says whether there will be others.
-            if attempt(lambda ready=ready: (ready(), True), f"{name} {pass_name}", session):
+            if session.attempt(lambda ready=ready: (ready(), True), f"{name} {pass_name}"):
                 calls[name] = ready
         for name, timing in measure_in_turns(calls, device).items() if calls else ():
             rate = least_bytes(config, backward) / timing.median

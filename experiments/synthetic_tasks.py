@@ -22,11 +22,13 @@ from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.task_training import (
     TEST_SEED,
+    TRAINED,
     Answers,
     TaskTraining,
     ask,
     ask_at_length,
     state_bytes,
+    train_with_the_best_rate,
 )
 
 PAIRS = (8, 16, 32, 64)
@@ -102,19 +104,7 @@ SMOKE = {
     "d_model": 16,
 }
 TABLES = {
-    "curve": table(
-        optional="empty where the first loss was not finite",
-        rate=("number", "learning rate"),
-        update=("updates", "after how many updates"),
-        loss=("nats/answer", "mean over held-out texts"),
-        accuracy=("share", "of the questions in held-out texts"),
-    ),
-    "rates": table(
-        rate=("number", "learning rate"),
-        updates=("updates", "made with it, the probe included"),
-        chosen=("yes or no", "whether it had the least held-out loss after the probe"),
-        ending=("name", "`solved`, `stopped` after its updates, or `not finite`"),
-    ),
+    **TRAINED,
     "test": table(
         optional="empty where the first loss was not finite",
         length=("tokens", "of a text"),
@@ -190,25 +180,9 @@ def _lengths(config: dict[str, Any], *, smoke: bool) -> list[int]:
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks. One that is stopped starts anew: it takes minutes."""
     tables: Tables = {"curve": {}}
-    trainings = [TaskTraining(config, rate) for rate in config["learning_rates"]]
-    total = config["updates"] + (len(trainings) - 1) * config["probe_updates"]
     with session.stop.deferred():
-        for training in trainings:
-            if not training.train_to(config["probe_updates"], session):
-                return Outcome({}, complete=False)
-            session.show(sum(t.updates for t in trainings), total, f"rate {training.rate:g}")
-            if training.solved:
-                break
-        best = min(trainings, key=lambda training: training.held_out_loss)
-        while not best.ended:
-            if not best.train_to(best.updates + config["validate_every"], session):
-                return Outcome({}, complete=False)
-            session.show(sum(t.updates for t in trainings), total, f"{best.accuracy:.2f} right")
-        for training in trainings:
-            for row in training.curve:
-                append(tables, "curve", row)
-            append(tables, "rates", training.told(chosen=training is best))
-        if best.curve and not _test(best, config, session, tables):
+        best = train_with_the_best_rate(config, session, tables)
+        if best is None or (best.curve and not _test(best, config, session, tables)):
             return Outcome({}, complete=False)
     return Outcome(tables)
 

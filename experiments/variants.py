@@ -41,7 +41,14 @@ BASE = {
     "validate_every": 100,
     "validation_span": 16384,  # from each held-out novel: the text that the counting models read
 }
-SMOKE = {"context": 64, "updates": 3, "validate_every": 2, "validation_span": 256}
+SMOKE = {
+    "context": 64,
+    "span": 64,
+    "spans": 1,
+    "updates": 3,
+    "validate_every": 2,
+    "validation_span": 256,
+}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:

@@ -78,11 +78,9 @@ window.ExplorableView = (function () {
   addEventListener("animationend", (event) => {
     if (event.animationName.startsWith("explorable-told")) event.target.classList.remove("explorable-told");
   });
-  addEventListener("DOMContentLoaded", () => {
-    heard.className = "visually-hidden";
-    heard.setAttribute("role", "status");
-    document.body.append(heard);
-  });
+  heard.className = "visually-hidden";
+  heard.setAttribute("role", "status");
+  document.body.append(heard);
   for (const type of ["pointerover", "focusin"]) document.addEventListener(type, (event) => mean(event, true));
   for (const type of ["pointerout", "focusout"]) document.addEventListener(type, (event) => mean(event, false));
   document.addEventListener("click", (event) => {

@@ -17,6 +17,7 @@ from .view import crossings, resolve, strokes
 
 TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
 FEW_RUNS = 3  # whose links stand in the caption; of more, their number does, and opens to the list
+FEW_CONTROLS = 3  # that a phone shows above a plot
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
 
@@ -33,11 +34,10 @@ def html(figure):
     state = figure.default_state()
     view = resolve(figure, state)
     caption = f"{figure.id}-caption"
-    controls = [_control(figure, control, view) for control in figure.controls]
     note = "The controls need JavaScript; picture and table show the first setting."
     return tag(
         "figure",
-        tag("div", *controls, _limits(figure), cls="explorable-controls"),
+        tag("div", *_controls(figure, view), _limits(figure), cls="explorable-controls"),
         tag("noscript", tag("p", note, cls="explorable-note")),
         tag(
             "div",
@@ -146,6 +146,25 @@ def payload(figure):
 def _plot(figure, view):
     picture = "" if view.empty else still(figure)
     return tag("div", picture, cls="explorable-plot", role="img", aria_label=figure.alt)
+
+
+def _controls(figure, view):
+    """All controls; of more than FEW_CONTROLS those that are no legend fold on a phone, after the
+    first: beside them the plot would not fit the screen. explorable.css unfolds them elsewhere."""
+    legend = {figure.color, figure.dash}
+    if len(figure.controls) <= FEW_CONTROLS:
+        return [_control(figure, control, view) for control in figure.controls]
+    first, *others = figure.controls
+    legends = [one for one in others if one.kind == "check" and one.name in legend]
+    folds = [one for one in others if one not in legends]
+    fold = tag(
+        "details",
+        tag("summary", "More choices", cls="explorable-label"),
+        *(_control(figure, control, view) for control in folds),
+        cls="explorable-more",
+    )
+    shown = [_control(figure, control, view) for control in (first, *legends)]
+    return [shown[0], fold if folds else "", *shown[1:]]
 
 
 def _control(figure, control, view):

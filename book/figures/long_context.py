@@ -6,9 +6,9 @@ from itertools import pairwise
 from math import floor, log10
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
-from . import race
+from . import distant_recall, race
 from .results import NotMeasuredError, Record, have, provenance, row, rows
-from .words import Missing, Table, WrittenFor, in_words
+from .words import Missing, Table, WrittenFor, in_words, percent
 
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
 MODELS = ("softmax", "linear")
@@ -206,10 +206,16 @@ def verdicts() -> Table:
         ("16,384 bytes given in place of 16", lambda name: _worth(name, "given", 16384)),
         ("a passage 1,024 bytes back", lambda name: _worth(name, "again", 1024)),
         ("a passage 16,384 bytes back", lambda name: _worth(name, "again", 16384)),
+        ("one of eight values, 4,096 tokens of noise later", lambda name: _found(name, "noise")),
+        ("the same, with other pairs between", lambda name: _found(name, "pairs")),
     ):
         words = in_words(**{name: lambda n=name, a=answer: a(n) for name in MODELS})
         cells.append([question, *(words[name] for name in MODELS)])
     return Table(["what was asked", *MODELS], cells, wrap=True)
+
+
+def _found(attention: str, between: str) -> str:
+    return f"{percent(distant_recall.share(attention, between, 4096).mean)} right"
 
 
 def _late(attention: str) -> str:

@@ -239,8 +239,18 @@ def _caption(context: int) -> str:
         f"fixed beforehand ({updates:,} at {context:,}), on the same text. Time is updates times "
         "the seconds of an update, measured apart with all models taking turns on a quiet machine. "
         f"Model: {shape['scale']}, {processor_name(context)}. Grey: what counting letters "
-        "achieves."
+        f"achieves.{_unfinished()}"
     )
+
+
+def _unfinished() -> str:
+    """At which contexts one of the attentions has not made its updates yet."""
+    said = ""
+    for context in CONTEXTS:
+        missing = {"softmax", "linear"} - by_model(context).keys()
+        if len(missing) == 1:
+            said += f" At {context:,}, {missing.pop()} has not made all of them yet."
+    return said
 
 
 def _yardsticks(series: list[Series]) -> list[Series]:

@@ -153,20 +153,23 @@ Stage.mount("memory", (stage) => {
   const graph = svg("svg", { role: "img", "aria-label": "Share of the keys answered right against the number of pairs written" });
   const frame = element("div", { class: "memory-curve" }, graph,
     element("p", { class: "memory-quiet" }, `Lines: the mean of ${DRAWS} lists of random pairs. Dots: the list above.`));
+  /* The line with these options, one list nearer to the mean of all of them at each call. */
   const known = new Map();
   function mean(options) {
     const name = JSON.stringify(options);
-    if (!known.has(name)) known.set(name, Recall.curve(options, DRAWN, DRAWS));
-    return known.get(name);
+    if (!known.has(name)) known.set(name, { nearer: Recall.curve(options, DRAWN, DRAWS), line: null, lists: 0 });
+    const found = known.get(name);
+    if (found.lists < DRAWS) Object.assign(found, { line: found.nearer.next().value, lists: found.lists + 1 });
+    return found;
   }
-  function drawCurve() {
+  function drawCurve(scores) {
     const n = steps.step(), width = Math.max(200, frame.clientWidth || 300), x = (i) => LEFT + ((width - LEFT - 8) * (i - 1)) / (DRAWN - 1);
-    const y = (share) => HEIGHT - BOTTOM - (HEIGHT - UP - BOTTOM) * share, scores = range(n).map((i) => score(i + 1));
+    const y = (share) => HEIGHT - BOTTOM - (HEIGHT - UP - BOTTOM) * share;
     const text = (attributes, words) => svg("text", attributes, words);
     const lines = { cache: mean({ width: settings.width }), state: mean(settings) };
-    const close = lines.cache.at(-1) - lines.state.at(-1) < 0.15;
+    const close = lines.cache.line.at(-1) - lines.state.line.at(-1) < 0.15;
     const side = (name, label, below) => {
-      const line = lines[name];
+      const { line } = lines[name];
       return svg("g", { class: SIDES[name] },
         svg("path", { d: line.map((share, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(share).toFixed(1)}`).join("") }),
         ...scores.map((found, i) => svg("circle", { cx: x(i + 1), cy: y(found[name] / found.of), r: i === n - 1 ? 4.5 : 2.5 })),
@@ -181,13 +184,20 @@ Stage.mount("memory", (stage) => {
       text({ class: "roofline-tick", x: 0, y: 10 }, "Keys answered right, %"),
       text({ class: "roofline-tick", x: width, y: HEIGHT - 1, "text-anchor": "end" }, "pairs written"),
       side("cache", "softmax", false), side("state", "linear", close));
+    return lines.cache.lists === DRAWS && lines.state.lists === DRAWS;
   }
 
-  // Once a frame: an address that sets five controls would have five curves computed.
+  // Once a frame: an address that sets five controls would have five curves computed. And a list a
+  // frame: all of them at once would hold up a phone for a third of a second.
   let due = 0;
   function askForCurve() {
+    const next = (act) => (due = requestAnimationFrame(act));
     cancelAnimationFrame(due);
-    due = requestAnimationFrame(drawCurve);
+    next(() => {
+      const scores = range(steps.step()).map((i) => score(i + 1));
+      const goOn = () => drawCurve(scores) || next(goOn);
+      goOn();
+    });
   }
 
   const formula = element("p", { class: "memory-formula" });

@@ -110,8 +110,9 @@ window.Recall ??= (() => {
   }
 
   /* Share of the pairs read back right after 1, 2, ... n of them: the mean over lists of random
-     pairs. Of the state, or without a map of the cache. */
-  function curve(settings, n, lists) {
+     pairs. Of the state, or without a map of the cache. A generator: the mean over the first list,
+     the first two, ... and last over all, so that a page can draw in between. */
+  function* curve(settings, n, lists) {
     const right = Array(n).fill(0);
     for (const list of range(lists)) {
       const all = pairs(range(n).map((i) => [`${list} ${i}`, `${list} ${i}`]), settings);
@@ -122,10 +123,10 @@ window.Recall ??= (() => {
         const seen = values.slice(0, i + 1), cached = keys.slice(0, i + 1);
         if (settings.map) state = write(state, queries[i], values[i], settings);
         const answer = (q) => (settings.map ? read(state, q, settings) : mean(softmax(q, cached), seen));
-        right[i] = right[i] + queries.slice(0, i + 1).filter((q, j) => nearest(answer(q), seen) === j).length / (lists * (i + 1));
+        right[i] = right[i] + queries.slice(0, i + 1).filter((q, j) => nearest(answer(q), seen) === j).length / (i + 1);
       }
+      yield scaled(right, 1 / (list + 1));
     }
-    return right;
   }
 
   return { SCORE, MAPS, normalized, features, pairs, memory, read, softmax, mean, nearest, curve };

@@ -138,6 +138,17 @@ def publish_results(app: Sphinx, page: Path, html: str) -> None:
         shutil.copyfile(source, target)
 
 
+def drop_left_pages(app: Sphinx) -> None:
+    """Remove pages that an older build left: another chapter's, or one that is no longer there.
+
+    What they link to may have gone since, and nothing of this build says that they are sound.
+    """
+    site = Path(app.outdir)
+    for page in (site / "book").rglob("*.html"):
+        if page.relative_to(site).with_suffix("").as_posix() not in app.env.found_docs:
+            page.unlink()
+
+
 def drop_unused_assets(app: Sphinx) -> None:
     static = Path(app.outdir) / "_static"
     for pattern in UNUSED_ASSETS:
@@ -158,6 +169,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     notebooks.publish_notebooks(app)
+    drop_left_pages(app)
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         publish_results(app, page, html)

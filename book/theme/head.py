@@ -1,8 +1,8 @@
 """What a page says of itself and what it may load: its description, scripts and policy.
 
 The policy lets a page load the book's own files and nothing else, and lets no script stand
-in the page: whatever came into it from a result or a link could not run. Scripts are all
-deferred, and a page loads only those that something on it needs.
+in the page: whatever came into it from a result or a link could not run. A page loads only
+those scripts that something on it needs, and once its text is painted.
 """
 
 from __future__ import annotations
@@ -29,29 +29,33 @@ POLICY = {
     "form-action": "'self'",
     "base-uri": "'none'",
 }
+# As seen from _static; after-paint.js loads them.
 SCRIPTS = (
-    "_static/documentation_options.js",
-    "_static/doctools.js",
-    "_static/sphinx_highlight.js",
-    "_static/shell.js",
-    "_static/scripts/sphinx-book-theme.js",
-    "_static/scripts/pydata-sphinx-theme.js",
+    "documentation_options.js",
+    "doctools.js",
+    "sphinx_highlight.js",
+    "scripts/sphinx-book-theme.js",
+    "scripts/pydata-sphinx-theme.js",
 )
 # For pages whose text holds the mark.
 SCRIPTS_WITH = {
-    'class="highlight': ("_static/clipboard.min.js", "_static/copybutton.js"),
-    "tag_sortable": ("_static/sort-tables.js",),
-    "data-stage=": ("_static/explorable-pin.js", "_static/explorable-view.js"),
+    'class="highlight': ("clipboard.min.js", "copybutton.js"),
+    "tag_sortable": ("sort-tables.js",),
     '<figure class="explorable"': (
-        "_static/explorable-model.js",
-        "_static/explorable-draw.js",
-        "_static/explorable-cursor.js",
-        "_static/explorable-pin.js",
-        "_static/explorable-view.js",
-        "_static/explorable.js",
+        "explorable-model.js",
+        "explorable-draw.js",
+        "explorable-cursor.js",
+        "explorable-pin.js",
+        "explorable-view.js",
+        "explorable.js",
     ),
 }
-SEARCH_SCRIPTS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
+# It says when the page is ready, so it comes after all that make it so.
+SHELL = "shell.js"
+SEARCH_SCRIPTS = ("searchtools.js", "language_data.js", "../searchindex.js")
+# Stages fill their frames, which stand in the first screen of most pages: as soon as it is parsed.
+STAGE_SCRIPTS = re.compile(r'data-scripts="([^"]*)"')
+BEFORE_STAGES = ("explorable-pin.js", "explorable-view.js")
 # Of the first screen, as seen from _static.
 FONTS = (
     "fonts/source-serif-4-latin-400-normal.woff2",
@@ -68,12 +72,19 @@ INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/js
 HANDLER = re.compile(r"<[a-z][^>]*\s(on[a-z]+)=[\"']", re.I)
 
 
+def stage_scripts(body: str) -> list[str]:
+    """The scripts of a page's stages, in the order in which they run."""
+    named = " ".join(STAGE_SCRIPTS.findall(body)).split()
+    names = [*BEFORE_STAGES, *(f"stages/{name}.js" for name in named)] if named else []
+    return list(dict.fromkeys(names))
+
+
 def scripts(page: str, body: str) -> list[str]:
-    """The scripts of a page, in the order in which they run."""
+    """All other scripts of a page, in the order in which they run."""
     extra = [name for mark, names in SCRIPTS_WITH.items() if mark in body for name in names]
-    if page == "search":
-        extra += SEARCH_SCRIPTS
-    return list(dict.fromkeys([*SCRIPTS, *extra]))
+    search = SEARCH_SCRIPTS if page == "search" else ()
+    every = dict.fromkeys([*SCRIPTS, *extra, SHELL, *search])
+    return [name for name in every if name not in stage_scripts(body)]
 
 
 def description(body: str) -> str:
@@ -116,7 +127,8 @@ def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> No
     body = context.get("body") or ""
     fonts = [*FONTS, *(FORMULA_FONTS if 'class="katex' in body else [])]
     context["first_fonts"] = " ".join(fonts)
-    context["page_scripts"] = scripts(page, body)
+    context["stage_scripts"] = stage_scripts(body)
+    context["page_scripts"] = " ".join(scripts(page, body))
     context["metatags"] = f"{context.get('metatags', '')}\n    {tags(app, page, context)}"
     context["script_files"] = []
 

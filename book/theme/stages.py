@@ -8,7 +8,8 @@
     What there is to see, for every reader: the caption, and all there is without JavaScript.
     :::
 
-The script is book/stages/<name>.js; stage.js, which they share, comes before it.
+The script is book/stages/<name>.js; stage.js, which they share, comes before it. The frame
+names them, and head.py has the page load them.
 
 And words of the text that set a figure or a stage of their page, as its reader could:
 
@@ -52,15 +53,13 @@ class Stage(Block):
             if not (SCRIPTS / f"{script}.js").is_file():
                 raise self.error(f"stage: no script {script}.js in book/stages")
         anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
-        static = "../" * self.env.docname.count("/") + "_static/stages"
-        about = {"data-stage": name}
+        about = {"data-stage": name, "data-scripts": " ".join(dict.fromkeys(needed))}
         if "part" in self.options:
             about["data-part"] = self.options["part"]
+        title = nodes.Text(self.options["title"])
         frame = make(
             "div",
-            make(
-                "p", nodes.Text(self.options["title"]), css="stage-title", ids=[f"{anchor}-title"]
-            ),
+            make("p", title, css="stage-title", ids=[f"{anchor}-title"]),
             _html(NO_SCRIPT),
             _html('<div class="stage"></div>'),
             make("div", *self.body(), css="stage-caption"),
@@ -70,10 +69,7 @@ class Stage(Block):
             **{"aria-labelledby": f"{anchor}-title"},
             **about,
         )
-        scripts = "".join(
-            f'<script defer src="{escape(static)}/{script}.js"></script>' for script in needed
-        )
-        return [frame, _html(scripts)]
+        return [frame]
 
 
 class View(ReferenceRole):

@@ -109,8 +109,14 @@ def classes_in_use(site: Path) -> set[str]:
         for names in re.findall(r'class="([^"]*)"', text):
             used.update(names.split())
         # Only what a page asks for: an older build may have left other scripts there.
-        for address in re.findall(r'<script[^>]*\ssrc="([^"?#:]+\.js)', text):
-            scripts.add((page.parent / address).resolve())
+        for element in re.findall(r"<script[^>]*>", text):
+            if not (address := re.search(r'\ssrc="([^"?#:]+\.js)', element)):
+                continue
+            script = (page.parent / address[1]).resolve()
+            # after-paint.js names those that it loads, as seen from where it lies.
+            later = re.search(r'data-scripts="([^"]*)"', element)
+            names = later[1].split() if later else ()
+            scripts.update([script, *((script.parent / name).resolve() for name in names)])
     for script in scripts:
         if script.is_file() and not FOREIGN_SCRIPTS.search(script.name):
             used.update(re.findall(r"[A-Za-z_][\w-]*", script.read_text(encoding="utf-8")))

@@ -1,8 +1,8 @@
 """Call the kernels on a machine without a GPU, with all of the host's work and no launch.
 
-Triton binds the arguments of each launch, looks up what it has compiled and calls the GPU's
-driver; here that last call does nothing. So the time of a call is what Python, torch and Triton
-take before a GPU would begin.
+For each launch what was compiled for its arguments is looked up, by Triton's binder or past it
+(lsa/launches.py), and handed to the GPU's driver; here that last call does nothing. So the time
+of a call is what Python, torch and Triton take before a GPU would begin.
 """
 
 from __future__ import annotations

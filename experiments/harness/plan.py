@@ -63,6 +63,15 @@ class Session:
             self.warnings.append(message)
             tqdm.write(f"warning: {message}", file=sys.stderr)
 
+    def attempt(self, call: Callable[[], Any], what: str) -> Any:
+        """What `call` returns, or None with a warning: one that fails must not end a race."""
+        try:
+            return call()
+        except Exception as error:
+            message = (str(error).splitlines() or [""])[0]
+            self.warn(f"{what}: {type(error).__name__}: {message}")
+            return None
+
     def out_of_time(self) -> bool:
         """Whether the budget is spent or a signal came: the run should save and return."""
         if self.stop.number is not None:

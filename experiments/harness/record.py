@@ -137,23 +137,20 @@ def load(
 
     A run that was stopped is included, with complete = False, unless partial is False.
     """
-    return [
-        {**_read_once(path), "path": _relative(path)}
-        for path in paths(results, experiment, partial)
-    ]
+    return [{**_read_once(path)} for path in paths(results, experiment, partial)]
 
 
 _parsed: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 
 
 def _read_once(path: Path) -> dict[str, Any]:
-    """A record in its place, parsed again only when its file has changed."""
+    """A record in its place and its `path`, parsed again only when its file has changed."""
     found = path.stat()
     version = (found.st_mtime_ns, found.st_size)
     if _parsed.get(path, (None,))[0] != version:
         record = read(path)
         check_place(path, record)
-        _parsed[path] = version, record
+        _parsed[path] = version, {**record, "path": _relative(path)}
     return _parsed[path][1]
 
 

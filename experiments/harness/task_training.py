@@ -13,11 +13,27 @@ from torch import Tensor
 from lsa.gpt import GPT, Block, GPTConfig
 
 from .plan import Session
+from .tables import Tables, append, table
 from .tasks import IGNORED, Batch, draw
 
 # Seeds of the held-out texts lie far from those of training, and from each other.
 VALIDATION_SEED, TEST_SEED = 1_000_000, 2_000_000
 PIECE = 4096  # tokens that a machine takes at a time when it is asked about a long text
+TRAINED = {
+    "curve": table(
+        optional="empty where the first loss was not finite",
+        rate=("number", "learning rate"),
+        update=("updates", "after how many updates"),
+        loss=("nats/answer", "mean over held-out texts"),
+        accuracy=("share", "of the questions in held-out texts"),
+    ),
+    "rates": table(
+        rate=("number", "learning rate"),
+        updates=("updates", "made with it, the probe included"),
+        chosen=("yes or no", "whether it had the least held-out loss after the probe"),
+        ending=("name", "`solved`, `stopped` after its updates, or `not finite`"),
+    ),
+}
 
 
 def task_model(config: dict[str, Any]) -> GPT:
@@ -203,3 +219,30 @@ class TaskTraining:
         if not self.failed:
             told = {key: round(value, 5) for key, value in mean.items()}
             self.curve.append({"rate": self.rate, "update": self.updates, **told})
+
+
+def train_with_the_best_rate(
+    config: dict[str, Any], session: Session, tables: Tables
+) -> TaskTraining | None:
+    """Probe every learning rate, go on with the best; fills the tables of `TRAINED`.
+
+    None: out of time.
+    """
+    trainings = [TaskTraining(config, rate) for rate in config["learning_rates"]]
+    total = config["updates"] + (len(trainings) - 1) * config["probe_updates"]
+    for training in trainings:
+        if not training.train_to(config["probe_updates"], session):
+            return None
+        session.show(sum(t.updates for t in trainings), total, f"rate {training.rate:g}")
+        if training.solved:
+            break
+    best = min(trainings, key=lambda training: training.held_out_loss)
+    while not best.ended:
+        if not best.train_to(best.updates + config["validate_every"], session):
+            return None
+        session.show(sum(t.updates for t in trainings), total, f"{best.accuracy:.2f} right")
+    for training in trainings:
+        for row in training.curve:
+            append(tables, "curve", row)
+        append(tables, "rates", training.told(chosen=training is best))
+    return best

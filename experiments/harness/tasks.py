@@ -1,4 +1,4 @@
-"""Made-up texts whose answers are known: recall, copying, selective copying, induction heads.
+"""Made-up texts whose answers are known: recall, near and far, copying, induction heads.
 
 A batch is inputs [B, T] and targets [B, T], both whole numbers. Where nothing is asked the target
 is IGNORED. A batch depends on the seed and the update's number alone.
@@ -43,6 +43,40 @@ def recall(rng: np.random.Generator, batch: int, length: int, *, pairs: int, voc
     rows = np.arange(batch)[:, None]
     inputs[rows, chosen] = keys
     targets[rows, chosen] = values
+    return torch.from_numpy(inputs), torch.from_numpy(targets)
+
+
+def distant_recall(
+    rng: np.random.Generator, batch: int, length: int, *, pairs: int, vocab: int, others: int = 0
+) -> Batch:
+    """`pairs` keys and values, then something else, then all keys again, each asking for its value.
+
+    What stands between is noise, tokens of an alphabet of their own; or, with others = 1, pairs of
+    other keys, drawn again and again, so that nothing but the keys tells them from those asked
+    for. The right value follows each question. Of the vocabulary the lower half is noise, the
+    third quarter keys, the last values.
+    """
+    quarter = vocab // 4
+    if not 1 <= pairs < quarter:
+        raise ValueError(f"pairs: expected 1 to {quarter - 1} with vocab = {vocab}, got {pairs}")
+    if length < 4 * pairs:
+        raise ValueError(f"length: expected at least 4 pairs = {4 * pairs}, got {length}")
+    keys = 2 * quarter + rng.permuted(np.tile(np.arange(quarter), (batch, 1)), axis=1)
+    values = rng.integers(3 * quarter, 4 * quarter, (batch, pairs))
+    inputs = rng.integers(0, 2 * quarter, (batch, length))
+    targets = np.full((batch, length), IGNORED, dtype=np.int64)
+    planted, asked = 2 * pairs, length - 2 * pairs
+    inputs[:, 0:planted:2], inputs[:, 1:planted:2] = keys[:, :pairs], values
+    if others:
+        n = (asked - planted) // 2
+        end = planted + 2 * n
+        drawn = rng.integers(pairs, quarter, (batch, n))
+        inputs[:, planted:end:2] = np.take_along_axis(keys, drawn, axis=1)
+        inputs[:, planted + 1 : end : 2] = rng.integers(3 * quarter, 4 * quarter, (batch, n))
+    order = rng.permuted(np.tile(np.arange(pairs), (batch, 1)), axis=1)
+    answers = np.take_along_axis(values, order, axis=1)
+    inputs[:, asked::2] = np.take_along_axis(keys, order, axis=1)
+    inputs[:, asked + 1 :: 2] = targets[:, asked::2] = answers
     return torch.from_numpy(inputs), torch.from_numpy(targets)
 
 
@@ -121,6 +155,7 @@ def _asked(inputs: np.ndarray, symbols: np.ndarray) -> Batch:
 
 TASKS: dict[str, Callable[..., Batch]] = {
     "recall": recall,
+    "distant recall": distant_recall,
     "copying": copying,
     "selective copying": selective_copying,
     "induction": induction,

@@ -6,16 +6,13 @@ Of the forward sum (`attend`, `attend_shapes`) and of its gradient (`gradient`,
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..operators import HAS_TRITON, launching_on, triton_module
 from . import composed, cpu
 from .arguments import Given, Inputs, Options, Results, taken_apart
 from .composed import accumulator_dtype as accumulator_dtype
@@ -24,7 +21,6 @@ from .composed import heads_of
 
 FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
 WIDEST = 256
-HAS_TRITON = find_spec("triton") is not None
 
 
 def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
@@ -39,10 +35,9 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
     )
 
 
-@cache
 def _kernels(mode: str) -> ModuleType:
-    """The kernels of a mode, or what they share: imported when first needed."""
-    return import_module(f".kernels.{mode}", __package__)
+    """The kernels of a mode, or what they share."""
+    return triton_module(f"{__package__}.kernels", mode)
 
 
 def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
@@ -50,13 +45,6 @@ def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
         *x[:5], options.scale, options.eps, options.normalize, options.feature_map,
         options.normalize or with_z, x.g, options.with_dg,
     )  # fmt: skip
-
-
-def _on(device: torch.device) -> AbstractContextManager:
-    """Triton launches on the current device."""
-    if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return nullcontext()
-    return torch.cuda.device(device)
 
 
 def _own(x: Tensor, *others: Tensor) -> Tensor:
@@ -75,7 +63,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     x, options = taken_apart(flat, Inputs, Options)
     normalize = options.normalize
     if uses_kernels(x.q, x.v, options.scale):
-        with _on(x.q.device):
+        with launching_on(x.q.device):
             out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
         return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
     if x.g is not None:
@@ -141,7 +129,7 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
     x, out, given, options = taken_apart(flat, Inputs, Results, Given, Options)
     if uses_kernels(x.q, x.v, options.scale):
         problem = _problem(x, options, given.dz is not None)
-        with _on(x.q.device):
+        with launching_on(x.q.device):
             kept = _kernels("problem").Outputs(*out)
             grads = _kernels(options.mode).backward(problem, kept, *given)
         dg = grads.dS.new_empty(0) if grads.dg is None else grads.dg.sum_to_size(x.g.shape)

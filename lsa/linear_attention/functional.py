@@ -146,30 +146,35 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
 
 def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> None:
     """Raise ValueError, naming the argument, unless q, k, v fit together as [B, T, H, K or V]."""
+    shapes = []  # asked for once: torch makes a new tuple of them each time
     for name, x in (("q", q), ("k", k), ("v", v)):
         tensor(name, x, "[B, T, H, features]")
-        if x.dim() != 4:
-            raise ValueError(f"{name}: expected [B, T, H, features], got {list(x.shape)}")
-        if not x.is_floating_point():
+        shape = x.shape
+        if len(shape) != 4:
+            raise ValueError(f"{name}: expected [B, T, H, features], got {list(shape)}")
+        if not x.dtype.is_floating_point:
             raise ValueError(f"{name}: expected a floating dtype, got {x.dtype}")
-        if x.shape[-1] == 0:
-            raise ValueError(f"{name}: expected at least one feature, got {list(x.shape)}")
-    for name, x in (("k", k), ("v", v)):
-        if x.dtype != q.dtype:
-            raise ValueError(f"{name}: expected q's dtype {q.dtype}, got {x.dtype}")
-        if x.device != q.device:
-            raise ValueError(f"{name}: expected q's device {q.device}, got {x.device}")
-        for axis, size in ((0, "batch"), (2, "heads")):
-            if x.shape[axis] != q.shape[axis]:
-                raise ValueError(
-                    f"{name}: expected q's {size} {q.shape[axis]}, got {x.shape[axis]}"
-                )
-    if k.shape[1] != q.shape[1] and not (longer_keys and k.shape[1] > q.shape[1]):
-        raise ValueError(f"k: expected q's length {q.shape[1]}, got {k.shape[1]}")
-    if v.shape[1] != k.shape[1]:
-        raise ValueError(f"v: expected k's length {k.shape[1]}, got {v.shape[1]}")
-    if k.shape[-1] != q.shape[-1]:
-        raise ValueError(f"k: expected q's features {q.shape[-1]}, got {k.shape[-1]}")
+        if shape[-1] == 0:
+            raise ValueError(f"{name}: expected at least one feature, got {list(shape)}")
+        shapes.append(shape)
+    (B, T, H, K), *others = shapes
+    dtype, device = q.dtype, q.device
+    for name, x, shape in zip("kv", (k, v), others, strict=True):
+        if x.dtype != dtype:
+            raise ValueError(f"{name}: expected q's dtype {dtype}, got {x.dtype}")
+        if x.device != device:
+            raise ValueError(f"{name}: expected q's device {device}, got {x.device}")
+        if shape[0] != B:
+            raise ValueError(f"{name}: expected q's batch {B}, got {shape[0]}")
+        if shape[2] != H:
+            raise ValueError(f"{name}: expected q's heads {H}, got {shape[2]}")
+    (_, length, _, features), (_, values, _, _) = others
+    if length != T and not (longer_keys and length > T):
+        raise ValueError(f"k: expected q's length {T}, got {length}")
+    if values != length:
+        raise ValueError(f"v: expected k's length {length}, got {values}")
+    if features != K:
+        raise ValueError(f"k: expected q's features {K}, got {features}")
 
 
 def check_state(

@@ -14,19 +14,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
+from ..operators import gradients_where_needed, is_transformed, operator
 from . import bodies, composed, cpu
 from .arguments import Given, Gradients, Inputs, Options, Results, schema, taken_apart
 
 
-def _unrecorded(operator: torch._ops.OpOverload, *flat: Any) -> tuple[Tensor, ...]:
+def _unrecorded(called: torch._ops.OpOverload, *flat: Any) -> tuple[Tensor, ...]:
     """A call whose gradient nobody will ask for goes past the registered one, unless it is on."""
     if torch.is_grad_enabled():
-        return operator(*flat)
+        return called(*flat)
     with torch._C._AutoDispatchBelowAutograd():
-        return operator(*flat)
+        return called(*flat)
 
 
 def _save_forward(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -67,24 +67,7 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
         ]
         x, given = taken_apart(inputs, Inputs, Given)
         outputs = composed.gradient(x, given, ctx.options, attend)
-        pairs = [
-            (y, g.to(y.dtype))
-            for y, g in zip(outputs, grads, strict=True)
-            if g is not None and y.requires_grad
-        ]
-        wanted = [x for x, need in zip(inputs, needed, strict=True) if x is not None and need]
-        found = iter(
-            torch.autograd.grad(
-                [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True,
-                create_graph=any(g.requires_grad for _, g in pairs),
-            )
-            if pairs and wanted
-            else [None] * len(wanted)
-        )  # fmt: skip
-    each = [
-        next(found) if x is not None and need else None
-        for x, need in zip(inputs, needed, strict=True)
-    ]
+        each = gradients_where_needed(outputs, grads, inputs, needed)
     n = len(Inputs._fields)
     return *each[:n], *(None for _ in Results._fields), *each[n:], *(None for _ in Options._fields)
 
@@ -92,29 +75,13 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
 FORWARD, BACKWARD = (Inputs, Options), (Inputs, Results, Given, Options)
 
 
-def _operator(
-    name: str, arguments: tuple[type, ...], results: type, body: Any, shapes: Any,
-    backward: Any, setup_context: Any,
-) -> torch._ops.OpOverload:  # fmt: skip
-    """What `torch.library.custom_op` makes, but for the check of each call's results.
-
-    That no result shares memory with an argument is seen to by `opcheck` in the tests.
-    """
-    tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
-    torch.library.define(f"lsa::{name}", schema(arguments, results), tags=tags)
-    torch.library.impl(f"lsa::{name}", "default", body)
-    torch.library.register_fake(f"lsa::{name}", shapes)
-    torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context)
-    return getattr(torch.ops.lsa, name).default
-
-
-attend_operator = _operator(
-    "linear_attention", FORWARD, Results, bodies.attend, bodies.attend_shapes,
+attend_operator = operator(
+    "linear_attention", schema(FORWARD, Results), bodies.attend, bodies.attend_shapes,
     _backward, _save_forward,
 )  # fmt: skip
-gradient = _operator(
-    "linear_attention_backward", BACKWARD, Gradients, bodies.gradient, bodies.gradient_shapes,
-    _double_backward, _save_gradient,
+gradient = operator(
+    "linear_attention_backward", schema(BACKWARD, Gradients),
+    bodies.gradient, bodies.gradient_shapes, _double_backward, _save_gradient,
 )  # fmt: skip
 
 
@@ -137,15 +104,6 @@ class _Recorded(torch.autograd.Function):
         return _backward(ctx, *grads)
 
 
-def _is_transformed(x: Inputs) -> bool:
-    """Whether torch.func or forward-mode AD is at work, neither of which knows the operator."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    return forward_ad._current_level >= 0 and any(
-        y is not None and forward_ad.unpack_dual(y).tangent is not None for y in x
-    )
-
-
 def attend(*flat: Any) -> tuple[Tensor, ...]:
     """Results from Inputs and Options, flat; o, S_T and z_T alone where no operator is used."""
     x, options = taken_apart(flat, Inputs, Options)
@@ -153,7 +111,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
         return composed.attend(*flat)
     if torch.compiler.is_compiling():
         return attend_operator(*flat)
-    if _is_transformed(x):
+    if is_transformed(x):
         return composed.attend(*flat)
     if torch.is_grad_enabled() and any(y is not None and y.requires_grad for y in x):
         return _Recorded.apply(*flat)

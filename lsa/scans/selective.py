@@ -17,6 +17,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ..checks import one_of
+from ..operators import is_transformed
 from . import selective_operator as operator
 from .reference import SCANS
 from .selective_plain import in_chunks, selective_step, state_dtype
@@ -63,7 +64,7 @@ def selective_scan(
     if mode in ("auto", "kernel"):
         x = (u, delta, A, B, C, h)
         reason = operator.why_not(*x)
-        if not reason and operator.is_transformed(x):
+        if not reason and is_transformed(x):
             reason = "mode: expected auto, steps or tree inside torch.func or forward mode"
             reason += f", got {mode!r}"
         if not reason:

@@ -8,29 +8,22 @@ is that of `selective_plain.gradient`, which can be differentiated again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from ..operators import HAS_TRITON, gradients_where_needed, launching_on, operator, triton_module
 from . import selective_plain
 
-HAS_TRITON = find_spec("triton") is not None
 MOST_STATE = 64
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 INPUTS = "Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? h"
 
 
-@cache
 def _kernels() -> ModuleType:
-    """Imported when first needed: lsa can be had without Triton."""
-    return import_module(".kernels.selective", __package__)
+    return triton_module(f"{__package__}.kernels", "selective")
 
 
 def on_gpu(u: Tensor) -> bool:
@@ -75,15 +68,6 @@ def _runs_kernels(x: Sequence[Any]) -> bool:
     return not why_not(*x)
 
 
-def is_transformed(x: Sequence[Tensor | None]) -> bool:
-    """Whether torch.func or forward-mode AD is at work, neither of which knows the operator."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    return forward_ad._current_level >= 0 and any(
-        y is not None and forward_ad.unpack_dual(y).tangent is not None for y in x
-    )
-
-
 def selective_scan(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None, input_rule: str
 ) -> tuple[Tensor, Tensor]:
@@ -92,13 +76,6 @@ def selective_scan(
     keep = torch.is_grad_enabled() and any(y is not None and y.requires_grad for y in x)
     y, last, _ = scan_operator(*x, input_rule, keep)
     return y, last
-
-
-def _on(device: torch.device) -> AbstractContextManager:
-    """Triton launches on the current device."""
-    if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return nullcontext()
-    return torch.cuda.device(device)
 
 
 def _wide(*x: Tensor) -> list[Tensor]:
@@ -117,7 +94,7 @@ def _scan(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
     """y in u's dtype, h_T, and what the gradient needs of the states, empty if not `keep`."""
     *x, input_rule, keep = flat
     if _runs_kernels(x):
-        with _on(x[0].device):
+        with launching_on(x[0].device):
             return _kernels().forward(_kernels().Problem(*x, input_rule), keep=keep)
     wide = _wide(*x[:5], _start(x))
     y, h = selective_plain.in_chunks(*wide, input_rule=input_rule, mode="steps", chunk_size=64)
@@ -136,7 +113,7 @@ def _gradient(*flat: Any) -> tuple[Tensor, ...]:
     """du, dΔ, dA, dB, dC in their inputs' dtypes, and dh_0; `kept` may be empty."""
     *x, kept, dy, dh, input_rule = flat
     if _runs_kernels(x):
-        with _on(x[0].device):
+        with launching_on(x[0].device):
             problem = _kernels().Problem(*x, input_rule)
             if not kept.numel():
                 kept = _kernels().forward(problem, keep=True)[2]
@@ -189,45 +166,16 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
         h = _start((*x, h))
         wide = _wide(*x, h, dy, torch.zeros_like(h) if dh is None else dh)
         found = selective_plain.gradient(*wide, input_rule=ctx.input_rule, mode="tree")
-        pairs = [
-            (y, g.to(y.dtype))
-            for y, g in zip(found, grads, strict=True)
-            if g is not None and y.requires_grad
-        ]
-        wanted = [y for y, need in zip(inputs, flags, strict=True) if y is not None and need]
-        given = iter(
-            torch.autograd.grad(
-                [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True,
-                create_graph=any(g.requires_grad for _, g in pairs),
-            )
-            if pairs and wanted
-            else [None] * len(wanted)
-        )  # fmt: skip
-    each = [
-        next(given) if y is not None and need else None
-        for y, need in zip(inputs, flags, strict=True)
-    ]
+        each = gradients_where_needed(found, grads, inputs, flags)
     return *each[:6], None, *each[6:], None
 
 
-def _operator(
-    name: str, schema: str, body: Any, shapes: Any, backward: Any, setup_context: Any
-) -> torch._ops.OpOverload:
-    """What `torch.library.custom_op` makes, without the compiler that its first call imports."""
-    tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
-    torch.library.define(f"lsa::{name}", schema, tags=tags)
-    torch.library.impl(f"lsa::{name}", "default", body)
-    torch.library.register_fake(f"lsa::{name}", shapes)
-    torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context)
-    return getattr(torch.ops.lsa, name).default
-
-
-scan_operator = _operator(
+scan_operator = operator(
     "selective_scan",
     f"({INPUTS}, str input_rule, bool keep) -> (Tensor, Tensor, Tensor)",
     _scan, _shapes, _backward, _save,
 )  # fmt: skip
-gradient_operator = _operator(
+gradient_operator = operator(
     "selective_scan_backward",
     f"({INPUTS}, Tensor kept, Tensor dy, Tensor? dh, str input_rule)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",

@@ -595,11 +595,27 @@ def test_accessible_and_never_wider_than_the_screen(show, theme, width):
     assert not serious, json.dumps(found, indent=1)
 
 
-def test_targets_are_large_enough_for_a_finger(show):
+def test_targets_are_large_enough_for_a_finger_and_leave_the_plot_the_screen(show):
     page = show(headline(), width=375, has_touch=True, is_mobile=True)
+    fold = page.locator("#headline .explorable-more")
+    controls = page.locator("#headline .explorable-controls").bounding_box()
+    assert (
+        controls["height"] <= page.locator("#headline .explorable-frame").bounding_box()["height"]
+    )
+    fold.locator("summary").press("Enter")
+    expect(fold.locator(".explorable-control").last).to_be_visible()
     targets = "#headline :is(.explorable-choice, input[type=range], summary, .explorable-csv)"
     for box in (one.bounding_box() for one in page.locator(targets).all()):
-        assert box["height"] >= 44
+        assert box["height"] >= 36
+
+
+def test_what_folds_on_a_phone_stands_in_the_row_elsewhere(show):
+    page = show(headline(), width=1280)
+    fold = page.locator("#headline .explorable-more")
+    expect(fold.locator("summary")).to_be_hidden()
+    fold.locator("input").first.focus()
+    for control in fold.locator(".explorable-control").all():
+        expect(control).to_be_visible()
 
 
 def test_a_legend_of_many_names_is_no_taller_than_its_plot(show):

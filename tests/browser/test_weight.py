@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from book.theme import head
 from tests.browser.test_pages import CHAPTER_PAGES, PAGES
 
 # Bounds that a page must not grow past unnoticed; formulas are most of the elements.
 MOST_KB = 320
 MOST_ELEMENTS = 15_000
+MOST_LAID_OUT = 2500  # before the reader scrolls: what costs time is these
 MOST_SHIFT = 0.05
 
 NOTE_SHIFTS = """
@@ -26,6 +28,17 @@ new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
 }).observe({ type: "layout-shift", buffered: true });
 """
+LAID_OUT = """() => [...document.querySelectorAll("body *")]
+    .filter((element) => element.checkVisibility({ contentVisibilityAuto: true })).length"""
+# A page that is guessed and measured, against one that is laid out.
+HEIGHTS = """() => {
+    const height = () => document.documentElement.scrollHeight, before = height();
+    for (const block of document.querySelectorAll(".bd-article *")) {
+        if (!block.style.containIntrinsicBlockSize) continue;
+        Object.assign(block.style, { contentVisibility: "visible", contain: "layout" });
+    }
+    return [before, height()];
+}"""
 # A script that stands in the page must be stopped, or the policy holds nothing.
 TRY_A_SCRIPT = """() => {
     const script = document.createElement("script");
@@ -91,9 +104,22 @@ def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
         assert not [url for url in sizes if "searchindex" in url]
     assert sum(sizes.values()) < MOST_KB * 1000, sizes
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
+    if page != "book/reproduce.html":  # one table of every run, near its top
+        assert tab.evaluate(LAID_OUT) < MOST_LAID_OUT
     assert tab.evaluate("window.shift") < MOST_SHIFT
     assert not troubles
     context.close()
+
+
+def test_what_is_far_from_the_screen_is_as_high_as_it_will_be(browser, served):
+    """A link into the page leads where it says, also before the reader has been there."""
+    tab = browser.new_page(viewport={"width": 375, "height": 667})
+    tab.goto(f"{served}/book/three-modes.html")
+    tab.wait_for_selector("html[data-measured]", state="attached")
+    tab.evaluate("document.fonts.ready.then(() => true)")
+    before, after = tab.evaluate(HEIGHTS)
+    assert before == pytest.approx(after, rel=0.02)
+    tab.close()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -106,6 +132,10 @@ def test_a_page_says_what_it_is_and_runs_no_script_of_its_own(built_book, page):
         assert soup.select_one(f"meta[property='{name}']")["content"]
     inside = soup.select("script:not([src]):not([type='application/json'])")
     assert not inside
+    # All but the stages wait for the first paint.
+    loaded = [script["src"] for script in soup.select("script[src]")]
+    names = {Path(src).name for src in loaded if "/stages/" not in src}
+    assert names - set(head.BEFORE_STAGES) == {"theme-mode.js", "after-paint.js"}
     policy = soup.select_one("meta[http-equiv='Content-Security-Policy']")
     first = soup.select_one("script, link[rel=stylesheet]")
     assert policy.sourceline < first.sourceline, "a policy holds for what comes after it"

@@ -13,9 +13,9 @@ from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
 CPU = torch.device("cpu")
 
 
-def smoke(tmp_path, experiment):
+def smoke(tmp_path, experiment, *some):
     out = str(tmp_path / "out")
-    assert main(["run", experiment, "--smoke", "--device", "cpu", "--out", out]) == 0
+    assert main(["run", experiment, *some, "--smoke", "--device", "cpu", "--out", out]) == 0
     return record.load(experiment, tmp_path / "out")
 
 
@@ -89,12 +89,9 @@ def test_rnn_orders_refuse_a_different_function(monkeypatch):
         rnn_orders.measure_shape(2, 8, 4, run.config, CPU)
 
 
-@pytest.mark.slow
 def test_variants_end_and_say_so(tmp_path, made_corpus):
-    records = smoke(tmp_path, "variants")
-    assert {one["config"]["attention"] for one in records} == {"softmax", "linear", "taylor"}
-    for one in records:
-        assert one["tables"]["end"] == {"ending": ["finished"], "updates": [3]}
+    (one,) = smoke(tmp_path, "variants", "--only", "attention=softmax")
+    assert one["tables"]["end"] == {"ending": ["finished"], "updates": [3]}
 
 
 def test_the_plan_of_variants_changes_the_attention_and_nothing_else():

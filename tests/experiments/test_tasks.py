@@ -9,6 +9,7 @@ from experiments.harness.tasks import IGNORED, TASKS, draw
 
 OPTIONS = {
     "recall": {"pairs": 5, "vocab": 32},
+    "distant recall": {"pairs": 5, "vocab": 32},
     "copying": {"tokens": 6, "vocab": 10},
     "selective copying": {"tokens": 6, "vocab": 10},
     "induction": {"vocab": 12, "questions": 3},
@@ -24,11 +25,13 @@ def test_answers_stand_in_the_text(task, seed, update, length):
     assert inputs.min() >= 0 and inputs.max() < OPTIONS[task]["vocab"]
     for text, asked in zip(inputs.tolist(), targets.tolist(), strict=True):
         places = [i for i, answer in enumerate(asked) if answer != IGNORED]
-        if task == "recall":
+        if task in ("recall", "distant recall"):
             pairs = dict(zip(text[0:10:2], text[1:10:2], strict=True))
             assert sorted(text[i] for i in places) == sorted(pairs)
             assert all(asked[i] == pairs[text[i]] for i in places)
             assert min(places) >= 10
+            if task == "distant recall":
+                assert places == [*range(length - 10, length, 2)]
         elif task == "induction":
             special = [i for i, token in enumerate(text) if token == 0]
             assert special[1:] == places and special[-1] == length - 1 and len(places) == 3
@@ -45,11 +48,26 @@ def test_answers_stand_in_the_text(task, seed, update, length):
     assert not torch.equal(inputs, other)
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_stands_between_is_noise_or_pairs_of_other_keys(others):
+    where = {"seed": 3, "update": 0, "batch": 8, "length": 61, "pairs": 5, "vocab": 32}
+    inputs, _ = draw("distant recall", **where, others=others)
+    planted, between = inputs[:, :10:2], inputs[:, 10:51]
+    if others:
+        assert ((between[:, :40:2] >= 16) & (between[:, :40:2] < 24)).all()
+        assert (between[:, 1:40:2] >= 24).all()
+        assert not (between[:, :40:2, None] == planted[:, None]).any()
+    else:
+        assert (between < 16).all()
+
+
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
         ("recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4 pairs"),
         ("recall", {"length": 99, "pairs": 16, "vocab": 32}, "pairs: expected 1 to 15"),
+        ("distant recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4"),
+        ("distant recall", {"length": 99, "pairs": 8, "vocab": 32}, "pairs: expected 1 to 7"),
         ("copying", {"length": 11, "tokens": 6, "vocab": 9}, "length: expected at least 2 tokens"),
         ("copying", {"length": 20, "tokens": 6, "vocab": 2}, "vocab: expected at least 3"),
         ("induction", {"length": 3, "vocab": 9}, "length: expected at least 2 questions . 2 = 4"),

@@ -115,6 +115,28 @@ def test_strided_inputs(mode):
     assert max(found.values()) <= RELATIVE[torch.bfloat16], found
 
 
+@pytest.mark.parametrize("mode", list(MODES))
+def test_remembered_launches(mode):
+    """Launched again, in turns with other shapes, and from addresses off by a number."""
+
+    def results(T, offset):
+        inputs = draw(1, T, 2, 64, 64, torch.bfloat16, device=GPU)
+        leaves = []
+        for x in inputs[:3]:
+            room = torch.zeros(x.numel() + offset, dtype=x.dtype, device=GPU)[offset:].view(x.shape)
+            leaves.append(room.copy_(x).requires_grad_())
+        o = linear_attention(*leaves, mode=mode)
+        return [o.detach(), *torch.autograd.grad(o, leaves, inputs[3])]
+
+    cases = [(100, 0), (100, 1), (128, 0), (1, 0)]
+    first = [results(*case) for case in cases]
+    for _ in range(2):
+        for case, wanted in zip(cases, first, strict=True):
+            assert all(map(torch.equal, results(*case), wanted)), case
+    for x, y in zip(first[0], first[1], strict=True):
+        assert relative_rms(x, y) <= RELATIVE[torch.bfloat16]
+
+
 def test_more_heads_than_a_grid_axis():
     q, k, v, _ = draw(70000, 3, 1, 16, 16, torch.bfloat16, device=GPU)
     for mode in MODES:

@@ -11,10 +11,18 @@ pytest.importorskip("triton")
 HERE = Path(__file__).parent
 
 
-def test_interpreted_kernels_agree_with_float64():
+# All of it, in parts that workers share.
+PARTS = [
+    ("interpreted.py", "decay or fade"),
+    ("interpreted.py", "not (decay or fade)"),
+    ("interpreted_scans.py", ""),
+]
+
+
+@pytest.mark.parametrize(("file", "some"), PARTS)
+def test_interpreted_kernels_agree_with_float64(file, some):
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-               "--confcutdir", str(HERE),
-               str(HERE / "interpreted.py"), str(HERE / "interpreted_scans.py")]  # fmt: skip
+               "--confcutdir", str(HERE), str(HERE / file), "-k", some]  # fmt: skip
     done = subprocess.run(
         command,
         env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},

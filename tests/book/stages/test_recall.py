@@ -97,7 +97,7 @@ def test_more_pairs_are_recalled_worse_and_a_wider_state_recalls_more(script):
 
     def curve(**settings):
         return json.loads(
-            script.eval(f"JSON.stringify(Recall.curve({json.dumps(settings)}, 16, 8))")
+            script.eval(f"JSON.stringify([...Recall.curve({json.dumps(settings)}, 16, 8)].at(-1))")
         )
 
     signed = {"map": "identity", "decay": 1, "delta": False}

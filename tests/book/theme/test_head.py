@@ -26,11 +26,16 @@ def test_a_description_is_the_question_else_the_first_paragraph():
 
 def test_a_page_loads_only_the_scripts_it_needs():
     plain, search = head.scripts("book/a", "<p>"), head.scripts("search", "<p>")
-    figure = head.scripts("book/a", '<figure class="explorable"><pre class="highlight">')
+    figure_mark = '<figure class="explorable"><pre class="highlight">'
+    figure = head.scripts("book/a", figure_mark)
     assert not [name for name in plain if "explorable" in name or "search" in name]
-    assert "searchindex.js" in search
-    assert "_static/explorable.js" in figure and "_static/copybutton.js" in figure
+    assert "../searchindex.js" in search
+    assert "explorable.js" in figure and "copybutton.js" in figure
     assert len(set(figure)) == len(figure)
+    two = '<div data-stage="a" data-scripts="stage a"><div data-stage="b" data-scripts="stage b">'
+    stages = [f"stages/{name}.js" for name in ("stage", "a", "b")]
+    assert head.stage_scripts(two) == [*head.BEFORE_STAGES, *stages]
+    assert not set(head.scripts("book/a", two + figure_mark)) & set(head.stage_scripts(two))
 
 
 def test_the_policy_allows_the_books_own_files_only():

@@ -57,7 +57,9 @@ def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
         (static / name).write_text(css)
     (static / "shell.js").write_text("node.className = 'named'")
     (static / "left.js").write_text("node.className = 'unused'")  # by an older build
-    (tmp_path / "a.html").write_text('<p class="text"><script defer src="_static/shell.js?v=1">')
+    (tmp_path / "a.html").write_text(
+        '<p class="text"><script src="_static/first.js?v=1" data-scripts="second.js shell.js">'
+    )
     join_sheets(tmp_path)
     assert (static / "page.css").read_text().splitlines() == [
         'p{background:url("images/a.png")}',

@@ -1,0 +1,193 @@
+"""What is found again by distance, with noise or with other pairs between."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from ..explorable import palette
+from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from .results import NotMeasuredError, Record, have, provenance, rows
+from .words import Missing, WrittenFor, bars, in_words, percent, seeds_in_words
+
+EXPERIMENT = "distant_recall"
+NAMES = {
+    "softmax": "softmax",
+    "linear": "linear",
+    "fades": "linear, fading",
+    "delta": "delta",
+    "gated delta": "gated DeltaNet",
+    "gated": "gated",
+    "no attention": "none",
+}
+BETWEEN = {"noise": "noise", "pairs": "other pairs"}
+
+
+class Share(NamedTuple):
+    """Of the questions answered right: mean, least and most over seeds."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def by_model() -> dict[str, list[Record]]:
+    """The whole runs, all seeds of a model together."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for run in have(EXPERIMENT):
+        if run["complete"]:
+            found[run["config"]["model"]].append(run)
+    return {model: found[model] for model in NAMES if model in found}
+
+
+def share(model: str, between: str, distance: int) -> Share:
+    """Raises NotMeasuredError."""
+    found = [
+        row["accuracy"]
+        for run in by_model().get(model, [])
+        for row in rows(run, "test", between=between, distance=distance)
+    ]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
+    return Share(sum(found) / len(found), min(found), max(found))
+
+
+def figure(id: str = "found-again") -> Explorable | Missing:
+    """Share of questions answered right against the distance to what they ask for."""
+    found = by_model()
+    series = []
+    for model, runs in found.items():
+        for between in BETWEEN:
+            distances = sorted({row["distance"] for row in rows(runs[0], "test", between=between)})
+            shares = [share(model, between, distance) for distance in distances]
+            columns = {
+                "distance": distances,
+                "right": [100 * one.mean for one in shares],
+                "low": [100 * one.low for one in shares],
+                "high": [100 * one.high for one in shares],
+            }
+            if distances:
+                keys = {"model": NAMES[model], "between": between}
+                series.append(Series(keys, columns, source=runs[0]["path"]))
+    if not series:
+        return Missing(EXPERIMENT)
+    drawn = {one.keys["model"] for one in series}
+    return Explorable(
+        id=id,
+        caption=_caption(found),
+        alt=(
+            "Share of questions answered right against the distance to what they ask for, a line "
+            "for each kind of attention; some lines are level and some fall."
+        ),
+        series=series,
+        ceilings=_guesses(series),
+        x=Axis("distance", "Distance", "tokens", log=2),
+        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        color="model",
+        mark="line+dot",
+        controls=[
+            Filter("between", "What stands between", options=BETWEEN, default="noise"),
+            Toggle(
+                "model",
+                "Attention",
+                options={
+                    name: palette.label(name) or name[0].upper() + name[1:]
+                    for name in NAMES.values()
+                    if name in drawn
+                },
+            ),
+        ],
+        provenance=provenance([run for runs in found.values() for run in runs]),
+    )
+
+
+def _guesses(series: list[Series]) -> list[Series]:
+    """The level of a model that says one of the text's values, whichever."""
+    ends = [distance for one in series for distance in one.columns["distance"]]
+    level = 100 / _pairs()
+    columns: dict[str, list] = {"distance": [min(ends), max(ends)]}
+    columns |= {name: [level, level] for name in ("right", "low", "high")}
+    return [Series({}, columns, label="one of the values, guessed")]
+
+
+def _first() -> Record:
+    if not (found := have(EXPERIMENT)):
+        raise NotMeasuredError(EXPERIMENT)
+    return found[0]
+
+
+def _pairs() -> int:
+    return _first()["config"]["cases"][0]["pairs"]
+
+
+def _longest_trained() -> int:
+    config = _first()["config"]
+    return max(case["length"] for case in config["cases"]) - 4 * _pairs()
+
+
+def _seeds() -> str:
+    if not (found := by_model()):
+        raise NotMeasuredError(EXPERIMENT)
+    return seeds_in_words([len(runs) for runs in found.values()])
+
+
+def _caption(found: dict[str, list[Record]]) -> str:
+    config = found[next(iter(found))][0]["config"]
+    return (
+        f"**Found again, by distance and by what was read meanwhile.** {_pairs()} keys with their "
+        f"values, then something else, then the questions. One layer of width "
+        f"{config['d_model']}, trained with noise between, at distances up to "
+        f"{_longest_trained()}. The rule for stopping was fixed beforehand: "
+        f"{config['updates']:,} updates, or {100 * config['solved']:g}% right. {bars(_seeds())}"
+    )
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on long context says of these runs."""
+
+    def at(model: str, between: str, distance: int) -> str:
+        return percent(share(model, between, distance).mean)
+
+    told = {
+        f"again_{name.replace(' ', '_')}_{between}_{where}": (
+            lambda name=name, between=between, distance=distance: at(name, between, distance)
+        )
+        for name in NAMES
+        for between in BETWEEN
+        for where, distance in (("near", 16), ("far", 4096), ("farthest", 16384))
+        if not (name == "softmax" and where == "farthest")
+    }
+    return in_words(
+        **told,
+        again_pairs=lambda: str(_pairs()),
+        again_trained=lambda: str(_longest_trained()),
+        again_seeds=_seeds,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter says of the figure, beyond the numbers in it."""
+
+    def right(model: str, between: str, distance: int) -> float:
+        return share(model, between, distance).mean
+
+    return WrittenFor(
+        with_noise_between_linear_attention_answers_as_well_from_afar=lambda: (
+            abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1
+        ),
+        softmax_does_too=lambda: (
+            abs(right("softmax", "noise", 16) - right("softmax", "noise", 4096)) < 0.1
+        ),
+        what_fades_is_lost_at_any_rate_by_1024_tokens=lambda: right("fades", "noise", 1024) < 0.15,
+        the_delta_rule_forgets_far_beyond_its_training=lambda: (
+            right("delta", "noise", 256) > 2 * right("delta", "noise", 16384)
+        ),
+        other_pairs_take_every_state_below_a_quarter_by_256_tokens=lambda: all(
+            right(model, "pairs", 256) < 0.25
+            for model in by_model()
+            if model not in ("softmax", "no attention")
+        ),
+        they_cost_softmax_half_of_its_answers_by_4096=lambda: (
+            right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) / 2
+        ),
+    )

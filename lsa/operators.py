@@ -1,0 +1,85 @@
+"""What the operators of linear attention and of the selective scan ask of torch and of Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+HAS_TRITON = find_spec("triton") is not None
+
+
+def operator(
+    name: str, schema: str, body: Any, shapes: Any, backward: Any, setup_context: Any
+) -> torch._ops.OpOverload:
+    """What `torch.library.custom_op` makes, but for the check of each call's results.
+
+    Nor does its first call import the compiler. That no result shares memory with an argument is
+    seen to by `opcheck` in the tests.
+    """
+    tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
+    torch.library.define(f"lsa::{name}", schema, tags=tags)
+    torch.library.impl(f"lsa::{name}", "default", body)
+    torch.library.register_fake(f"lsa::{name}", shapes)
+    torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context)
+    return getattr(torch.ops.lsa, name).default
+
+
+@cache
+def triton_module(package: str, name: str) -> ModuleType:
+    """A module of kernels, imported when first needed: lsa can be had without Triton."""
+    module = import_module(f"{package}.{name}")
+    import_module(".launches", __package__).remember_launches(package)
+    return module
+
+
+def launching_on(device: torch.device) -> AbstractContextManager:
+    """Inside, `device` is the current one, on which Triton launches."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(device)
+
+
+def is_transformed(x: Iterable[Tensor | None]) -> bool:
+    """Whether torch.func or forward-mode AD is at work, neither of which knows an operator."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    return forward_ad._current_level >= 0 and any(
+        y is not None and forward_ad.unpack_dual(y).tangent is not None for y in x
+    )
+
+
+def gradients_where_needed(
+    outputs: Iterable[Tensor], grads: Iterable[Tensor | None],
+    inputs: Sequence[Tensor | None], needed: Sequence[bool],
+) -> list[Tensor | None]:  # fmt: skip
+    """The gradients of the inputs that need one, from the outputs' (None: zero); None elsewhere.
+
+    They can be differentiated again where a given gradient can.
+    """
+    pairs = [
+        (y, g.to(y.dtype))
+        for y, g in zip(outputs, grads, strict=True)
+        if g is not None and y.requires_grad
+    ]
+    wanted = [x for x, need in zip(inputs, needed, strict=True) if x is not None and need]
+    found = iter(
+        torch.autograd.grad(
+            [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True,
+            create_graph=any(g.requires_grad for _, g in pairs),
+        )
+        if pairs and wanted
+        else [None] * len(wanted)
+    )  # fmt: skip
+    return [
+        next(found) if x is not None and need else None
+        for x, need in zip(inputs, needed, strict=True)
+    ]
