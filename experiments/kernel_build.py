@@ -2,19 +2,20 @@
 
 Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
 Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input
-and output of a program's tile once; the instructions in the machine code.
+and output of a program's tile once; the instructions in the machine code. Each version of Triton
+has runs of its own, beside those of others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from .harness.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.provenance import installed_triton
 from .harness.tables import Tables, append, table
 from .harness.traffic import traffic
 
@@ -56,9 +57,11 @@ TABLES = {
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """A run a compute capability, the same on every device; none where there is no compiler."""
-    if not find_spec("triton"):
+    triton = installed_triton()
+    if triton is None:
         return []
     config = {
+        "triton": triton,
         "dtype": "bfloat16",
         "batch": 2,
         "length": 4096,
@@ -71,7 +74,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     }
     priority = 3 if kind == "cpu" else LATE
     return [
-        Run("kernel_build", f"sm{arch}", {"arch": arch, **config}, priority) for arch in (90, 80)
+        Run("kernel_build", f"sm{arch}-triton-{triton}", {"arch": arch, **config}, priority)
+        for arch in (90, 80)
     ]
 
 

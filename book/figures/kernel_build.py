@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .results import NotMeasuredError, Record, Row, have, of_config, provenance, rows
 from .words import Missing, WrittenFor, in_words
@@ -16,6 +18,18 @@ SERIALISED = "C7515"  # the code of ptxas's warning
 FULL = 250  # of 255 registers that a thread may have
 
 
+def versions(records: list[Record]) -> list[str]:
+    """The versions of Triton that compiled these records, the newest first."""
+    found = {run["config"]["triton"] for run in records}
+    return sorted(found, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
+
+
+def newest(experiment: str) -> list[Record]:
+    """The stored runs of the newest version of Triton. Empty where nothing is stored."""
+    records = have(experiment)
+    return [run for run in records if run["config"]["triton"] == versions(records)[0]]
+
+
 def _architecture(run: Record) -> str:
     arch = run["config"]["arch"]
     return ARCHITECTURES.get(arch, f"sm_{arch}")
@@ -23,7 +37,7 @@ def _architecture(run: Record) -> str:
 
 def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     """Registers, shared memory, tensor-core products and bytes of every kernel."""
-    records = have("kernel_build")
+    records = newest("kernel_build")
     if not records:
         return Missing("kernel_build")
     spilled = any(row["spilled"] for run in records for row in rows(run))
@@ -42,10 +56,10 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**Full registers{'' if spilled else ', nothing spilled'}.** What the compiler made "
-            "of every kernel of one call and its gradient, with 32 heads of 4,096 tokens. Where "
-            "nothing fades, a narrow head's three gradients fit in one kernel on Hopper; on Ampere "
-            "they take three."
+            f"**Full registers{'' if spilled else ', nothing spilled'}.** What Triton "
+            f"{versions(records)[0]} made of every kernel of one call and its gradient, with 32 "
+            "heads of 4,096 tokens. Where nothing fades, a narrow head's three gradients fit in "
+            "one kernel on Hopper; on Ampere they take three."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "
@@ -108,9 +122,9 @@ def _built(found: list[Row]) -> dict[str, list]:
     }
 
 
-def launches() -> list[Row]:
+def launches(records: list[Record]) -> list[Row]:
     """Every launch, for every architecture. Raises NotMeasuredError where nothing is stored."""
-    found = [launch for run in have("kernel_build") for launch in rows(run)]
+    found = [launch for run in records for launch in rows(run)]
     if not found:
         raise NotMeasuredError("kernel_build: nothing stored")
     return found
@@ -118,13 +132,13 @@ def launches() -> list[Row]:
 
 def tile_launches() -> list[Row]:
     """Hopper's launches without decay that multiply tiles. Raises NotMeasuredError."""
-    hopper = rows(of_config(have("kernel_build"), arch=90), decay="no")
+    hopper = rows(of_config(newest("kernel_build"), arch=90), decay="no")
     return [row for row in hopper if row["kernel"].startswith(TILES)]
 
 
 def least_traffic(arch: int) -> float:
     """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
-    run = of_config(have("kernel_build"), arch=arch)
+    run = of_config(newest("kernel_build"), arch=arch)
     found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
     if not found:
         raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
@@ -132,16 +146,25 @@ def least_traffic(arch: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on kernels says of what was compiled."""
+    """What the chapter on kernels says of what was compiled, by every version that is stored.
+
+    How many registers and which instructions, of the newest.
+    """
+    stored = have("kernel_build")
+
+    def compilers() -> str:
+        if not versions(stored):
+            raise NotMeasuredError("kernel_build: nothing stored")
+        return " and ".join(f"Triton {one}" for one in versions(stored))
 
     def spills() -> str:
-        spilling = sum(row["spilled"] > 0 for row in launches())
+        spilling = sum(row["spilled"] > 0 for row in launches(stored))
         if spilling:
-            return f"{spilling} of the {len(launches())} launches spill."
-        return f"None of the {len(launches())} launches spills."
+            return f"{spilling} of the {len(launches(stored)):,} launches spill."
+        return f"None of the {len(launches(stored)):,} launches spills."
 
     def serialised() -> str:
-        waiting = sum(SERIALISED in row["warnings"] for row in launches())
+        waiting = sum(SERIALISED in row["warnings"] for row in launches(stored))
         if waiting:
             return f"Of {waiting} of them it says so."
         return "It says so of none of them."
@@ -151,9 +174,11 @@ def numbers() -> dict[str, str]:
         return f"{sum(row['wgmma'] > 0 for row in tiles)} of the {len(tiles)}"
 
     return in_words(
+        compilers=compilers,
+        newest_compiler=lambda: f"Triton {of_config(newest('kernel_build'))['config']['triton']}",
         spills=spills,
         serialised=serialised,
-        full=lambda: sum(row["registers"] >= FULL for row in launches()),
+        full=lambda: sum(row["registers"] >= FULL for row in launches(newest("kernel_build"))),
         got_wgmma=new_instructions,
         old_mma=lambda: sum(row["mma"] > 0 for row in tile_launches()),
         built_hopper=lambda: f"{least_traffic(90):,.0f}",

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,14 @@ def versions() -> dict[str, str | None]:
         "driver": _driver(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def installed_triton() -> str | None:
+    """The version of Triton; None where there is none. Not imported: that is for kernels to do."""
+    try:
+        return metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _cpu_name() -> str:

@@ -9,8 +9,9 @@ stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of 
 sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
 sequences on an idle GPU, and the definition that the chunked kernel is checked against.
 
-The gradients are the same sum in three more roles (roles.py), each its own launch. Decay goes on
-every product; its gradient is chunked mode's (decay_gradient.py), from states formed for it alone.
+The gradients are the same sum in three more roles (roles.py), each its own launch, the tiles of
+which plans.py has. Decay goes on every product; its gradient is chunked mode's
+(decay_gradient.py), from states formed for it alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .decay_gradient import kept_states, run_dg
+from .plans import tiles
 from .problem import (
     Gradients,
     Outputs,
@@ -51,8 +53,6 @@ from .tiles import (
     store_tile,
     store_tokens,
 )
-
-SUMMED = 1024  # tokens a program sums where only the last state is asked for
 
 
 @triton.jit(do_not_specialize=["T", "H", "s_Gb"])
@@ -225,26 +225,6 @@ def tile_kernel(
     store_tile(b_o, p_out, x, T, s_ot, i_d * BD, D, C, BD)
 
 
-def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
-    """C, BD and warps of a role: the largest tiles that spill nothing, on Ampere and on Hopper."""
-    A, D = block(role.a.shape[-1]), role.c.shape[-1]
-    if problem.q.dtype != torch.bfloat16:
-        BD = block(D) if role.name == "dq" and problem.normalize else block(D, 64)
-        return 32, BD, 4 if max(A, BD) <= 64 else 8
-    # A mapped third factor enters in two tiles.
-    split = role.name in ("dq", "dk") and role.maps[2] != "identity"
-    if role.name == "dq" and problem.normalize and problem.g is not None:
-        BD = block(D)
-        return 16 if split and BD == 256 else 32, BD, 4 if BD <= 128 else 8
-    if role.name == "dq" and problem.normalize:
-        BD = block(D)
-        most = 64 if split else 128
-        C = 64 if most >= BD else 32
-        return C, BD, 4 if max(A, BD) <= 64 else 8
-    BD = block(D, 32 if split and A > 128 else 128 if A <= 128 and not split else 64)
-    return 64, BD, 4 if max(A, BD) <= 64 else 8
-
-
 def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor, G: Tensor | None) -> None:
     """Launch tile_kernel for one role. G: problem.prefixes."""
     B, T, H, _, V = problem.sizes
@@ -266,6 +246,9 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor, G: Tenso
         DECAY=decay, C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
         num_warps=num_warps, num_stages=2 if wide else 1,
     )  # fmt: skip
+
+
+SUMMED = 1024  # tokens a program sums where only the last state is asked for
 
 
 def sums_kept(problem: Problem) -> int:

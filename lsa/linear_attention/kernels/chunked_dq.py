@@ -94,6 +94,9 @@ def dq_kernel(
     # Decay goes on φ(k), which is rounded anew: without a map it was exact.
     SPLIT_FADED: tl.constexpr = FOLD and DECAY and (WIDE != "tf32")
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
+    # With 16 rows the chunk enters the state before δ is formed: after it, each warp would form
+    # most products of all, 225 instructions of the tensor cores in place of 56.
+    EARLY: tl.constexpr = FORM_DELTA and PRECISE and (C == 16)
     # FOLD: z as the first of 16 columns, so that tensor cores form its sums.
     o_n = tl.arange(0, 16)[None, :]
     b_Z = tl.where(o_n == 0, b_z[:, None], 0.0)
@@ -106,6 +109,7 @@ def dq_kernel(
         b_do = enter(load_tile(p_do, start, end, s_dt, 0, V, "identity", C, BV), OPERAND)
         b_v = load_tile(p_v, start, end, s_vt, 0, V, "identity", C, BV)
         b_k = load_tile(p_k, start, end, s_kt, i_k * BK, K, MAP, C, BK)
+        until, left = 1.0, 1.0
         if DECAY:
             b_G, b_g, since, until, left = load_decay(p_G, start, end, H, C)
         if NORMALIZE:
@@ -136,6 +140,7 @@ def dq_kernel(
             b_P = enter(b_P, WIDE)
         # 3. The past through the state, the chunk through its products.
         b_c = enter(b_k, WIDE)
+        b_l = b_c
         if SPLIT_S:
             b_1, b_2 = in_two(b_S, WIDE)
             b_dq = tl.dot(b_do, b_1, input_precision=PRECISION)
@@ -150,6 +155,12 @@ def dq_kernel(
         if SPLIT:
             b_l = enter(b_k - b_c.to(tl.float32), WIDE)
             b_dq = tl.dot(b_P, b_l, b_dq, input_precision=PRECISION)
+        b_y = b_z
+        if EARLY:
+            b_S, b_Z, b_z = with_chunk(
+                b_S, b_Z, b_z, b_k, b_v, b_l, b_ones, until, left,
+                DECAY, SPLIT, SPLIT_FADED, WITH_Z, FOLD, ENTRY, PRECISION,
+            )  # fmt: skip
         if NORMALIZE:
             if FORM_DELTA:
                 # do·num is q times its own gradient. Formed from the rounded sum itself, δ
@@ -171,7 +182,7 @@ def dq_kernel(
                 b_dq = tl.dot(b_p, b_c, b_dq, input_precision=PRECISION)
             if DECAY:
                 b_delta *= since
-            b_dq = (b_dq + b_delta[:, None] * b_z[None, :]) * (scale * b_r)[:, None]
+            b_dq = (b_dq + b_delta[:, None] * b_y[None, :]) * (scale * b_r)[:, None]
         else:
             b_dq *= scale
         if MAP != "identity":
@@ -179,24 +190,39 @@ def dq_kernel(
             b_dq *= slope(b_x.to(tl.float32), MAP)
         store_tile(b_dq, p_dq, start, end, H * K, i_k * BK, K, C, BK)
         # 4. The chunk enters the state.
-        if DECAY:
-            b_k = b_k.to(tl.float32) * until[:, None]
-            b_S *= left
-            b_Z *= left
-            b_z *= left
-        b_c, b_v = enter(b_k, ENTRY), enter(b_v, ENTRY)
-        if SPLIT_FADED:
-            b_l = enter(b_k - b_c.to(tl.float32), ENTRY)
-        b_S += tl.dot(tl.trans(b_v), b_c, input_precision=PRECISION)
-        if SPLIT or SPLIT_FADED:
-            b_S += tl.dot(tl.trans(b_v), b_l, input_precision=PRECISION)
-        if WITH_Z:
-            if FOLD:
-                b_Z += tl.dot(tl.trans(b_c), b_ones, input_precision=PRECISION)
-                if SPLIT or SPLIT_FADED:
-                    b_Z += tl.dot(tl.trans(b_l), b_ones, input_precision=PRECISION)
-            else:
-                b_z += tl.sum(b_k.to(tl.float32), axis=0)
+        if not EARLY:
+            b_S, b_Z, b_z = with_chunk(
+                b_S, b_Z, b_z, b_k, b_v, b_l, b_ones, until, left,
+                DECAY, SPLIT, SPLIT_FADED, WITH_Z, FOLD, ENTRY, PRECISION,
+            )  # fmt: skip
+
+
+@triton.jit
+def with_chunk(
+    b_S, b_Z, b_z, b_k, b_v, b_l, b_ones, until, left,
+    DECAY: tl.constexpr, SPLIT: tl.constexpr, SPLIT_FADED: tl.constexpr, WITH_Z: tl.constexpr,
+    FOLD: tl.constexpr, ENTRY: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """S^T and z (b_Z where FOLD) after a chunk. b_l: what rounding b_k has left, where SPLIT."""
+    if DECAY:
+        b_k = b_k.to(tl.float32) * until[:, None]
+        b_S *= left
+        b_Z *= left
+        b_z *= left
+    b_c, b_v = enter(b_k, ENTRY), enter(b_v, ENTRY)
+    if SPLIT_FADED:
+        b_l = enter(b_k - b_c.to(tl.float32), ENTRY)
+    b_S += tl.dot(tl.trans(b_v), b_c, input_precision=PRECISION)
+    if SPLIT or SPLIT_FADED:
+        b_S += tl.dot(tl.trans(b_v), b_l, input_precision=PRECISION)
+    if WITH_Z:
+        if FOLD:
+            b_Z += tl.dot(tl.trans(b_c), b_ones, input_precision=PRECISION)
+            if SPLIT or SPLIT_FADED:
+                b_Z += tl.dot(tl.trans(b_l), b_ones, input_precision=PRECISION)
+        else:
+            b_z += tl.sum(b_k.to(tl.float32), axis=0)
+    return b_S, b_Z, b_z
 
 
 def run_dq(

@@ -109,10 +109,10 @@ def one_pass_kernel(
         b_A = tl.where(m_A, tl.dot(b_q, tl.trans(b_k), input_precision=PRECISION), 0.0)
         b_dv = tl.dot(enter(b_R, WIDE), tl.trans(b_k), input_precision=PRECISION)
         b_dv = tl.dot(tl.trans(b_do), enter(b_A, WIDE), b_dv, input_precision=PRECISION)
-        o_t = start.to(tl.int64) * H * V + o_x * (H * V)
+        p_t = p_dv + start.to(tl.int64) * H * V
         m_t = (o_x < end - start)[None, :] & (o_v < V)[:, None]
         b_dv = (b_dv * scale).to(p_dv.dtype.element_ty)
-        tl.store(p_dv + o_t[None, :] + o_v[:, None], b_dv, mask=m_t)
+        tl.store(p_t + (o_x[None, :] * (H * V) + o_v[:, None]), b_dv, mask=m_t)
         # 6. R before the chunk.
         b_R += tl.dot(tl.trans(b_do), b_q, input_precision=PRECISION)
 

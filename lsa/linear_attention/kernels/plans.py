@@ -1,4 +1,7 @@
-"""What a call of chunked mode launches, decided once for its shapes and its GPU, and kept."""
+"""What a call of chunked mode launches, decided once for its shapes and its GPU, and kept.
+
+And the tiles of attention mode.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 import torch
+import triton
 
 from .gpu import Gpu, gpu_of
 from .problem import Precision, Problem, block, follows_tf32, precision
+from .roles import Role
 from .segments import LONGEST_RECOVERED, reach, segments
 
 # The gradient of the decay reads the states around every so many tokens. All chunks divide it.
@@ -88,7 +93,8 @@ def case_of(problem: Problem) -> Case:
 # wider of K and V, for the sum alone, the same of mapped q and k, and both normalised. Chosen
 # among chunks of 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps, 2 and 3 stages: of those
 # that spill nothing and are not serialised the one with the fewest instructions a token, which
-# with four warps leaves two programs to a multiprocessor. kernel_build keeps both numbers.
+# with four warps leaves two programs to a multiprocessor. kernel_build keeps both numbers. All of
+# it holds for Triton 3.6 and 3.7, which make different code of the same kernel.
 LARGE = {
     ("forward", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
     ("forward", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 128, 8, 2), (32, 128, 8, 2)),
@@ -99,7 +105,7 @@ LARGE = {
     ("dk", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
     ("dk", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 128, 8, 2), (32, 128, 8, 2)),
     ("dk", 256): ((16, 64, 8, 2),) * 4,
-    ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
+    ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2)),
     ("dv", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 128, 8, 2)),
     ("dv", 256): ((16, 64, 8, 2),) * 4,
     ("dkv", 64): ((64, 64, 4, 2), (32, 64, 4, 2), None, None),
@@ -109,7 +115,7 @@ SMALL = {
     ("forward", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
     ("forward", 128): ((32, 64, 4, 2), (16, 64, 8, 2), (16, 64, 4, 2), (16, 64, 8, 2)),
     ("forward", 256): ((16, 32, 8, 2),) * 4,
-    ("dq", 64): ((32, 64, 4, 2), (32, 32, 4, 2), (32, 64, 4, 2), (16, 64, 8, 2)),
+    ("dq", 64): ((32, 64, 4, 2), (32, 32, 4, 2), (32, 64, 4, 3), (16, 64, 8, 2)),
     ("dq", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 128, 8, 3), (16, 64, 8, 2)),
     ("dq", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2)),
     ("dk", 64): ((32, 64, 4, 2), (32, 32, 4, 2), (32, 64, 4, 2), (16, 64, 8, 2)),
@@ -123,14 +129,14 @@ SMALL = {
 
 # The same with decay, whose weights and faded tiles take registers of their own.
 LARGE_FADED = {
-    ("forward", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2)),
+    ("forward", 64): ((64, 64, 4, 3), (32, 64, 4, 2), (64, 64, 4, 3), (32, 64, 4, 2)),
     ("forward", 128): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
     ("forward", 256): ((16, 32, 8, 2),) * 4,
     ("dq", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 8, 2)),
-    ("dq", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (16, 128, 8, 2), (16, 128, 8, 2)),
-    ("dk", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
-    ("dk", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
-    ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (64, 64, 4, 2)),
+    ("dq", 128): ((32, 64, 4, 3), (32, 64, 4, 2), (16, 128, 8, 2), (16, 128, 8, 2)),
+    ("dk", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 3)),
+    ("dk", 128): ((32, 64, 4, 3), (32, 64, 4, 2), (32, 64, 8, 2), (16, 128, 8, 2)),
+    ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
     ("dv", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
     ("dkv", 64): ((32, 64, 4, 2), (32, 64, 4, 2), None, None),
 }
@@ -145,11 +151,27 @@ SMALL_FADED = {
     ("dv", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
 }
 
+# Triton before 3.7 needs more registers for the same kernel. Where a launch that it can do would
+# cost 3.7 more than 5% of its instructions, it has one of its own. By Gpu.large, decay, kernel,
+# width and column of the tables above.
+BEFORE_3_7 = {
+    (True, False, "dq", 64, 2): (32, 64, 4, 2),
+    (True, False, "dv", 128, 0): (32, 64, 4, 2),
+    (True, True, "dq", 128, 1): (32, 64, 8, 2),
+    (True, True, "dk", 128, 1): (32, 64, 8, 2),
+    (True, True, "dv", 128, 3): (16, 64, 4, 2),
+    (True, True, "dq", 256, 3): (16, 32, 8, 2),
+    (True, True, "dk", 256, 3): (16, 64, 8, 1),
+}
+IS_BEFORE_3_7 = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 7)
+
 
 def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] | None:
     """The row of the tables for a kernel; None where it would not fit."""
     table = LARGE if case.gpu.large else SMALL
     key, column = (kernel, max(64, width)), 2 * case.normalize + case.mapped
+    if IS_BEFORE_3_7 and (own := BEFORE_3_7.get((case.gpu.large, case.decay, *key, column))):
+        return own
     if not case.decay:
         row = table.get(key)
         return row and row[column]
@@ -244,3 +266,53 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
 def plan_of(problem: Problem, cut: tuple[int, int] | None = None) -> Plan:
     """The plan of a problem on its device."""
     return plan(case_of(problem), cut)
+
+
+# The tiles of attention mode that Triton before 3.7 can have no more than half as long. By
+# Gpu.large, decay, role, width and column as above.
+HALVED_BEFORE_3_7 = {
+    (True, False, "dq", 64, 3),
+    (True, True, "dk", 64, 3),
+    (False, False, "dq", 256, 2),
+    (False, False, "dv", 256, 3),
+    (False, True, "dv", 64, 1),
+    (False, True, "dk", 64, 2),
+    (False, True, "dv", 64, 2),
+    (False, True, "dk", 64, 3),
+    (False, True, "dv", 64, 3),
+    (False, True, "dk", 128, 3),
+    (False, True, "o", 256, 1),
+    (False, True, "dv", 256, 1),
+    (False, True, "o", 256, 3),
+    (False, True, "dv", 256, 3),
+}
+
+
+def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
+    """C, BD and warps of a role: the largest tiles that spill nothing, on Ampere and on Hopper."""
+    case = case_of(problem)
+    C, BD, num_warps = _tiles(case, role)
+    column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
+    if IS_BEFORE_3_7 and case.dtype == torch.bfloat16:
+        halved = (case.gpu.large, case.decay, role.name, width, column) in HALVED_BEFORE_3_7
+        C = C // 2 if halved else C
+    return C, BD, num_warps
+
+
+def _tiles(case: Case, role: Role) -> tuple[int, int, int]:
+    A, D = block(role.a.shape[-1]), role.c.shape[-1]
+    if case.dtype != torch.bfloat16:
+        BD = block(D) if role.name == "dq" and case.normalize else block(D, 64)
+        return 32, BD, 4 if max(A, BD) <= 64 else 8
+    # A mapped third factor enters in two tiles.
+    split = role.name in ("dq", "dk") and role.maps[2] != "identity"
+    if role.name == "dq" and case.normalize and case.decay:
+        BD = block(D)
+        return 16 if split and BD == 256 else 32, BD, 4 if BD <= 128 else 8
+    if role.name == "dq" and case.normalize:
+        BD = block(D)
+        most = 64 if split else 128
+        C = 64 if most >= BD else 32
+        return C, BD, 4 if max(A, BD) <= 64 else 8
+    BD = block(D, 32 if split and A > 128 else 128 if A <= 128 and not split else 64)
+    return 64, BD, 4 if max(A, BD) <= 64 else 8

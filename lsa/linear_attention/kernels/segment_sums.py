@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .problem import Problem, block, faded, pointer
-from .segments import MOST_ADDED
+from .segments import MOST_ADDED, stages_of_sums
 from .tiles import enter, in_two, left_between, load_tile, load_tokens
 
 
@@ -168,13 +168,14 @@ def segment_sums(
     wide = problem.q.dtype == torch.bfloat16
     BK, BV = block(K, 64), block(V, 128 if wide else 64)
     kinds = problem.precision()
+    stages = stages_of_sums(sums.device, reverse and problem.normalize) if wide else 2
     P, s_Gb, decay = faded(prefixes, sums)
     sums_kernel[(triton.cdiv(K, BK) * triton.cdiv(V, BV) * n * B * H,)](
         b, c, pointer(den, sums), pointer(delta, sums), sums, *b.stride()[:3], *c.stride()[:3],
         T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, P, s_Gb, K, V,
         reverse, problem.normalize, problem.normalize if reverse else problem.with_z,
         problem.feature_map, decay, 64 if wide else 32, BK, BV,
-        kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=4, num_stages=3 if wide else 2,
+        kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=4, num_stages=stages,
     )  # fmt: skip
     if scanned and between and G > MOST_ADDED:
         scan_sums(problem, sums, L, prefixes, reverse)

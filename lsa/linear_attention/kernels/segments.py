@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import torch
+
+from .gpu import gpu_of
+
 SEGMENT_MULTIPLE = 128
 # A pass that recovers S takes away chunk by chunk what S had gained. Each step may be off by
 # 2^-24 of S as it is at the end, and tensor cores round all the same way, so after n chunks the
@@ -45,3 +49,12 @@ def segments(programs: int, T: int, slots: int, longest: int | None = None) -> t
 def reach(G: int) -> int:
     """How many of the sums between G segments a program adds: all, or the one scanned for it."""
     return G if G <= MOST_ADDED else 1
+
+
+def stages_of_sums(device: torch.device, weighted: bool) -> int:
+    """How many tiles the sums of bf16 inputs have on their way. weighted: by r, with those of δ.
+
+    Ampere has no registers for a third of these: with Triton 3.6 it spilled, and takes fewer
+    instructions with two.
+    """
+    return 2 if weighted and not gpu_of(device).large else 3
