@@ -18,7 +18,7 @@ SERIALISED = "C7515"  # the code of ptxas's warning
 FULL = 250  # of 255 registers that a thread may have
 
 
-def versions(records: list[Record]) -> list[str]:
+def compilers_of(records: list[Record]) -> list[str]:
     """The versions of Triton that compiled these records, the newest first."""
     found = {run["config"]["triton"] for run in records}
     return sorted(found, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
@@ -27,7 +27,7 @@ def versions(records: list[Record]) -> list[str]:
 def newest(experiment: str) -> list[Record]:
     """The stored runs of the newest version of Triton. Empty where nothing is stored."""
     records = have(experiment)
-    return [run for run in records if run["config"]["triton"] == versions(records)[0]]
+    return [run for run in records if run["config"]["triton"] == compilers_of(records)[0]]
 
 
 def _architecture(run: Record) -> str:
@@ -57,8 +57,8 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         id=id,
         caption=(
             f"**Full registers{'' if spilled else ', nothing spilled'}.** What Triton "
-            f"{versions(records)[0]} made of every kernel of one call and its gradient, with 32 "
-            "heads of 4,096 tokens. Where nothing fades, a narrow head's three gradients fit in "
+            f"{compilers_of(records)[0]} made of every kernel of one call and its gradient, with "
+            "32 heads of 4,096 tokens. Where nothing fades, a narrow head's three gradients fit in "
             "one kernel on Hopper; on Ampere they take three."
         ),
         alt=(
@@ -153,9 +153,9 @@ def numbers() -> dict[str, str]:
     stored = have("kernel_build")
 
     def compilers() -> str:
-        if not versions(stored):
+        if not compilers_of(stored):
             raise NotMeasuredError("kernel_build: nothing stored")
-        return " and ".join(f"Triton {one}" for one in versions(stored))
+        return " and ".join(f"Triton {one}" for one in compilers_of(stored))
 
     def spills() -> str:
         spilling = sum(row["spilled"] > 0 for row in launches(stored))

@@ -186,7 +186,7 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "loss_curve"], "experiment: expected one of block_speed, host_time"),
+        (["run", "loss_curve"], "experiment: expected one of block_speed, distant_recall"),
         (["run", "--device", "tpu"], "device: expected cpu or cuda, got 'tpu'"),
         (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
         (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),

@@ -134,6 +134,7 @@
        rest of the page anew. Of a paragraph these are words, above and below which is half of what
        a line has between it and the next. */
     const takeHeight = (block) => {
+      if (getComputedStyle(block).contentVisibility !== "auto") return;  // it is laid out: on paper, or in a test
       const style = (node, name) => parseFloat(getComputedStyle(node)[name]) || 0;
       let parts = [...block.children].filter((child) => child.getClientRects().length).map((child) => {
         const { top, bottom } = child.getBoundingClientRect();
