@@ -225,7 +225,7 @@ def start(tmp_path, *arguments, saving="0", updates="400"):
 @pytest.mark.slow
 def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
     """LSA_KILLS=50 python -m pytest --timeout 3600 THIS -k kills: as many as one has time for."""
-    kills = int(os.environ.get("LSA_KILLS", "3"))
+    kills = int(os.environ.get("LSA_KILLS", "2"))
     updates = str(max(400, 40 * kills))
     process = start(tmp_path / "whole", saving="1", updates=updates)
     assert process.communicate(timeout=600) and process.returncode == 0
