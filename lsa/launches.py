@@ -1,7 +1,7 @@
 """Launching a kernel once more without asking Triton's binder again what to launch.
 
 The binder looks at each of 30 to 50 arguments, writes down for which of their properties the
-kernel is compiled, and looks that up: most of what a launch costs on the host. In the versions
+kernel is compiled, and looks that up: much of what a launch costs on the host. In the versions
 named here, for NVIDIA's GPUs, what it finds depends on no more than
 
 - the current device, two of Triton's knobs, and the options of the launch,
@@ -11,7 +11,7 @@ named here, for NVIDIA's GPUs, what it finds depends on no more than
 JITFunction.run and native_specialize_impl, in triton/runtime/jit.py, are where to read that. So
 what was compiled for one launch is what another with the same of these is to launch, and takes
 its arguments in the order of the kernel's parameters. Whatever else comes, and any of Triton's
-hooks before a launch, goes through the binder. experiments/host_time.py says what that saves.
+hooks before a launch, goes through the binder. experiments/host_time.py times calls so launched.
 """
 
 from __future__ import annotations

@@ -196,7 +196,8 @@ def claims() -> WrittenFor:
             for model in {what[0] for what in found}
             if model not in ("softmax", "no attention")
         ),
-        they_cost_softmax_half_of_its_answers_by_4096=lambda: (
-            right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) / 2
+        they_cost_softmax_a_third_of_its_answers_by_4096_and_fewer_by_256=lambda: (
+            right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) * 2 / 3
+            and right("softmax", "pairs", 256) > 2 * right("delta", "pairs", 256)
         ),
     )

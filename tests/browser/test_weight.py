@@ -27,15 +27,6 @@ new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
 }).observe({ type: "layout-shift", buffered: true });
 """
-# A page that is guessed and measured, against one that is laid out.
-HEIGHTS = """() => {
-    const height = () => document.documentElement.scrollHeight, before = height();
-    for (const block of document.querySelectorAll(".bd-article *")) {
-        if (!block.style.containIntrinsicBlockSize) continue;
-        Object.assign(block.style, { contentVisibility: "visible", contain: "layout" });
-    }
-    return [before, height()];
-}"""
 # A script that stands in the page must be stopped, or the policy holds nothing.
 TRY_A_SCRIPT = """() => {
     const script = document.createElement("script");
@@ -104,17 +95,6 @@ def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
     assert tab.evaluate("window.shift") < MOST_SHIFT
     assert not troubles
     context.close()
-
-
-def test_what_is_far_from_the_screen_is_as_high_as_it_will_be(browser, served):
-    """A link into the page leads where it says, also before the reader has been there."""
-    tab = browser.new_page(viewport={"width": 375, "height": 667})
-    tab.goto(f"{served}/book/three-modes.html")
-    tab.wait_for_selector("html[data-measured]", state="attached")
-    tab.evaluate("document.fonts.ready.then(() => true)")
-    before, after = tab.evaluate(HEIGHTS)
-    assert before == pytest.approx(after, rel=0.02)
-    tab.close()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -24,7 +24,6 @@
 
   const SHOW_AFTER_MS = 180;
   const HIDE_AFTER_MS = 250;
-  const MEASURING_MS = 5;  // at once; a phone takes several times as long for what this stops at
   const PREVIEWED = ".proof, .citation, div.math, aside.footnote";
 
   /* What `link` refers to, as a fresh node, or null. */
@@ -105,9 +104,8 @@
     document.addEventListener("scroll", follow, { passive: true });
   }
 
-  /* A box that scrolls must be reachable without a mouse; and what is not laid out yet has a
-     guessed height (book.css), which would carry a jump to the wrong place. */
-  function installMeasures() {
+  /* A box that scrolls must be reachable without a mouse. */
+  function installScrollAccess() {
     const boxes = document.querySelectorAll(
       ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)"
     );
@@ -126,64 +124,25 @@
       entries.map((entry) => entry.target).filter(isLaidOut).forEach(check)
     );
     boxes.forEach((box) => observer.observe(box));
-    const far = [...document.querySelectorAll(".bd-article section > *, .explorable > *")]
-      .filter((block) => block.childNodes.length && getComputedStyle(block).containIntrinsicBlockSize.startsWith("auto"));
-    const heights = new Map();
-    const line = document.createRange();
-    /* The height of what is in a far block; where its parts stand is known without laying out the
-       rest of the page anew. Of a paragraph these are words, above and below which is half of what
-       a line has between it and the next. */
-    const takeHeight = (block) => {
-      if (getComputedStyle(block).contentVisibility !== "auto") return;  // it is laid out: on paper, or in a test
-      const style = (node, name) => parseFloat(getComputedStyle(node)[name]) || 0;
-      let parts = [...block.children].filter((child) => child.getClientRects().length).map((child) => {
-        const { top, bottom } = child.getBoundingClientRect();
-        return { top: top - style(child, "marginTop"), bottom: bottom + style(child, "marginBottom") };
-      });
-      if (block.matches("p")) {
-        line.selectNodeContents(block);
-        const words = line.getBoundingClientRect(), [first] = line.getClientRects();
-        const around = first ? Math.max(0, style(block, "lineHeight") - first.height) : 0;
-        parts = [{ top: words.top, bottom: words.bottom + around }];
-      }
-      if (parts.length) heights.set(block, Math.max(...parts.map(({ bottom }) => bottom)) - Math.min(...parts.map(({ top }) => top)));
-    };
-    /* All at once: each alone would move what comes after it. Most browsers hold on to what is on
-       the screen meanwhile, unless that is what is set; it is laid out and needs no guess. */
-    const above = CSS.supports("overflow-anchor", "auto") ? -innerHeight : -Infinity;
-    const setHeights = () => {
-      const places = [...heights.keys()].map((block) => block.getBoundingClientRect());
-      [...heights].forEach(([block, height], i) => {
-        if (places[i].top < 2 * innerHeight && places[i].bottom > above) return;
-        block.style.containIntrinsicBlockSize = `auto ${height}px`;
-      });
-    };
-
     // What is far from the screen is not laid out, and so not observed: it is measured when there is
-    // time for it, a few at a time.
+    // time for it, a few boxes at a time.
     const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));
     let left = [];
-    const measure = () => {
-      const from = performance.now();
+    const measure = (deadline) => {
       do {
-        left.shift()?.();
-      } while (left.length && performance.now() - from < MEASURING_MS);
-      if (left.length) return idle(measure);
-      setHeights();
-      document.documentElement.dataset.measured = "";
+        const box = left.shift();
+        if (box) check(box);
+      } while (left.length && (deadline?.timeRemaining() ?? 0) > 4);
+      if (left.length) idle(measure);
+      else document.documentElement.dataset.measured = "";
     };
     const measureAll = () => {
       const measuring = left.length > 0;
-      left = [[boxes, check], [far, takeHeight]].flatMap(([nodes, act]) => [...nodes].map((node) => () => act(node)));
+      left = [...boxes];
       if (!measuring) idle(measure);
     };
     // A font that comes late changes what a box holds, and not the box.
     document.fonts.addEventListener("loadingdone", measureAll);
-    let width = innerWidth;
-    addEventListener("resize", () => {
-      if (width !== innerWidth) measureAll();
-      width = innerWidth;
-    });
     measureAll();
   }
 
@@ -217,7 +176,7 @@
   document.querySelector(".bd-search-container input")?.focus();
   // One at a time, while nothing else waits: none is needed to read the first screen.
   const whenIdle = window.requestIdleCallback ?? ((task) => setTimeout(task));
-  const installs = [installPreviews, installMeasures, installMargin, installPrinting];
+  const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
   const installNext = () => {
     installs.shift()?.();
     if (installs.length) whenIdle(installNext);
