@@ -20,7 +20,7 @@ def controls(figure, view):
     folds = [one for one in others if one not in legends]
     fold = tag(
         "details",
-        tag("summary", "More choices", cls="explorable-label"),
+        tag("summary", tag("span", "More choices"), tag("span", cls="explorable-chosen"), cls="explorable-label"),
         *(_control(figure, control, view) for control in folds),
         cls="explorable-more",
     )

@@ -38,6 +38,7 @@
       this.empty = find(".explorable-empty");
       this.table = find(".explorable-data");
       this.crossing = find(".explorable-crossing");
+      this.folded = find(".explorable-more .explorable-chosen");
       this.controls = new Map(this.spec.controls.map((control) =>
         [control.name, find(`[data-control="${CSS.escape(control.name)}"]`)]));
       this.bind();
@@ -104,10 +105,22 @@
       this.view = model.resolve(this.spec, this.state);
       for (const control of this.spec.controls) this.write(control);
       this.markUnmeasured();
+      if (this.folded) {
+        const inside = this.spec.controls.filter(({ name }) => this.controls.get(name).closest(".explorable-more"));
+        this.folded.textContent = inside.map((control) => this.chosen(control)).join(" · ");
+      }
       this.sayEmpty();
       if (this.crossing) this.answer();
       if (this.table.open) this.fillTable();
       if (this.resized) this.draw();
+    }
+
+    /* "Seed 0", "Models all": what a control says, for where it is not seen. */
+    chosen({ name, label, kind, options }) {
+      const value = [this.state[name]].flat();
+      const all = kind === "check" && value.length === options.length;
+      const words = options.filter(([option]) => value.includes(option)).map(([, words]) => words);
+      return `${label} ${all ? "all" : words.join(", ") || "none"}`;
     }
 
     markUnmeasured() {
@@ -124,7 +137,7 @@
     sayEmpty() {
       const { empty } = this.view;
       const chosen = this.spec.controls.filter(({ kind, axis }) => kind !== "check" && !axis)
-        .map(({ name, label, options }) => `${label} ${options.find(([value]) => value === this.state[name])[1]}`);
+        .map((control) => this.chosen(control));
       this.empty.textContent = empty === "unmeasured" ? `Not measured yet: ${chosen.join(", ")}` : "Nothing is selected";
       this.empty.hidden = !empty;
       this.plot.style.visibility = empty ? "hidden" : "";

@@ -602,8 +602,12 @@ def test_targets_are_large_enough_for_a_finger_and_leave_the_plot_the_screen(sho
     assert (
         controls["height"] <= page.locator("#headline .explorable-frame").bounding_box()["height"]
     )
+    chosen = fold.locator(".explorable-chosen")
+    expect(chosen).to_contain_text("Vertical axis Loss · Context 1")
+    expect(fold.locator("summary")).to_have_css("height", "36px")  # one line, cut where it ends
     fold.locator("summary").press("Enter")
     expect(fold.locator(".explorable-control").last).to_be_visible()
+    expect(chosen).to_be_hidden()
     targets = "#headline :is(.explorable-choice, input[type=range], summary, .explorable-csv)"
     for box in (one.bounding_box() for one in page.locator(targets).all()):
         assert box["height"] >= 36
