@@ -18,9 +18,10 @@ def controls(figure, view):
     first, *others = figure.controls
     legends = [one for one in others if one.kind == "check" and one.name in legend]
     folds = [one for one in others if one not in legends]
+    chosen = tag("span", cls="explorable-chosen")
     fold = tag(
         "details",
-        tag("summary", tag("span", "More choices"), tag("span", cls="explorable-chosen"), cls="explorable-label"),
+        tag("summary", tag("span", "More choices"), chosen, cls="explorable-label"),
         *(_control(figure, control, view) for control in folds),
         cls="explorable-more",
     )

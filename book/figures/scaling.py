@@ -131,27 +131,6 @@ def _curve(runs: list[Record]) -> dict[str, list[float]]:
     }
 
 
-def _lines() -> list[Series]:
-    """The fitted power laws, in the colours of their attentions."""
-    lines = []
-    for attention in ATTENTIONS:
-        try:
-            found = exponent(attention)
-        except NotMeasuredError:
-            continue
-        ends = points(attention)
-        computes = [ends[0][1], ends[-1][1]]
-        losses = [found.at(x) for x in computes]
-        columns = {
-            "teraflops": [x / TERA for x in computes],
-            "parameters": [ends[0][0], ends[-1][0]],
-        }
-        columns |= dict.fromkeys(("loss", "low", "high"), losses)
-        keys = {"attention": attention, "shown": "ends"}
-        lines.append(Series(keys, columns, label=f"C^−{found.exponent:.3f}"))
-    return lines
-
-
 def figure(id: str = "scaling") -> Explorable | Missing:
     """Loss against compute, by size, softmax and linear."""
     found = sizes()
@@ -162,7 +141,7 @@ def figure(id: str = "scaling") -> Explorable | Missing:
         caption=_caption(),
         alt=(
             "Held-out loss against training compute on a logarithmic scale: a falling line of "
-            "dots for each attention, one dot a size of the model, and the fitted power laws."
+            "dots for each attention, one dot a size of the model."
         ),
         series=_series(found),
         x=Choice(
@@ -179,7 +158,6 @@ def figure(id: str = "scaling") -> Explorable | Missing:
             Filter("shown", "Show", options=SHOWN, default="ends"),
             Toggle("attention", "Attention", options={"softmax": "Softmax", "linear": "Linear"}),
         ],
-        ceilings=_lines(),
         provenance=provenance(
             [run for by_size in found.values() for runs in by_size.values() for run in runs]
         ),
@@ -211,7 +189,7 @@ def _caption() -> str:
     tokens = config["updates"] * config["span"] * config["spans"]
     what = f"from {names[0]} to {names[-1]}" if len(names) > 1 else names[0]
     laws = in_words(fits=_fits)["fits"]
-    fitted = "" if laws == NOT_MEASURED else f" Dashed: powers of compute fitted to them, {laws}."
+    fitted = "" if laws == NOT_MEASURED else f" Powers of compute fitted to the ends: {laws}."
     return (
         f"**Loss by training compute, {what} parameters.** Every size makes the same "
         f"{config['updates']:,} updates, fixed beforehand, on the same {tokens / 1e6:.1f} million "

@@ -9,6 +9,8 @@ from html import escape
 from statistics import mean
 from urllib.parse import quote
 
+from IPython.display import Markdown, display
+
 from .results import NotMeasuredError
 
 NOT_MEASURED = "not measured yet"
@@ -124,8 +126,10 @@ class WrittenFor:
             f"so that {'; nor that '.join(self.broken)}.*"
         )
 
-    def __repr__(self) -> str:
-        return self._repr_markdown_()
+    def _ipython_display_(self) -> None:
+        # An output without text would still take a line of the page.
+        if self.broken:
+            display(Markdown(self._repr_markdown_()))
 
 
 def _so(holds: Callable[[], bool]) -> bool:

@@ -129,13 +129,16 @@ def test_an_experiment_without_results_says_how_to_get_them():
         results.stored("nothing_yet")
 
 
-def test_words_that_no_longer_fit_the_results_say_so():
+def test_words_that_no_longer_fit_the_results_say_so(capsys):
     def unmeasured():
         raise results.NotMeasuredError("nothing stored")
 
-    assert WrittenFor(linear_is_ahead=lambda: True)._repr_markdown_() == ""
+    WrittenFor(linear_is_ahead=lambda: True)._ipython_display_()
+    assert not capsys.readouterr().out
     broken = WrittenFor(linear_is_ahead=lambda: False, both_learn=lambda: True, it_grows=unmeasured)
     assert "not so that linear is ahead; nor that it grows" in broken._repr_markdown_()
+    broken._ipython_display_()
+    assert capsys.readouterr().out
 
 
 def formulas(chapter):

@@ -266,7 +266,10 @@ def test_every_reference_shows_what_it_refers_to(built_book, open_page, page):
 
 def test_no_passage_was_written_for_other_results(built_book):
     for page in CHAPTER_PAGES:
-        assert "were written for other results" not in soup_of(built_book, page).get_text(), page
+        soup = soup_of(built_book, page)
+        assert "were written for other results" not in soup.get_text(), page
+        outputs = soup.select(".cell_output .output pre")
+        assert all(one.get_text(strip=True) for one in outputs), f"{page}: an output without text"
 
 
 def test_icons_are_all_drawn(built_book):
