@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import log, sqrt
 from statistics import mean
 from typing import NamedTuple
 
@@ -14,19 +14,14 @@ T_MANY = 1.96
 
 
 class Fit(NamedTuple):
-    """log y = log level - exponent log x, with the half-width of the exponent's 95% interval.
+    """log y falls by `exponent` times log x; wide: half of the exponent's 95% interval.
 
     points: how many were fitted; with two there is a line and no uncertainty, `wide` is None.
     """
 
     exponent: float
     wide: float | None
-    level: float
     points: int
-
-    def at(self, x: float) -> float:
-        """The fitted y."""
-        return exp(self.level - self.exponent * log(x))
 
 
 def fit(xs: list[float], ys: list[float]) -> Fit:
@@ -39,7 +34,7 @@ def fit(xs: list[float], ys: list[float]) -> Fit:
     slope = sum((a - u_mean) * (b - v_mean) for a, b in zip(u, v, strict=True)) / spread
     level = v_mean - slope * u_mean
     if n < 3:
-        return Fit(-slope, None, level, n)
+        return Fit(-slope, None, n)
     left = sum((b - level - slope * a) ** 2 for a, b in zip(u, v, strict=True))
     error = sqrt(left / (n - 2) / spread)
-    return Fit(-slope, T_95.get(n - 2, T_MANY) * error, level, n)
+    return Fit(-slope, T_95.get(n - 2, T_MANY) * error, n)

@@ -22,8 +22,8 @@ def figure(id: str = "rnn-orders") -> Explorable | Missing:
         id=id,
         caption=_caption(points),
         alt=(
-            "Time for one layer and tick against the number of layers. Layer by layer it stays "
-            "level. Tick by tick it rises once the weights no longer fit into the cache."
+            "Time for one layer and tick against the number of layers. Layer-major, it stays "
+            "level. Time-major, it rises once the weights no longer fit into the cache."
         ),
         series=series,
         x=Axis("layers", "Layers", log=2),

@@ -1,7 +1,8 @@
 """Feature maps: what linear attention applies to queries and keys instead of the exponential.
 
 Each takes [..., K] and returns [..., K'] with entries that are not negative (except
-`identity`), so that every weight phi(q)·phi(k) is one too and the normaliser cannot vanish.
+`identity`), so that no weight phi(q)·phi(k) is negative. Where the entries are positive, as all
+but those of `relu` are, neither does the normaliser vanish.
 """
 
 from __future__ import annotations
