@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from math import log
 from statistics import mean
 from typing import NamedTuple
 
@@ -55,6 +56,15 @@ def of(found: dict[tuple[str, str, int], Share], model: str, between: str, dista
     if (model, between, distance) not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
     return found[model, between, distance].mean
+
+
+def _spread(
+    found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int
+) -> float:
+    """How far seeds lie apart. Raises NotMeasuredError."""
+    of(found, model, between, distance)
+    one = found[model, between, distance]
+    return one.high - one.low
 
 
 def figure(id: str = "found-again") -> Explorable | Missing:
@@ -127,6 +137,13 @@ def _pairs() -> int:
     return _first()["config"]["cases"][0]["pairs"]
 
 
+def _half_life() -> float:
+    """Tokens in which the state that fades at a fixed rate loses half. Raises NotMeasuredError."""
+    if not (runs := by_model().get("fades")):
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing fades")
+    return log(2) / -runs[0]["config"]["attention_options"]["log_decay"][0]
+
+
 def _longest_trained() -> int:
     config = _first()["config"]
     return max(case["length"] for case in config["cases"]) - 4 * _pairs()
@@ -167,6 +184,7 @@ def numbers() -> dict[str, str]:
     }
     return in_words(
         **told,
+        again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),
         again_trained=lambda: str(_longest_trained()),
         again_seeds=_seeds,
@@ -187,7 +205,15 @@ def claims() -> WrittenFor:
         softmax_does_too=lambda: (
             abs(right("softmax", "noise", 16) - right("softmax", "noise", 4096)) < 0.1
         ),
-        what_fades_is_lost_at_any_rate_by_1024_tokens=lambda: right("fades", "noise", 1024) < 0.15,
+        what_fades_is_kept_for_256_tokens_and_lost_by_1024=lambda: (
+            right("fades", "noise", 256) > 0.8 * right("fades", "noise", 16)
+            and right("fades", "noise", 1024) < 0.25 * right("fades", "noise", 16)
+        ),
+        gates_lose_most_of_it_by_16384=lambda: all(
+            right(name, "noise", 16384) < 0.5 * right(name, "noise", 16)
+            and _spread(found, name, "noise", at) > 0.3
+            for name, at in (("gated", 16), ("gated delta", 16384))
+        ),
         the_delta_rule_forgets_far_beyond_its_training=lambda: (
             right("delta", "noise", 256) > 2 * right("delta", "noise", 16384)
         ),

@@ -51,7 +51,7 @@ def numbers() -> dict[str, str]:
 
     def ratios(pass_name: str) -> str:
         found = [a["seconds"] / b["seconds"] for a, b in _pairs(**{"pass": pass_name})]
-        return f"{min(found):.1f} to {max(found):.1f}"
+        return " to ".join(dict.fromkeys(f"{end(found):.1f}" for end in (min, max)))
 
     def cases() -> int:
         return len(_pairs()) // len(PASSES)

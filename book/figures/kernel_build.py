@@ -58,8 +58,8 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
         caption=(
             f"**Full registers{'' if spilled else ', nothing spilled'}.** What Triton "
             f"{compilers_of(records)[0]} made of every kernel of one call and its gradient, with "
-            "32 heads of 4,096 tokens. Where nothing fades, a narrow head's three gradients fit in "
-            "one kernel on Hopper; on Ampere they take three."
+            "32 heads of 4,096 tokens. Where nothing fades, is divided or mapped, a narrow head's "
+            "three gradients fit in one kernel on Hopper; on Ampere they take three."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "

@@ -134,9 +134,9 @@ class NotRaced(Missing):
         return """
 :::{note}
 **The kernels of this book have not been measured on a GPU yet.** There was none.
-Everything above is counted, compiled and interpreted; nothing of it is a speed. Where a GPU with
-Triton is at hand, and with `pip install flash-linear-attention` for company, one command checks
-them against float64, races them and packs the results, and this page will show them:
+Of the kernels everything above is counted, compiled and interpreted; only the host's part is timed.
+Where a GPU with Triton is at hand, and with `pip install flash-linear-attention` for company, one
+command checks them against float64, races them and packs the results, and this page will show them:
 
     python -m experiments gpu --minutes 9 --out mine
 :::

@@ -106,8 +106,8 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             "**What a long past is worth.** *A passage met before*: by how much 56 bytes of a "
             "held-out novel are better predicted because they stood, so many bytes earlier, in "
             "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
-            "novel before them than with 16 bytes. Forty places, bars of two standard "
-            "errors; models of the race, first seed."
+            "novel before the first of them than with 16 bytes. Forty places, bars of two "
+            "standard errors; models of the race, first seed."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,
@@ -194,7 +194,7 @@ def claims() -> WrittenFor:
         the_gain_falls_as_the_distance_grows_for_both=lambda: all(
             map(_falls_like_an_average, MODELS)
         ),
-        sixteen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
+        a_few_dozen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
     )
 
 

@@ -23,7 +23,7 @@ from .race import (
     spread,
 )
 from .results import NotMeasuredError
-from .words import WrittenFor, in_words, signed, times
+from .words import WrittenFor, in_words, seeds_in_words, signed, times
 
 
 def noise(context: int) -> float:
@@ -102,9 +102,11 @@ def _of_the_far_head(context: int) -> str:
     worth = {name: far_head(name, context) for name in ("softmax", "linear")}
     largest = max(map(abs, worth.values()))
     if largest <= least:
+        counts = [len(differences(f"{name}, near only", name, context)) for name in worth]
         return (
             f"nothing that can be told from the noise: without it both end within {largest:.3f} "
-            f"nats of where they end with it, and another seed can move a loss by {least:.2f}"
+            f"nats of where they end with it ({seeds_in_words(counts)}), and another seed can move "
+            f"a loss by {least:.2f}"
         )
     said = [
         f"{abs(gain):.3f} nats {'lower' if gain > 0 else 'higher'} with {name} attention"

@@ -19,6 +19,7 @@ EXPERIMENT = "synthetic_tasks"
 TASKS = ("copying", "selective copying", "induction", "recall")
 LEAST_BYTES = 256  # the law is drawn from here on
 TRAINED_AT = 256  # tokens, of induction
+FEW = 50  # texts of a length, below which their number is told
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
 SHOWN_LENGTHS = ("softmax", "linear", "delta", "s6", "mamba", "s4d", "rwkv")
 
@@ -224,11 +225,14 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
     reached = {name: furthest(runs) for name, runs in layers.items()}
     learned = [name for name, (low, _) in reached.items() if low >= TRAINED_AT]
     told = [f"{_label(name)} to {between(*reached[name])}" for name in learned]
+    asked = (row for runs in layers.values() for run in runs for row in rows(run, "test"))
+    few = {row["length"]: row["questions"] for row in asked if row["questions"] < FEW}
+    longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     return (
         f"**Trained at {TRAINED_AT} tokens, asked at others.** Right nine times in ten, by seed: "
         f"{', '.join(told) or 'none'}. A layer whose state grows is asked up to a few thousand "
         "tokens, and none beyond the length at which half of its answers are wrong; lines end "
-        "where the first seed does."
+        f"where the first seed does.{f' Texts asked: {longest}.' if longest else ''}"
     )
 
 
