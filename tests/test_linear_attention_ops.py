@@ -104,6 +104,7 @@ def test_gradients_cross_a_split(p, cut, mode):
         torch.testing.assert_close(x, y, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_first_and_second_derivatives(mode, normalize):
@@ -266,6 +267,7 @@ def test_backward_keeps_no_states():
     assert sum(x.numel() for x in kept) <= 4 * q.numel() + 64 * 65 + 4096
 
 
+@pytest.mark.slow
 def test_imports_without_triton():
     code = "import sys; sys.modules['triton'] = None; import lsa, torch; " \
         "lsa.linear_attention(*(torch.rand(1, 4, 1, 4) for _ in range(3)))"  # fmt: skip

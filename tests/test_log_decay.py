@@ -134,6 +134,7 @@ def test_the_operators_with_decay_are_the_definition(constant):
     torch.library.opcheck(gradient, (*leaves, *out, *given, *options, True), test_utils=RULES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strongest", [0.0, 1e-3, 30.0])
 def test_a_long_text_neither_overflows_nor_loses_what_is_near(strongest):
     """float32 against float64 after 131,072 tokens, with a decay that differs from token to token.

@@ -7,6 +7,8 @@ from lsa import LinearState, linear_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 from tests.helpers import relative_rms
 
+pytestmark = pytest.mark.slow
+
 BOUNDS = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 
 

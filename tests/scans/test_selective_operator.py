@@ -29,6 +29,7 @@ def test_the_gradient_written_out_is_the_gradient(rule):
         torch.testing.assert_close(gradient(*leaves, dy, dh, input_rule=rule, mode=mode), wanted)
 
 
+@pytest.mark.slow
 def test_operators_keep_torchs_rules():
     x, dy, dh = draw(1, 2, 3, 2)
     leaves = [y.requires_grad_() for y in x]
@@ -106,6 +107,7 @@ def test_inputs_of_half_precision_keep_a_float32_state():
     torch.testing.assert_close(y.double(), wanted, rtol=2**-8, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_scans_without_triton():
     code = "import sys; sys.modules['triton'] = None; from lsa.layers.mamba import S6; import torch"
     code += "; S6(4)(torch.rand(1, 3, 4)).sum().backward()"
