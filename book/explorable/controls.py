@@ -107,7 +107,8 @@ def _swatch(figure, control, i):
     if control.name == figure.dash and figure.mark == "bar":
         return _box("none" if i else "currentColor")
     color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
-    return _line(color, strokes(i) if control.name == figure.dash else ())
+    style = i if control.name == figure.dash else figure.strokes[value] if not figure.dash else 0
+    return _line(color, strokes(style))
 
 
 def _line(color, dash):

@@ -16,7 +16,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Literal
 
 from . import palette
@@ -88,6 +88,7 @@ class Explorable:
         self.controls = self._controls({"x": x, "y": y}, controls, series)
         self.labels = {key: self._labels(key, series) for key in self._legend_keys}
         self.palette = palette.assign(list(self.labels[color]))
+        self.strokes = self._strokes()
         grey = (limit.label for limit in ceilings if color not in limit.keys)
         self.limits = list(dict.fromkeys(grey))  # told apart by their dashes
         self.curves = sorted((self._curve(single, "series") for single in series), key=self._order)
@@ -223,7 +224,10 @@ class Explorable:
             for key, labels in told_apart.items()
             if key == self.color or len(labels) > 1
         ]
-        i = list(self.labels[self.dash]).index(keys[self.dash]) if self.dash else 0
+        if self.dash:
+            i = list(self.labels[self.dash]).index(keys[self.dash])
+        else:
+            i = self.strokes[keys[self.color]]
         return Curve(
             series.label or ", ".join(parts),
             self.palette[keys[self.color]],
@@ -233,6 +237,15 @@ class Explorable:
             columns,
             series.source,
         )
+
+    def _strokes(self):
+        """`{value: style of its line}`: where two colours look nearly alike, another style."""
+        chosen = {}
+        for value, name in self.palette.items():
+            taken = {chosen[other] for other in chosen if palette.alike(self.palette[other], name)}
+            free = next(style for style in count() if style not in taken)
+            chosen[value] = free if self.mark.startswith("line") else 0
+        return chosen
 
     def _order(self, curve):
         return [list(labels).index(curve.keys[key]) for key, labels in self.labels.items()]

@@ -2,10 +2,39 @@
 
 import re
 from functools import cache
+from math import dist
 from pathlib import Path
 
 PALETTE_CSS = Path(__file__).resolve().parents[1] / "theme" / "static" / "palette.css"
 OTHERS = tuple(f"other-{i}" for i in range(1, 6))
+
+# What eyes without the cones for red, or for green, make of linear RGB: Machado et al. (2009),
+# table 1.
+EYES = (
+    ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+)
+# Linear RGB to the cones and on to Oklab, in which distances are as the eye sees them
+# (Ottosson, 2020).
+CONES = (
+    (0.4122214708, 0.5363325363, 0.0514459929),
+    (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+)
+OKLAB = (
+    (0.2104542553, 0.7936177850, -0.0040720468),
+    (1.9779984951, -2.4285922050, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.8086757660),
+)
 
 
 @cache
@@ -47,3 +76,32 @@ def assign(values):
         )
     ordered = [name for name in known if name in values]
     return {name: name for name in ordered} | dict(zip(strangers, OTHERS, strict=False))
+
+
+@cache
+def difference(one, other, eyes=EYES):
+    """How far two names are apart in Oklab: the least of both themes and of all `eyes`.
+
+    About 0.02 is noticed side by side.
+    """
+    return min(
+        dist(_oklab(colour(one, theme), eye), _oklab(colour(other, theme), eye))
+        for theme in ("light", "dark")
+        for eye in eyes
+    )
+
+
+def alike(one, other):
+    """Whether lines of two names are to differ in more than their colours."""
+    return difference(one, other) < 0.05 or difference(one, other, EYES[:1]) < 0.08
+
+
+def _oklab(color, eye):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    rgb = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    seen = [max(0, value) for value in _times(eye, rgb)]
+    return _times(OKLAB, [value ** (1 / 3) for value in _times(CONES, seen)])
+
+
+def _times(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]

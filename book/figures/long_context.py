@@ -13,6 +13,7 @@ from .words import Missing, Table, WrittenFor, in_words, percent
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
 MODELS = ("softmax", "linear")
 POSITIONS = ("softmax", "linear", "no attention")
+MILLI = "thousandths of a nat"  # in which so small gains are told
 
 
 def run(attention: str, context: int) -> Record:
@@ -129,12 +130,12 @@ def figure(id: str = "long-past") -> Explorable | Missing:
 
 
 def _worth(attention: str, kind: str, at: int) -> str:
-    """A gain in words, with what two standard errors allow."""
+    """A gain in thousandths of a nat, with what two standard errors allow."""
     found = rows(run(attention, MAIN), kind)
     column = {"again": "distance", "given": "given"}[kind]
     for one in found:
         if one[column] == at:
-            return f"{_plain(one['gain'])} ± {_plain(2 * one['error'], 1)}"
+            return f"{_plain(1000 * one['gain'])} ± {_plain(2000 * one['error'], 1)}"
     raise NotMeasuredError(f"long_context: no {kind} at {at}")
 
 
@@ -148,8 +149,8 @@ def _plain(value: float, digits: int = 2) -> str:
 
 def _given_words() -> str:
     parts = [
-        f"with {name} attention, {256:,} bytes are worth {_worth(name, 'given', 256)} nats more "
-        f"than 16, and 16,384 bytes {_worth(name, 'given', 16384)}"
+        f"with {name} attention, {256:,} bytes are worth {_worth(name, 'given', 256)} "
+        f"thousandths of a nat more than 16, and 16,384 bytes {_worth(name, 'given', 16384)}"
         for name in MODELS
     ]
     said = "; ".join(parts)
@@ -160,8 +161,8 @@ def _again_words() -> str:
     parts = []
     for name in MODELS:
         found = rows(run(name, MAIN), "again")
-        gains = ", ".join(_plain(one["gain"]) for one in found)
-        parts.append(f"with {name} attention the gain is {gains} nats a byte")
+        gains = ", ".join(_plain(1000 * one["gain"]) for one in found)
+        parts.append(f"with {name} attention the gain is {gains} thousandths of a nat a byte")
     distances = ", ".join(f"{one['distance']:,}" for one in found)
     said = "; ".join(parts)
     return f"At distances of {distances} bytes, {said}."
@@ -202,10 +203,10 @@ def verdicts() -> Table:
     """The three questions, and what was found for each attention."""
     cells = []
     for question, answer in (
-        ("loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096", _late),
-        ("16,384 bytes given in place of 16", lambda name: _worth(name, "given", 16384)),
-        ("a passage 1,024 bytes back", lambda name: _worth(name, "again", 1024)),
-        ("a passage 16,384 bytes back", lambda name: _worth(name, "again", 16384)),
+        ("loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096, nats", _late),
+        (f"16,384 bytes given in place of 16, {MILLI}", lambda name: _worth(name, "given", 16384)),
+        (f"a passage 1,024 bytes back, {MILLI}", lambda name: _worth(name, "again", 1024)),
+        (f"a passage 16,384 bytes back, {MILLI}", lambda name: _worth(name, "again", 16384)),
         ("one of eight values, 4,096 tokens of noise later", lambda name: _found(name, "noise")),
         ("the same, with other pairs between", lambda name: _found(name, "pairs")),
     ):

@@ -352,3 +352,16 @@ def test_payload_holds_each_column_once():
     document = explorable_page.payload(figure())
     updates = {one["columns"]["update"] for one in document["curves"]}
     assert len(updates) == 1
+
+
+def test_lines_of_nearly_one_colour_differ_in_their_dashes():
+    names = ("linear", "softmax", "gated")
+    made = figure(id="alike", series=[curve(name) for name in names], readouts=[])
+    dashes = {one.keys["attention"]: one.dash for one in made.curves}
+    assert palette.alike("linear", "gated")
+    assert dashes["linear"] == dashes["softmax"] == ()
+    assert dashes["gated"]
+    legend = BeautifulSoup(explorable_page.page(made), "html.parser").select(
+        '[data-control="attention"] path'
+    )
+    assert [path["stroke-dasharray"] == "none" for path in legend] == [True, True, False]
