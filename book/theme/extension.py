@@ -28,6 +28,7 @@ EXTENSIONS = (
     "citations",
     "statements",
     "formulas",
+    "names",
     "directives",
     "stages",
     "previews",
