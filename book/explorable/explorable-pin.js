@@ -5,7 +5,8 @@ window.ExplorablePin = (function () {
   "use strict";
   const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
   const GAP = 8;  // px around a pinned figure
-  let pinned = null;
+  const LOOKS = 12;  // frames in which what lies between words and figure may still be laid out
+  let pinned = null, asking = null;  // the link that was pressed last
 
   const pictureOf = (figure) => figure.querySelector(".explorable-frame, .stage") ?? figure;
 
@@ -67,8 +68,20 @@ window.ExplorablePin = (function () {
   }
 
   function show(figure, link) {
+    asking = link;
     if (pinned?.figure !== figure) release();
-    if (pinned || share(figure) >= SHOWN) return;
+    unlessSeen(figure, link, LOOKS);
+  }
+
+  /* What was far from the screen has a guessed height until it comes near, and may then move a
+     figure off the screen that was on it when the link was pressed. */
+  function unlessSeen(figure, link, looks) {
+    if (pinned || asking !== link) return;
+    if (share(figure) < SHOWN) pin(figure, link);
+    else if (looks) requestAnimationFrame(() => unlessSeen(figure, link, looks - 1));
+  }
+
+  function pin(figure, link) {
     const { top, bottom } = link.getBoundingClientRect();
     const head = headEnd(), above = top - head - 2 * GAP, below = innerHeight - bottom - 2 * GAP;
     // Below where there is room: the sentence stands mostly before its link.

@@ -19,8 +19,11 @@ from tests.browser.test_pages import CHAPTER_PAGES, PAGES
 # Bounds that a page must not grow past unnoticed; formulas are most of the elements.
 MOST_KB = 320
 MOST_ELEMENTS = 15_000
+MOST_LAID_OUT = 2500  # before the reader scrolls: what costs time is these
 MOST_SHIFT = 0.05
 
+LAID_OUT = """() => [...document.querySelectorAll("body *")]
+    .filter((element) => element.checkVisibility({ contentVisibilityAuto: true })).length"""
 NOTE_SHIFTS = """
 window.shift = 0;
 new PerformanceObserver((list) => {
@@ -92,6 +95,8 @@ def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
         assert not [url for url in sizes if "searchindex" in url]
     assert sum(sizes.values()) < MOST_KB * 1000, sizes
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
+    if page != "book/reproduce.html":  # one table of every run, near its top
+        assert tab.evaluate(LAID_OUT) < MOST_LAID_OUT
     assert tab.evaluate("window.shift") < MOST_SHIFT
     assert not troubles
     context.close()
