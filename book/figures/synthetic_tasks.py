@@ -154,7 +154,7 @@ def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int) -> s
     seeds = {one.seeds for found in points.values() for one in found}
     return (
         "**What a state can recall depends on its size and on how it is written.** "
-        f"With {pairs} pairs, each layer at its largest: {', '.join(told)}. Dashed: the share "
+        f"With {pairs} pairs, each layer at its largest: {', '.join(told)}. Grey: the share "
         "that a sum of random codes in so many numbers would answer, untrained. "
         + (f"Bars span {max(seeds)} seeds." if max(seeds) > 1 else "One seed so far.")
     )
