@@ -28,7 +28,7 @@ EXTENSIONS = (
     "citations",
     "statements",
     "formulas",
-    "names",
+    "unbroken",
     "directives",
     "stages",
     "previews",

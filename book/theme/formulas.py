@@ -24,6 +24,7 @@ from sphinx.util.math import get_node_equation_number
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex-0.19.1"
 PUBLISHED = f"_static/{KATEX.name}"
 ROWS = r"\\"
+PART = '<span class="katex-base">'  # of a formula, between which a line may be broken
 
 
 @cache
@@ -65,8 +66,38 @@ def rows_aligned(tex: str) -> str:
     return rows[0] if len(rows) == 1 else rf"\begin{{gathered}}{ROWS.join(rows)}\end{{gathered}}"
 
 
+def bound(formula: str, before: str, after: str) -> str:
+    """The HTML of a formula with what must not be parted from its first and its last part.
+
+    Of a formula that may be broken, its ends show the punctuation, which stands beside it for
+    those who listen, search or copy.
+    """
+    if formula.count(PART) == 1:
+        return f'<span class="unbroken">{escape(before)}{formula}{escape(after)}</span>'
+    parts = formula.split(PART)  # the first is what stands before all parts
+    parts[1:] = [PART + part for part in parts[1:]]
+    inside, closing = parts[-1].rsplit("</span></span>", 1)
+    if before:
+        parts[1] = f"{_showing('before', before)}{parts[1]}</span>"
+    if after:
+        parts[-1] = f"{_showing('after', after)}{inside}</span></span></span>{closing}"
+    html = "".join(parts)
+    return f"{_unseen(before)}{html}{_unseen(after)}"
+
+
+def _showing(side: str, marks: str) -> str:
+    return f'<span class="unbroken" data-{side}="{escape(marks)}">'
+
+
+def _unseen(mark: str) -> str:
+    return f'<span class="visually-hidden">{escape(mark)}</span>' if mark else ""
+
+
 def visit_inline(translator, node: nodes.math) -> None:
     formula = render(node.astext(), translator.config.formula_macros)
+    before, after = node.get("before", ""), node.get("after", "")
+    if before or after:
+        formula = bound(formula, before, after)
     opening = translator.starttag(node, "span", "", CLASS="math notranslate nohighlight")
     translator.body.append(f"{opening}{formula}</span>")
     raise nodes.SkipNode

@@ -1,0 +1,59 @@
+"""What stays on one line: names such as GPT-2, and a formula with the comma that follows it.
+
+A browser may break a line after any hyphen, and on either side of a formula, whose parts are
+boxes to it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+NAME = re.compile(r"\b([A-Z][A-Za-z]*-\d+)\b")
+ELSEWHERE = (nodes.literal, nodes.literal_block, nodes.math, nodes.raw, nodes.title)
+CLOSING = re.compile(r"^[,.;:!?)\]’”…]+")
+OPENING = re.compile(r"[(\[“‘]+$")
+
+
+def keep_names(tree: nodes.Element) -> None:
+    """Put the names in `tree` into elements of their own, which book.css does not break."""
+    for text in list(tree.findall(nodes.Text)):
+        parts = NAME.split(text.astext())  # every second one is a name
+        if len(parts) > 1 and not isinstance(text.parent, ELSEWHERE):
+            whole = [
+                nodes.inline("", part, classes=["unbroken"]) if i % 2 else nodes.Text(part)
+                for i, part in enumerate(parts)
+                if part
+            ]
+            text.parent.replace(text, whole)
+
+
+def keep_punctuation(tree: nodes.Element) -> None:
+    """Move what belongs to a formula's line from the text around it to the formula.
+
+    Its attributes `before` and `after` are for formulas.py to write.
+    """
+    for formula in tree.findall(nodes.math):
+        at = formula.parent.index(formula)
+        for name, i, edge in (("before", at - 1, OPENING), ("after", at + 1, CLOSING)):
+            beside = formula.parent.children[i] if 0 <= i < len(formula.parent) else None
+            if isinstance(beside, nodes.Text) and (found := edge.search(beside.astext())):
+                formula[name] = found[0]
+                formula.parent.replace(beside, nodes.Text(edge.sub("", beside.astext())))
+
+
+class Unbroken(SphinxPostTransform):
+    default_priority = 900  # when references have their texts
+    formats = ("html",)
+
+    def run(self, **kwargs: object) -> None:
+        keep_names(self.document)
+        keep_punctuation(self.document)
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_post_transform(Unbroken)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

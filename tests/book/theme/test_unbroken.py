@@ -1,0 +1,43 @@
+"""Names with a hyphen, and formulas with their punctuation, stay on one line."""
+
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+
+from book.theme import formulas, unbroken
+
+
+def test_names_stand_whole_and_code_stays_as_it_is():
+    text = nodes.paragraph("", "", nodes.Text("GPT-2, as a one-layer Mamba-2, "))
+    text += nodes.literal("", "GPT-2")
+    unbroken.keep_names(text)
+    assert text.astext() == "GPT-2, as a one-layer Mamba-2, GPT-2"
+    assert [one.astext() for one in text.findall(nodes.inline)] == ["GPT-2", "Mamba-2"]
+
+
+def test_punctuation_goes_to_its_formula():
+    text = nodes.paragraph("", "", nodes.Text("keys ("), nodes.math("", "k"), nodes.Text("), or "))
+    text += [nodes.math("", "q"), nodes.Text(" alone")]
+    unbroken.keep_punctuation(text)
+    first, second = text.findall(nodes.math)
+    assert (first["before"], first["after"]) == ("(", "),")
+    assert not {"before", "after"} & second.attributes.keys()
+    assert text.astext() == "keys k or q alone"
+
+
+@pytest.mark.parametrize("tex", ["k", "a = b", "a = b + c"])
+@pytest.mark.parametrize(("before", "after"), [("(", ")."), ("", ","), ("(", "")])
+def test_a_formula_shows_its_punctuation_and_says_it_once(tex, before, after):
+    html = BeautifulSoup(formulas.bound(formulas.render(tex, {}), before, after), "html.parser")
+    for part in html.select(".katex-mathml"):
+        part.decompose()
+    shown = html.select_one(".katex-html").get_text()
+    assert html.get_text() == before + shown + after
+    parts = html.select(".katex-base")
+    held = {side: html.select_one(f"[data-{side}]") for side in ("before", "after")}
+    if len(parts) == 1:
+        assert html.select_one(".unbroken").get_text() == before + shown + after
+        return
+    for side, marks, part in (("before", before, parts[0]), ("after", after, parts[-1])):
+        assert (held[side] and held[side][f"data-{side}"]) == (marks or None)
+        assert not marks or part.parent is held[side]
