@@ -233,7 +233,7 @@ def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor, G: Tenso
     C, BD, num_warps = tiles(problem, role)
     raw = pointer(role.raw, role.out)
     P, s_Gb, decay = faded(G, role.out)
-    tile_kernel[(triton.cdiv(D, BD) * triton.cdiv(T, C) * B * H,)](
+    tile_kernel[(-(-D // BD) * -(-T // C) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, delta,
         pointer(role.first, role.out), pointer(role.first_z, role.out),
         *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
@@ -299,7 +299,7 @@ def forward(problem: Problem) -> Outputs:
     T = problem.q.shape[1]
     out, G = empty_outputs(problem, exact=False), prefixes(problem.g, T)
     run_tiles(problem, forward_role(problem, out), out.den, out.den, G)
-    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), between=False, prefixes=G)
+    sums = segment_sums(problem, SUMMED, -(-T // SUMMED), between=False, prefixes=G)
     S_T, z_T = _totals(problem, sums, 1.0, problem.S, problem.z, G, reverse=False)
     out = replace(out, S_T=S_T, z_T=z_T if problem.with_z else out.z_T)
     return rounded_outputs(problem, out, exact=False)
@@ -321,7 +321,7 @@ def backward(
     ):
         run_tiles(problem, role, out.den, delta, G)
     reads = {"do": do, "den": out.den, "delta": delta}
-    sums = segment_sums(problem, SUMMED, triton.cdiv(T, SUMMED), **reads, between=False, prefixes=G)
+    sums = segment_sums(problem, SUMMED, -(-T // SUMMED), **reads, between=False, prefixes=G)
     dS_0, dz_0 = _totals(problem, sums, problem.scale, dS, dz, G, reverse=True)
     grads = replace(grads, dS=dS_0, dz=dz_0)
     if problem.with_dg:

@@ -236,7 +236,7 @@ def run_dq(
     B, T, H, K, V = problem.sizes
     q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.dq
     G, s_Gb, decay = faded(G, like)
-    dq_kernel[(triton.cdiv(K, launch.BK) * plan.G * B * H,)](
+    dq_kernel[(-(-K // launch.BK) * plan.G * B * H,)](
         q, k, v, do, grads.dq, out.den, pointer(delta, out.den),
         pointer(problem.S, like), pointer(problem.z, like), out.states,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],

@@ -153,7 +153,7 @@ def run_forward(problem: Problem, out: Outputs, plan: Plan, G: Tensor | None) ->
     B, T, H, K, V = problem.sizes
     q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.forward
     G, s_Gb, decay = faded(G, like)
-    forward_kernel[(triton.cdiv(V, launch.BV) * plan.G * B * H,)](
+    forward_kernel[(-(-V // launch.BV) * plan.G * B * H,)](
         q, k, v, out.o, out.den, pointer(problem.S, like), pointer(problem.z, like),
         out.states, out.S_T, out.z_T,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],

@@ -232,7 +232,7 @@ def run_dkv(
     B, T, H, K, V = problem.sizes
     q, k, v, like = problem.q, problem.k, problem.v, out.S_T
     G, s_Gb, decay = faded(G, like)
-    blocks = triton.cdiv(K, launch.BK) * triton.cdiv(V, launch.BV)
+    blocks = -(-K // launch.BK) * -(-V // launch.BV)
     dkv_kernel[(blocks * plan.G * B * H,)](
         q, k, v, do, grads.dk, grads.dv, out.den, pointer(delta, out.den),
         pointer(dS, like), pointer(dz, like), sums, grads.dS, grads.dz,

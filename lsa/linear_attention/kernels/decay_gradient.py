@@ -136,7 +136,7 @@ def decay_gradient_kernel(
 def empty_kept(problem: Problem) -> Tensor:
     """Room for S and z, or R and m, around every KEPT tokens, in float32."""
     B, T, H, K, V = problem.sizes
-    shape = triton.cdiv(T, KEPT), B * H, K * V + K
+    shape = -(-T // KEPT), B * H, K * V + K
     return torch.empty(shape, dtype=torch.float32, device=problem.q.device)
 
 
@@ -150,7 +150,7 @@ def kept_states(
     first, first_z: the state that the first of them is, times factor; zeros by default.
     """
     (B, T, H, K, V), reverse = problem.sizes, do is not None
-    n = triton.cdiv(T, KEPT)
+    n = -(-T // KEPT)
     kept = torch.zeros(n, B * H, K * V + K, dtype=torch.float32, device=problem.q.device)
     edge = kept[-1 if reverse else 0]
     for x, part in ((first, edge[:, : K * V]), (first_z, edge[:, K * V :])):
@@ -179,7 +179,7 @@ def run_dg(
     kinds = problem.precision()
     # Products of float32 are taken from registers, which 32 features fill.
     widest = 16 if q.dtype == torch.float32 else 32
-    decay_gradient_kernel[(triton.cdiv(T, KEPT) * B * H,)](
+    decay_gradient_kernel[(-(-T // KEPT) * B * H,)](
         q, k, v, do, out.den, dg if delta is None else delta, kept_S, kept_R, dg, G,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
         0 if G.shape[0] == 1 else G.stride(0),

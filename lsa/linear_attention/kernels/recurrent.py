@@ -208,7 +208,7 @@ def run_steps(
     if problem.g is not None:
         g = problem.g.detach().to(torch.float32).contiguous()
         s_gb, s_gt = (0 if n == 1 else s for n, s in zip(g.shape[:2], g.stride()[:2], strict=True))
-    step_kernel[(triton.cdiv(D, BD) * B * H,)](
+    step_kernel[(-(-D // BD) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, pointer(delta, den),
         pointer(role.first, like), pointer(role.first_z, like),
         pointer(role.last, like), pointer(role.last_z, like),

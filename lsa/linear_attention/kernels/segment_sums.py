@@ -170,7 +170,7 @@ def segment_sums(
     kinds = problem.precision()
     stages = stages_of_sums(sums.device, reverse and problem.normalize) if wide else 2
     P, s_Gb, decay = faded(prefixes, sums)
-    sums_kernel[(triton.cdiv(K, BK) * triton.cdiv(V, BV) * n * B * H,)](
+    sums_kernel[(-(-K // BK) * -(-V // BV) * n * B * H,)](
         b, c, pointer(den, sums), pointer(delta, sums), sums, *b.stride()[:3], *c.stride()[:3],
         T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, P, s_Gb, K, V,
         reverse, problem.normalize, problem.normalize if reverse else problem.with_z,
@@ -189,7 +189,7 @@ def scan_sums(
     n, size = sums.shape[0], sums[0].numel()
     P, s_Gb, decay = faded(prefixes, sums)
     _, T, H, _, _ = problem.sizes
-    scan_kernel[(triton.cdiv(size, 1024),)](
+    scan_kernel[(-(-size // 1024),)](
         sums, size, n, P, s_Gb, T, H, L, sums.shape[-1], reverse, decay, 1024, num_warps=4
     )
 
@@ -201,7 +201,7 @@ def output_delta(problem: Problem, o: Tensor, do: Tensor) -> Tensor | None:
     B, T, H, _, V = problem.sizes
     delta = torch.empty(B, T, H, dtype=torch.float32, device=o.device)
     C = 32
-    delta_kernel[(triton.cdiv(T, C) * B * H,)](
+    delta_kernel[(-(-T // C) * B * H,)](
         o, do, delta, *o.stride()[:3], *do.stride()[:3], T, H, V, C, block(V), num_warps=4
     )
     return delta
