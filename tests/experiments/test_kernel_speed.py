@@ -5,6 +5,7 @@ import torch
 
 from experiments import kernel_speed
 from experiments.harness.plan import Session
+from experiments.harness.tables import check_declared
 
 SHAPE = [1, 65, 2, 16]
 CONFIG = {"shape": SHAPE, "dtype": "bfloat16", "seed": 0}
@@ -40,8 +41,7 @@ def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch)
     outcome = kernel_speed.perform(CONFIG, session)
     assert outcome.complete
     tables = outcome.tables
-    columns = {name for table in tables.values() for name in table}
-    assert columns == set(kernel_speed.EXPERIMENT.units)
+    check_declared(tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True)
     assert set(tables["errors"]["implementation"]) == {"ours", "ours, normalised", "ours, fading"}
     assert max(tables["errors"]["error"]) <= 3.3e-3
     rows = tables["rows"]
