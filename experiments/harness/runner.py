@@ -89,15 +89,16 @@ def run_all(
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
     budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
-    breaks off, for want of memory perhaps, does not keep the others from theirs; FailedError
-    names it when all is done. A run that another process is at is left to it. `after` is called
-    after each. Raises Interrupted when a signal came, with everything stored.
+    breaks off, for want of memory or of its text perhaps, does not keep the others from theirs;
+    FailedError names it when all is done. A run that another process is at is left to it. `after`
+    is called after each. Raises Interrupted when a signal came, with everything stored.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
     deadline = None if budget is None else time.monotonic() + budget
     description = describe_device(device)
     ended, failed = 0, []
+    texts = _texts(corpus_source)
     _check_writable(out)
     stop = Stop()
     with stop.listening():
@@ -121,21 +122,54 @@ def run_all(
                         out,
                         label,
                         deadline,
-                        corpus_source,
+                        texts,
                         force=force,
                         stop=stop,
                     )
-                except CorpusError:
-                    raise  # no other run would find it either
+                except CorpusError as error:
+                    print(f"{label}: {error}", file=sys.stderr)
+                    failed.append(f"{run.experiment} {run.name}")
                 except Exception:
                     traceback.print_exc()
                     failed.append(f"{run.experiment} {run.name}")
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
+            _clear(device)
             after()
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended
+
+
+def _texts(source: Path | None) -> Callable[[str], Corpus]:
+    """`load_corpus`; one that could not be had once is not looked for by the runs that follow.
+
+    Raises CorpusError at once for a source that does not exist.
+    """
+    if source is not None and not source.exists():
+        raise CorpusError(f"corpus source {source}: no such file or folder")
+    missing: dict[str, CorpusError] = {}
+
+    def load(name: str) -> Corpus:
+        if name in missing:
+            raise missing[name]
+        try:
+            return load_corpus(name, source)
+        except CorpusError as error:
+            missing[name] = error
+            raise
+
+    return load
+
+
+def _clear(device: torch.device) -> None:
+    """Leave nothing of a run to the next.
+
+    torch keeps what it compiled by the code it came from, and gives up on code that it has
+    compiled eight times: the fifth model trained would run uncompiled, with no more than a line.
+    """
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def perform(
@@ -145,16 +179,19 @@ def perform(
     out: Path,
     label: str,
     deadline: float | None = None,
-    corpus_source: Path | None = None,
+    texts: Callable[[str], Corpus] = load_corpus,
     *,
     force: bool = False,
     stop: Stop | None = None,
 ) -> bool:
-    """Do one run and store it: whole at its own name, or what it has as a partial record."""
+    """Do one run and store it: whole at its own name, or what it has as a partial record.
+
+    That is kept too where the run breaks off; the exception goes on.
+    """
     keeper = Keeper(experiment, run, device, out)
 
     def corpus(name: str) -> Corpus:
-        opened = load_corpus(name, corpus_source)
+        opened = texts(name)
         keeper.origin["corpus"] = opened.sha256
         return opened
 
@@ -172,7 +209,7 @@ def perform(
         keeper.open(session, force=force)
         try:
             outcome = experiment.perform(run.config, session)
-        except KeyboardInterrupt:
+        except BaseException:
             keeper.keep_latest()
             raise
         if outcome.complete:

@@ -16,9 +16,10 @@ from experiments import loss_curves, mode_speed
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness import keeping, record, runner
-from experiments.harness.corpora import load_corpus
-from experiments.harness.plan import Session
+from experiments.harness.corpora import CorpusError, load_corpus
+from experiments.harness.plan import Outcome, Run, Session
 from experiments.harness.provenance import describe_device
+from experiments.harness.tables import table
 
 CPU = torch.device("cpu")
 
@@ -151,6 +152,65 @@ def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkey
     assert "1 runs stored" in said and "broke off: mode_speed" in said
     (stored,) = record.paths(tmp_path / "out", partial=False)
     assert stored.parent.parent.name == "sampling_speed"
+
+
+def test_a_run_that_breaks_off_keeps_what_it_had_measured(tmp_path, monkeypatch):
+    def in_turns(config, length, *rest, real=mode_speed.in_turns):
+        if length == config["longest"]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(config, length, *rest)
+
+    monkeypatch.setattr(mode_speed, "in_turns", in_turns)
+    (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
+    run = replace(run, config={**run.config, "shortest": 32})
+    with pytest.raises(runner.FailedError):
+        runner.run_all(EXPERIMENTS, [run], CPU, tmp_path)
+    (kept,) = record.load(results=tmp_path)
+    assert not kept["complete"] and set(kept["tables"]["rows"]["length"]) == {32}
+
+
+def test_a_text_that_is_missing_is_looked_for_once_and_only_ends_runs_that_read_it(
+    tmp_path, monkeypatch, capsys
+):
+    looked = []
+
+    def missing(name, source):
+        looked.append(name)
+        raise CorpusError("put it there")
+
+    monkeypatch.setattr(runner, "load_corpus", missing)
+    assert smoke(tmp_path, "loss_curves", "sampling_speed") == 1
+    said = capsys.readouterr().err
+    assert looked == ["novels"] and "put it there" in said
+    assert "1 runs stored" in said and "Traceback" not in said
+    assert smoke(tmp_path, "sampling_speed", "--corpus-source", "nowhere") == 1
+    assert "error: corpus source nowhere: no such file or folder" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_tenth_run_is_compiled_like_the_first(tmp_path):
+    """torch gives up on code that was compiled eight times."""
+    graphs = []
+
+    def double(x):
+        return 2 * x
+
+    def perform(config, session):
+        def backend(graph, inputs):
+            graphs.append(config["n"])
+            return graph.forward
+
+        found = torch.compile(double, backend=backend, dynamic=False)(torch.ones(config["n"]))
+        return Outcome({"rows": {"scale": found.tolist()}})
+
+    one = replace(
+        EXPERIMENTS["taylor_error"],
+        perform=perform,
+        tables={"rows": table(scale=("number", "twice one"))},
+    )
+    runs = [Run("taylor_error", f"n{n}", {"n": n}, 0) for n in range(2, 12)]
+    assert runner.run_all({"taylor_error": one}, runs, CPU, tmp_path) == 10
+    assert graphs == [run.config["n"] for run in runs]
 
 
 def test_what_a_run_warned_of_is_kept_with_it(tmp_path, monkeypatch, capsys):
