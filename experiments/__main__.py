@@ -46,7 +46,11 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("experiments", nargs="*", help="names; all by default")
         verb.add_argument("--device", help="cpu or cuda; the best there is by default")
         verb.add_argument(
-            "--only", action="append", default=[], metavar="KEY=VALUE", help="filter the runs"
+            "--only",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="runs whose config has it; several, by commas or given again, must all hold",
         )
         verb.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
         verb.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")

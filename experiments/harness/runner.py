@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -52,7 +53,8 @@ def plan(
         if name not in catalogue:
             raise UsageError(f"experiment: expected one of {', '.join(catalogue)}, got {name!r}")
     runs = [run for name in names for run in catalogue[name].runs(kind, smoke)]
-    wanted = [part for item in only for part in item.split(",")]
+    # A value may have a comma in it; only one before another key parts them.
+    wanted = [part for item in only for part in re.split(r",(?=[^,]*=)", item)]
     for part in wanted:
         key, equals, value = part.partition("=")
         if not equals:

@@ -19,7 +19,7 @@ from experiments.harness import keeping, record, runner
 from experiments.harness.corpora import CorpusError, load_corpus
 from experiments.harness.plan import Outcome, Run, Session
 from experiments.harness.provenance import describe_device
-from experiments.harness.tables import table
+from experiments.harness.tables import Column, Table
 
 CPU = torch.device("cpu")
 
@@ -206,7 +206,7 @@ def test_the_tenth_run_is_compiled_like_the_first(tmp_path):
     one = replace(
         EXPERIMENTS["taylor_error"],
         perform=perform,
-        tables={"rows": table(scale=("number", "twice one"))},
+        tables={"rows": Table({"scale": Column("number", "twice one")})},
     )
     runs = [Run("taylor_error", f"n{n}", {"n": n}, 0) for n in range(2, 12)]
     assert runner.run_all({"taylor_error": one}, runs, CPU, tmp_path) == 10
@@ -285,6 +285,8 @@ def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(tmp_path,
 def test_only_and_priorities():
     runs = runner.plan(EXPERIMENTS, ["loss_curves"], "cpu", only=["scale=nano,context=1024"])
     assert [run.name for run in runs] == ["nano-softmax-1024", "nano-linear-1024"]
+    runs = runner.plan(EXPERIMENTS, ["race"], "cpu", only=["seed=0,model=linear, near only"])
+    assert {run.config["model"] for run in runs} == {"linear, near only"}
     for kind in ("cpu", "cuda"):
         runs = runner.plan(EXPERIMENTS, [], kind)
         assert [run.priority for run in runs] == sorted(run.priority for run in runs)
