@@ -53,7 +53,11 @@ TABLES = {
             "token and head, whose gradient is not asked for",
         ),
         **PASS,
-        launch=("name", "`eager`: called from Python; `graph`: replayed as a CUDA graph"),
+        launch=(
+            "name",
+            "`eager`: called from Python; `graph`: replayed as a CUDA graph, whose `repeats` are "
+            "each the mean of five replays in a row",
+        ),
         batch=("sequences", "B"),
         length=("tokens", "T"),
         heads=("heads", "H"),

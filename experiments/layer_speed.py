@@ -21,12 +21,14 @@ from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TIMING, measure_in_turns, summarize, synchronize
 
+# A tick goes on from the last one's state: none is made twice, to warm up.
+TICKS = TIMING | {"repeats": ("calls", "how many were timed: all, one position after another")}
 TABLES = {
     "ticks": table(
         optional="of the runs named `tick`",
         layer=("name", "as in `lsa.layers.LAYERS`"),
-        position=("tokens", "how many tokens were read when the ticks begin"),
-        **TIMING,
+        position=("tokens", "how many tokens the text has at the first tick, its own among them"),
+        **TICKS,
         state=("B", "the state's size after them, the whole batch"),
     ),
     "updates": table(

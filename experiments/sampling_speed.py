@@ -19,11 +19,13 @@ from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TIMING, summarize, synchronize
 
+# A tick goes on from the last one's state: none is made twice, to warm up.
+TICKS = TIMING | {"repeats": ("calls", "how many were timed: all, one position after another")}
 TABLES = {
     "rows": table(
         attention=("name", "`softmax` (KV cache) or `linear` (recurrent state)"),
         position=("tokens", "how many tokens the text has when the ticks begin"),
-        **TIMING,
+        **TICKS,
         state=("B", "the state's size after them, all layers, the whole batch"),
     ),
 }

@@ -41,7 +41,8 @@ and which results were made by code that has changed since.
 | `device` | kind, name, count (threads or GPUs), memory_bytes |
 | `versions` | of Python, torch, triton, numpy, CUDA, the driver and the system |
 
-A device's folder is its name; for a CPU with the number of threads that were used.
+A device's folder is its name; for a CPU with the number of threads that torch would use. A run
+whose `config` names `threads` used that many.
 """
 
 
