@@ -57,7 +57,7 @@ SMOKE = {
 # On a GPU: 131,072 bytes an update, and GPT-2's sizes with the learning rates of `loss_curves`.
 LARGE = {"spans": 128}
 RATES = {"124M": 6e-4, "355M": 3e-4, "774M": 2e-4, "1.5B": 2e-4}
-PARTS = {"124M": 1, "355M": 2, "774M": 4, "1.5B": 4}  # an update is computed in so many
+PARTS = {"124M": 1, "355M": 2, "774M": 4, "1.5B": 8}  # an update is computed in so many
 TABLES = {**CURVES, **MODEL}
 
 
