@@ -20,7 +20,9 @@ from .harness.tables import Tables, append, table
 from .harness.timing import TIMING, summarize, synchronize
 
 # A tick goes on from the last one's state: none is made twice, to warm up.
-TICKS = TIMING | {"repeats": ("calls", "how many were timed: all, one position after another")}
+TICKS: dict[str, Any] = TIMING | {
+    "repeats": ("calls", "how many were timed: all, one position after another")
+}
 TABLES = {
     "rows": table(
         attention=("name", "`softmax` (KV cache) or `linear` (recurrent state)"),

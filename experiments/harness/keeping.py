@@ -86,11 +86,15 @@ class Keeper:
             self.session.warn(str(error))
 
     def store(self, tables: Tables) -> None:
-        """Write the whole record, and remove what led up to it. Raises RecordError."""
+        """Write the whole record, and remove what led up to it.
+
+        Raises RecordError; tables that are not as declared are kept as a partial record.
+        """
         contents = self._contents(tables, complete=True)
         try:
             check_declared(tables, self.experiment.tables, contents["units"], complete=True)
         except ValueError as error:
+            self.keep(tables)
             raise record.RecordError(f"{self.path}: {error}") from error
         record.write(self.path, contents, overwrite=True)
         self.partial.unlink(missing_ok=True)

@@ -155,10 +155,11 @@ def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkey
 
 
 def test_a_run_that_breaks_off_keeps_what_it_had_measured(tmp_path, monkeypatch):
-    def in_turns(config, length, *rest, real=mode_speed.in_turns):
+    def in_turns(config, length, pass_name, session):
         if length == config["longest"]:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(config, length, *rest)
+        row = dict.fromkeys(mode_speed.TABLES["rows"].columns, 1)
+        return [row | {"mode": "softmax", "pass": pass_name, "length": length}]
 
     monkeypatch.setattr(mode_speed, "in_turns", in_turns)
     (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
@@ -185,6 +186,20 @@ def test_a_text_that_is_missing_is_looked_for_once_and_only_ends_runs_that_read_
     assert "1 runs stored" in said and "Traceback" not in said
     assert smoke(tmp_path, "sampling_speed", "--corpus-source", "nowhere") == 1
     assert "error: corpus source nowhere: no such file or folder" in capsys.readouterr().err
+
+
+def test_a_run_without_all_of_its_tables_is_kept_as_far_as_it_is(tmp_path):
+    def perform(config, session):
+        session.warn("no kernel would start")
+        return Outcome({"limits": {"copy": [1e10], "matmul": [1e12], "call": [1e-6]}})
+
+    none_timed = replace(EXPERIMENTS["mode_speed"], perform=perform)
+    run = Run("mode_speed", "x", {}, 0)
+    with pytest.raises(runner.FailedError):
+        runner.run_all({"mode_speed": none_timed}, [run], CPU, tmp_path)
+    (kept,) = record.load(results=tmp_path)
+    assert not kept["complete"]
+    assert kept["provenance"]["warnings"] == ["no kernel would start"]
 
 
 @pytest.mark.slow
