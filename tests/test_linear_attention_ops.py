@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
+from lsa.linear_attention import composed
 from lsa.linear_attention.bodies import FUSED_MAPS
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
-from lsa.linear_attention.operator import attend_operator, gradient
+from lsa.linear_attention.operator import attend, attend_operator, gradient
 from tests.examples import examples
 from tests.helpers import RELATIVE, relative_rms
 
@@ -121,6 +122,22 @@ def test_first_and_second_derivatives(mode, normalize):
 
     assert torch.autograd.gradcheck(call, leaves)
     assert torch.autograd.gradgradcheck(call, leaves)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_third_derivative_is_no_zero(mode):
+    """A graph is kept where one is asked for: the gradients given need none of their own."""
+    q, k, v, _ = draw(1, 4, 1, 3, 2)
+    options = (None, None, None, mode, 2, True, 1.0, 1e-6, "elu_plus_one", False, False)
+
+    def third(call):
+        x = k.clone().requires_grad_()
+        y = call(q, x, v, *options)[0]
+        for _ in range(3):
+            (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return y
+
+    torch.testing.assert_close(third(attend), third(composed.attend))
 
 
 @pytest.mark.parametrize("name", list(FEATURE_MAPS))

@@ -67,7 +67,7 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
         ]
         x, given = taken_apart(inputs, Inputs, Given)
         outputs = composed.gradient(x, given, ctx.options, attend)
-        each = gradients_where_needed(outputs, grads, inputs, needed)
+    each = gradients_where_needed(outputs, grads, inputs, needed)
     n = len(Inputs._fields)
     return *each[:n], *(None for _ in Results._fields), *each[n:], *(None for _ in Options._fields)
 
