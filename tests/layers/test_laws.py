@@ -31,7 +31,7 @@ def test_the_weights_of_a_layer_mix_its_values(name):
     """What a layer says it looks at is what it does."""
     layer, x = CASES[name]().double(), torch.randn(2, 9, D).double()
     A, v = layer.weights(x), layer.qkv(x)[2].transpose(1, 2)
-    mixed = layer.out((A.double() @ v).transpose(1, 2))
+    mixed = layer.out((A @ v).transpose(1, 2))
     torch.testing.assert_close(mixed, layer(x), rtol=1e-5, atol=1e-5)
 
 
