@@ -245,6 +245,15 @@ def test_compiles_whole(mode):
         assert torch.equal(x, y)
 
 
+def test_a_compiler_meets_no_operator_inside_a_function_transform(monkeypatch):
+    """It traces what torch.func would run, and torch.func.grad knows no operator."""
+    q, k, v, _ = draw(1, 5, 1, 3, 2)
+    slope = torch.func.grad(lambda q: linear_attention(q, k, v, normalize=False).square().sum())
+    wanted = slope(q)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.testing.assert_close(slope(q), wanted)
+
+
 @pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)
 @pytest.mark.parametrize("feature_map", ["elu_plus_one", "relu", "softplus"])
 def test_inputs_up_to_100_stay_finite(dtype, feature_map):
