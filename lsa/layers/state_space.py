@@ -129,7 +129,7 @@ class StateSpace(nn.Module):
 
     def ssm(self, u: Tensor) -> Tensor:
         """y = K * u + D u from an empty state. u, y [B, T, D]."""
-        if u.shape[1] == 0:
+        if u.numel() == 0:  # no token, or no sequence: no FFT takes either
             return u
         wide = self.wide(u)
         if self.mode == "recurrent":
