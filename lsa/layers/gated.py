@@ -34,8 +34,9 @@ def decayed_step(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, S: Tensor
 ) -> tuple[Tensor, Tensor]:
     """One tick: q, k [B, H, K], v [B, H, V], log_decay [B, H, K or 1]. Returns o and S."""
-    S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
-    return (q.unsqueeze(-2) @ S).squeeze(-2), S
+    with torch.autocast(q.device.type, enabled=False):  # features may cancel: bf16 would not do
+        S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
+        return (q.unsqueeze(-2) @ S).squeeze(-2), S
 
 
 def decay_between(g: Tensor) -> Tensor:
