@@ -63,7 +63,7 @@ def gradients_where_needed(
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients of the inputs that need one, from the outputs' (None: zero); None elsewhere.
 
-    They can be differentiated again where a given gradient can.
+    They can be differentiated again where gradients are being recorded, as by create_graph=True.
     """
     pairs = [
         (y, g.to(y.dtype))
@@ -74,7 +74,7 @@ def gradients_where_needed(
     found = iter(
         torch.autograd.grad(
             [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True,
-            create_graph=any(g.requires_grad for _, g in pairs),
+            create_graph=torch.is_grad_enabled(),
         )
         if pairs and wanted
         else [None] * len(wanted)

@@ -86,8 +86,9 @@ def choose(
         return logits.argmax(-1)
     logits = logits.float() / temperature
     if top_k is not None and top_k < logits.shape[-1]:
-        kth = logits.topk(top_k, dim=-1).values[..., -1:]
-        logits = logits.masked_fill(logits < kth, float("-inf"))
+        # By place, not by size: of equal logits, frequent in bf16, no more than k may stay.
+        top = logits.topk(top_k, dim=-1)
+        logits = torch.full_like(logits, float("-inf")).scatter(-1, top.indices, top.values)
     if top_p is not None and top_p < 1:
         ordered, order = logits.sort(dim=-1, descending=True)
         p = ordered.softmax(-1)

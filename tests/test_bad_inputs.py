@@ -1,6 +1,7 @@
 """A hundred arguments that make no sense: each is named in one line, and nothing else happens."""
 
 import re
+from functools import partial
 from random import Random
 
 import pytest
@@ -24,14 +25,15 @@ from lsa import (
     sample,
     softmax_attention,
 )
-from lsa.cost import machine_cost, mode_cost, tick_cost
+from lsa.cost import machine_cost, mode_cost, tick_cost, update_flops
 from lsa.layers import make_layer
-from lsa.layers.aft import AFTFull
+from lsa.layers.aft import AFTFull, AFTSimple
 from lsa.layers.convolution import CausalConv
 from lsa.layers.delta import DeltaNet
 from lsa.layers.gated import GatedLinearAttention
-from lsa.layers.mamba import Mamba
+from lsa.layers.mamba import S6, Mamba
 from lsa.layers.power import PowerAttention
+from lsa.layers.rwkv import RWKVChannelMixing, RWKVTimeMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
 from lsa.sampling import choose
@@ -112,6 +114,14 @@ CALLS = [
     ("dt_min", lambda: S4(8, dt_min=-1.0)),
     ("dt_min", lambda: S4D(8, dt_min=1.0, dt_max=0.1)),
     ("expand", lambda: Mamba(8, expand=1.5)),
+    ("dt_min", lambda: S6(8, dt_min=0)),
+    ("dt_min", lambda: Mamba(8, dt_min=1.0, dt_max=0.1)),
+    ("dt_max", lambda: S4D(8, dt_max="1")),
+    *[
+        ("d_model", partial(layer, width))
+        for layer in (AFTSimple, CausalConv, RWKVTimeMixing, RWKVChannelMixing, S4D, S6, Mamba)
+        for width in (0, 2.5)
+    ],
     ("width", lambda: CausalConv(8, width=2.5)),
     ("degree", lambda: PowerAttention(8, 2, degree=2.0)),
     ("chunk_size", lambda: DeltaNet(8, 2, chunk_size=0)),
@@ -167,6 +177,10 @@ CALLS = [
     ("T", lambda: mode_cost("chunked", -8, 4, 4)),
     ("T", lambda: mode_cost("attention", 8.5, 4, 4)),
     ("machine", lambda: machine_cost("turing", 1, 1)),
+    ("chunk_size", lambda: mode_cost("chunked", 8, 4, 4, chunk_size=0)),
+    ("n_heads", lambda: machine_cost("linear state", 1, 10, n_heads=3)),
+    ("degree", lambda: machine_cost("taylor state", 1, 8, degree=-1)),
+    ("T", lambda: update_flops(gpt_config("nano"), 0)),
     ("t", lambda: machine_cost("kv cache", -1, 1)),
     ("t", lambda: tick_cost(gpt_config("nano"), -1)),
     ("x", lambda: is_causal_at(lambda x: x, "abc")),

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
+from lsa.linear_attention import composed
 from lsa.linear_attention.bodies import FUSED_MAPS
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
-from lsa.linear_attention.operator import attend_operator, gradient
+from lsa.linear_attention.operator import attend, attend_operator, gradient
 from tests.examples import examples
 from tests.helpers import RELATIVE, relative_rms
 
@@ -123,6 +124,22 @@ def test_first_and_second_derivatives(mode, normalize):
     assert torch.autograd.gradgradcheck(call, leaves)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_third_derivative_is_no_zero(mode):
+    """A graph is kept where one is asked for: the gradients given need none of their own."""
+    q, k, v, _ = draw(1, 4, 1, 3, 2)
+    options = (None, None, None, mode, 2, True, 1.0, 1e-6, "elu_plus_one", False, False)
+
+    def third(call):
+        x = k.clone().requires_grad_()
+        y = call(q, x, v, *options)[0]
+        for _ in range(3):
+            (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return y
+
+    torch.testing.assert_close(third(attend), third(composed.attend))
+
+
 @pytest.mark.parametrize("name", list(FEATURE_MAPS))
 def test_a_feature_map_inside_is_the_map_outside(name):
     q, k, v, do = draw(1, 70, 2, 4, 3)
@@ -226,6 +243,15 @@ def test_compiles_whole(mode):
         torch.autograd.grad(found, leaves, do), torch.autograd.grad(wanted, leaves, do), strict=True
     ):
         assert torch.equal(x, y)
+
+
+def test_a_compiler_meets_no_operator_inside_a_function_transform(monkeypatch):
+    """It traces what torch.func would run, and torch.func.grad knows no operator."""
+    q, k, v, _ = draw(1, 5, 1, 3, 2)
+    slope = torch.func.grad(lambda q: linear_attention(q, k, v, normalize=False).square().sum())
+    wanted = slope(q)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.testing.assert_close(slope(q), wanted)
 
 
 @pytest.mark.parametrize("dtype", list(RELATIVE), ids=str)

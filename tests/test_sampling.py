@@ -68,6 +68,11 @@ def test_only_allowed_tokens_are_drawn(top_k, top_p, temperature, seed):
     assert (before < top_p + 1e-6).all()
 
 
+def test_of_equal_logits_no_more_than_k_are_drawn():
+    drawn = choose(torch.zeros(200, 9), top_k=2, generator=torch.Generator().manual_seed(0))
+    assert drawn.unique().numel() == 2
+
+
 def test_frequencies_are_the_softmax():
     logits = torch.tensor([0.0, 1.0, 2.0, -1.0])
     g = torch.Generator().manual_seed(0)

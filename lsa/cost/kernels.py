@@ -45,7 +45,7 @@ def design_cost(
     *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
     cut: tuple[int, int] | None = None, decay: bool = False,
 ) -> DesignCost:  # fmt: skip
-    """What a design of chunked mode moves and computes: lsa/kernels/chunked.py derives the table.
+    """What a design of chunked mode moves and computes: kernels/chunked.py derives the table.
 
     design: one of DESIGNS. "chunk states" stores the state before every chunk, itemsize bytes a
         number forwards and float32 with gradients; the others cut a sequence into segments and

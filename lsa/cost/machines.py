@@ -38,11 +38,16 @@ def machine_cost(
     itemsize: bytes of a number in weights and inputs.
 
     `state` is the state's size after the tick; bytes are the weights once, a growing state read
-    once, a fixed one read and written. Raises ValueError for an unknown machine.
+    once, a fixed one read and written. Raises ValueError for an unknown machine, or sizes that are
+    no whole numbers or do not fit.
     """
-    for name, value in (("t", t), ("D", D), ("n_heads", n_heads)):
+    for name, value in (("t", t), ("D", D), ("n_heads", n_heads), ("k", k)):
         whole(name, value)
+    whole("degree", degree, 0)
     hidden = 4 * D if hidden is None else hidden
+    whole("hidden", hidden)
+    if D % n_heads:
+        raise ValueError(f"n_heads: expected a divisor of D {D}, got {n_heads}")
     K = D // n_heads
     F = math.comb(K + degree, degree)
     rnn, attention, kgram = 2 * D * D, 4 * D * D, (k + 1) * D * hidden

@@ -27,7 +27,8 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
 
 
 def update_flops(config: GPTConfig, T: int) -> int:
-    """FLOPs a token of one training update (forward, and twice that backward) at context T."""
+    """FLOPs a token of one training update (forward, and twice that backward) at context T >= 1."""
+    whole("T", T)
     mixing = config.n_layer * described(config).sequence_flops(T)
     return 3 * (2 * matrix_weights(config) + mixing // T)
 

@@ -37,6 +37,7 @@ def mode_cost(
     """
     for name, value in (("T", T), ("K", K), ("V", V)):
         whole(name, value, 0)
+    whole("chunk_size", chunk_size)
     tokens = least_bytes(T, K, V, itemsize=itemsize)
     flops = mode_flops(mode, T, K, V, chunk_size)
     state = (K * V + K) * STATE_BYTES
@@ -69,7 +70,7 @@ def training_cost(
 
 
 def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:
-    """The FLOPs that `lsa.reference` really spends: masked products formed whole, tails filled.
+    """The FLOPs that linear_attention/reference.py spends: masked products whole, tails filled.
 
     What torch's FLOP counter reports for it; `mode_cost` is what has to be spent.
     """

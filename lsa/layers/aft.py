@@ -41,6 +41,7 @@ class _AFT(nn.Module):
 
     def __init__(self, d_model: int, *, bias: bool = True) -> None:
         super().__init__()
+        whole("d_model", d_model)
         self.d_model = d_model
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
         self.c_proj = ResidualLinear(d_model, d_model, bias=bias)

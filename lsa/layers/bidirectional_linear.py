@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from ..checks import one_of
@@ -17,14 +18,17 @@ def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: floa
     formed; 4 T K V FLOPs a head instead of 2 T^2 (K + V).
 
     q, k: features [B, T, H, K] whose products are not negative. v: [B, T, H, V].
-    Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes or devices that do not fit.
+    Returns o [B, T, H, V] in the dtype of v; sums are kept in float32, or in float64 for float64.
+    Raises ValueError for shapes, dtypes or devices that do not fit.
     """
     check_qkv(q, k, v)
-    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    # One state for every query: the causal layer's S and z after the last token.
-    S, z = k.transpose(-1, -2) @ v, k.sum(-2, keepdim=True)
-    o = (q @ S) / (q @ z.transpose(-1, -2) + eps)
-    return o.transpose(1, 2)
+    dtype, narrow = accumulator_dtype(q.dtype), v.dtype
+    with torch.autocast(q.device.type, enabled=False):
+        q, k, v = (x.transpose(1, 2).to(dtype) for x in (q, k, v))
+        # One state for every query: the causal layer's S and z after the last token.
+        S, z = k.transpose(-1, -2) @ v, k.sum(-2, keepdim=True)
+        o = (q @ S) / (q @ z.transpose(-1, -2) + eps)
+    return o.transpose(1, 2).to(narrow)
 
 
 class BidirectionalLinearAttention(MultiHead):

@@ -55,7 +55,8 @@ class CausalConv(nn.Module):
 
     def __init__(self, d_model: int, *, width: int = 4, bias: bool = True) -> None:
         super().__init__()
-        whole("width", width)
+        for name, value in (("d_model", d_model), ("width", width)):
+            whole(name, value)
         self.d_model, self.width = d_model, width
         self.weight = nn.Parameter(torch.empty(d_model, 1, width).uniform_(-1, 1) * width**-0.5)
         self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None

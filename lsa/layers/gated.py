@@ -24,7 +24,7 @@ from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
-from .layer import StartingLinear
+from .layer import StartingLinear, starting_log_steps
 from .multihead import MultiHead
 
 DECAYS = ("fixed", "head", "channel")
@@ -34,8 +34,9 @@ def decayed_step(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, S: Tensor
 ) -> tuple[Tensor, Tensor]:
     """One tick: q, k [B, H, K], v [B, H, V], log_decay [B, H, K or 1]. Returns o and S."""
-    S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
-    return (q.unsqueeze(-2) @ S).squeeze(-2), S
+    with torch.autocast(q.device.type, enabled=False):  # features may cancel: bf16 would not do
+        S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
+        return (q.unsqueeze(-2) @ S).squeeze(-2), S
 
 
 def decay_between(g: Tensor) -> Tensor:
@@ -219,7 +220,7 @@ class HeadDecay(nn.Module):
         super().__init__()
         self.proj = StartingLinear(d_model, n_heads)
         self.a = nn.Parameter(torch.empty(n_heads).uniform_(1, 16).log())
-        dt = torch.empty(n_heads).uniform_(math.log(1e-3), math.log(1e-1)).exp()
+        dt = starting_log_steps(1e-3, 1e-1, n_heads).exp()
         with torch.no_grad():
             self.proj.bias.copy_(dt + torch.log(-torch.expm1(-dt)))  # softplus gives dt back
 

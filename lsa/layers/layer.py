@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Protocol
 
+import torch
 from torch import Tensor, nn
 
+from ..checks import real
 from ..machines import StateMachine
 
 
@@ -47,6 +50,18 @@ class StartingLinear(nn.Linear):
 
     A rate of forgetting starts in the range that its paper gives; at zero it would not.
     """
+
+
+def starting_log_steps(dt_min: float, dt_max: float, *shape: int) -> Tensor:
+    """log Δ of the given shape, uniform between the logarithms of dt_min and dt_max.
+
+    Raises ValueError unless 0 < dt_min <= dt_max, and both finite numbers.
+    """
+    for name, value in (("dt_min", dt_min), ("dt_max", dt_max)):
+        real(name, value)
+    if not 0 < dt_min <= dt_max < math.inf:
+        raise ValueError(f"dt_min: expected above 0 and at most dt_max {dt_max}, got {dt_min}")
+    return torch.empty(*shape).uniform_(math.log(dt_min), math.log(dt_max))
 
 
 class ResidualLinear(nn.Linear):

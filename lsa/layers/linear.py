@@ -87,7 +87,8 @@ class LinearAttention(MultiHead):
 
         Weights of the feature map, and of decay; what is not normalised is made so.
         """
-        q, k, _ = (heads.transpose(1, 2).float() for heads in self.qkv(x))
+        dtype = accumulator_dtype(x.dtype)
+        q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.qkv(x))
         A = self.faded(FEATURE_MAPS[self.feature_map](q) @ FEATURE_MAPS[self.feature_map](k).mT)
         return A / A.sum(-1, keepdim=True)
 

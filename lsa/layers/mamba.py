@@ -14,7 +14,6 @@ channel, R = `dt_rank` the width between W_δ and W_Δ.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -26,7 +25,7 @@ from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans.selective import INPUT_RULES, MODES, selective_scan, selective_step
 from .convolution import CausalConv
-from .layer import ResidualLinear, StartingLinear
+from .layer import ResidualLinear, StartingLinear, starting_log_steps
 
 
 class S6(nn.Module):
@@ -51,6 +50,7 @@ class S6(nn.Module):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
+        whole("d_model", d_model)
         dt_rank = -(-d_model // 16) if dt_rank is None else dt_rank
         for name, value in (("d_state", d_state), ("dt_rank", dt_rank), ("chunk_size", chunk_size)):
             whole(name, value)
@@ -62,7 +62,7 @@ class S6(nn.Module):
         self.dt_proj = StartingLinear(dt_rank, d_model)
         self.A_log = nn.Parameter(torch.arange(1.0, d_state + 1).log().repeat(d_model, 1))
         self.D = nn.Parameter(torch.ones(d_model))
-        dt = torch.empty(d_model).uniform_(math.log(dt_min), math.log(dt_max)).exp()
+        dt = starting_log_steps(dt_min, dt_max, d_model).exp()
         with torch.no_grad():
             self.dt_proj.weight.uniform_(-(dt_rank**-0.5), dt_rank**-0.5)
             self.dt_proj.bias.copy_(dt + torch.log(-torch.expm1(-dt)))  # softplus gives dt back
@@ -138,6 +138,7 @@ class Mamba(nn.Module):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
+        whole("d_model", d_model)
         whole("expand", expand)
         d_inner = expand * d_model
         self.in_proj = nn.Linear(d_model, 2 * d_inner, bias=False)

@@ -59,5 +59,5 @@ class MultiHead(nn.Module):
         if self.log_decay is None:
             return A.tril()
         place = torch.arange(A.shape[-1], device=A.device)
-        by_distance = (self.log_decay[:, None] * place).exp()  # [H, T]
+        by_distance = (self.log_decay.to(A.dtype)[:, None] * place).exp()  # [H, T]
         return A.tril() * by_distance[:, (place[:, None] - place).clamp(min=0)]

@@ -124,7 +124,9 @@ class PowerAttention(MultiHead):
             return S, self.read(o, x)
 
         def many(S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            o, S = decayed_attention(*self.features(x), S)
+            features = self.features(x)
+            with torch.autocast(x.device.type, enabled=False):  # as a tick
+                o, S = decayed_attention(*features, S)
             return S, self.read(o, x)
 
         weight, dtype = self.c_attn.weight, accumulator_dtype(self.c_attn.weight.dtype)

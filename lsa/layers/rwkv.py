@@ -52,6 +52,7 @@ class RWKVTimeMixing(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        whole("d_model", d_model)
         self.receptance, self.key, self.value = (
             nn.Linear(d_model, d_model, bias=False) for _ in range(3)
         )
@@ -125,6 +126,7 @@ class RWKVChannelMixing(nn.Module):
 
     def __init__(self, d_model: int, *, hidden: int | None = None) -> None:
         super().__init__()
+        whole("d_model", d_model)
         hidden = 4 * d_model if hidden is None else hidden
         whole("hidden", hidden)
         self.receptance = nn.Linear(d_model, d_model, bias=False)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..linear_attention.functional import check_qkv
+from ..linear_attention.functional import accumulator_dtype, check_qkv
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -54,6 +54,11 @@ class _Buffer:
         self.v[:, :, self.filled : end] = v
         self.filled = end
 
+    def is_sealed(self) -> bool:
+        """Whether no tick may write here: a graph has read it, or only inference mode may."""
+        foreign = self.k.is_inference() and not torch.is_inference_mode_enabled()
+        return foreign or self.k.requires_grad or self.v.requires_grad
+
 
 @dataclass(frozen=True)
 class KVCache:
@@ -93,7 +98,13 @@ class KVCache:
         old = buffer = self.buffer
         # Autograd keeps what was read, so a recorded tick must not write where one has read.
         recorded = torch.is_grad_enabled() and (k.requires_grad or v.requires_grad)
-        if buffer is None or buffer.k.shape[2] < length or buffer.filled != self.length or recorded:
+        if (
+            buffer is None
+            or buffer.k.shape[2] < length
+            or buffer.filled != self.length
+            or recorded
+            or buffer.is_sealed()
+        ):
             buffer = _Buffer(k, v, capacity=max(16, 2 * length))
             if old is not None and self.length:
                 buffer.write(old.k[:, :, : self.length], old.v[:, :, : self.length])
@@ -102,7 +113,6 @@ class KVCache:
 
 
 POSITION_BASE = 64
-POSITION_DIGITS = 3
 
 
 def positions_as_features(
@@ -114,20 +124,18 @@ def positions_as_features(
     position of the first key. A softmax does not see what all its scores have in common, so
     slope * j does what the penalty -slope * (i - j) of ALiBi would (Press et al., 2022), with no
     mask. A position is written as three digits to the base 64, which stay exact in bf16 up to a
-    million. Widths are filled up to a multiple of 8, which fused kernels for GPUs ask for.
+    million. The last one's 64^2 is shared between q and k: float16 ends at 65,504. Widths are
+    filled up to a multiple of 8, which fused kernels for GPUs ask for.
     """
     B, T, H, K = q.shape
     position = torch.arange(start, start + T, device=q.device)
-    powers = [POSITION_BASE**n for n in range(POSITION_DIGITS)]
-    digits = torch.stack(
-        [position // power % POSITION_BASE if power < powers[-1] else position // power
-         for power in powers], -1,
-    )  # fmt: skip
-    weights = slope.unsqueeze(-1) * K**0.5 * torch.tensor(powers, device=q.device)  # [H, digits]
-    extra = -(-(K + POSITION_DIGITS) // 8) * 8 - K
+    b = POSITION_BASE
+    digits = torch.stack((position % b, position // b % b, position // b**2 * b), -1)
+    weights = slope.unsqueeze(-1) * K**0.5 * torch.tensor((1, b, b), device=q.device)  # [H, digits]
+    extra = -(-(K + digits.shape[-1]) // 8) * 8 - K
     q = torch.cat((q, weights.to(q.dtype).expand(B, T, H, -1)), -1)
     k = torch.cat((k, digits.to(k.dtype)[:, None].expand(B, T, H, -1)), -1)
-    q, k = (F.pad(x, (0, extra - POSITION_DIGITS)) for x in (q, k))
+    q, k = (F.pad(x, (0, extra - digits.shape[-1])) for x in (q, k))
     return q, k, F.pad(v, (0, extra))
 
 
@@ -186,8 +194,9 @@ class SoftmaxAttention(MultiHead):
 
     def weights(self, x: Tensor) -> Tensor:
         """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
-        q, k, _ = (heads.transpose(1, 2) for heads in self.widened(x, 0))
-        scores = (q @ k.transpose(-1, -2)).float() * self.head_width**-0.5
+        dtype = accumulator_dtype(x.dtype)  # a score holds a position: bf16 would round it
+        q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.widened(x, 0))
+        scores = q @ k.transpose(-1, -2) * self.head_width**-0.5
         past = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).tril()
         return scores.masked_fill(~past, float("-inf")).softmax(-1)
 

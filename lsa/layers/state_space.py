@@ -17,8 +17,6 @@ Shapes here: u, y [B, D] a tick, [B, T, D] a sequence; s [B, D, N/2], Λ, P, B, 
 
 from __future__ import annotations
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,7 +25,7 @@ from ..checks import one_of, whole
 from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution
-from .layer import ResidualLinear
+from .layer import ResidualLinear, starting_log_steps
 
 MODES = ("fft", "direct", "recurrent")
 
@@ -67,16 +65,13 @@ class StateSpace(nn.Module):
         dt_max: float = 1e-1,
     ) -> None:
         super().__init__()
+        whole("d_model", d_model)
         whole("d_state", d_state, 2)
         if d_state % 2:
             raise ValueError(f"d_state: expected an even number from 2, got {d_state}")
         one_of("mode", mode, MODES)
-        if not 0 < dt_min <= dt_max < math.inf:
-            raise ValueError(f"dt_min: expected above 0 and at most dt_max {dt_max}, got {dt_min}")
         self.d_model, self.d_state, self.mode = d_model, d_state, mode
-        self.log_dt = nn.Parameter(
-            torch.empty(d_model, 1).uniform_(math.log(dt_min), math.log(dt_max))
-        )
+        self.log_dt = nn.Parameter(starting_log_steps(dt_min, dt_max, d_model, 1))
         self.C = nn.Parameter(torch.randn(d_model, d_state // 2, 2) * 0.5**0.5)
         self.D = nn.Parameter(torch.ones(d_model))
         self.out = ResidualLinear(d_model, d_model)
@@ -134,7 +129,7 @@ class StateSpace(nn.Module):
 
     def ssm(self, u: Tensor) -> Tensor:
         """y = K * u + D u from an empty state. u, y [B, T, D]."""
-        if u.shape[1] == 0:
+        if u.numel() == 0:  # no token, or no sequence: no FFT takes either
             return u
         wide = self.wide(u)
         if self.mode == "recurrent":

@@ -121,7 +121,9 @@ class TaylorAttention(MultiHead):
 
         def step(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
             decay = None if self.log_decay is None else self.log_decay.exp()
-            o, S, z = recurrent_step(*self.features(x), *state, 0.0, decay)
+            features = self.features(x)
+            with torch.autocast(x.device.type, enabled=False):  # as linear_attention does
+                o, S, z = recurrent_step(*features, *state, 0.0, decay)
             return LinearState(S, z), self.out(o.to(x.dtype))
 
         def many(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:

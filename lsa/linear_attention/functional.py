@@ -93,9 +93,10 @@ def linear_attention(
     return_state: also return the state after the last token, in float32 (float64 for float64).
     feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None when they are
         mapped already. All but `exp` are computed on the way, and never stored.
-    log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
-        enters, so w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6,
-        for one a head.
+    log_decay: g, [H] or [B, T, H], at most 0 and finite: -100 forgets all, and -inf would make
+        sums of it NaN. Token t multiplies the state by exp(g_t) before it enters, so
+        w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6, for one a
+        head.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.

@@ -67,7 +67,7 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
         ]
         x, given = taken_apart(inputs, Inputs, Given)
         outputs = composed.gradient(x, given, ctx.options, attend)
-        each = gradients_where_needed(outputs, grads, inputs, needed)
+    each = gradients_where_needed(outputs, grads, inputs, needed)
     n = len(Inputs._fields)
     return *each[:n], *(None for _ in Results._fields), *each[n:], *(None for _ in Options._fields)
 
@@ -109,10 +109,10 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     x, options = taken_apart(flat, Inputs, Options)
     if x.g is not None and not bodies.uses_kernels(x.q, x.v, options.scale):
         return composed.attend(*flat)
-    if torch.compiler.is_compiling():
-        return attend_operator(*flat)
     if is_transformed(x):
         return composed.attend(*flat)
+    if torch.compiler.is_compiling():
+        return attend_operator(*flat)
     if torch.is_grad_enabled() and any(y is not None and y.requires_grad for y in x):
         return _Recorded.apply(*flat)
     return _unrecorded(attend_operator, *flat)

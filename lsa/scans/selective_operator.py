@@ -166,7 +166,7 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
         h = _start((*x, h))
         wide = _wide(*x, h, dy, torch.zeros_like(h) if dh is None else dh)
         found = selective_plain.gradient(*wide, input_rule=ctx.input_rule, mode="tree")
-        each = gradients_where_needed(found, grads, inputs, flags)
+    each = gradients_where_needed(found, grads, inputs, flags)
     return *each[:6], None, *each[6:], None
 
 

@@ -39,6 +39,12 @@ def test_the_last_output_of_every_prefix_is_the_causal_layer():
 def test_lower_precision_keeps_its_dtype():
     layer, x = BidirectionalLinearAttention(D, 2).bfloat16(), torch.randn(1, 6, D).bfloat16()
     assert layer(x).dtype == torch.bfloat16
+    # The normaliser of a long text is beyond float16, the quotient is not.
+    ones = torch.ones(1, 70_000, 1, 2, dtype=torch.float16)
+    assert torch.equal(bidirectional_linear_attention(ones, ones, ones), ones)
+    with torch.autocast("cpu", torch.float16):
+        wide = bidirectional_linear_attention(ones.float(), ones.float(), ones.float())
+    assert torch.equal(wide, ones.float())
 
 
 def test_bad_feature_maps_are_named():

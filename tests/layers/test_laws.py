@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import is_causal_at, tape, unroll
+from lsa.layers import make_layer
 from lsa.layers.aft import AFTSimple
 from lsa.layers.mamba import S6, Mamba
 from lsa.layers.rwkv import RWKVTimeMixing
@@ -31,7 +32,7 @@ def test_the_weights_of_a_layer_mix_its_values(name):
     """What a layer says it looks at is what it does."""
     layer, x = CASES[name]().double(), torch.randn(2, 9, D).double()
     A, v = layer.weights(x), layer.qkv(x)[2].transpose(1, 2)
-    mixed = layer.out((A.double() @ v).transpose(1, 2))
+    mixed = layer.out((A @ v).transpose(1, 2))
     torch.testing.assert_close(mixed, layer(x), rtol=1e-5, atol=1e-5)
 
 
@@ -121,6 +122,27 @@ def test_the_law_holds_in_lower_precision(name, dtype, allowed):
         whole, ticked = layer(x), unroll(layer.machine())(x)
     assert whole.dtype == ticked.dtype == dtype
     assert (ticked - whole).float().norm() < allowed * whole.float().norm()
+
+
+@pytest.mark.parametrize("name", ["power", "taylor"])
+def test_a_tick_of_high_degree_is_not_rounded_by_autocast(name):
+    """Features of degree 4 cancel; in bfloat16 nothing would be left of what they sum to."""
+    scale = {"scale": 12.0} if name == "taylor" else {}
+    layer, x = make_layer(name, 8, 2, options={"degree": 4, **scale}), torch.randn(2, 20, 8)
+    wanted, machine = layer(x), layer.machine()
+    with torch.autocast("cpu", torch.bfloat16):
+        for found in (unroll(machine)(x), machine.prefill(machine.initial_state, x)[1]):
+            assert (found - wanted).norm() <= 0.02 * wanted.norm()
+
+
+@layers
+def test_a_batch_of_none_is_a_batch(name):
+    layer = CASES[name]()
+    machine = layer.machine()
+    assert layer(torch.zeros(0, 3, D)).shape == (0, 3, D)
+    state, y = machine.prefill(machine.initial_state, torch.zeros(0, 3, D))
+    assert y.shape == (0, 3, D)
+    assert machine.step(state, y[:, 0])[1].shape == (0, D)
 
 
 @layers

@@ -1,9 +1,10 @@
 """Softmax attention: its decay by the definition, positions as features, and a cache that grows."""
 
+import pytest
 import torch
 
 from lsa import LinearAttention, SoftmaxAttention
-from lsa.layers import KVCache
+from lsa.layers import KVCache, make_layer
 from lsa.layers.softmax import positions_as_features
 
 D = 12
@@ -29,6 +30,36 @@ def test_positions_stay_exact_in_bf16_for_a_long_text():
     q, k, _ = positions_as_features(zeros, zeros, zeros, slope, 0)
     last = (q[0, -1, 0].double() @ k[0, :, 0].double().T) * 64**-0.5
     assert torch.equal(last, slope.double() * torch.arange(T))
+
+
+def test_a_strong_decay_stays_within_float16():
+    """In one factor the last digit's weight, 2 * sqrt(64) * 64^2, would be infinite."""
+    layer, x = SoftmaxAttention(64, 1, log_decay=[-2.0]), torch.randn(1, 10, 64)
+    torch.testing.assert_close(layer.half()(x.half()).float(), layer.float()(x), rtol=0, atol=5e-3)
+
+
+def test_the_weights_of_a_bf16_layer_tell_neighbours_apart():
+    """At token 500 a score has position 500 in it, which bf16 knows to 2."""
+    layer = SoftmaxAttention(16, 1, log_decay=[-0.5]).bfloat16()
+    x = torch.zeros(1, 500, 16, dtype=torch.bfloat16)
+    wanted = torch.softmax(-0.5 * torch.arange(500.0).flip(0), 0)
+    torch.testing.assert_close(layer.weights(x)[0, 0, -1], wanted)
+
+
+@pytest.mark.parametrize("name", ["softmax", "aft-full"])
+def test_a_tick_spares_a_cache_that_is_not_its_to_write(name):
+    """One that a graph has read, and one made in inference mode: torch refuses both."""
+    layer, x = make_layer(name, 8, 2, max_length=9), torch.randn(1, 7, 8)
+    machine = layer.machine()
+    wanted = layer(x)[:, -1]
+    state, y = machine.prefill(machine.initial_state, x[:, :6])
+    with torch.no_grad():
+        torch.testing.assert_close(machine.step(state, x[:, 6])[1], wanted)
+    y.sum().backward()
+    with torch.inference_mode():
+        state, _ = machine.prefill(machine.initial_state, x[:, :6])
+    with torch.no_grad():
+        torch.testing.assert_close(machine.step(state, x[:, 6])[1], wanted)
 
 
 def test_kv_cache_grows_and_linear_state_does_not():

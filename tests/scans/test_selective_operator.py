@@ -49,6 +49,15 @@ def test_first_and_second_derivatives_of_the_operator(rule):
     assert torch.autograd.gradcheck(call, leaves, fast_mode=True)
     assert torch.autograd.gradgradcheck(call, leaves, fast_mode=True)
 
+    def third(call):
+        y = call()
+        for _ in range(3):
+            (y,) = torch.autograd.grad(y.sum(), leaves[1], create_graph=True)
+        return y
+
+    plain = third(lambda: in_chunks(*leaves, input_rule=rule, mode="steps", chunk_size=4)[0])
+    torch.testing.assert_close(third(lambda: call(*leaves)[0]), plain)
+
 
 def test_compiled_whole_as_on_a_gpu(monkeypatch):
     """The operator stands in the graph, and the shapes it promises are those that come."""
