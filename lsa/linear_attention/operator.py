@@ -126,7 +126,10 @@ def _inside(T: int, mode: str, chunk_size: int) -> int:
 
 @register_flop_formula(torch.ops.lsa.linear_attention)
 def _flops(*shapes: Any, **_: Any) -> int:
-    """What torch would count inside the operator: matrix products, not outer ones."""
+    """Operations of a call for torch's counter, which does not look inside.
+
+    Its matrix products, with a normaliser's sums; token by token, neither these nor outer products.
+    """
     x, options = taken_apart(shapes, *FORWARD)
     (B, T, H, K), V, mode, chunk_size = x.q, x.v[-1], options.mode, options.chunk_size
     if mode == "recurrent":
