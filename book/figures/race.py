@@ -231,6 +231,9 @@ def _caption(context: int) -> str:
     fewest, most = (limit(map(len, found.values())) for limit in (min, max))
     seeds = "One seed" if most == 1 else f"Means of {most} seeds"
     seeds += f", of the controls at least {fewest}" if fewest < most else ""
+    of_pair = {n: {len(by_model(n).get(name, ())) for name in PAIR} for n in CONTEXTS}
+    alone = [f"{n:,}" for n, counts in of_pair.items() if counts == {1} and most > 1]
+    seeds += f"; one at {' and '.join(alone)}" if alone else ""
     updates = max(max(losses(run)) for runs in found.values() for run in runs)
     shape = next(iter(found.values()))[0]["config"]
     return (
