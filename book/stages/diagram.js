@@ -57,7 +57,7 @@ Stage.mount("diagram", (stage, part) => {
       const text = START + x;
       return [...text].map((_, i) => `g(${text.slice(1, i + 1) || "[ ]"}) = ${show(g(text.slice(0, i + 1)))}`);
     } },
-    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "1 call of h, or t of g", run() {
+    A: { from: "Fn", to: "Dist", sign: ["A", element("sub", {}, "t"), " →"], word: "multiply", cost: "1 call of h", run() {
       const y = h(START + x.slice(0, -1));
       const factors = [...x].map((letter, i) => y[i][letter === "b" ? 1 : 0]);
       return [`One call, h(${START}${x.slice(0, -1)}), gives every factor.`,

@@ -67,13 +67,11 @@ def rows_aligned(tex: str) -> str:
 
 
 def bound(formula: str, before: str, after: str) -> str:
-    """The HTML of a formula with what must not be parted from its first and its last part.
+    """The HTML of a formula that may be broken, with what stays beside its first and last part.
 
-    Of a formula that may be broken, its ends show the punctuation, which stands beside it for
-    those who listen, search or copy.
+    These show the punctuation, which stands beside the formula for those who listen, search or
+    copy.
     """
-    if formula.count(PART) == 1:
-        return f'<span class="unbroken">{escape(before)}{formula}{escape(after)}</span>'
     parts = formula.split(PART)  # the first is what stands before all parts
     parts[1:] = [PART + part for part in parts[1:]]
     inside, closing = parts[-1].rsplit("</span></span>", 1)
@@ -96,9 +94,12 @@ def _unseen(mark: str) -> str:
 def visit_inline(translator, node: nodes.math) -> None:
     formula = render(node.astext(), translator.config.formula_macros)
     before, after = node.get("before", ""), node.get("after", "")
-    if before or after:
+    classes = "math notranslate nohighlight"
+    if (before or after) and formula.count(PART) == 1:
+        formula, classes = f"{escape(before)}{formula}{escape(after)}", f"{classes} unbroken"
+    elif before or after:
         formula = bound(formula, before, after)
-    opening = translator.starttag(node, "span", "", CLASS="math notranslate nohighlight")
+    opening = translator.starttag(node, "span", "", CLASS=classes)
     translator.body.append(f"{opening}{formula}</span>")
     raise nodes.SkipNode
 

@@ -25,7 +25,7 @@ def test_punctuation_goes_to_its_formula():
     assert text.astext() == "keys k or q alone"
 
 
-@pytest.mark.parametrize("tex", ["k", "a = b", "a = b + c"])
+@pytest.mark.parametrize("tex", ["a = b", "a = b + c"])
 @pytest.mark.parametrize(("before", "after"), [("(", ")."), ("", ","), ("(", "")])
 def test_a_formula_shows_its_punctuation_and_says_it_once(tex, before, after):
     html = BeautifulSoup(formulas.bound(formulas.render(tex, {}), before, after), "html.parser")
@@ -35,9 +35,6 @@ def test_a_formula_shows_its_punctuation_and_says_it_once(tex, before, after):
     assert html.get_text() == before + shown + after
     parts = html.select(".katex-base")
     held = {side: html.select_one(f"[data-{side}]") for side in ("before", "after")}
-    if len(parts) == 1:
-        assert html.select_one(".unbroken").get_text() == before + shown + after
-        return
     for side, marks, part in (("before", before, parts[0]), ("after", after, parts[-1])):
         assert (held[side] and held[side][f"data-{side}"]) == (marks or None)
         assert not marks or part.parent is held[side]
