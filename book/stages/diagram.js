@@ -45,7 +45,7 @@ Stage.mount("diagram", (stage, part) => {
     Dist: [["Dist Seq", element("sub", {}, "t")], "probabilities"],
   };
   const arrows = {
-    U: { from: "SM", to: "CSeqT", sign: ["U →"], word: "unroll", cost: "t + 1 ticks", run() {
+    U: { from: "SM", to: "CSeqT", sign: ["U →"], word: "unroll", cost: "t+1 ticks", run() {
       unroll(machine)(START + x);
       return [`Unroll the machine over ${START}${x}.`, ...trace];
     } },
@@ -53,7 +53,7 @@ Stage.mount("diagram", (stage, part) => {
       const y = h(START + x);
       return [`h(${START}${x}) =`, ...y.map((one) => `  ${show(one)}`), `Keep the last: g(${x}) = ${show(y.at(-1))}`];
     } },
-    inverse: { from: "Fn", to: "CSeqT", sign: ["← L", element("sup", {}, "−1")], word: "all prefixes", cost: "t + 1 calls", dear: true, run() {
+    inverse: { from: "Fn", to: "CSeqT", sign: ["← L", element("sup", {}, "−1")], word: "all prefixes", cost: "t+1 calls", dear: true, run() {
       const text = START + x;
       return [...text].map((_, i) => `g(${text.slice(1, i + 1) || "[ ]"}) = ${show(g(text.slice(0, i + 1)))}`);
     } },
@@ -63,7 +63,7 @@ Stage.mount("diagram", (stage, part) => {
       return [`One call, h(${START}${x.slice(0, -1)}), gives every factor.`,
         `f(${x}) = ${factors.map((p) => p.toFixed(2)).join(" · ")} = ${factors.reduce((a, b) => a * b, 1).toFixed(4)}`];
     } },
-    P: { from: "Fn", to: "SM", sign: ["← P"], word: "tape, from a prefix all the way back", cost: "t + 1 calls", dear: true, run() {
+    P: { from: "Fn", to: "SM", sign: ["← P"], word: "tape, from a prefix all the way back", cost: "t+1 calls", dear: true, run() {
       let tape = "";
       return [...(START + x)].map((letter) => {
         tape += letter;

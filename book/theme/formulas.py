@@ -72,19 +72,13 @@ def bound(formula: str, before: str, after: str) -> str:
     These show the punctuation, which stands beside the formula for those who listen, search or
     copy.
     """
-    parts = formula.split(PART)  # the first is what stands before all parts
-    parts[1:] = [PART + part for part in parts[1:]]
-    inside, closing = parts[-1].rsplit("</span></span>", 1)
-    if before:
-        parts[1] = f"{_showing('before', before)}{parts[1]}</span>"
     if after:
-        parts[-1] = f"{_showing('after', after)}{inside}</span></span></span>{closing}"
-    html = "".join(parts)
-    return f"{_unseen(before)}{html}{_unseen(after)}"
-
-
-def _showing(side: str, marks: str) -> str:
-    return f'<span class="unbroken" data-{side}="{escape(marks)}">'
+        at = formula.rindex(PART) + len(PART) - 1
+        formula = f'{formula[:at]} data-after="{escape(after)}"{formula[at:]}'
+    if before:
+        at = formula.index(PART) + len(PART) - 1
+        formula = f'{formula[:at]} data-before="{escape(before)}"{formula[at:]}'
+    return f"{_unseen(before)}{formula}{_unseen(after)}"
 
 
 def _unseen(mark: str) -> str:
