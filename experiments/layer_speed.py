@@ -19,12 +19,8 @@ from lsa.machines import state_bytes
 
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
-from .harness.timing import TIMING, measure_in_turns, summarize, synchronize
+from .harness.timing import TICKS, TIMING, measure_in_turns, summarize, synchronize
 
-# A tick goes on from the last one's state: none is made twice, to warm up.
-TICKS: dict[str, Any] = TIMING | {
-    "repeats": ("calls", "how many were timed: all, one position after another")
-}
 TABLES = {
     "ticks": table(
         optional="of the runs named `tick`",

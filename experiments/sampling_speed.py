@@ -17,12 +17,8 @@ from lsa.sampling import choose
 
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
-from .harness.timing import TIMING, summarize, synchronize
+from .harness.timing import TICKS, summarize, synchronize
 
-# A tick goes on from the last one's state: none is made twice, to warm up.
-TICKS: dict[str, Any] = TIMING | {
-    "repeats": ("calls", "how many were timed: all, one position after another")
-}
 TABLES = {
     "rows": table(
         attention=("name", "`softmax` (KV cache) or `linear` (recurrent state)"),

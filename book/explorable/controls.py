@@ -107,7 +107,7 @@ def _swatch(figure, control, i):
     if control.name == figure.dash and figure.mark == "bar":
         return _box("none" if i else "currentColor")
     color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
-    style = i if control.name == figure.dash else figure.strokes[value] if not figure.dash else 0
+    style = i if control.name == figure.dash else figure.strokes[value]
     return _line(color, strokes(style))
 
 

@@ -239,12 +239,15 @@ class Explorable:
         )
 
     def _strokes(self):
-        """`{value: style of its line}`: where two colours look nearly alike, another style."""
+        """`{value: style of its line}`: where two colours look nearly alike, another style.
+
+        One for all where dashes tell of another key.
+        """
         chosen = {}
         for value, name in self.palette.items():
             taken = {chosen[other] for other in chosen if palette.alike(self.palette[other], name)}
             free = next(style for style in count() if style not in taken)
-            chosen[value] = free if self.mark.startswith("line") else 0
+            chosen[value] = free if self.mark.startswith("line") and not self.dash else 0
         return chosen
 
     def _order(self, curve):

@@ -203,6 +203,7 @@ def claims() -> WrittenFor:
         the_two_cannot_be_told_apart_by_updates=lambda: abs(behind(MAIN)) < noise(MAIN),
         a_softmax_update_takes_about_twice_as_long=lambda: 1.5 < ratio(MAIN) < 3,
         it_takes_no_longer_at_256=lambda: ratio(256) < 1.1,
+        each_has_one_run_at_16384=lambda: len(differences("linear", "softmax", 16384)) == 1,
         the_two_end_level_at_16384=lambda: abs(behind(16384)) < noise(16384),
         the_ratio_grows_with_the_context=lambda: (
             [ratio(n) for n in CONTEXTS] == sorted(ratio(n) for n in CONTEXTS)

@@ -19,6 +19,10 @@ TIMING: dict[str, Any] = {
     "high": ("s", "third quartile"),
     "repeats": ("calls", "how many were timed, after two that were not"),
 }
+# A tick goes on from the last one's state: none is made twice, to warm up.
+TICKS: dict[str, Any] = TIMING | {
+    "repeats": ("calls", "how many were timed: all, one position after another")
+}
 
 
 @dataclass(frozen=True)
