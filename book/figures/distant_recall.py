@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..explorable import palette
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from .results import NotMeasuredError, Record, have, provenance, rows
+from .results import NotMeasuredError, Record, learned, provenance, rows
 from .words import Missing, WrittenFor, bars, in_words, percent, seeds_in_words
 
 EXPERIMENT = "distant_recall"
@@ -36,7 +36,7 @@ class Share(NamedTuple):
 def by_model() -> dict[str, list[Record]]:
     """The whole runs, all seeds of a model together."""
     found: dict[str, list[Record]] = defaultdict(list)
-    for run in have(EXPERIMENT):
+    for run in learned(EXPERIMENT):
         if run["complete"]:
             found[run["config"]["model"]].append(run)
     return {model: found[model] for model in NAMES if model in found}
@@ -128,7 +128,7 @@ def _guesses(series: list[Series]) -> list[Series]:
 
 
 def _first() -> Record:
-    if not (found := have(EXPERIMENT)):
+    if not (found := learned(EXPERIMENT)):
         raise NotMeasuredError(EXPERIMENT)
     return found[0]
 

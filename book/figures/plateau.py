@@ -6,7 +6,7 @@ from statistics import mean
 
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from . import ngram_baseline, variants
-from .results import NotMeasuredError, Record, have, provenance
+from .results import NotMeasuredError, Record, have, learned, provenance
 from .words import Missing, Table, WrittenFor, in_words, mean_and_spread
 
 REMEDIES = {
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 def runs() -> dict[Key, list[Record]]:
     """The seeds of every remedy and attention; the controls have "none" for an attention."""
     found: dict[Key, list[Record]] = {}
-    for run in have("plateau"):
+    for run in learned("plateau"):
         if not any(run["tables"]["validation"]["update"]):
             continue  # stopped before anything was learned
         config = run["config"]
@@ -130,7 +130,7 @@ def figure(id: str = "plateau") -> Explorable | Missing:
         ]
         if have_letters
         else [],
-        provenance=provenance(have("plateau")),
+        provenance=provenance(learned("plateau")),
     )
 
 

@@ -6,6 +6,7 @@ measured apart, interleaved, on a quiet machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from statistics import mean
@@ -14,7 +15,7 @@ from experiments.harness import record
 
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
 from . import ngram_baseline
-from .results import NotMeasuredError, Record, device_name, have, provenance, row, rows
+from .results import NotMeasuredError, Record, device_name, have, learned, provenance, row, rows
 from .words import Missing, Table, mean_and_spread, times
 
 MODELS = {
@@ -35,7 +36,7 @@ Found = dict[str, list[Record]]
 
 def curves(context: int | None = None) -> list[Record]:
     """The stored trainings, at one context or at all."""
-    trained = have("race", model=["softmax", "linear"])
+    trained = learned("race", model=["softmax", "linear"])
     found = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
     return [run for run in found if context in (None, run["config"]["context"])]
 
@@ -61,18 +62,20 @@ def _seed(run: Record) -> int:
 def _speeds(context: int) -> Record:
     """Where an update's seconds at a context are stored. Raises NotMeasuredError.
 
-    They are of the processor that trained, whatever number of its threads was used for either.
+    They are of the processor that trained most, whatever number of its threads was used for either.
     """
-    places = {_processor(run) for run in curves()}
+    trained = Counter(_processor(run) for run in curves())
     found = [
         run
         for run in record.load("race")
         if run["config"]["model"] == "all" and run["config"]["context"] == context
-        and run["complete"] and (not places or _processor(run) in places)
+        and run["complete"] and (not trained or _processor(run) in trained)
     ]  # fmt: skip
     if not found:
         raise NotMeasuredError(f"race: no seconds of an update at {context}")
-    return max(found, key=lambda run: run["provenance"]["device"]["count"])
+    return max(
+        found, key=lambda run: (trained[_processor(run)], run["provenance"]["device"]["count"])
+    )
 
 
 def _processor(run: Record) -> tuple[str, str]:

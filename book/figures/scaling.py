@@ -8,7 +8,7 @@ from statistics import mean
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from . import variants
 from .power_law import Fit, fit
-from .results import NotMeasuredError, Record, have, provenance, row
+from .results import NotMeasuredError, Record, learned, provenance, row
 from .words import (
     NOT_MEASURED,
     Missing,
@@ -35,7 +35,7 @@ def sizes() -> dict[str, dict[str, list[Record]]]:
     other seeds would tell the seeds apart and not the attentions.
     """
     found: dict[str, dict[str, dict[int, Record]]] = {name: {} for name in ATTENTIONS}
-    for run in have(EXPERIMENT):
+    for run in learned(EXPERIMENT):
         config = run["config"]
         made = run["tables"].get("validation", {"update": [0]})["update"]
         if made and made[-1] >= config["updates"] and "model" in run["tables"]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from . import variants
-from .results import NotMeasuredError, Record, have, provenance, row, rows
+from .results import NotMeasuredError, Record, learned, provenance, row, rows
 from .words import Missing, bars, seeds_in_words
 
 EXPERIMENT = "state_size"
@@ -44,7 +44,7 @@ CONTROLS = {
 def arms() -> dict[Arm, list[Record]]:
     """The stored runs that came to their end, all seeds of an arm together, in the seeds' order."""
     found: dict[Arm, list[Record]] = {}
-    for run in sorted(have(EXPERIMENT), key=lambda run: run["config"]["seed"]):
+    for run in sorted(learned(EXPERIMENT), key=lambda run: run["config"]["seed"]):
         config = run["config"]
         made = run["tables"].get("validation", {"update": [0]})["update"]
         if made and made[-1] >= config["updates"] and "model" in run["tables"]:
@@ -237,7 +237,7 @@ def _caption(found: dict[Arm, list[Record]]) -> str:
 def _broken() -> str:
     """A sentence for each run whose loss stopped being a number."""
     said = ""
-    for run in have(EXPERIMENT):
+    for run in learned(EXPERIMENT):
         end = run["tables"].get("end", {"ending": [], "updates": []})
         for ending, updates in zip(end["ending"], end["updates"], strict=True):
             if ending != "finished":

@@ -12,7 +12,7 @@ from lsa.layers import LAYERS
 
 from ..explorable import palette
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from .results import NotMeasuredError, Record, have, provenance, rows
+from .results import NotMeasuredError, Record, learned, provenance, rows
 from .words import Missing, Table, percent
 
 EXPERIMENT = "synthetic_tasks"
@@ -54,7 +54,7 @@ def right_with_random_codes(K: float, V: int, pairs: int, tokens: int) -> float:
 
 def of_task(task: str) -> list[Record]:
     """The whole runs of one task."""
-    return [run for run in have(EXPERIMENT) if run["config"]["task"] == task and run["complete"]]
+    return [run for run in learned(EXPERIMENT) if run["config"]["task"] == task and run["complete"]]
 
 
 def by_layer(task: str) -> dict[str, list[Record]]:
@@ -238,7 +238,7 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
 
 def scores() -> Table | Missing:
     """Every layer at every task."""
-    tables = {task: by_layer(task) for task in TASKS} if have(EXPERIMENT) else {}
+    tables = {task: by_layer(task) for task in TASKS} if learned(EXPERIMENT) else {}
     if not any(tables.values()):
         return Missing(EXPERIMENT)
     asked_for = (row["pairs"] for run in of_task("recall") for row in rows(run, "test"))
@@ -295,7 +295,7 @@ class Claim(NamedTuple):
 
 def published() -> Table | Missing:
     """What others found, beside the same comparison here, and whether it comes out."""
-    if not have(EXPERIMENT):
+    if not learned(EXPERIMENT):
         return Missing(EXPERIMENT)
     pairs = {"pairs": 64}
     claims = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .results import NotMeasuredError, Record, device_name, have, rows
+from .results import NotMeasuredError, Record, device_name, learned, rows
 from .synthetic_tasks import (
     EXPERIMENT,
     Score,
@@ -26,9 +26,9 @@ def numbers() -> dict[str, str]:
     """What the chapter on state spaces says of how the runs were made."""
 
     def first() -> Record:
-        if not have(EXPERIMENT):
+        if not learned(EXPERIMENT):
             raise NotMeasuredError(EXPERIMENT)
-        return have(EXPERIMENT)[0]
+        return learned(EXPERIMENT)[0]
 
     def models() -> str:
         config = first()["config"]
@@ -48,9 +48,11 @@ def numbers() -> dict[str, str]:
         selective_mamba=lambda: _by_seed(solved("selective copying", "mamba")),
         copying_s4=lambda: percent(solved("copying", "s4").mean),
         copying_s4d=lambda: percent(solved("copying", "s4d").mean),
-        task_seeds=lambda: _seeds([first(), *have(EXPERIMENT)]),
+        task_seeds=lambda: _seeds([first(), *learned(EXPERIMENT)]),
         task_models=models,
-        task_device=lambda: device_name(first()),
+        task_device=lambda: " and ".join(
+            {device_name(run): 0 for run in [first(), *learned(EXPERIMENT)]}
+        ),
         task_solved=lambda: f"{100 * first()['config']['solved']:g}%",
         task_updates=lambda: f"{first()['config']['updates']:,}",
     )

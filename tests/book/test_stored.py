@@ -1,4 +1,4 @@
-"""Which results a figure shows: whole runs of one device, whatever else has been stored."""
+"""Which results a figure shows: whole runs of one device, and of others further seeds alone."""
 
 import importlib
 import pkgutil
@@ -7,7 +7,7 @@ import pytest
 
 import book.figures
 from book.explorable.figure import Explorable
-from book.figures import results
+from book.figures import plateau, results
 from book.figures.words import Missing
 from experiments.harness import record
 
@@ -68,6 +68,40 @@ def test_stopped_runs_are_shown_while_there_are_no_others(monkeypatch):
     only = [stopped(LOAD("loss_curves")[0])]
     monkeypatch.setattr(record, "load", lambda experiment: only)
     assert results.stored("loss_curves") == only
+
+
+def renamed(one, seed):
+    """The same run of another seed."""
+    name = one["name"].replace(f"seed{one['config']['seed']}", f"seed{seed}")
+    return {**one, "name": name, "config": {**one["config"], "seed": seed}}
+
+
+def test_further_seeds_may_come_from_another_processor(monkeypatch):
+    whole = LOAD("plateau")
+    elsewhere = [on(renamed(one, seed=7), name="Other CPU") for one in whole[:2]]
+    also(monkeypatch, elsewhere)
+    assert [*results.stored("plateau"), *elsewhere] == results.learned("plateau")
+    assert "Other CPU" in str(plateau.figure().provenance)
+
+
+@pytest.mark.parametrize(
+    ("change", "device"),
+    [
+        (dict, {"name": "Other CPU"}),  # the same seed
+        (lambda one: renamed({**one, "name": "new-seed0"}, seed=7), {"name": "Other CPU"}),
+        (lambda one: {**renamed(one, seed=7), "complete": False}, {"name": "Other CPU"}),
+    ],
+)
+def test_nothing_else_comes_from_another_processor(monkeypatch, change, device):
+    whole = LOAD("plateau")
+    also(monkeypatch, [on(change(whole[0]), **device)])
+    assert results.learned("plateau") == results.stored("plateau")
+
+
+def test_a_gpu_takes_no_seeds_of_a_processor(monkeypatch):
+    on_gpu = [on(one, **GPU) for one in LOAD("plateau")]
+    also(monkeypatch, [*on_gpu, renamed(LOAD("plateau")[0], seed=7)])
+    assert results.learned("plateau") == on_gpu
 
 
 @pytest.mark.parametrize("figure", figures())
