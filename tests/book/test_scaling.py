@@ -29,7 +29,7 @@ def trained(monkeypatch):
                         },
                     }  # fmt: skip
                     runs.append({"name": size, "path": "x", "config": config, "tables": tables})
-        monkeypatch.setattr(scaling, "have", lambda experiment: runs)
+        monkeypatch.setattr(scaling, "learned", lambda experiment: runs)
         monkeypatch.setattr(scaling, "provenance", lambda records: [])
         monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
 

@@ -31,7 +31,7 @@ def trained(monkeypatch):
                     },
                 }  # fmt: skip
                 runs.append({"name": "x", "path": "x", "config": config, "tables": tables})
-        monkeypatch.setattr(state_size, "have", lambda experiment: runs)
+        monkeypatch.setattr(state_size, "learned", lambda experiment: runs)
         monkeypatch.setattr(state_size, "provenance", lambda records: [])
         monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
 
