@@ -7,7 +7,7 @@ same run measures the machine's own limits first, and chunked mode at every chun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from lsa.linear_attention import MODES
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import PASS, Tables, append, table
+from .harness.tables import PASS, append, table
 from .harness.timing import (
     TIMING,
     call_seconds,
@@ -163,9 +163,15 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
     ]
 
 
+def _measured(table: Mapping[str, list]) -> set[tuple[int, str]]:
+    """Of which lengths and passes there are rows."""
+    return {*zip(table.get("length", ()), table.get("pass", ()), strict=True)}
+
+
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks: limits, then lengths, then chunk sizes."""
-    tables: Tables = {"limits": limits(config, session.device), "rows": {}}
+    """One run, as `plan.Experiment` asks: limits, lengths, chunk sizes; what is there stays."""
+    if not (tables := session.go_on()):
+        tables = {"limits": limits(config, session.device), "rows": {}}
     points = [
         (length, name)
         for length in doublings(config["shortest"], config["longest"])
@@ -174,7 +180,10 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     sweeps = [(length, name) for length in config["chunk_lengths"] for name in PASSES]
     sweeps = sweeps if config["chunk_sizes"] else []
     total = len(points) + len(sweeps)
+    timed, swept = (_measured(tables.get(name, {})) for name in ("rows", "chunks"))
     for i, (length, pass_name) in enumerate(points):
+        if (length, pass_name) in timed:
+            continue
         if session.out_of_time():
             return Outcome(tables, complete=False)
         for row in in_turns(config, length, pass_name, session):
@@ -182,6 +191,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         session.save(tables)
         session.show(i + 1, total, f"{length} tokens, {pass_name}")
     for i, (length, pass_name) in enumerate(sweeps):
+        if (length, pass_name) in swept:
+            continue
         if session.out_of_time():
             return Outcome(tables, complete=False)
         for row in sweep(config, length, pass_name, session):

@@ -51,6 +51,8 @@ class Keeper:
             session.warn(f"{self.partial.name}: {problem}; set aside as {aside.name}")
         else:
             self._kept_rows = record.rows(kept["tables"])
+            if kept["provenance"].get("code") == self.origin["code"]:
+                session.kept = kept
 
     def leg(self) -> Leg:
         """What this process has had of the run so far."""

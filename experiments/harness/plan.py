@@ -43,7 +43,8 @@ class Session:
     warnings: what `warn` has said so far.
     stop: whether a signal has asked for the end.
     leg: what this process has had of the run so far: commit, dirty, started, seconds.
-    earlier: the legs that a checkpoint brought with it.
+    earlier: the legs that a checkpoint, or the tables gone on from, brought with them.
+    kept: the partial record that an earlier attempt with the same code has left.
     """
 
     device: torch.device
@@ -56,6 +57,7 @@ class Session:
     stop: Stop = field(default_factory=Stop)
     leg: Callable[[], Leg] = dict
     earlier: list[Leg] = field(default_factory=list)
+    kept: dict[str, Any] | None = None
 
     def warn(self, message: str) -> None:
         """Say once what went wrong, without ending the run; kept in the record's provenance."""
@@ -71,6 +73,15 @@ class Session:
             message = (str(error).splitlines() or [""])[0]
             self.warn(f"{what}: {type(error).__name__}: {message}")
             return None
+
+    def go_on(self) -> Tables:
+        """The tables as far as an earlier attempt came, whose time is then counted; or none."""
+        if self.kept is None:
+            return {}
+        origin = self.kept["provenance"]
+        one = {key: origin[key] for key in ("commit", "dirty", "started", "seconds")}
+        self.earlier[:] = origin.get("legs", [one])
+        return self.kept["tables"]
 
     def out_of_time(self) -> bool:
         """Whether the budget is spent or a signal came: the run should save and return."""

@@ -11,22 +11,37 @@ from lsa.linear_attention import MODES
 CPU = torch.device("cpu")
 
 
-def test_a_run_times_every_mode(tmp_path):
-    (run,) = block_speed.runs("cpu", smoke=True)
-    session = Session(
+def session_at(folder):
+    return Session(
         device=CPU,
         corpus=lambda name: None,
         save=lambda tables: None,
         show=lambda *_: None,
-        checkpoint=tmp_path / "none",
+        checkpoint=folder / "none",
     )
-    outcome = block_speed.perform(run.config, session)
+
+
+def test_a_run_times_every_mode(tmp_path):
+    (run,) = block_speed.runs("cpu", smoke=True)
+    outcome = block_speed.perform(run.config, session_at(tmp_path))
     assert outcome.complete
     found = outcome.tables["rows"]
     assert found["mode"] == ["softmax", *MODES]
     assert all(seconds > 0 for seconds in found["seconds"])
     columns = {name for table in outcome.tables.values() for name in table}
     assert columns == set(block_speed.EXPERIMENT.units)
+
+
+def test_lengths_that_are_there_are_not_timed_again(tmp_path):
+    (run,) = block_speed.runs("cpu", smoke=True)
+    session = session_at(tmp_path)
+    whole = block_speed.perform(run.config, session).tables
+    limits, rows = ({**whole[name]} for name in ("limits", "rows"))
+    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
+    session.kept = {"provenance": origin, "tables": {"limits": limits, "rows": rows}}
+    session.save = lambda tables: pytest.fail("timed again")
+    assert block_speed.perform(run.config, session).tables == whole
+    assert session.earlier == [origin]
 
 
 @pytest.mark.parametrize("mode", ("softmax", *MODES))

@@ -154,20 +154,58 @@ def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkey
     assert stored.parent.parent.name == "sampling_speed"
 
 
+def two_lengths():
+    """A run of timings at 32 and 64 tokens."""
+    (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
+    return replace(run, config={**run.config, "shortest": 32})
+
+
+def row_of(length, pass_name):
+    """As one timing leaves it."""
+    row = dict.fromkeys(mode_speed.TABLES["rows"].columns, 1)
+    return [row | {"mode": "softmax", "pass": pass_name, "length": length}]
+
+
 def test_a_run_that_breaks_off_keeps_what_it_had_measured(tmp_path, monkeypatch):
     def in_turns(config, length, pass_name, session):
         if length == config["longest"]:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        row = dict.fromkeys(mode_speed.TABLES["rows"].columns, 1)
-        return [row | {"mode": "softmax", "pass": pass_name, "length": length}]
+        return row_of(length, pass_name)
 
     monkeypatch.setattr(mode_speed, "in_turns", in_turns)
-    (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
-    run = replace(run, config={**run.config, "shortest": 32})
     with pytest.raises(runner.FailedError):
-        runner.run_all(EXPERIMENTS, [run], CPU, tmp_path)
+        runner.run_all(EXPERIMENTS, [two_lengths()], CPU, tmp_path)
     (kept,) = record.load(results=tmp_path)
     assert not kept["complete"] and set(kept["tables"]["rows"]["length"]) == {32}
+
+
+@pytest.mark.parametrize("same_code", [True, False])
+def test_timings_go_on_where_they_broke_off_unless_the_code_has_changed(
+    tmp_path, monkeypatch, same_code
+):
+    timed, broken = [], []
+
+    def in_turns(config, length, pass_name, session):
+        if length == config["longest"] and not broken:
+            broken.append(length)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        timed.append(length)
+        return row_of(length, pass_name)
+
+    monkeypatch.setattr(mode_speed, "in_turns", in_turns)
+    with pytest.raises(runner.FailedError):
+        runner.run_all(EXPERIMENTS, [two_lengths()], CPU, tmp_path)
+    if not same_code:
+        origin = keeping.provenance
+        monkeypatch.setattr(keeping, "provenance", lambda *rest: origin(*rest) | {"code": "0" * 64})
+    timed.clear()
+    assert runner.run_all(EXPERIMENTS, [two_lengths()], CPU, tmp_path) == 1
+    passes = len(mode_speed.PASSES)
+    assert timed == ([] if same_code else [32] * passes) + [64] * passes
+    (whole,) = record.load(results=tmp_path)
+    assert whole["complete"]
+    assert whole["tables"]["rows"]["length"] == [32] * passes + [64] * passes
+    assert len(whole["provenance"].get("legs", [0])) == (2 if same_code else 1)
 
 
 def test_a_text_that_is_missing_is_looked_for_once_and_only_ends_runs_that_read_it(
