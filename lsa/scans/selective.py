@@ -51,16 +51,18 @@ def selective_scan(
     chunk_size: tokens whose states [B, C, D, N] exist at the same time (plain torch only).
 
     y has u's dtype; all is computed, and h_T returned, in float32, or in float64 where an input
-    is. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, and with
-    mode="kernel" for what the kernels do not take.
+    is. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, shapes that do
+    not fit, and with mode="kernel" for what the kernels do not take.
     """
     one_of("input_rule", input_rule, INPUT_RULES)
     one_of("mode", mode, MODES)
     if chunk_size < 1:
         raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
     h = initial_state
-    if h is not None and mode in ("auto", "kernel"):
+    if h is not None and h.dim() == 3 and h.shape[0] == 1:
         h = h.expand(u.shape[0], -1, -1)
+    if wrong := operator.wrong_shape(u, delta, A, B, C, h):
+        raise ValueError(wrong)
     if mode in ("auto", "kernel"):
         x = (u, delta, A, B, C, h)
         reason = operator.why_not(*x)
@@ -73,9 +75,7 @@ def selective_scan(
             raise ValueError(reason)
         mode = "tree" if u.device.type == "cuda" else "steps"
     dtype = state_dtype(u, delta, A, B, C, *(() if h is None else (h,)))
-    batch, _, D = u.shape
-    h = u.new_zeros(1, D, A.shape[-1], dtype=dtype) if h is None else h.to(dtype)
+    h = u.new_zeros(u.shape[0], *A.shape, dtype=dtype) if h is None else h.to(dtype)
     wide = (x.to(dtype) for x in (u, delta, A, B, C))
-    h = h.expand(batch, -1, -1)
     y, h = in_chunks(*wide, h=h, input_rule=input_rule, mode=mode, chunk_size=chunk_size)
     return y.to(u.dtype), h

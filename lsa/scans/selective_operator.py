@@ -19,6 +19,7 @@ from . import selective_plain
 
 MOST_STATE = 64
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+NAMES = ("u", "delta", "A", "B", "C", "initial_state")
 INPUTS = "Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? h"
 
 
@@ -31,32 +32,38 @@ def on_gpu(u: Tensor) -> bool:
     return HAS_TRITON and u.device.type == "cuda"
 
 
+def wrong_shape(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None
+) -> str:  # fmt: skip
+    """A line that names the argument whose shape does not fit the others'. Empty if all do."""
+    if u.dim() != 3:
+        return f"u: expected [B, T, D], got {list(u.shape)}"
+    if A.dim() != 2:
+        return f"A: expected [D, N], got {list(A.shape)}"
+    (batch, T, D), N = u.shape, A.shape[-1]
+    wanted = [(batch, T, D), (batch, T, D), (D, N), (batch, T, N), (batch, T, N), (batch, D, N)]
+    for name, y, shape in zip(NAMES, (u, delta, A, B, C, h), wanted, strict=True):
+        if y is not None and tuple(y.shape) != shape:
+            return f"{name}: expected {list(shape)}, got {list(y.shape)}"
+    return ""
+
+
 def why_not(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None
 ) -> str:  # fmt: skip
     """What keeps the kernels from this call: a line that names it. Empty where nothing does."""
     if not on_gpu(u):
         return f"u: expected a tensor on CUDA, and Triton, for the kernels, got one on {u.device}"
-    if u.dim() != 3:
-        return f"u: expected [B, T, D], got {list(u.shape)}"
-    batch, T, D = u.shape
-    N = A.shape[-1]
-    wanted = {
-        "u": (u, (batch, T, D)),
-        "delta": (delta, (batch, T, D)),
-        "A": (A, (D, N)),
-        "B": (B, (batch, T, N)),
-        "C": (C, (batch, T, N)),
-    }
-    if h is not None:
-        wanted["initial_state"] = (h, (batch, D, N))
-    for name, (y, shape) in wanted.items():
-        if tuple(y.shape) != shape:
-            return f"{name}: expected {list(shape)}, got {list(y.shape)}"
+    if wrong := wrong_shape(u, delta, A, B, C, h):
+        return wrong
+    for name, y in zip(NAMES, (u, delta, A, B, C, h), strict=True):
+        if y is None:
+            continue
         if y.dtype not in DTYPES:
             return f"{name}: expected float32, float16 or bfloat16 for the kernels, got {y.dtype}"
         if y.device != u.device:
             return f"{name}: expected u's device {u.device}, got {y.device}"
+    (batch, T, D), N = u.shape, A.shape[-1]
     if min(batch, T, D, N) == 0:
         return f"u: expected at least one token of one channel for the kernels, got {list(u.shape)}"
     if N > MOST_STATE:

@@ -142,6 +142,35 @@ def test_the_selective_scan_is_the_published_recurrence(mode, input_rule):
     torch.testing.assert_close(ticking, h)
 
 
+@pytest.mark.parametrize("width", [1e-6, 1e-3, 0.3, 3.0])
+def test_zero_order_hold_keeps_the_digits_of_its_gradients_at_every_step(width):
+    """float32 against float64, steps from far below 1 / |A| to beyond it."""
+    T, D, N = 7, 3, 4
+    delta = width * (0.5 + torch.rand(1, T, D).double())
+    x = [torch.randn(1, T, D).double(), delta, -0.5 - torch.rand(D, N).double()]
+    x += [torch.rand(1, T, N).double() for _ in "BC"]
+
+    def gradients(x):
+        leaves = [y.detach().requires_grad_() for y in x]
+        y, h = selective_scan(*leaves, input_rule="zoh", mode="steps")
+        weighed = (y * torch.arange(y.numel()).view_as(y)).sum() + h.sum()
+        return torch.autograd.grad(weighed, leaves)
+
+    for got, want in zip(gradients([y.float() for y in x]), gradients(x), strict=True):
+        assert (got - want).norm() <= 1e-5 * want.norm()
+
+
+def test_zero_order_hold_goes_over_into_euler_where_nothing_decays():
+    """A = 0 or Δ = 0: w = Δ, with the slopes that the limits have."""
+    x = [torch.randn(1, 5, 2), torch.rand(1, 5, 2), torch.zeros(2, 3)]
+    x += [torch.randn(1, 5, 3) for _ in "BC"]
+    x[1][:, 2] = 0
+    x = [y.double().requires_grad_() for y in x]
+    y, h = selective_scan(*x, input_rule="zoh")
+    torch.testing.assert_close(y, selective_scan(*x, input_rule="euler")[0])
+    assert all(g.isfinite().all() for g in torch.autograd.grad(y.sum() + h.sum(), x))
+
+
 def test_bad_arguments_are_named():
     x = torch.rand(1, 3, 2)
     with pytest.raises(ValueError, match="mode: expected one of steps, tree, got 'loop'"):
@@ -153,3 +182,19 @@ def test_bad_arguments_are_named():
         selective_scan(x, x, A, x, x, input_rule="foh")
     with pytest.raises(ValueError, match="chunk_size: expected at least 1, got 0"):
         selective_scan(x, x, A, x, x, chunk_size=0)
+    for name, at, wrong, expected in (
+        ("u", 0, x[0], r"\[B, T, D\], got \[3, 2\]"),
+        ("delta", 1, x[:, :1], r"\[1, 3, 2\], got \[1, 1, 2\]"),
+        ("A", 2, A[:, 0], r"\[D, N\], got \[2\]"),
+        ("A", 2, A.repeat(2, 1), r"\[2, 2\], got \[4, 2\]"),
+        ("B", 3, x.repeat(2, 1, 1), r"\[1, 3, 2\], got \[2, 3, 2\]"),
+        ("C", 4, x[..., :1], r"\[1, 3, 2\], got \[1, 3, 1\]"),
+    ):
+        arguments = [x, x, A, x, x]
+        arguments[at] = wrong
+        for mode in ("auto", "steps", "tree"):
+            with pytest.raises(ValueError, match=f"{name}: expected {expected}"):
+                selective_scan(*arguments, mode=mode)
+    for state in (torch.zeros(2, 2, 2), torch.zeros(2, 2)):
+        with pytest.raises(ValueError, match=r"initial_state: expected \[1, 2, 2\]"):
+            selective_scan(x, x, A, x, x, initial_state=state, mode="steps")
