@@ -36,6 +36,9 @@ from .layer import ResidualLinear
 from .softmax import KVCache
 
 
+MERGE_FLOPS = 4  # per channel: of the window's sums and the older ones, num and den
+
+
 class _AFT(nn.Module):
     """The projections around all three: x [..., D] to q, k, v [..., D], and back."""
 
@@ -220,10 +223,10 @@ class AFTLocal(_AFT):
         return StateMachine(self.start(), step, many, max_length=self.max_length)
 
     def sequence_flops(self, T: int) -> int:
-        return T * (4 * self.window * self.d_model + TREE_FLOPS * self.d_model)
+        return T * (4 * self.window + TREE_FLOPS + MERGE_FLOPS) * self.d_model
 
     def tick_flops(self, t: int) -> int:
-        return 4 * self.window * self.d_model + 4 * self.d_model
+        return (4 * self.window + 4 + MERGE_FLOPS) * self.d_model
 
     def state_numbers(self, t: int) -> int:
         return (2 * self.window + 1) * self.d_model
