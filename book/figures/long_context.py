@@ -6,12 +6,13 @@ from itertools import pairwise
 from math import floor, log10
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
-from . import distant_recall, race
+from . import distant_recall, race, race_words
 from .results import NotMeasuredError, Record, have, provenance, row, rows
 from .words import Missing, Table, WrittenFor, in_words, percent
 
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
 MODELS = ("softmax", "linear")
+SHORTER = CONTEXTS[:-1]  # where the novels go on past what was trained
 POSITIONS = ("softmax", "linear", "no attention")
 MILLI = "thousandths of a nat"  # in which so small gains are told
 
@@ -40,6 +41,27 @@ def _main(contexts: set[int]) -> int:
     return race.MAIN if race.MAIN in contexts else max(contexts)
 
 
+def _drawn(losses: dict[int, float]) -> dict[int, float]:
+    """Without the last position of a window, which stands alone in its row: too few to draw."""
+    return {last: loss for last, loss in losses.items() if last % 2}
+
+
+def _rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1]) -> float:
+    """By how much the loss of a model grows past its trained length, beyond what another's does.
+
+    The other has read the same pages: the same attention trained at the longest context, or `like`
+    trained `at`. At most, over the later positions. Raises NotMeasuredError.
+    """
+    losses, others = (
+        _drawn(race.positions(n, "whole").get(model, {}))
+        for model, n in ((name, context), (like or name, at))
+    )
+    if context - 1 not in losses or losses.keys() - others.keys():
+        raise NotMeasuredError(f"race: no positions of {name} trained at {context} and another")
+    above = {last: loss - others[last] for last, loss in losses.items() if last >= context - 1}
+    return max(above.values()) - above[context - 1]
+
+
 def by_position(id: str = "loss-by-position") -> Explorable | Missing:
     """Mean loss by position in the text, trained at each context, read in two ways."""
     series = []
@@ -48,8 +70,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
             for model, losses in race.positions(context, reading).items():
                 if model not in POSITIONS:
                     continue
-                # The last position of a window stands alone in its row: too few to draw.
-                kept = {last: loss for last, loss in losses.items() if last % 2}
+                kept = _drawn(losses)
                 keys = {"attention": race.MODELS[model][0], "context": context, "reading": reading}
                 source = race.by_model(context)[model][0]["path"]
                 columns = {"position": [*kept], "loss": [*kept.values()]}
@@ -196,6 +217,15 @@ def claims() -> WrittenFor:
             map(_falls_like_an_average, MODELS)
         ),
         a_few_dozen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
+        neither_line_turns_upwards_past_the_trained_length=lambda: all(
+            _rise(name, context) < race_words.noise(context)
+            for name in MODELS
+            for context in SHORTER
+        ),
+        linear_attention_does_not_fall_behind_as_the_text_grows=lambda: all(
+            _rise("linear", context, "softmax", context) < race_words.noise(context)
+            for context in SHORTER
+        ),
     )
 
 
