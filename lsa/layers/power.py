@@ -56,7 +56,9 @@ class PowerAttention(MultiHead):
     gated: multiply the weights by a decay a head, from the input; see `HeadDecay`.
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
 
-    `forward` forms all T x T products (attention mode); the machine keeps sums of features.
+    `forward` forms all T x T products (attention mode); the machine keeps sums of features. These
+    have either sign and are as large as (|q| |k|)^p: where every (q·k)^p so far is far smaller, a
+    tick in float32 has few digits left, the fewer the higher p is.
     """
 
     def __init__(
