@@ -69,10 +69,13 @@ Stage.mount("recurrence", (stage) => {
     write: { alike: "b vₜᵀ", key: "kₜ vₜᵀ", strength: "βₜ kₜ vₜᵀ" },
     read: { fixed: "Sₜᵀ c", query: "Sₜᵀ qₜ", mean: "Sₜᵀ qₜ ∕ zₜᵀ qₜ", gate: "σ(qₜ) ∘ Sₜᵀ1 ∕ zₜᵀ1" },
   };
+  /* Under each term stands the valve that it is. */
   function formula() {
     const kept = formulas.decay[decay];
     const written = write === "delta" ? `kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : formulas.write[write];
-    return `Sₜ = ${kept} + ${written}     oₜ = ${formulas.read[read]}`;
+    const term = (said, valve) => element("span", { class: "recurrence-term" }, said, element("small", {}, valve));
+    const side = (...parts) => element("span", { class: "recurrence-side" }, ...parts);
+    return [side("Sₜ = ", term(kept, "decay"), " + ", term(written, "write")), " ", side("oₜ = ", term(formulas.read[read], "read"))];
   }
 
   /* A valve: a handle that lies along the pipe when open and across it when shut. */
@@ -118,7 +121,7 @@ Stage.mount("recurrence", (stage) => {
     const kept = (runs[n] ?? []).map(size), sum = kept.reduce((a, b) => a + b, 0);
     flow.setAttribute("aria-label", `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`);
     row.setAttribute("aria-label", `How much of each letter is left: ${text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ") || "nothing read yet"}.`);
-    equation.textContent = formula();
+    equation.replaceChildren(...formula());
     row.dataset.sum = sum.toFixed(4);
   }
 

@@ -495,6 +495,9 @@ def test_what_depends_on_the_text_is_no_convolution(open_stage):
         frame.get_by_label("Layer").select_option(layer)
         assert convolution.is_disabled()
         formulas.add(frame.locator(".recurrence-formula").inner_text())
+        valves = frame.locator(".recurrence-valve text").all_text_contents()
+        named = frame.locator(".recurrence-term small").all_inner_texts()
+        assert sorted(named) == sorted(valves) == ["decay", "read", "write"]
     assert len(formulas) == 4
     frame.get_by_label("Layer").select_option("RetNet")
     convolution.check()
