@@ -35,7 +35,6 @@ from ..scans import (
 from .layer import ResidualLinear
 from .softmax import KVCache
 
-
 MERGE_FLOPS = 4  # per channel: of the window's sums and the older ones, num and den
 
 
