@@ -16,6 +16,7 @@ from .harness.corpora import CorpusError
 from .harness.dictionary import dictionary
 from .harness.provenance import describe_device
 
+OPEN = ("missing", "partial")
 NEXT = 6  # runs that `gpu` names as those to come
 
 
@@ -131,7 +132,7 @@ def _gpu(options: argparse.Namespace) -> int:
     def report() -> None:
         archive, left = lease.pack(options.out)
         description = describe_device(device)
-        open_runs = [r for r in runs if runner.state_of(r, options.out, description) != "stored"]
+        open_runs = [r for r in runs if runner.state_of(r, options.out, description) in OPEN]
         following = ", ".join(f"{run.experiment} {run.name}" for run in open_runs[:NEXT])
         seconds = time.monotonic() - began
         print("\n".join(lease.told(options.out)))

@@ -70,11 +70,22 @@ def plan(
 
 
 def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
-    """stored, partial or missing."""
+    """stored, changed (stored, of another configuration), partial or missing."""
     path = record.path_of(out, run.experiment, device, run.name)
     if path.exists():
-        return "stored"
+        return "changed" if changes(run, path) else "stored"
     return "partial" if record.partial_path(path).exists() else "missing"
+
+
+def changes(run: Run, path: Path) -> list[str]:
+    """The keys in which the configuration stored at `path` is not the plan's."""
+    try:
+        stored = record.read(path, older=True)["config"]
+    except record.RecordError:
+        return []  # `check` says what is wrong with it
+    return sorted(
+        key for key in stored.keys() | run.config.keys() if stored.get(key) != run.config.get(key)
+    )
 
 
 def run_all(
@@ -108,10 +119,14 @@ def run_all(
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
             with lock(record.path_of(out, run.experiment, description, run.name)) as mine:
                 if not mine:
-                    print(f"{label}: another process is at it", flush=True)
+                    print(f"{label}: another process is running it", flush=True)
                     continue
-                if state_of(run, out, description) == "stored" and not force:
-                    print(f"{label}: stored already", flush=True)
+                state = state_of(run, out, description)
+                if state in ("stored", "changed") and not force:
+                    path = record.path_of(out, run.experiment, description, run.name)
+                    other = ", ".join(changes(run, path))
+                    said = f", with other values of {other}; --force replaces it" if other else ""
+                    print(f"{label}: stored already{said}", flush=True)
                     continue
                 if deadline is not None and time.monotonic() >= deadline:
                     print(f"budget spent: {len(runs) - i} runs left", flush=True)

@@ -141,6 +141,19 @@ def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_c
     assert runner.run_all(EXPERIMENTS, [run], CPU, out, budget=1e-9, force=True) == 0
 
 
+def test_a_stored_run_of_another_configuration_is_said_to_be_one_and_kept(tmp_path, capsys):
+    (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
+    assert runner.run_all(EXPERIMENTS, [run], CPU, tmp_path) == 1
+    (path,) = record.paths(tmp_path)
+    before = path.read_bytes()
+    planned = replace(run, config={**run.config, "heads": 2, "new": True})
+    assert runner.state_of(planned, tmp_path, describe_device(CPU)) == "changed"
+    assert runner.run_all(EXPERIMENTS, [planned], CPU, tmp_path) == 0
+    said = "stored already, with other values of heads, new; --force replaces it"
+    assert said in capsys.readouterr().out
+    assert path.read_bytes() == before
+
+
 def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkeypatch, capsys):
     def out_of_memory(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
