@@ -1,4 +1,4 @@
-"""Compare results and gradients of every mode with float64, on the machine at hand.
+"""Compare results and gradients of every mode with float64, on the device at hand.
 
 The first run on a GPU: what is wrong need not be timed. The cases are few and far apart: widths
 that a tile divides and that it does not, two tokens, a length that nothing divides, a state before

@@ -7,7 +7,7 @@ attention adds: both heads fade (nothing far is seen), and no attention at all.
 
 The rule for stopping is fixed before the runs: all runs at a context make the same number of
 updates, and so read the same text. Runs named `speed` measure the seconds of an update apart,
-interleaved on a quiet machine; those in `train` may be of a busy one.
+interleaved on a quiet computer; those in `train` may be of a busy one.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class StateMachine:
     many: from (state, xs) to (state, ys), equal to ticking through xs but free to
         compute the ticks in parallel. Without it the ticks are taken one by one.
     last: from (state, xs) to (state, y), the last of many's ys alone, where that is cheaper:
-        who samples needs logits for one position of a prompt, not for all of it.
+        sampling needs the logits of a prompt's last position, not of all.
     vocab_size: how many tokens it accepts, or None when its inputs are not tokens.
     max_length: how many ticks it can take, or None when there is no end.
     """

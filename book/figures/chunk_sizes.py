@@ -86,7 +86,7 @@ def sentence(run: Record | None = None) -> Marked:
             parts.append(f"{fastest:,} at {length:,} tokens, {PASSES[direction]}{guess}")
     if not parts:
         return Marked("")
-    return Marked(f"The fastest chunk sizes on this machine: {'; '.join(parts)}.")
+    return Marked(f"The fastest chunk sizes on this processor: {'; '.join(parts)}.")
 
 
 def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explorable | Missing:

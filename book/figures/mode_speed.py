@@ -261,7 +261,7 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
         id=id,
         caption=(
             "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: the "
-            "least time that mode can take on this machine, whichever is longest of its "
+            "least time that mode can take on this processor, whichever is longest of its "
             "arithmetic at the speed of a large matrix product, its inputs and outputs at that of "
             "a copy, and its steps at that of the smallest call; all three measured in the same "
             "run. Softmax and attention mode form the same products, so their limits coincide."

@@ -1,7 +1,7 @@
 """The race: both attentions with one head that fades, beside models that see less.
 
 Curves are means over seeds. Their time axis is updates times the seconds of an update, which were
-measured apart, interleaved, on a quiet machine.
+measured apart, interleaved, on a quiet computer.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def _caption(context: int) -> str:
         f"**The same GPT-2 with and without the exponential.** Loss on five novels that were "
         f"never trained on. {seeds}. Every model makes the same number of updates at a context, "
         f"fixed beforehand ({updates:,} at {context:,}), on the same text. Time is updates times "
-        "the seconds of an update, measured apart with all models taking turns on a quiet machine. "
+        "the seconds of an update, measured apart on a quiet computer, all models taking turns. "
         f"Model: {shape['scale']}, {processor_name(context)}. Grey: what counting letters "
         f"achieves.{_unfinished()}"
     )

@@ -58,7 +58,7 @@ def _filmed(model: str, context: int) -> Record:
 
 
 def _seconds(run: Record) -> float | None:
-    """Of an update, measured apart on a quiet machine; None where it was not."""
+    """Of an update, measured apart on a quiet computer; None where it was not."""
     try:
         speeds = of_config(record.load("race"), model="all", context=run["config"]["context"])
         return row(speeds, "speed", model=run["config"]["model"])["seconds"]

@@ -1,6 +1,6 @@
 "use strict";
 
-/* What the stepping explorables share: mounting, a row of buttons, keys, a spoken line.
+/* What the stages share: mounting, a row of buttons, keys, a spoken line.
    A page may hold several of them, so this file may run more than once. */
 
 window.Stage ??= (() => {

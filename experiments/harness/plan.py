@@ -38,8 +38,8 @@ class Session:
     corpus: opens a corpus by name; its checksum lands in the provenance.
     save: keeps the tables measured so far, so that a kill loses little.
     checkpoint: where a stopped run may leave what it needs to go on.
-    show: tells the progress bar how far the run is (done, total, note); a run that goes on
-        says fourth how far it was before, which is no measure of its speed.
+    show: tells the progress bar how far the run is (done, total, note, before). before: what an
+        earlier attempt had done, so that the bar estimates the speed from the rest alone.
     warnings: what `warn` has said so far.
     stop: whether a signal has asked for the end.
     leg: what this process has had of the run so far: commit, dirty, started, seconds.

@@ -8,6 +8,7 @@ says which file and which field is wrong. What a table's columns are, an experim
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
@@ -135,9 +136,20 @@ def load(
 ) -> list[dict[str, Any]]:
     """All records of an experiment (or of all), each with its `path` relative to the project.
 
-    A run that was stopped is included, with complete = False, unless partial is False.
+    A run that was stopped is included, with complete = False, unless partial is False. What a
+    caller does to a record, no other sees.
     """
-    return [{**_read_once(path)} for path in paths(results, experiment, partial)]
+    return [_copy(_read_once(path)) for path in paths(results, experiment, partial)]
+
+
+def _copy(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of its own; columns hold nothing but numbers and words, and are copied as lists."""
+    tables = {
+        name: {column: [*values] for column, values in columns.items()}
+        for name, columns in record["tables"].items()
+    }
+    rest = {key: value for key, value in record.items() if key != "tables"}
+    return {**copy.deepcopy(rest), "tables": tables}
 
 
 _parsed: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}

@@ -109,7 +109,7 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
         kernels, problem = _kernels(options.mode), _problem(x, options, options.with_z)
         keeps_exact = kernels.keeps_exact(problem)
         if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
-            # Where a sequence is cut is no formula of its length that a compiler could follow.
+            # A compiler cannot follow how the number of cuts comes from the length.
             cuts = torch.library.get_ctx().new_dynamic_size()
         else:
             cuts = kernels.sums_kept(problem)

@@ -50,7 +50,7 @@ by what has faded. The gradient of the decay, decay_gradient.py, reads S and R a
 every 64 tokens, which the passes for dq and dk store for it in float32: written once and read
 once D^2 / 4 bytes a token and head, and 8 D for the inputs, where that gradient is asked for.
 
-A value that is no number reaches the earlier tokens of its own chunk, for a weight of zero times
+A NaN among the values reaches the earlier tokens of its own chunk, for a weight of zero times
 NaN is NaN; no token before the chunk.
 """
 

@@ -242,7 +242,7 @@ def _forms_delta(case: Case) -> bool:
 
 
 def exact_is_kept(case: Case) -> bool:
-    """Whether o is kept unrounded, to form δ from; heads and T have no say in it."""
+    """Whether o is kept unrounded, to form δ from; for any number of heads and tokens."""
     return case.normalize and case.dtype != torch.float32 and not _forms_delta(case)
 
 
