@@ -31,10 +31,13 @@ window.ExplorablePin = (function () {
   /* Hold its place, so that the page does not move under the words. From here on until the figure
      is pinned nothing may be measured: the browser would follow the words to where both stand. */
   function holdPlace(figure) {
-    const place = document.createElement("div");
-    const { height, left, width } = figure.getBoundingClientRect();
+    const place = document.createElement("div"), hole = document.createElement("div");
+    const { height, left, width, top } = figure.getBoundingClientRect();
     const { marginTop, marginBottom } = getComputedStyle(figure);
-    Object.assign(place.style, { height: `${height}px`, marginTop, marginBottom });
+    const picture = pictureOf(figure).getBoundingClientRect();
+    Object.assign(place.style, { height: `${height}px`, marginTop, marginBottom, display: "flow-root" });
+    Object.assign(hole.style, { height: `${picture.height}px`, marginTop: `${picture.top - top}px` });
+    place.append(hole);
     figure.before(place);
     figure.style.setProperty("--pin-left", `${left}px`);
     figure.style.setProperty("--pin-width", `${width}px`);
@@ -43,9 +46,9 @@ window.ExplorablePin = (function () {
 
   function release() {
     if (!pinned) return;
-    const { figure, place, bar, watch } = pinned;
+    const { figure, place, bar, watches } = pinned;
     pinned = null;
-    watch.disconnect();
+    for (const watch of watches) watch.disconnect();
     place.remove();
     bar.remove();
     figure.classList.remove("explorable-pinned", "explorable-pinned-low");
@@ -86,6 +89,7 @@ window.ExplorablePin = (function () {
     const head = headEnd(), above = top - head - 2 * GAP, below = innerHeight - bottom - 2 * GAP;
     // Below where there is room: the sentence stands mostly before its link.
     const low = below > 0.75 * above;
+    const tall = pictureOf(figure).getBoundingClientRect().height, room = innerHeight - head;
     const place = holdPlace(figure);
     const close = () => {
       release();
@@ -102,15 +106,16 @@ window.ExplorablePin = (function () {
     document.body.classList.add("explorable-pinning");
     figure.scrollTop = 0;
     const words = link.closest("p, li, td, dd") ?? link;
-    // The first report is of where they stand now.
-    const watch = new IntersectionObserver((entries) => {
-      for (const { target, isIntersecting } of entries) {
-        if (isIntersecting === (target === place)) release();
-      }
-    });
-    watch.observe(words);
-    watch.observe(place);
-    pinned = { figure, place, bar, watch, close };
+    // The first reports are of where they stand now.
+    const hole = place.firstChild;
+    const enough = SHOWN * Math.min(1, room / tall);
+    const left = new IntersectionObserver(([{ isIntersecting }]) => isIntersecting || release());
+    const home = new IntersectionObserver(([{ intersectionRatio }]) => {
+      if (intersectionRatio >= enough) release();
+    }, { threshold: enough, rootMargin: `${-Math.ceil(head)}px 0px 0px` });
+    left.observe(words);
+    home.observe(hole);
+    pinned = { figure, place, bar, watches: [left, home], close };
   }
 
   addEventListener("keydown", (event) => {
