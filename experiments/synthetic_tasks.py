@@ -18,6 +18,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from lsa.layers import LAYERS
+
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.task_training import (
@@ -77,11 +79,12 @@ BASE = {
     "weight_decay": 0.01,
     "held_out": 32,  # texts of a length, for validation and again for the test
 }
-# Most telling first.
-ORDER = (
+# Most telling first, then whatever else there is: a new layer needs no line here.
+TELLING = (
     "softmax", "linear", "s6", "delta", "s4d", "gated", "none", "mamba", "rwkv", "power",
     "aft-simple", "s4", "conv", "taylor", "rnn", "kgram", "aft-local", "aft-full",
 )  # fmt: skip
+ORDER = (*TELLING, *(name for name in LAYERS if name not in TELLING))
 # About 1,000 numbers of state a layer of width 32 with one head, where the size can be chosen.
 STATE = {name: {"d_state": 32} for name in ("s6", "s4", "s4d")} | {"mamba": {"d_state": 16}}
 # Of recall alone: smaller and larger states of the layers that keep keys and values in one.
