@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsa.layers import make_layer
+from lsa.layers import LAYERS, make_layer
 
 from ..explorable import palette
 from .words import Table, link
@@ -28,6 +28,7 @@ class Member(NamedTuple):
 
 SOFTMAX, LINEAR = "linear-self-attention.html", "linear-self-attention.html#the-causal-case-a-state"
 RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
+# What a chapter says of its layers. One that no chapter tells of needs no line here.
 MEMBERS = {
     "softmax": Member("never", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
     "linear": Member("never", "k vᵀ", "q, normalised", False, "TND", LINEAR),
@@ -80,20 +81,25 @@ def state_numbers(name: str) -> int:
     return make_layer(name, WIDTH, 1, max_length=LENGTH).state_numbers(LENGTH)
 
 
+def _row(name: str) -> list[str]:
+    """One layer. Its state it tells itself; the rest is a chapter's, and a dash without one."""
+    label, state = palette.label(name) or name, f"{state_numbers(name):,}"
+    if name not in MEMBERS:
+        return [label, "–", "–", "–", "–", state, "–"]
+    member = MEMBERS[name]
+    return [
+        link(label, member.section),
+        member.fades,
+        member.written,
+        member.read,
+        "yes" if member.selective else "no",
+        state,
+        member.training,
+    ]
+
+
 def table() -> Table:
     """Every layer of the catalogue: how it fades, writes and reads, its state and its cost."""
-    cells = []
-    for name in MEMBERS:
-        member = MEMBERS[name]
-        label = palette.label(name) or name
-        cells.append([
-            link(label, member.section),
-            member.fades,
-            member.written,
-            member.read,
-            "yes" if member.selective else "no",
-            f"{state_numbers(name):,}",
-            member.training,
-        ])  # fmt: skip
+    cells = [_row(name) for name in (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))]
     titles = ["layer", "fades", "written", "read by", "selective", "state", "training"]
     return Table(titles, cells, align="lllllrl", wrap=True)

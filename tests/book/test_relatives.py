@@ -1,13 +1,19 @@
 """The relatives' figures: the law of random codes, verdicts by the spread of seeds, the family."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 import torch
 
+from book.explorable import palette
 from book.figures import family, published, synthetic_tasks
 from experiments.harness import record
 from lsa.layers import LAYERS
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+CHAPTERS = "\n".join(path.read_text(encoding="utf-8") for path in BOOK.glob("*.md"))
 
 
 @pytest.mark.parametrize(("K", "V", "pairs"), [(64, 32, 200), (8, 32, 64), (32, 32, 100)])
@@ -34,9 +40,25 @@ def test_half_are_right_at_the_capacity():
     assert 0.3 < law < 0.75
 
 
-def test_every_layer_is_in_the_family():
-    assert family.MEMBERS.keys() == LAYERS.keys()
+def told_of(layer):
+    """Whether a chapter calls a layer by its label or by its class."""
+    names = "|".join(map(re.escape, (palette.label(layer), LAYERS[layer].__name__)))
+    return re.search(rf"\b({names})\b", CHAPTERS, re.IGNORECASE)
+
+
+def test_every_layer_is_in_the_family_and_whole_if_a_chapter_tells_of_it():
     assert len(family.table().cells) == len(LAYERS)
+    assert family.MEMBERS.keys() <= LAYERS.keys()
+    assert {layer for layer in LAYERS if told_of(layer)} <= family.MEMBERS.keys()
+
+
+def test_a_layer_that_no_chapter_tells_of_has_its_state_and_dashes(monkeypatch):
+    whole = family.table().cells
+    told = whole.pop([*family.MEMBERS].index("rwkv"))
+    monkeypatch.delitem(family.MEMBERS, "rwkv")
+    rows = family.table().cells
+    rows.remove(["RWKV", "–", "–", "–", "–", told[5], "–"])
+    assert rows == whole
 
 
 def test_published_tables_are_whole():
