@@ -1,30 +1,37 @@
 """The recipes of CONTRIBUTING.md, each followed in a copy: a thing is added where they say."""
 
+import filecmp
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+# The environment is this one: nothing is installed for a copy.
+BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.slow
+COUNTS = {"one": 1, "two": 2, "three": 3}
 
 LAYER = '''"""Twice the token: a layer without memory."""
 
 from torch import Tensor, nn
 
 from ..machines import StateMachine, elementwise
+from .layer import ResidualLinear
 
 
-class Double(nn.Module):
+class Twofold(nn.Module):
     """y_t = 2 W x_t. [B, T, D] to [B, T, D]."""
 
     def __init__(self, d_model: int, *, bias: bool = True) -> None:
         super().__init__()
-        self.W = nn.Linear(d_model, d_model, bias=bias)
+        self.W = ResidualLinear(d_model, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return 2 * self.W(x)
@@ -43,10 +50,10 @@ class Double(nn.Module):
 '''
 # What stands before them in palette.css: the last layer's line there, in either theme.
 COLOURS = {
-    '  --power-label: "Power attention";': """  --double: #6B6B00;
-  --double-text: #6B6B00;
-  --double-label: "Double";""",
-    "  --power-text: #DEADC1;": "  --double: #B5B52E;\n  --double-text: #B5B52E;",
+    '  --power-label: "Power attention";': """  --twofold: #220022;
+  --twofold-text: #220022;
+  --twofold-label: "Twofold";""",
+    "  --power-text: #DEADC1;": "  --twofold: #FFFF88;\n  --twofold-text: #FFFF88;",
 }
 EXPERIMENT = '''"""Sums of the first integers, timed."""
 
@@ -176,24 +183,70 @@ def append_after(path: Path, mark: str, line: str) -> None:
     path.write_text(text.replace(mark, f"{mark}\n{line}"), encoding="utf-8")
 
 
-def test_a_layer_is_its_file_its_line_and_its_colour(house):
-    (house / "lsa" / "layers" / "double.py").write_text(LAYER)
+def recipe(thing: str) -> str:
+    """What CONTRIBUTING.md says of adding a thing, on one line."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^- \*\*{thing}\*\*: (.*?)(?=\n- |\n\n)", text, re.S | re.M)
+    return " ".join(found.split())
+
+
+def written(house: Path, recipes: dict[str, set[str]]) -> None:
+    """Every recipe says how many files it takes, no other was touched, and all are in style."""
+    for thing, files in recipes.items():
+        assert COUNTS[re.match(r"(\w+) files?\b", recipe(thing))[1]] == len(files), thing
+    paths = [path.relative_to(house) for path in house.rglob("*") if path.is_file()]
+    changed = {
+        str(path)
+        for path in paths
+        if not (ROOT / path).exists() or not filecmp.cmp(house / path, ROOT / path, shallow=False)
+    }
+    assert changed == set().union(*recipes.values())
+    code = sorted(path for path in changed if path.endswith(".py"))
+    for check in (["check"], ["format", "--check"]):
+        run(house, str(BIN / "ruff"), *check, "--no-cache", *code)
+
+
+def test_a_layer_is_three_files_and_one_command_says_whether_it_holds(house):
+    (house / "lsa" / "layers" / "twofold.py").write_text(LAYER)
     layers = house / "lsa" / "layers" / "__init__.py"
-    append_after(layers, "from .delta import DeltaNet", "from .double import Double")
-    append_after(layers, '    "delta": DeltaNet,', '    "double": Double,')
+    append_after(layers, "from .taylor import TaylorAttention", "from .twofold import Twofold")
+    append_after(layers, '    "power": PowerAttention,', '    "twofold": Twofold,')
     palette = house / "book" / "theme" / "static" / "palette.css"
     for before, colours in COLOURS.items():
         append_after(palette, before, colours)
-    rooms = ("layers/test_laws", "layers/test_costs", "book/test_palette")
-    said = run(
-        house, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k",
-        "double and not two", *(f"tests/{room}.py" for room in rooms),
-    )  # fmt: skip
-    assert int(re.search(r"(\d+) passed", said)[1]) >= 10
+    files = {"lsa/layers/twofold.py", "lsa/layers/__init__.py", "book/theme/static/palette.css"}
+    written(house, {"A layer": files})
+
+    (command,) = re.findall(r"`pytest ([^`]+)`", recipe("A layer"))
+    arguments = shlex.split(command.replace("NAME", "twofold"))
+    said = run(house, sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments)
+    passed = {line.partition(" ")[0] for line in said.splitlines() if " PASSED" in line}
+    # Its law, its costs and its training, each by its name.
+    for room in ("layers/test_laws", "layers/test_costs", "test_gpt", "book/test_palette"):
+        assert any(test.startswith(f"tests/{room}.py") and "[twofold" in test for test in passed)
+    # What all layers are held to together.
+    tests = {re.sub(r".*::|\[.*", "", test) for test in passed}
+    assert {"test_no_two_layers_look_alike", "test_palette_is_readable_in_both_themes"} <= tests
+    assert any(test.startswith("test_every_layer_is_in_the_family") for test in tests)
+    assert any(test.startswith("test_the_plan_holds_every_layer") for test in tests)
 
 
-def test_an_experiment_a_figure_a_stage_and_a_chapter_are_a_file_each(house):
+def test_an_experiment_is_a_file_and_a_figure_a_stage_and_a_chapter_are_two(house):
     (house / "experiments" / "toy.py").write_text(EXPERIMENT)
+    (house / "book" / "figures" / "toy.py").write_text(FIGURE)
+    (house / "book" / "stages" / "toy.js").write_text(STAGE)
+    (house / "book" / "toy.md").write_text(CHAPTER)
+    toc = house / "_toc.yml"
+    append_after(toc, "      - file: book/state-spaces", "      - file: book/toy")
+    written(house, {
+        "An experiment": {"experiments/toy.py"},
+        "A figure": {"book/figures/toy.py", "book/toy.md"},
+        "A stage": {"book/stages/toy.js", "book/toy.md"},
+        "A chapter": {"book/toy.md", "_toc.yml"},
+    })  # fmt: skip
+    # One page is built with a list of its own, so that of the book is read here.
+    assert "book/toy" in parse_toc_yaml(toc)
+
     experiments = (sys.executable, "-m", "experiments")
     assert "toy" in run(house, *experiments, "list", "toy", "--device", "cpu")
     run(house, *experiments, "run", "toy", "--device", "cpu")
@@ -202,12 +255,7 @@ def test_an_experiment_a_figure_a_stage_and_a_chapter_are_a_file_each(house):
     described = (house / "results" / "README.md").read_text(encoding="utf-8")
     assert "| `rows.total` | numbers | their sum |" in described
 
-    (house / "book" / "figures" / "toy.py").write_text(FIGURE)
-    (house / "book" / "stages" / "toy.js").write_text(STAGE)
-    (house / "book" / "toy.md").write_text(CHAPTER)
-    # The environment is this one: nothing is installed for a copy.
-    made = Path(sys.executable).parent
-    run(house, "make", "-o", ".venv/book", "chapter", "C=toy", f"BIN={made}")
+    run(house, "make", "-o", ".venv/book", "chapter", "C=toy", f"BIN={BIN}")
     built = house / "_build" / "chapter" / "_build" / "html"
     page = (built / "book" / "toy.html").read_text(encoding="utf-8")
     assert '<figure class="explorable" id="toy"' in page and "Sums grow." in page
