@@ -7,24 +7,36 @@
 Stage.mount("recurrence", (stage) => {
   const { element, svg } = Stage;
   const K = 6, MOST = 24, WIDTH = 360, CELL = 10, BAR = 34;
-  const DECAYS = { none: "nothing fades", fixed: "one rate, fixed", channel: "a rate a channel, fixed", input: "a rate from the input" };
-  const WRITES = { alike: "one key for all", key: "its own key", strength: "its own key and strength", delta: "what is new (delta rule)" };
+  const DECAYS = { none: "nothing fades", fixed: "one rate, fixed", channel: "a rate a channel, fixed", input: "a rate from the input", step: "by a step from the input" };
+  const WRITES = { alike: "one key for all", key: "its own key", strength: "its own key and strength", step: "its own key, by the same step", channel: "exp(key), a channel", delta: "what is new (delta rule)" };
   const READS = { fixed: "one fixed way", query: "with a query", mean: "with a query, divided by the sum", gate: "through a gate, divided by the sum" };
   const PRESETS = {
     "Linear attention": ["none", "key", "mean"],
-    "AFT-simple": ["none", "strength", "gate"],
-    RWKV: ["channel", "strength", "gate"],
+    "AFT-simple": ["none", "channel", "gate"],
+    RWKV: ["channel", "channel", "gate"],
     RetNet: ["fixed", "key", "query"],
     "Gated linear attention": ["input", "key", "query"],
     DeltaNet: ["none", "delta", "query"],
     "Gated delta rule": ["input", "delta", "query"],
     S4D: ["channel", "alike", "fixed"],
-    "S6 (Mamba)": ["input", "strength", "query"],
+    "S6 (Mamba)": ["step", "step", "query"],
+  };
+  /* How a valve is set: once for all texts, or anew by each letter. */
+  const SETTINGS = {
+    decay: { none: "open", fixed: "fixed", channel: "fixed, a channel", input: "by the letter", step: "by the letter" },
+    write: { alike: "fixed" }, read: { fixed: "fixed" },
+  };
+  const NOTES = {
+    RWKV: "RWKV also weighs the newest letter by a number of its own, which is left out here.",
+    delta: "The delta rule is drawn with β = 1: the new value takes the whole place of the old.",
   };
   const RATES = { none: () => Array(K).fill(1), fixed: () => Array(K).fill(0.9),
     channel: () => [0.5, 0.7, 0.82, 0.9, 0.95, 0.98],
-    input: (letter) => Array(K).fill(/[\s.,;:!?]/.test(letter) ? 0.4 : 0.98) };
-  const strength = (letter) => (/[aeiou\s]/i.test(letter) ? 0.25 : 1);
+    input: (letter) => Array(K).fill(ends(letter) ? 0.4 : 0.98), step: (letter) => Array(K).fill(Math.exp(-delta(letter))) };
+  const ends = (letter) => /[\s.,;:!?]/.test(letter), vowel = (letter) => /[aeiou]/i.test(letter);
+  const strength = (letter) => (vowel(letter) || ends(letter) ? 0.25 : 1);
+  /* One step decides both: a large one forgets and writes, a small one passes over the letter. */
+  const delta = (letter) => (ends(letter) ? 1 : vowel(letter) ? 0.03 : 0.1);
   const FIRST = { text: "a state can forget", preset: "Gated linear attention" };
   let [decay, write, read] = PRESETS[FIRST.preset];
   let text = [...FIRST.text], runs = [], form = "recurrence";
@@ -37,8 +49,10 @@ Stage.mount("recurrence", (stage) => {
   };
   const COMMON = unit(Array(K).fill(1));
   const size = (part) => Math.hypot(...part.flat());
-  const weight = (letter) => (write === "strength" ? strength(letter) : 1);
-  const outer = (k, v, factor) => k.map((a) => v.map((b) => factor * a * b));
+  const weight = (letter) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
+  /* What a letter writes, a row a channel: a matrix, or one number a channel. */
+  const written = (k, v, letter) => (write === "channel" ? k.map((a, c) => [Math.exp(a) * v[c]]) : k.map((a) => v.map((b) => weight(letter) * a * b)));
+  const sizes = (parts) => parts.map((part, j) => size(part) / size(runs[j + 1][j]));
 
   /* The parts of the state after each letter, one a letter read so far. */
   function recur() {
@@ -53,56 +67,66 @@ Stage.mount("recurrence", (stage) => {
           return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));
         });
       }
-      return (parts = [...parts, outer(k, v, weight(letter))]);
+      return (parts = [...parts, written(k, v, letter)]);
     })];
   }
 
   /* The same without a state: a fixed decay, to the power of the distance. */
   const convolve = () => [[], ...text.map((_, t) => text.slice(0, t + 1).map((letter, j) => {
     const { k: own, v } = vectors(letter), k = write === "alike" ? COMMON : own, rates = RATES[decay](letter);
-    return outer(k.map((a, c) => a * rates[c] ** (t - j)), v, weight(letter));
+    return written(k, v, letter).map((row, c) => row.map((x) => x * rates[c] ** (t - j)));
   }))];
-  const fixed = () => decay !== "input" && write !== "delta";
+  const fixed = () => !["input", "step"].includes(decay) && write !== "delta";
 
   const formulas = {
-    decay: { none: "Sₜ₋₁", fixed: "α Sₜ₋₁", channel: "Diag(α) Sₜ₋₁", input: "Diag(αₜ) Sₜ₋₁" },
-    write: { alike: "b vₜᵀ", key: "kₜ vₜᵀ", strength: "βₜ kₜ vₜᵀ" },
+    decay: { none: "", fixed: "α ", channel: "Diag(α) ", input: "Diag(αₜ) ", step: "exp(−Δₜ) " },
+    write: { alike: "b vₜᵀ", key: "kₜ vₜᵀ", strength: "βₜ kₜ vₜᵀ", step: "Δₜ kₜ vₜᵀ", channel: "exp(kₜ) ∘ vₜ" },
     read: { fixed: "Sₜᵀ c", query: "Sₜᵀ qₜ", mean: "Sₜᵀ qₜ ∕ zₜᵀ qₜ", gate: "σ(qₜ) ∘ Sₜᵀ1 ∕ zₜᵀ1" },
+    readChannels: { fixed: "c ∘ sₜ", query: "qₜ ∘ sₜ", mean: "(qₜ ∘ sₜ) ∕ (qₜ ∘ zₜ)", gate: "σ(qₜ) ∘ sₜ ∕ zₜ" },
   };
   /* Under each term stands the valve that it is. */
   function formula() {
-    const kept = formulas.decay[decay];
-    const written = write === "delta" ? `kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : formulas.write[write];
+    const S = write === "channel" ? "s" : "S", kept = `${formulas.decay[decay]}${S}ₜ₋₁`;
+    const written = write === "delta" ? `βₜ kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : formulas.write[write];
+    const answer = (write === "channel" ? formulas.readChannels : formulas.read)[read];
     const term = (said, valve) => element("span", { class: "recurrence-term" }, said, element("small", {}, valve));
     const side = (...parts) => element("span", { class: "recurrence-side" }, ...parts);
-    return [side("Sₜ = ", term(kept, "decay"), " + ", term(written, "write")), " ", side("oₜ = ", term(formulas.read[read], "read"))];
+    return [side(`${S}ₜ = `, term(kept, "decay"), " + ", term(written, "write")), " ", side("oₜ = ", term(answer, "read"))];
   }
 
   /* A valve: a handle that lies along the pipe when open and across it when shut. */
-  const valve = (x, y, open, name, beside = false) => svg("g", { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
-    svg("circle", { cx: x, cy: y, r: 11 }),
-    svg("line", { x1: -9, x2: 9, y1: 0, y2: 0, transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})` }),
-    svg("text", beside ? { x: x + 26, y: y + 4 } : { x, y: y + 26, "text-anchor": "middle" }, name));
+  const setting = (name, value) => SETTINGS[name][value] ?? "by the letter";
+  const valve = (x, y, open, name, value, beside = false) => {
+    const at = beside ? { x: x + 26 } : { x, "text-anchor": "middle" }, below = beside ? y - 1 : y + 26;
+    return svg("g", { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
+      svg("circle", { cx: x, cy: y, r: 11 }),
+      svg("line", { x1: -9, x2: 9, y1: 0, y2: 0, transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})` }),
+      svg("text", { ...at, y: below }, name),
+      svg("text", { ...at, y: below + 14, class: "recurrence-setting" }, setting(name, value)));
+  };
+  const gate = (letter) => 0.25 + 0.75 * Stage.random(977 * letter.codePointAt(0))();
 
   function pipe(n) {
     const letter = text[n - 1] ?? " ", rates = RATES[decay](letter), parts = runs[n];
-    const S = Array.from({ length: K }, (_, c) => Array.from({ length: K }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)));
-    const scale = Math.max(0.5, ...S.flat().map(Math.abs)), left = 150, top = 34;
+    const wide = write === "channel" ? 1 : K, left = 180 - (wide * CELL) / 2, top = 34;
+    const S = Array.from({ length: K }, (_, c) => Array.from({ length: wide }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)));
+    const scale = Math.max(0.5, ...S.flat().map(Math.abs)), edge = 180 - K * CELL / 2 - 4;
     return [
-      svg("path", { class: "recurrence-pipe", d: `M14 64H${left - 6}M${left + K * CELL + 6} 64H346` }),
-      form === "recurrence" ? svg("path", { class: "recurrence-pipe", d: `M${left + 50} ${top - 5}V12H${left + 10}V${top - 5}` }) : null,
-      valve(78, 64, n ? weight(letter) : 1, "write"), valve(280, 64, 1, "read"),
-      form === "recurrence" ? valve(left + 30, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", true) : null,
-      svg("rect", { class: "recurrence-box", x: left - 4, y: top - 4, width: K * CELL + 7, height: K * CELL + 7, rx: 3 }),
+      svg("path", { class: "recurrence-pipe", d: `M14 64H${edge - 2}M${360 - edge + 2} 64H346` }),
+      form === "recurrence" ? svg("path", { class: "recurrence-pipe", d: `M200 12H160M200 12V${top - 5}M160 12V${top - 5}` }) : null,
+      valve(78, 64, n ? weight(letter) : 1, "write", write), valve(280, 64, n && read === "gate" ? gate(letter) : 1, "read", read),
+      form === "recurrence" ? valve(180, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", decay, true) : null,
+      svg("rect", { class: "recurrence-box", x: edge, y: top - 4, width: 360 - 2 * edge, height: K * CELL + 7, rx: 3 }),
       ...S.flatMap((row, c) => row.map((x, j) => svg("rect", { class: "recurrence-cell", x: left + j * CELL, y: top + c * CELL,
         width: CELL - 1, height: CELL - 1, "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2) }))),
     ].filter(Boolean);
   }
 
   function letters(n) {
+    const left = sizes(runs[n] ?? []);
     const step = WIDTH / Math.max(text.length, 12);
     return text.flatMap((letter, j) => {
-      const kept = j < n ? size(runs[n][j]) : 0, x = (j + 0.5) * step;
+      const kept = j < n ? left[j] : 0, x = (j + 0.5) * step;
       const bar = j < n ? svg("rect", { class: "recurrence-bar", x: x - step / 2 + 1, y: BAR * (1 - Math.min(1, kept)), width: step - 2, height: BAR * Math.min(1, kept) }) : null;
       const shown = svg("text", { class: j < n ? "recurrence-letter" : "recurrence-ahead", x, y: BAR + 20, "text-anchor": "middle",
         "fill-opacity": j < n ? (0.15 + 0.85 * Math.min(1, kept)).toFixed(2) : 1, "data-kept": j < n ? kept.toFixed(4) : "" }, letter === " " ? "␣" : letter);
@@ -110,7 +134,7 @@ Stage.mount("recurrence", (stage) => {
     });
   }
 
-  const flow = svg("svg", { class: "recurrence-flow", viewBox: `0 0 ${WIDTH} 104`, role: "img" });
+  const flow = svg("svg", { class: "recurrence-flow", viewBox: `0 0 ${WIDTH} 112`, role: "img" });
   const row = svg("svg", { class: "recurrence-text", viewBox: `0 -2 ${WIDTH} ${BAR + 30}`, role: "img" });
   const equation = element("p", { class: "recurrence-formula" });
   const why = element("p", { class: "stage-note" });
@@ -118,7 +142,7 @@ Stage.mount("recurrence", (stage) => {
   function render(n) {
     flow.replaceChildren(...pipe(n));
     row.replaceChildren(...letters(n));
-    const kept = (runs[n] ?? []).map(size), sum = kept.reduce((a, b) => a + b, 0);
+    const kept = sizes(runs[n] ?? []), sum = kept.reduce((a, b) => a + b, 0);
     flow.setAttribute("aria-label", `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`);
     row.setAttribute("aria-label", `How much of each letter is left: ${text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ") || "nothing read yet"}.`);
     equation.replaceChildren(...formula());
@@ -127,7 +151,7 @@ Stage.mount("recurrence", (stage) => {
 
   function say(n) {
     if (!n) return "The state is empty.";
-    const kept = runs[n].map(size), sum = kept.reduce((a, b) => a + b, 0);
+    const kept = sizes(runs[n]), sum = kept.reduce((a, b) => a + b, 0);
     return `Letter ${n} of ${text.length}, “${text[n - 1]}”. Of the first letter ${Math.round(100 * kept[0])}% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
   }
 
@@ -140,8 +164,10 @@ Stage.mount("recurrence", (stage) => {
     if (!fixed() && form === "convolution") Stage.pick(formChooser)("recurrence");
     input.disabled = !fixed();
     why.textContent = fixed()
-      ? "The decay is the same for every text, so what is left of a letter depends on its distance alone: a convolution."
+      ? "The decay is the same for every text, so what is left of a letter in a channel depends on its distance alone: a convolution."
       : "What fades depends on the text, so no kernel can be computed beforehand: no convolution.";
+    const note = NOTES[chosen()] ?? NOTES[write];
+    if (note) why.textContent += ` ${note}`;
     presets.querySelector("select").value = Math.max(0, Object.keys(PRESETS).indexOf(chosen()) + 1);
     runs = form === "convolution" ? convolve() : recur();
     steps.show(Math.min(at, text.length));

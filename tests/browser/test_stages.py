@@ -487,6 +487,18 @@ def test_a_fixed_decay_leaves_its_power_and_is_a_convolution(open_stage):
         frame.get_by_role("radio", name="Recurrence").check()
 
 
+def test_what_never_fades_is_whole_however_strongly_it_was_written(open_stage):
+    tab, frame = open_stage("recurrence")
+    frame.get_by_label("Your text").fill("aeiou b")
+    for layer in ("AFT-simple", "Linear attention"):
+        frame.get_by_label("Layer").select_option(layer)
+        assert kept(frame) == pytest.approx([1.0] * 7, abs=1e-4)
+    # One step decides how much S6 forgets and writes: 1 at a space, 0.03 at a vowel, else 0.1.
+    frame.get_by_label("Layer").select_option("S6 (Mamba)")
+    later = [0.03 * (4 - j) + 1 + 0.1 for j in range(5)] + [0.1, 0]
+    assert kept(frame) == pytest.approx([math.exp(-steps) for steps in later], abs=1e-4)
+
+
 def test_what_depends_on_the_text_is_no_convolution(open_stage):
     tab, frame = open_stage("recurrence")
     convolution = frame.get_by_role("radio", name="Convolution")
@@ -495,7 +507,7 @@ def test_what_depends_on_the_text_is_no_convolution(open_stage):
         frame.get_by_label("Layer").select_option(layer)
         assert convolution.is_disabled()
         formulas.add(frame.locator(".recurrence-formula").inner_text())
-        valves = frame.locator(".recurrence-valve text").all_text_contents()
+        valves = frame.locator(".recurrence-valve text:first-of-type").all_text_contents()
         named = frame.locator(".recurrence-term small").all_inner_texts()
         assert sorted(named) == sorted(valves) == ["decay", "read", "write"]
     assert len(formulas) == 4
