@@ -1,4 +1,4 @@
-"""What differs between two built books: text, pictures, tables and the data of charts and stages.
+"""What differs between two built books: text, formulas, links, settings, pictures and data.
 
 python tests/compare_pages.py BEFORE AFTER     two folders with HTML; exits 1 where they differ
 """
@@ -6,58 +6,111 @@ python tests/compare_pages.py BEFORE AFTER     two folders with HTML; exits 1 wh
 import difflib
 import json
 import sys
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
-BLOCKS = "p, pre, li, td, th, dt, dd, h1, h2, h3, h4, label, legend, summary, figcaption"
+# Text of one of these is a line of its own; a display equation, code's output and a stage are divs.
+BLOCKS = (
+    "p", "pre", "li", "td", "th", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "label", "legend",
+    "option", "button", "summary", "figcaption", "figure", "div", "section", "article", "aside",
+    "details", "blockquote", "header", "footer", "nav", "main", "title", "body",
+)  # fmt: skip
+# Where an element leads, what it is set to and what it is called; data-* of stages beside these.
+ATTRIBUTES = (
+    "id", "href", "src", "alt", "title", "aria-label", "value", "checked", "selected", "disabled",
+    "hidden", "open",
+)  # fmt: skip
+UNSEEN = ("link", "meta", "script", "style")  # their addresses change with every style sheet
 
 
-def content(page: Path) -> tuple[list[str], dict[str, object], dict[str, str]]:
-    """The lines a reader sees, embedded data by the id of its figure, and pictures by theirs."""
-    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
-    data = {}
+@dataclass
+class Page:
+    """What a reader meets on a page: in order, and by the id of a figure."""
+
+    lines: list[str]
+    attributes: list[str]
+    data: dict[str, object]
+    pictures: dict[str, list[str]]
+
+
+def content(path: Path) -> Page:
+    """What `path` holds, an HTML file."""
+    soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    data, pictures = {}, {}
     for i, script in enumerate(soup.select('script[type="application/json"]')):
-        owner = script.find_parent("figure")
-        data[script.get("id") or (owner["id"] if owner else f"script {i}")] = json.loads(
-            script.string
-        )
-    pictures = {figure["id"]: str(figure.svg) for figure in soup.select("figure.explorable")}
-    for script in soup("script"):
-        script.decompose()
-    lines = []
-    for block in soup.select(BLOCKS):
-        if block.name == "pre":
-            lines += block.get_text().splitlines()
-        elif not block.select_one(BLOCKS):
-            lines.append(" ".join(block.get_text().split()))
-    return [line for line in lines if line], data, pictures
+        data[script.get("id") or _owner(script) or f"script {i}"] = json.loads(script.string)
+    # All of a figure's: the first is a legend's swatch, and the still picture comes later.
+    for picture in soup("svg"):
+        pictures.setdefault(_owner(picture) or "the page", []).append(str(picture))
+    for element in soup(["svg", *UNSEEN]):
+        element.decompose()
+    return Page(_lines(soup), _attributes(soup), data, pictures)
+
+
+def _owner(element: Tag) -> str | None:
+    figure = element.find_parent("figure", id=True)
+    return str(figure["id"]) if figure else None
+
+
+def _lines(soup: BeautifulSoup) -> list[str]:
+    found = []
+    for _, strings in groupby(soup.strings, lambda string: id(string.find_parent(BLOCKS))):
+        strings = list(strings)
+        text = "".join(strings)
+        whole = strings[0].find_parent(BLOCKS)
+        if whole is not None and whole.name == "pre":
+            found += text.splitlines()
+        else:
+            found.append(" ".join(text.split()))
+    return [line for line in found if line.strip()]
+
+
+def _attributes(soup: BeautifulSoup) -> list[str]:
+    found = []
+    for element in soup.find_all(True):
+        kept = [
+            f'{name}="{value}"'
+            for name, value in element.attrs.items()
+            if name in ATTRIBUTES or name.startswith("data-")
+        ]
+        if kept:
+            found.append(f"<{element.name} {' '.join(kept)}>")
+    return found
 
 
 def differences(before: Path, after: Path) -> list[str]:
     """One line each; of one page."""
-    (text, data, pictures), (text_now, data_now, pictures_now) = map(content, (before, after))
-    changed = difflib.unified_diff(text, text_now, lineterm="", n=0)
-    found = [line for line in changed if not line.startswith(("---", "+++", "@@"))]
-    for kind, old, new in (("data", data, data_now), ("picture", pictures, pictures_now)):
-        names = [name for name in old | new if old.get(name) != new.get(name)]
-        found += [f"{kind} of {name}" for name in names]
+    old, new = content(before), content(after)
+    found = []
+    for a, b in ((old.lines, new.lines), (old.attributes, new.attributes)):
+        changed = list(difflib.unified_diff(a, b, lineterm="", n=0))[2:]  # without the two names
+        found += [line for line in changed if not line.startswith("@@")]
+    for kind, a, b in (("data", old.data, new.data), ("picture", old.pictures, new.pictures)):
+        found += [f"{kind} of {name}" for name in a | b if a.get(name) != b.get(name)]
     return found
 
 
 def main(before: Path, after: Path) -> int:
-    """Print the differences of every page of both; their number of pages is the status."""
-    pages = {path.relative_to(root) for root in (before, after) for path in root.rglob("*.html")}
-    count = 0
+    """Print the differences, page by page; 1 if there are any."""
+    pages = set()
+    for root in (before, after):
+        found = {path.relative_to(root) for path in root.rglob("*.html")}
+        if not found:
+            sys.exit(f"{root}: expected a folder with HTML, found none in it")
+        pages |= found
+    status = 0
     for page in sorted(pages):
         if not ((before / page).exists() and (after / page).exists()):
             found = [f"only {'before' if (before / page).exists() else 'after'}"]
         else:
             found = differences(before / page, after / page)
         if found:
-            count += 1
+            status = 1
             print(page, *(f"  {line[:160]}" for line in found), sep="\n")
-    return min(count, 1)
+    return status
 
 
 if __name__ == "__main__":
