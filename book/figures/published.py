@@ -50,6 +50,18 @@ Pythia-6.9B     NeoX  6.51   4.45   67.1   64.0  75.2  67.3  35.5  61.3  61.7
 RWKV-7.4B       NeoX  6.31   4.38   67.2   65.5  76.1  67.8  37.5  61.0  62.5
 """
 
+# Buckman and Gelada (2024): milliseconds of a training update of a GPT-2 with 124 million
+# parameters on an H100, by tokens. Flash attention is the softmax.
+UPDATE_TITLES = ["softmax, ms", "chunked", "attention", "recurrent"]
+UPDATE_TIMES = {
+    1024: (15.5, 15.2, 17.8, 752),
+    4096: (32.6, 28.3, 35.9, 2968),
+    16384: (130, 81.5, 148, 11907),
+    65536: (1216, 289, 1477, 48292),
+    131072: (4441, 570, 5450, None),
+}
+BEHIND_AT = 65536  # the longest text that recurrent mode was timed with
+
 
 def selective_copying() -> Table:
     """Accuracy by architecture and inner layer, in per cent. Gu and Dao (2023), table 1."""
@@ -66,3 +78,23 @@ def zero_shot() -> Table:
             [" ".join(name).replace("-", HYPHEN), tokenizer, pile, ppl, a, b, c, d, e, f, mean]
         )
     return Table(ZERO_SHOT_TITLES, rows, align="ll" + "r" * 9)
+
+
+def update_times() -> Table:
+    """Time of a training update by mode and length. Buckman and Gelada (2024)."""
+    lines = [
+        [
+            f"{tokens:,}",
+            *("–" if ms is None else f"{ms:,g}" for ms in times),
+            f"{times[0] / times[1]:.2f}",
+        ]
+        for tokens, times in UPDATE_TIMES.items()
+    ]
+    titles = ["tokens", *UPDATE_TITLES, "softmax over chunked"]
+    return Table(titles, lines, align="r" * len(titles))
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the three modes says of published times."""
+    _, _, attention, recurrent = UPDATE_TIMES[BEHIND_AT]
+    return {"published_behind": f"{recurrent / attention:.0f}"}

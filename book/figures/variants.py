@@ -156,6 +156,9 @@ def numbers() -> dict[str, str]:
         identity_without=lambda: f"{final_loss('identity', 'without'):.2f}",
         map_pairs=lambda: f"{ngram_baseline.loss(2):.2f}",
         map_behind=lambda: f"{final_loss(ranking()[0]) - final_loss('softmax'):.2f}",
+        taylor_nano=lambda: f"{final_loss('taylor'):.2f}",
+        elu_nano=lambda: f"{final_loss('linear'):.2f}",
+        taylor_behind=lambda: f"{final_loss('taylor') - final_loss('linear'):.2f}",
     )
 
 
@@ -182,6 +185,13 @@ def claims() -> WrittenFor:
             best_sum() == "identity" and final_loss("identity") > ngram_baseline.loss(2)
         ),
         the_best_map_is_exp_and_the_last_relu=lambda: ranking()[::3] == ["exp", "relu"],
+    )
+
+
+def taylor_claims() -> WrittenFor:
+    """What the chapter's words on the larger state say."""
+    return WrittenFor(
+        taylor_features_end_behind_elu_plus_1=lambda: final_loss("taylor") > final_loss("linear"),
     )
 
 
