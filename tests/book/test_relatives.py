@@ -31,6 +31,8 @@ def test_random_codes_are_answered_as_often_as_the_law_says(K, V, pairs):
     right = (scores.argmax(-1) == values).double().mean().item()
     law = synthetic_tasks.right_with_random_codes(K, V, pairs, tokens)
     assert right == pytest.approx(law, abs=0.06)
+    drawn = synthetic_tasks.right_with_drawn_codes(K, V, pairs, tokens)
+    assert drawn == pytest.approx(right, abs=0.03)
 
 
 def test_half_are_right_at_the_capacity():
