@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lsa.layers import LAYERS, make_layer
 
 from ..explorable import palette
+from . import synthetic_tasks
 from .words import Table, link
 
 WIDTH, LENGTH = 64, 1024
@@ -81,11 +82,17 @@ def state_numbers(name: str) -> int:
     return make_layer(name, WIDTH, 1, max_length=LENGTH).state_numbers(LENGTH)
 
 
+def tick_flops(name: str) -> int:
+    """What it costs such a layer, but for its projections, to take the 1,024th token."""
+    return make_layer(name, WIDTH, 1, max_length=LENGTH).tick_flops(LENGTH)
+
+
 def _row(name: str) -> list[str]:
-    """One layer. Its state it tells itself; the rest is a chapter's, and a dash without one."""
+    """One layer. State and tick it tells itself; what a chapter says is a dash without one."""
     label, state = palette.label(name) or name, f"{state_numbers(name):,}"
+    tick, shares = f"{tick_flops(name):,}", synthetic_tasks.mean_shares(name)
     if name not in MEMBERS:
-        return [label, "–", "–", "–", "–", state, "–"]
+        return [label, "–", "–", "–", "–", state, "–", tick, *shares]
     member = MEMBERS[name]
     return [
         link(label, member.section),
@@ -95,11 +102,13 @@ def _row(name: str) -> list[str]:
         "yes" if member.selective else "no",
         state,
         member.training,
+        tick,
+        *shares,
     ]
 
 
 def table() -> Table:
-    """Every layer of the catalogue: how it fades, writes and reads, its state and its cost."""
+    """Every layer of the catalogue: how it fades, writes and reads, its state, cost and scores."""
     cells = [_row(name) for name in (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))]
-    titles = ["layer", "fades", "written", "read by", "selective", "state", "training"]
-    return Table(titles, cells, align="lllllrl", wrap=True)
+    titles = ["layer", "fades", "written", "read by", "selects", "state", "training", "a token"]
+    return Table([*titles, *synthetic_tasks.TASKS], cells, align="lllllrlrrrrr", wrap=True)

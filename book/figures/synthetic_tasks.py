@@ -261,9 +261,8 @@ def scores() -> Table | Missing:
     tables = {task: by_layer(task) for task in TASKS} if learned(EXPERIMENT) else {}
     if not any(tables.values()):
         return Missing(EXPERIMENT)
-    asked_for = (row["pairs"] for run in of_task("recall") for row in rows(run, "test"))
-    largest = max(asked_for, default=0)
-    asked = {"recall": {"pairs": largest}, "induction": {"length": TRAINED_AT}}
+    asked = _asked()
+    largest = asked["recall"]["pairs"]
     cells = []
     for name in LAYERS:
         found = {
@@ -278,6 +277,23 @@ def scores() -> Table | Missing:
             ])  # fmt: skip
     titles = ["layer", *TASKS[:3], f"recall, {largest} pairs", "state in recall, B"]
     return Table(titles, cells)
+
+
+def _asked() -> dict[str, dict[str, int]]:
+    """Which test of a task with several is in the table: most pairs, the length trained at."""
+    asked_for = (row["pairs"] for run in of_task("recall") for row in rows(run, "test"))
+    return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
+
+
+def mean_shares(name: str) -> list[str]:
+    """What a layer answers at each task, the mean over seeds; a dash where it was not asked."""
+    found = (
+        _score(by_layer(task).get(name, []), _asked().get(task, {}))
+        if learned(EXPERIMENT)
+        else None
+        for task in TASKS
+    )
+    return ["–" if one is None else f"{100 * one.mean:.0f}%" for one in found]
 
 
 def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
