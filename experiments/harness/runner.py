@@ -121,27 +121,16 @@ def run_all(
                 if not mine:
                     print(f"{label}: another process is running it", flush=True)
                     continue
-                state = state_of(run, out, description)
-                if state in ("stored", "changed") and not force:
-                    path = record.path_of(out, run.experiment, description, run.name)
-                    other = ", ".join(changes(run, path))
-                    said = f", with other values of {other}; --force replaces it" if other else ""
-                    print(f"{label}: stored already{said}", flush=True)
+                if state_of(run, out, description) in ("stored", "changed") and not force:
+                    print(f"{label}: {_stored_already(run, out, description)}", flush=True)
                     continue
                 if deadline is not None and time.monotonic() >= deadline:
                     print(f"budget spent: {len(runs) - i} runs left", flush=True)
                     break
+                experiment = catalogue[run.experiment]
                 try:
                     ended += perform(
-                        catalogue[run.experiment],
-                        run,
-                        device,
-                        out,
-                        label,
-                        deadline,
-                        texts,
-                        force=force,
-                        stop=stop,
+                        experiment, run, device, out, label, deadline, texts, force=force, stop=stop
                     )
                 except CorpusError as error:
                     print(f"{label}: {error}", file=sys.stderr)
@@ -154,6 +143,12 @@ def run_all(
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended
+
+
+def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
+    other = ", ".join(changes(run, record.path_of(out, run.experiment, device, run.name)))
+    said = f", with other values of {other}; --force replaces it" if other else ""
+    return f"stored already{said}"
 
 
 def _texts(source: Path | None) -> Callable[[str], Corpus]:
