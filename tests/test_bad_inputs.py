@@ -1,5 +1,6 @@
 """A hundred arguments that make no sense: each is named in one line, and nothing else happens."""
 
+import os
 import re
 from functools import partial
 from random import Random
@@ -185,7 +186,8 @@ CALLS = [
     ("t", lambda: tick_cost(gpt_config("nano"), -1)),
     ("x", lambda: is_causal_at(lambda x: x, "abc")),
 ]
-FILE, EMPTY = "FILE", "EMPTY"  # stand for a file that is no archive, and an empty folder
+# Stand for a file that is no archive, an empty folder, and a pipe that nobody writes to.
+FILE, EMPTY, PIPE = "FILE", "EMPTY", "PIPE"
 TO_EMPTY = ["--out", EMPTY]
 SMOKE = ["run", "rnn_orders", "--smoke"]
 COMMANDS = {
@@ -203,6 +205,12 @@ COMMANDS = {
     "corpus source nowhere: no such file or folder": [
         "run", "variants", "--smoke", *TO_EMPTY, "--corpus-source", "nowhere",
     ],
+    "corpus source PIPE: expected a folder or a regular file": [
+        "run", "variants", "--smoke", *TO_EMPTY, "--corpus-source", PIPE,
+    ],
+    "corpus source /dev/zero: expected a folder or a regular file": [
+        "run", "variants", "--smoke", *TO_EMPTY, "--corpus-source", "/dev/zero",
+    ],
     "FILE: cannot be written": [*SMOKE, "--out", FILE],
     "nowhere: no such folder": ["check", "nowhere"],
     "argument folder: expected a path, got ''": ["check", ""],
@@ -210,6 +218,8 @@ COMMANDS = {
     "argument source: expected a path, got ''": ["collect", ""],
     "FILE: not a folder or a whole archive": ["collect", FILE],
     "EMPTY: no result files in it": ["collect", EMPTY],
+    "PIPE: expected a folder or a regular file": ["collect", PIPE],
+    "/dev/zero: expected a folder or a regular file": ["collect", "/dev/zero"],
     "invalid choice: 'fly'": ["fly"],
 }  # fmt: skip
 
@@ -223,9 +233,10 @@ def test_a_call(name, call):
 
 @pytest.mark.parametrize("message", COMMANDS)
 def test_a_command(message, tmp_path, capsys):
-    places = {FILE: tmp_path / "no-archive", EMPTY: tmp_path / "empty"}
+    places = {name: tmp_path / name.lower() for name in (FILE, EMPTY, PIPE)}
     places[FILE].write_text("no archive")
     places[EMPTY].mkdir()
+    os.mkfifo(places[PIPE])
     status = 2
     try:
         status = main([str(places.get(word, word)) for word in COMMANDS[message]])

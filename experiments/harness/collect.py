@@ -28,6 +28,8 @@ def collect(
     source = Path(source)
     if source.is_dir():
         return _collect(catalogue, source, results, force)
+    if not source.is_file():  # a pipe would be waited for, a device read without end
+        raise record.RecordError(f"{source}: expected a folder or a regular file")
     with tempfile.TemporaryDirectory() as folder:
         try:
             with tarfile.open(source) as archive:

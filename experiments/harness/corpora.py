@@ -162,17 +162,22 @@ def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type
 
 
 def _sources(source: Path | None) -> Iterator[Path]:
-    """Places that may hold a corpus already. One that was named must exist."""
+    """Places that may hold a corpus already. One that was named must be there."""
     if source is not None:
-        if not Path(source).exists():
-            raise CorpusError(f"corpus source {source}: no such file or folder")
-        yield Path(source)
+        yield named_place(f"corpus source {source}", Path(source))
         return
     if os.environ.get("LSA_DATA"):
-        if not Path(os.environ["LSA_DATA"]).exists():
-            raise CorpusError(f"LSA_DATA={os.environ['LSA_DATA']}: no such file or folder")
-        yield Path(os.environ["LSA_DATA"])
+        yield named_place(f"LSA_DATA={os.environ['LSA_DATA']}", Path(os.environ["LSA_DATA"]))
     yield Path("data")
+
+
+def named_place(where: str, place: Path) -> Path:
+    """The place, where a corpus may be read from. Raises CorpusError, starting with `where`."""
+    if not place.exists():
+        raise CorpusError(f"{where}: no such file or folder")
+    if not (place.is_file() or place.is_dir()):  # a pipe would be waited for
+        raise CorpusError(f"{where}: expected a folder or a regular file")
+    return place
 
 
 def novels(source: Path | None = None) -> Iterator[tuple[str, np.ndarray]]:

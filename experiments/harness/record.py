@@ -106,6 +106,8 @@ def read(path: Path, *, older: bool = False) -> dict[str, Any]:
 
     older: also accept schema 1, which had no digest, and return it as one of this schema.
     """
+    if Path(path).exists() and not Path(path).is_file():  # a pipe would be waited for
+        raise RecordError(f"{path}: expected a regular file")
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_reject)
     except (ValueError, RecursionError) as error:

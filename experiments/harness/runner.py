@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from . import record
-from .corpora import Corpus, CorpusError, load_corpus
+from .corpora import Corpus, CorpusError, load_corpus, named_place
 from .keeping import Keeper
 from .plan import Catalogue, Experiment, Run, Session
 from .provenance import describe_device
@@ -154,10 +154,10 @@ def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
 def _texts(source: Path | None) -> Callable[[str], Corpus]:
     """`load_corpus`; one that could not be had once is not looked for by the runs that follow.
 
-    Raises CorpusError at once for a source that does not exist.
+    Raises CorpusError at once for a source that is no file or folder.
     """
-    if source is not None and not source.exists():
-        raise CorpusError(f"corpus source {source}: no such file or folder")
+    if source is not None:
+        named_place(f"corpus source {source}", source)
     missing: dict[str, CorpusError] = {}
 
     def load(name: str) -> Corpus:

@@ -1,6 +1,7 @@
 """`check` and `collect` before results that were changed, misplaced or made to do harm."""
 
 import json
+import os
 import tarfile
 from pathlib import Path
 
@@ -98,6 +99,16 @@ def test_what_is_no_record_at_all_is_one_line(tmp_path, capsys, text):
     put(tmp_path, text)
     status, errors, _ = check(tmp_path, capsys)
     assert status == 1 and errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["check", "collect"])
+def test_a_pipe_in_the_folder_is_not_waited_for(tmp_path, capsys, verb):
+    path = put(tmp_path, "")
+    path.unlink()
+    os.mkfifo(path)
+    assert main([verb, str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert f"{path}: expected a regular file" in said and said.count("\n") == 1
 
 
 def test_the_same_run_twice_is_found_by_its_name(tmp_path, capsys):

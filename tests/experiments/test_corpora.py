@@ -214,6 +214,15 @@ def test_a_source_that_was_named_must_exist_even_when_there_is_a_cache(made_corp
     monkeypatch.setenv("LSA_DATA", "nowhere")
     with pytest.raises(corpora.CorpusError, match="LSA_DATA=nowhere: no such"):
         corpora.load_corpus("novels")
+    monkeypatch.setenv("LSA_DATA", os.devnull)
+    with pytest.raises(corpora.CorpusError, match="LSA_DATA=/dev/null: expected a folder or a reg"):
+        corpora.load_corpus("novels")
+
+
+def test_a_source_that_is_a_pipe_is_refused_even_when_there_is_a_cache(made_corpus, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(corpora.CorpusError, match="pipe: expected a folder or a regular file"):
+        corpora.load_corpus("novels", source=tmp_path / "pipe")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
