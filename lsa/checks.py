@@ -2,35 +2,100 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+
+LARGEST = {
+    None: sys.float_info.max,
+    **{dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)},
+}
 
 
-def whole(name: str, value: Any, least: int = 1) -> None:
-    """Raise ValueError unless `value` is a whole number, `least` or more."""
+def shown(value: Any) -> str:
+    """What came, in one line of at most 60 characters."""
+    try:
+        return " ".join(repr(value).split())[:60]
+    except ValueError:  # Python writes out no whole number of thousands of digits
+        return f"{type(value).__name__} too long to show"
+
+
+def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
+    """Raise ValueError unless `value` is a whole number, `least` or more, and not above `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise ValueError(f"{name}: expected a whole number, got {value!r:.60}")
+        raise ValueError(f"{name}: expected a whole number, got {shown(value)}")
     if value < least:
-        raise ValueError(f"{name}: expected at least {least}, got {value}")
+        raise ValueError(f"{name}: expected at least {least}, got {shown(value)}")
+    if most is not None and value > most:
+        raise ValueError(f"{name}: expected at most {most}, got {shown(value)}")
+
+
+def boolean(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is True or False: of a word, both would be true."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: expected True or False, got {shown(value)}")
 
 
 def real(name: str, value: Any) -> None:
     """Raise ValueError unless `value` is a number; its size is the caller's to check."""
-    if not isinstance(value, Real):
-        raise ValueError(f"{name}: expected a number, got {value!r:.60}")
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ValueError(f"{name}: expected a number, got {shown(value)}")
+
+
+def finite(
+    name: str, value: Any, expected: str = "a finite number",
+    *, low: float = -math.inf, high: float = math.inf, dtype: torch.dtype | None = None,
+) -> float:  # fmt: skip
+    """`value` as a float. Raise ValueError unless it is a finite number from `low` to `high`.
+
+    expected: what the message calls these. dtype: float32 or float64, which must not overflow.
+    """
+    number = value
+    if type(value) is not float:
+        real(name, value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
+    if not (low <= number <= high and -LARGEST[dtype] <= number <= LARGEST[dtype]):
+        kept = f" in {dtype}".replace("torch.", "") if dtype else ""
+        raise ValueError(f"{name}: expected {expected}{kept}, got {shown(value)}")
+    return number
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> None:
     """Raise ValueError unless `value` is one of the names."""
     names = [*known]
-    if value not in names:
-        raise ValueError(f"{name}: expected one of {', '.join(names)}, got {value!r:.60}")
+    if not isinstance(value, str) or value not in names:
+        raise ValueError(f"{name}: expected one of {', '.join(names)}, got {shown(value)}")
+
+
+def instance(name: str, value: Any, kind: type) -> None:
+    """Raise ValueError unless `value` is of a kind."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name}: expected a {kind.__name__}, got {shown(value)}")
 
 
 def tensor(name: str, value: Any, layout: str) -> None:
     """Raise ValueError unless `value` is a tensor; `layout` says of which shape."""
     if not isinstance(value, Tensor):
         raise ValueError(f"{name}: expected a tensor {layout}, got {type(value).__name__}")
+
+
+def is_at_hand(x: Tensor) -> bool:
+    """Whether the numbers in x can be looked at and nothing waits or breaks for it.
+
+    On a GPU one would wait for them. Compilers and function transforms have none to show.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and x.device.type == "cpu"
+        and type(x) in (Tensor, nn.Parameter)
+        and not torch._C._are_functorch_transforms_active()
+        and not torch._C._len_torch_dispatch_stack()
+    )

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .checks import one_of, tensor, whole
+from .checks import boolean, instance, one_of, tensor, whole
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
@@ -39,6 +39,7 @@ class GPTConfig:
         if self.n_positions is not None:
             whole("n_positions", self.n_positions)
         one_of("attention", self.attention, LAYERS)
+        boolean("bias", self.bias)
 
     def attention_layer(self) -> Layer:
         """The one line that differs between the models. Raises ValueError for an unknown option."""
@@ -107,6 +108,7 @@ class GPT(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
+        instance("config", config, GPTConfig)
         self.config = config
         self.wte = nn.Embedding(config.vocab_size, config.d_model)
         self.wpe = None
@@ -145,14 +147,22 @@ class GPT(nn.Module):
             got = f"{tokens.dtype} {list(tokens.shape)}"
             raise ValueError(f"tokens: expected int64 or int32 [B, T], got {got}")
         if self.wpe is None:
-            return self.wte(tokens)
+            return self._looked_up(tokens)
         T = tokens.shape[-1]
         if start + T > self.wpe.num_embeddings:
             raise ValueError(
                 f"tokens: expected at most n_positions = {self.wpe.num_embeddings} of them, "
                 f"got {start + T}; a learned position has nothing to say beyond its table"
             )
-        return self.wte(tokens) + self.wpe.weight[start : start + T]
+        return self._looked_up(tokens) + self.wpe.weight[start : start + T]
+
+    def _looked_up(self, tokens: Tensor) -> Tensor:
+        try:
+            return self.wte(tokens)
+        except IndexError as error:  # on a GPU none is raised: to look would be to wait for it
+            most = self.wte.num_embeddings - 1
+            wrong = next(n for n in tokens.flatten().tolist() if not 0 <= n <= most)
+            raise ValueError(f"tokens: expected numbers from 0 to {most}, got {wrong}") from error
 
     def head(self, x: Tensor) -> Tensor:
         """[..., D] to logits [..., vocab_size]; GPT-2 reads tokens off with wte itself."""

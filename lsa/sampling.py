@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .checks import real, whole
+from .checks import LARGEST, finite, instance, real, shown, tensor, whole
 from .machines import StateMachine
+
+LARGEST_LOGIT = LARGEST[torch.float32]
+MOST_SEED = 2**64 - 1  # what a torch.Generator takes
 
 
 def sample(
@@ -27,7 +30,8 @@ def sample(
     machine: tokens [B] to logits [B, vocab_size].
     prompt: integer tokens [B, T], T at least 1.
     max_tokens: how many to yield; fewer when the machine's max_length comes first.
-    temperature: divides the logits; 0 takes the most likely token.
+    temperature: divides the logits; 0 takes the most likely token, and so does one so small that
+        they overflow.
     top_k: keep only the k most likely tokens.
     top_p: keep only the smallest set of tokens whose probability reaches p (Holtzman et al., 2020).
     seed: makes the draw repeatable; None draws afresh.
@@ -36,7 +40,7 @@ def sample(
     """
     _check(machine, prompt, max_tokens, temperature, top_k, top_p)
     if seed is not None:
-        whole("seed", seed, 0)
+        whole("seed", seed, 0, MOST_SEED)
     prompt = prompt.long()  # an embedding takes no bytes as indices
     generator = torch.Generator(prompt.device)
     if seed is None:
@@ -63,7 +67,7 @@ def _stream(
         return
     state, logits = machine.read(machine.initial_state, prompt)
     for tick in range(ticks):
-        token = choose(logits, temperature, top_k, top_p, generator)
+        token = _choose(logits, temperature, top_k, top_p, generator)
         yield token
         if tick + 1 < ticks:
             state, logits = machine.step(state, token)
@@ -78,13 +82,44 @@ def choose(
 ) -> Tensor:
     """Draw one token [B] from logits [B, vocab_size]; see `sample` for the arguments.
 
-    Raises ValueError for logits that are NaN or +inf: argmax would take them for the largest.
+    Raises ValueError for an argument that does not fit, and for logits that are NaN or +inf, which
+    argmax would take for the largest, or -inf alone.
     """
-    if not (logits < math.inf).all():
-        raise ValueError("logits: expected finite numbers, got NaN or inf; are the weights finite?")
-    if temperature == 0:
+    tensor("logits", logits, "[B, vocab_size]")
+    if logits.dim() not in (1, 2) or not logits.shape[-1] or not logits.is_floating_point():
+        got = f"{logits.dtype} {[*logits.shape]}"
+        raise ValueError(f"logits: expected floating numbers [B, vocab_size], got {got}")
+    _check_choice(temperature, top_k, top_p)
+    if generator is not None:
+        instance("generator", generator, torch.Generator)
+    return _choose(logits, temperature, top_k, top_p, generator)
+
+
+def _choose(
+    logits: Tensor,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """`choose` for arguments that were checked: once a text, not once a token."""
+    highest = logits.amax(-1)  # NaN where one is
+    size = highest.abs().max().item() if highest.numel() else 0.0
+    if not size < math.inf:
+        raise ValueError(
+            "logits: expected finite numbers, got NaN, inf or -inf alone; are the weights finite?"
+        )
+    if temperature < torch.finfo(torch.float32).tiny:
         return logits.argmax(-1)
+    best = (
+        logits.argmax(-1, keepdim=True) if max(size, size / temperature) > LARGEST_LOGIT else None
+    )
     logits = logits.float() / temperature
+    if best is not None:
+        # Rows that overflow are certain of their largest.
+        certain = highest.double().abs() * max(1.0, 1 / temperature) > LARGEST_LOGIT
+        largest = torch.full_like(logits, float("-inf")).scatter(-1, best, 0.0)
+        logits = torch.where(certain.unsqueeze(-1), largest, logits)
     if top_k is not None and top_k < logits.shape[-1]:
         # By place, not by size: of equal logits, frequent in bf16, no more than k may stay.
         top = logits.topk(top_k, dim=-1)
@@ -93,7 +128,7 @@ def choose(
         ordered, order = logits.sort(dim=-1, descending=True)
         p = ordered.softmax(-1)
         # A token stays while the probability before it is under top_p: the first always does.
-        drop = p.cumsum(-1) - p >= top_p
+        drop = p.cumsum(-1) - p >= max(top_p, torch.finfo(p.dtype).tiny)
         logits = logits.masked_fill(drop.scatter(-1, order, drop), float("-inf"))
     return torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(-1)
 
@@ -127,12 +162,14 @@ def _check(
             f"prompt: expected at most {machine.max_length} tokens, got {prompt.shape[1]}"
         )
     whole("max_tokens", max_tokens, 0)
-    real("temperature", temperature)
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"temperature: expected 0 or more, and finite, got {temperature}")
+    _check_choice(temperature, top_k, top_p)
+
+
+def _check_choice(temperature: float, top_k: int | None, top_p: float | None) -> None:
+    finite("temperature", temperature, "0 or more, and finite", low=0, dtype=torch.float32)
     if top_k is not None:
         whole("top_k", top_k)
     if top_p is not None:
         real("top_p", top_p)
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p: expected a probability above 0, got {top_p}")
+        if not 0 < top_p <= 1:
+            raise ValueError(f"top_p: expected a probability above 0, got {shown(top_p)}")

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -71,15 +72,33 @@ CALLS = [
     ("chunk_size", lambda: la(chunk_size="64")),
     ("chunk_size", lambda: la(chunk_size=-1)),
     ("chunk_size", lambda: la(chunk_size=True)),
+    ("chunk_size", lambda: la(chunk_size=2**63)),
+    ("chunk_size", lambda: LinearAttention(8, 2, chunk_size=2**63)),
+    ("normalize", lambda: la(normalize="no")),
+    ("normalize", lambda: la(normalize=None)),
+    ("return_state", lambda: la(return_state="x")),
+    ("return_state", lambda: la(return_state=1)),
     ("scale", lambda: la(scale="1")),
     ("scale", lambda: la(scale=INF)),
     ("scale", lambda: la(scale=torch.ones(()))),
+    ("scale", lambda: la(scale=True)),
+    ("scale", lambda: la(scale=torch.ones(9, 9))),
+    ("scale", lambda: la(scale=10**400)),
+    ("scale", lambda: la(scale=10**9999)),
+    ("scale", lambda: la(scale=1e300)),
+    ("scale", lambda: la(q=q.bfloat16(), k=q.bfloat16(), v=q.bfloat16(), scale=-1e39)),
+    ("eps", lambda: la(eps=10**400)),
+    ("eps", lambda: la(eps=1e300)),
+    ("eps", lambda: la(eps=False)),
     ("eps", lambda: la(eps=None)),
     ("eps", lambda: la(eps=-1e-6)),
     ("eps", lambda: la(eps=NAN)),
     ("eps", lambda: la(eps=torch.ones(2))),
     ("feature_map", lambda: la(feature_map=3)),
     ("feature_map", lambda: la(feature_map=torch.relu)),
+    ("feature_map", lambda: la(feature_map=0)),
+    ("feature_map", lambda: la(feature_map=[])),
+    ("feature_map", lambda: la(feature_map="")),
     ("initial_state", lambda: la(initial_state=(S,))),
     ("initial_state", lambda: la(initial_state=S)),
     ("initial_state", lambda: la(initial_state="zeros")),
@@ -91,8 +110,18 @@ CALLS = [
     ("log_decay", lambda: la(log_decay=-0.1)),
     ("log_decay", lambda: la(log_decay=torch.zeros(2, dtype=torch.long))),
     ("log_decay", lambda: la(log_decay=torch.zeros(3))),
+    *[
+        ("log_decay", partial(la, log_decay=torch.tensor([-0.1, value])))
+        for value in (NAN, INF, -INF, 0.5)
+    ],
+    ("log_decay", lambda: la(log_decay=torch.full((2, 3, 2), 1e-3))),
     ("q", lambda: softmax_attention([1], q, q)),
     ("k", lambda: softmax_attention(q, q.double(), q)),
+    *[
+        ("scale", partial(softmax_attention, q, q, q, scale=scale))
+        for scale in (NAN, -1.0, 0.0, INF, "a", True, torch.ones(2, 2), 1e-300, 1e300, 10**400)
+    ],
+    ("scale", lambda: softmax_attention(q.double(), q.double(), q.double(), scale=0)),
     ("n_heads", lambda: LinearAttention(8, 0)),
     ("n_heads", lambda: LinearAttention(8, "2")),
     ("n_heads", lambda: LinearAttention(8, 2.0)),
@@ -100,6 +129,15 @@ CALLS = [
     ("d_model", lambda: SoftmaxAttention(8.0, 2)),
     ("degree", lambda: TaylorAttention(8, 2, degree=1.5)),
     ("degree", lambda: TaylorAttention(8, 2, degree="2")),
+    ("normalize", lambda: LinearAttention(8, 2, normalize="no")),
+    ("normalize", lambda: GatedLinearAttention(8, 2, normalize="no")),
+    ("gated", lambda: DeltaNet(8, 2, gated="no")),
+    ("gated", lambda: PowerAttention(8, 2, gated="no")),
+    ("bias", lambda: SoftmaxAttention(8, 2, bias="no")),
+    ("scale", lambda: TaylorAttention(8, 2, scale=True)),
+    ("scale", lambda: TaylorAttention(8, 2, scale=10**400)),
+    ("log_decay", lambda: LinearAttention(8, 2, log_decay=[-(10**400), 0])),
+    ("log_decay", lambda: LinearAttention(8, 2, log_decay=[-1e300, 0])),
     ("log_decay", lambda: LinearAttention(8, 2, log_decay="ab")),
     ("log_decay", lambda: LinearAttention(8, 2, log_decay=[None, None])),
     ("log_decay", lambda: LinearAttention(8, 2, log_decay=[-1.0])),
@@ -114,6 +152,7 @@ CALLS = [
     ("d_state", lambda: S4(8, d_state=4.0)),
     ("dt_min", lambda: S4(8, dt_min=-1.0)),
     ("dt_min", lambda: S4D(8, dt_min=1.0, dt_max=0.1)),
+    ("dt_max", lambda: S4D(8, dt_max=10**400)),
     ("expand", lambda: Mamba(8, expand=1.5)),
     ("dt_min", lambda: S6(8, dt_min=0)),
     ("dt_min", lambda: Mamba(8, dt_min=1.0, dt_max=0.1)),
@@ -146,6 +185,13 @@ CALLS = [
     ("tokens", lambda: GPT(TINY)(torch.zeros(1, 2))),
     ("tokens", lambda: GPT(TINY)(torch.tensor(1))),
     ("tokens", lambda: GPT(TINY)([[1]])),
+    ("tokens", lambda: GPT(TINY)(torch.tensor([[1, 8]]))),
+    ("tokens", lambda: GPT(TINY)(torch.tensor([[1, -1]]))),
+    ("tokens", lambda: GPT(replace(TINY, n_positions=None))(torch.tensor([[9]]))),
+    ("tokens", lambda: m.step(m.initial_state, torch.tensor([8]))),
+    ("config", lambda: GPT(None)),
+    ("config", lambda: GPT("nano")),
+    ("bias", lambda: GPTConfig(bias="no")),
     ("prompt", lambda: sample(m, [[1]], max_tokens=1)),
     ("prompt", lambda: sample(m, P[0], max_tokens=1)),
     ("prompt", lambda: sample(m, P.float(), max_tokens=1)),
@@ -166,6 +212,30 @@ CALLS = [
     ("seed", lambda: sample(m, P, max_tokens=1, seed="a")),
     ("seed", lambda: sample(m, P, max_tokens=1, seed=1.5)),
     ("machine", lambda: sample(GPT(TINY), P, max_tokens=1)),
+    ("seed", lambda: sample(m, P, max_tokens=1, seed=2**70)),
+    ("seed", lambda: sample(m, P, max_tokens=1, seed=2**64)),
+    *[
+        (name, partial(call, **{name: value}))
+        for call in (partial(sample, m, P, max_tokens=1), partial(choose, torch.zeros(1, 8)))
+        for name, value in (
+            ("temperature", -1),
+            ("temperature", NAN),
+            ("temperature", True),
+            ("temperature", 1e300),
+            ("temperature", 10**400),
+            ("top_k", 0),
+            ("top_k", 1.5),
+            ("top_p", NAN),
+            ("top_p", True),
+            ("top_p", 0),
+        )
+    ],
+    ("generator", lambda: choose(torch.zeros(1, 8), generator=1)),
+    ("logits", lambda: choose([0.0, 1.0])),
+    ("logits", lambda: choose(torch.zeros(1, 0))),
+    ("logits", lambda: choose(torch.zeros(1, 8, dtype=torch.long))),
+    ("logits", lambda: choose(torch.full((1, 4), -INF), 1.0)),
+    ("logits", lambda: choose(torch.tensor([[0.0, 1.0], [-INF, -INF]]), 0.0)),
     ("logits", lambda: choose(torch.full((1, 4), NAN), 1.0)),
     ("logits", lambda: choose(torch.full((1, 4), NAN), 0.0)),
     ("logits", lambda: choose(torch.tensor([[INF, 0.0]]), 1.0)),
@@ -183,6 +253,13 @@ CALLS = [
     ("degree", lambda: machine_cost("taylor state", 1, 8, degree=-1)),
     ("T", lambda: update_flops(gpt_config("nano"), 0)),
     ("t", lambda: machine_cost("kv cache", -1, 1)),
+    *[
+        (name, partial(mode_cost, mode, *sizes))
+        for mode in ("softmax", "attention", "recurrent", "chunked")
+        for name, sizes in (("K", (8, 0, 4)), ("V", (8, 4, 0)))
+    ],
+    ("config", lambda: update_flops("nano", 8)),
+    ("config", lambda: tick_cost(None, 8)),
     ("t", lambda: tick_cost(gpt_config("nano"), -1)),
     ("x", lambda: is_causal_at(lambda x: x, "abc")),
 ]

@@ -81,6 +81,43 @@ def test_frequencies_are_the_softmax():
     torch.testing.assert_close(counts, logits.softmax(-1), atol=0.01, rtol=0)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e-40, 1e-38, 2e-38])
+def test_a_temperature_that_logits_overflow_by_takes_the_largest(temperature):
+    logits = torch.tensor([[1.0, 3.0, 2.0], [-9.0, 0.0, -1.0], [-5.0, -7.0, -float("inf")]])
+    for wide in (logits, logits.double(), logits.bfloat16()):
+        for top_p in (None, 0.5, 1e-320):
+            assert choose(wide, temperature, 2, top_p).tolist() == [1, 1, 0]
+    m = machine()
+    prompt = torch.zeros(1, 1, dtype=torch.long)
+    surest, cold = (
+        torch.stack(list(sample(m, prompt, max_tokens=4, temperature=t))) for t in (0, temperature)
+    )
+    assert torch.equal(surest, cold)
+
+
+def test_a_row_that_overflows_leaves_the_others_their_chance():
+    logits = torch.tensor([[3e38, -3e38, 2e38], [0.0, 0.0, 0.0]]).repeat(100, 1)
+    g = torch.Generator().manual_seed(0)
+    certain, open_ = choose(logits, 0.1, generator=g).view(100, 2).unbind(-1)
+    assert certain.unique().tolist() == [0] and open_.unique().tolist() == [0, 1, 2]
+    wide = torch.tensor([[1e300, 1e299]], dtype=torch.double)
+    assert [choose(wide, t).item() for t in (0, 1.0, 1e30)] == [0, 0, 0]
+
+
+def test_of_a_probability_of_nothing_the_first_stays():
+    assert choose(torch.tensor([[0.0, 5.0, 1.0]]), top_p=1e-320).item() == 1
+
+
+def test_every_seed_that_is_allowed_is_taken():
+    prompt = torch.zeros(1, 1, dtype=torch.long)
+    for seed in (0, 2**63, 2**64 - 1):
+        assert len(list(sample(machine(), prompt, max_tokens=2, seed=seed))) == 2
+
+
+def test_no_text_at_all_has_no_next_token():
+    assert choose(torch.zeros(0, 4), 0.0).shape == (0,)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..checks import whole
+from ..checks import instance, whole
 from ..gpt import GPTConfig
 from ..layers import Layer
 from .rooflines import STATE_BYTES, Cost
@@ -18,6 +18,7 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
     written. `state` is the state's size after the tick, in float32, or in `itemsize` bytes a number
     if it grows (AFT-full, which keeps keys in float32, has twice that in bfloat16).
     """
+    instance("config", config, GPTConfig)
     whole("t", t, 0)
     L, layer, weights = config.n_layer, described(config), matrix_weights(config)
     grows = layer.state_numbers(t + 1) > layer.state_numbers(t)
@@ -28,6 +29,7 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
 
 def update_flops(config: GPTConfig, T: int) -> int:
     """FLOPs a token of one training update (forward, and twice that backward) at context T >= 1."""
+    instance("config", config, GPTConfig)
     whole("T", T)
     mixing = config.n_layer * described(config).sequence_flops(T)
     return 3 * (2 * matrix_weights(config) + mixing // T)

@@ -35,9 +35,9 @@ def mode_cost(
     itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode or a size
         that is no whole number.
     """
-    for name, value in (("T", T), ("K", K), ("V", V)):
-        whole(name, value, 0)
-    whole("chunk_size", chunk_size)
+    whole("T", T, 0)
+    for name, value in (("K", K), ("V", V), ("chunk_size", chunk_size)):
+        whole(name, value)
     tokens = least_bytes(T, K, V, itemsize=itemsize)
     flops = mode_flops(mode, T, K, V, chunk_size)
     state = (K * V + K) * STATE_BYTES

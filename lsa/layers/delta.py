@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..checks import whole
+from ..checks import boolean, whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
@@ -107,6 +107,7 @@ class DeltaNet(MultiHead):
         super().__init__(d_model, n_heads, bias=bias)
         if chunk_size is not None:
             whole("chunk_size", chunk_size)
+        boolean("gated", gated)
         self.gated, self.chunk_size = gated, chunk_size
         self.beta = nn.Linear(d_model, n_heads, bias=False)
         if gated:

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..checks import one_of, whole
+from ..checks import boolean, one_of, whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
 from ..linear_attention.functional import EPS, accumulator_dtype
@@ -131,6 +131,7 @@ class GatedLinearAttention(MultiHead):
         super().__init__(d_model, n_heads, bias=bias)
         one_of("decay", decay, DECAYS)
         one_of("feature_map", feature_map, FEATURE_MAPS)
+        boolean("normalize", normalize)
         if normalize and feature_map == "identity":
             raise ValueError(
                 "feature_map: expected one that is not negative with normalize, got 'identity'"

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from ..checks import real
+from ..checks import finite
 from ..machines import StateMachine
 
 
@@ -58,8 +58,8 @@ def starting_log_steps(dt_min: float, dt_max: float, *shape: int) -> Tensor:
     Raises ValueError unless 0 < dt_min <= dt_max, and both finite numbers.
     """
     for name, value in (("dt_min", dt_min), ("dt_max", dt_max)):
-        real(name, value)
-    if not 0 < dt_min <= dt_max < math.inf:
+        finite(name, value)
+    if not 0 < dt_min <= dt_max:
         raise ValueError(f"dt_min: expected above 0 and at most dt_max {dt_max}, got {dt_min}")
     return torch.empty(*shape).uniform_(math.log(dt_min), math.log(dt_max))
 

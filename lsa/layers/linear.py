@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ..checks import one_of, whole
+from ..checks import boolean, one_of, whole
 from ..linear_attention.bodies import accumulator_dtype
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.feature_maps import FEATURE_MAPS
-from ..linear_attention.functional import MODES, LinearState, linear_attention
+from ..linear_attention.functional import LONGEST_CHUNK, MODES, LinearState, linear_attention
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -39,7 +39,8 @@ class LinearAttention(MultiHead):
         one_of("feature_map", feature_map, FEATURE_MAPS)
         one_of("mode", mode, MODES)
         if chunk_size is not None:
-            whole("chunk_size", chunk_size)
+            whole("chunk_size", chunk_size, most=LONGEST_CHUNK)
+        boolean("normalize", normalize)
         self._keep_decay(log_decay)
         self.feature_map = feature_map
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from ..checks import real, whole
+from ..checks import boolean, finite, whole
 from .layer import ResidualLinear
 
 
@@ -19,6 +18,7 @@ class MultiHead(nn.Module):
         super().__init__()
         for name, value in (("d_model", d_model), ("n_heads", n_heads)):
             whole(name, value)
+        boolean("bias", bias)
         if d_model % n_heads:
             raise ValueError(f"n_heads: expected a divisor of d_model {d_model}, got {n_heads}")
         self.n_heads = n_heads
@@ -46,9 +46,8 @@ class MultiHead(nn.Module):
                 f"log_decay: expected one number for each of {self.n_heads} heads, got {got}"
             )
         for value in log_decay:
-            real("log_decay", value)
-            if not (math.isfinite(value) and value <= 0):
-                raise ValueError(f"log_decay: expected finite numbers, at most 0, got {value!r}")
+            least = torch.finfo(torch.float32).min
+            finite("log_decay", value, "finite numbers, at most 0", low=least, high=0)
         self.register_buffer("log_decay", torch.tensor(log_decay, dtype=torch.float32), False)
 
     def faded(self, A: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..checks import whole
+from ..checks import boolean, whole
 from ..linear_attention.counts import mode_flops
 from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
@@ -76,6 +76,7 @@ class PowerAttention(MultiHead):
         whole("degree", degree, 2)
         if degree % 2:
             raise ValueError(f"degree: expected an even number from 2, got {degree}")
+        boolean("gated", gated)
         self.degree, self.gated = degree, gated
         self.n_features = math.comb(self.head_width + degree - 1, degree)  # F of a head
         if gated:

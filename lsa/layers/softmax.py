@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..checks import finite
 from ..linear_attention.functional import accumulator_dtype, check_qkv
 from ..machines import StateMachine
 from .multihead import MultiHead
@@ -21,11 +22,17 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
 
     q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T: when there are more keys
     than queries, the queries are the last T positions (a KV cache holds the others).
-    scale: K ** -0.5 by default.
+    scale: above 0, and finite; K ** -0.5 by default.
 
-    Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes or devices that do not fit.
+    Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes, devices or a scale that do not
+    fit.
     """
     check_qkv(q, k, v, longer_keys=True)
+    if scale is not None:
+        # torch answers with NaN, or with zeros, where it is 0, negative or not a number.
+        dtype = accumulator_dtype(q.dtype)
+        least = torch.finfo(dtype).tiny
+        scale = finite("scale", scale, "a finite number above 0", low=least, dtype=dtype)
     T, L = q.shape[1], k.shape[1]
     if T == 0:
         return q[..., :1] * v[:, :0]

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from ..checks import real, whole
+from ..checks import finite, whole
 from ..linear_attention.functional import LinearState, accumulator_dtype, linear_attention
 from ..linear_attention.reference import recurrent_step
 from ..machines import StateMachine
@@ -85,9 +85,7 @@ class TaylorAttention(MultiHead):
         super().__init__(d_model, n_heads, bias=bias)
         whole("degree", degree, 0)
         if scale is not None:
-            real("scale", scale)
-            if not 0 < scale < math.inf:
-                raise ValueError(f"scale: expected a finite number above 0, got {scale!r}")
+            scale = finite("scale", scale, "a finite number above 0", low=math.ulp(0))
         self._keep_decay(log_decay)
         self.degree = degree
         self.scale = self.head_width**-0.5 if scale is None else scale

@@ -7,13 +7,12 @@ depends on k and v up to i only.
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor
 
-from ..checks import one_of, tensor, whole
+from ..checks import boolean, finite, is_at_hand, one_of, tensor, whole
 from .bodies import FUSED_MAPS
 from .bodies import accumulator_dtype as accumulator_dtype
 from .feature_maps import FEATURE_MAPS
@@ -21,6 +20,7 @@ from .operator import attend
 
 MODES = ("attention", "recurrent", "chunked")
 EPS = 1e-6
+LONGEST_CHUNK = 2**63 - 1  # what torch takes for a whole number
 
 
 class LinearState(NamedTuple):
@@ -88,7 +88,7 @@ def linear_attention(
     chunk_size: tokens in a chunk (chunked mode in plain torch only; the kernels know theirs).
     normalize: divide by the sum of the weights.
     scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
-    eps: added to the normaliser; 0 or more.
+    eps: added to the normaliser; 0 or more. Both must be finite in float32 (float64 for float64).
     initial_state: the state left by the tokens before; zeros by default.
     return_state: also return the state after the last token, in float32 (float64 for float64).
     feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None when they are
@@ -96,14 +96,25 @@ def linear_attention(
     log_decay: g, [H] or [B, T, H], at most 0 and finite: -100 forgets all, and -inf would make
         sums of it NaN. Token t multiplies the state by exp(g_t) before it enters, so
         w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6, for one a
-        head.
+        head. On CUDA, where that would wait for the device, and within torch.compile and
+        torch.func its numbers are not looked at.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.
     """
     check_qkv(q, k, v)
-    feature_map = feature_map or "identity"
-    _check_options(mode, chunk_size, scale, eps, feature_map)
+    feature_map = "identity" if feature_map is None else feature_map
+    one_of("mode", mode, MODES)
+    one_of("feature_map", feature_map, FEATURE_MAPS)
+    boolean("normalize", normalize)
+    boolean("return_state", return_state)
+    if chunk_size is not None:
+        whole("chunk_size", chunk_size, most=LONGEST_CHUNK)
+    if scale is not None:  # a tensor would lose its gradient: multiply q by it instead
+        scale = finite("scale", scale, dtype=accumulator_dtype(q.dtype))
+    if eps is not EPS:
+        expected, dtype = "a finite number, 0 or more,", accumulator_dtype(q.dtype)
+        eps = finite("eps", eps, expected, low=0, dtype=dtype)
     if feature_map not in FUSED_MAPS:
         q, k = (FEATURE_MAPS[feature_map](x).to(v.dtype) for x in (q, k))
         feature_map = "identity"
@@ -111,25 +122,11 @@ def linear_attention(
     S, z = None, None
     if initial_state is not None:
         S, z = check_state(initial_state, (B, H, K, v.shape[-1]), q.device)
-    scale = float(K**-0.5 if scale is None else scale)
+    scale = float(K**-0.5) if scale is None else scale
     g = None if log_decay is None else _check_decay(log_decay, q)
-    options = (mode, chunk_size or 0, normalize, scale, float(eps), feature_map, return_state)
+    options = (mode, chunk_size or 0, normalize, scale, eps, feature_map, return_state)
     o, S, z = attend(q, k, v, S, z, g, *options, False)[:3]
     return (o, LinearState(S, z)) if return_state else o
-
-
-def _check_options(
-    mode: str, chunk_size: int | None, scale: float | None, eps: float, feature_map: str
-) -> None:
-    one_of("mode", mode, MODES)
-    if chunk_size is not None:
-        whole("chunk_size", chunk_size)
-    if scale is not None and not (isinstance(scale, Real) and math.isfinite(scale)):
-        # A tensor would lose its gradient: multiply q by it instead.
-        raise ValueError(f"scale: expected a finite number, got {scale!r}")
-    if not (isinstance(eps, Real) and math.isfinite(eps) and eps >= 0):
-        raise ValueError(f"eps: expected a finite number, 0 or more, got {eps!r}")
-    one_of("feature_map", feature_map, FEATURE_MAPS)
 
 
 def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
@@ -142,6 +139,11 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
         raise ValueError(f"log_decay: expected [{H}] or {[B, T, H]}, got {list(log_decay.shape)}")
     if log_decay.device != q.device:
         raise ValueError(f"log_decay: expected q's device {q.device}, got {log_decay.device}")
+    if is_at_hand(log_decay) and log_decay.numel():
+        least, most = (end.item() for end in log_decay.detach().aminmax())
+        if not -math.inf < least <= most <= 0:
+            wrong = most if most > 0 else least
+            raise ValueError(f"log_decay: expected finite numbers, at most 0, got {wrong}")
     return log_decay.view(1, 1, H) if log_decay.dim() == 1 else log_decay
 
 
