@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -24,10 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 when all went well, 1 for a clear error, 128 and the signal's number."""
     options = _parser().parse_args(arguments)
     try:
-        return options.do(options)
+        status = options.do(options)
+        sys.stdout.flush()  # now, where a pipe that was closed can be told from other ends
+        return status
     except (runner.UsageError, runner.FailedError, record.RecordError, CorpusError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # who read what we print has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt as stop:
         print(
             "\ninterrupted: what was stored stays; run the same command to go on", file=sys.stderr

@@ -335,6 +335,18 @@ def test_mistakes_are_one_line(arguments, message, capsys):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+@pytest.mark.slow
+def test_a_reader_that_has_gone_ends_the_list_without_a_word():
+    command = [sys.executable, "-m", "experiments", "list", "--device", "cpu"]
+    listing = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=record.ROOT
+    )
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    listing.stderr.close()
+    assert listing.wait() == 128 + signal.SIGPIPE
+
+
 def test_cuda_asked_for_and_absent(capsys):
     assert main(["run", "--device", "cuda"]) == 1
     assert "cuda asked for, but torch sees no GPU" in capsys.readouterr().err
