@@ -55,6 +55,7 @@ STREAMS = {
 }
 STREAM_TOKENS = 200_000_000
 SPLITS = ("train", "validation", "test")
+TOKENS_SUM, STARTS_SUM = "sha256", "starts.sha256"
 
 
 class CorpusError(Exception):
@@ -96,14 +97,18 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     folder = Path(cache or _default_cache()) / name
     splits = _open(folder)
     if splits is None:
-        documents = makers[name](source) if name in makers else stream(name)
         dtype = np.uint8 if name in makers else np.uint16
-        store(folder, documents, dtype)
-        splits = _open(folder)
+        try:
+            store(folder, makers[name](source) if name in makers else stream(name), dtype)
+            splits = _open(folder)
+        except CorpusError:
+            splits = None if source else _open(folder, older=True)
+            if splits is None:
+                raise
     if splits is None:
         raise CorpusError(f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder")
     vocab_size = 256 if name in makers else 50257
-    return Corpus(name, vocab_size, (folder / "sha256").read_text(), splits)
+    return Corpus(name, vocab_size, (folder / TOKENS_SUM).read_text(), splits)
 
 
 def _default_cache() -> Path:
@@ -115,9 +120,12 @@ def _default_cache() -> Path:
         raise CorpusError("no home directory: set LSA_CACHE to a folder for the corpora") from error
 
 
-def _open(folder: Path) -> dict[str, Split] | None:
-    """The splits of a prepared corpus; None where there is none, or not as it was written."""
-    if not (folder / "sha256").is_file():
+def _open(folder: Path, *, older: bool = False) -> dict[str, Split] | None:
+    """The splits of a prepared corpus; None where there is none, or not as it was written.
+
+    older: also take a cache that was written without a checksum of where documents begin.
+    """
+    if not (folder / TOKENS_SUM).is_file():
         return None
     try:
         splits = {
@@ -129,35 +137,51 @@ def _open(folder: Path) -> dict[str, Split] | None:
         }
     except (OSError, ValueError, EOFError):
         splits = {}
-    digest = hashlib.sha256()
-    for split in splits.values():
-        digest.update(split.tokens.data)
+    found = {
+        TOKENS_SUM: _digest(split.tokens for split in splits.values()),
+        STARTS_SUM: _digest(split.starts for split in splits.values()),
+    }
+    kept = {name: (folder / name).read_text() for name in found if (folder / name).is_file()}
     if (
         splits
-        and digest.hexdigest() == (folder / "sha256").read_text()
         and all(split.starts[-1:] == len(split.tokens) for split in splits.values())
+        and (kept == found or (older and kept == {TOKENS_SUM: found[TOKENS_SUM]}))
     ):
         return splits
-    print(f"{folder}: not as it was written; prepared again", file=sys.stderr)
+    if not older:
+        print(f"{folder}: not as it was written; prepared again", file=sys.stderr)
     return None
 
 
+def _digest(arrays: Iterable[np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
 def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
-    """Write (split, tokens) documents as arrays; the checksum comes last and marks them whole."""
+    """Write (split, tokens) documents as arrays; the checksum comes last and marks them whole.
+
+    It is of the tokens alone, and names the corpus in results; their places have one of their own.
+    """
     parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
     for split, tokens in documents:
         parts[split].append(tokens.astype(dtype))
-    digest = hashlib.sha256()
+    tokens = {
+        split: np.concatenate(arrays) if arrays else np.empty(0, dtype)
+        for split, arrays in parts.items()
+    }
+    starts = {split: np.cumsum([0, *map(len, arrays)]) for split, arrays in parts.items()}
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        for split, arrays in parts.items():
-            tokens = np.concatenate(arrays) if arrays else np.empty(0, dtype)
-            digest.update(tokens.data)
-            np.save(f"{temporary}/{split}.npy", tokens)
-            np.save(f"{temporary}/{split}-starts.npy", np.cumsum([0, *map(len, arrays)]))
-        Path(temporary, "sha256").write_text(digest.hexdigest())
+        for split in SPLITS:
+            np.save(f"{temporary}/{split}.npy", tokens[split])
+            np.save(f"{temporary}/{split}-starts.npy", starts[split])
+        Path(temporary, STARTS_SUM).write_text(_digest(starts.values()))
+        Path(temporary, TOKENS_SUM).write_text(_digest(tokens.values()))
         folder.mkdir(exist_ok=True)
-        for file in sorted(Path(temporary).iterdir(), key=lambda file: file.name == "sha256"):
+        for file in sorted(Path(temporary).iterdir(), key=lambda file: file.name == TOKENS_SUM):
             os.replace(file, folder / file.name)
 
 

@@ -186,7 +186,7 @@ def test_held_out_spans_are_fixed_and_spread():
         held_out_tokens(split, span=4096, context=16, spans=1)
 
 
-@pytest.mark.parametrize("how", ["cut", "zeroed", "starts"])
+@pytest.mark.parametrize("how", ["cut", "zeroed", "starts", "moved", "older"])
 def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how):
     whole = corpora.load_corpus("novels")
     documents = [
@@ -196,12 +196,35 @@ def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how
     ]
     monkeypatch.setattr(corpora, "novels", lambda source: iter(documents))
     file = made_corpus / "novels" / ("train-starts.npy" if how == "starts" else "train.npy")
-    raw = file.read_bytes()
-    file.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2) * (how == "zeroed"))
+    if how == "moved":
+        np.save(made_corpus / "novels" / "train-starts.npy", np.array([0, 4999, 8000]))
+    elif how == "older":
+        (made_corpus / "novels" / corpora.STARTS_SUM).unlink()
+    else:
+        raw = file.read_bytes()
+        half = len(raw) // 2
+        file.write_bytes(raw[:half] + bytes(len(raw) - half) * (how == "zeroed"))
     again = corpora.load_corpus("novels")
     assert again.sha256 == whole.sha256
     assert (again.splits["train"].tokens == documents_of(documents, "train")).all()
+    assert again.splits["train"].starts.tolist() == [0, 5000, 8000]
     assert "not as it was written; prepared again" in capsys.readouterr().err
+    assert (made_corpus / "novels" / corpora.STARTS_SUM).is_file()
+
+
+def test_an_older_cache_serves_where_its_text_cannot_be_had_again(made_corpus, monkeypatch):
+    def absent(source):
+        raise CorpusError("cannot be fetched")
+
+    monkeypatch.setattr(corpora, "novels", absent)
+    whole = corpora.load_corpus("novels")
+    (made_corpus / "novels" / corpora.STARTS_SUM).unlink()
+    assert corpora.load_corpus("novels").sha256 == whole.sha256
+    with pytest.raises(CorpusError, match="cannot be fetched"):
+        corpora.load_corpus("novels", source=made_corpus)
+    (made_corpus / "novels" / "train.npy").write_bytes(b"")
+    with pytest.raises(CorpusError, match="cannot be fetched"):
+        corpora.load_corpus("novels")
 
 
 def documents_of(documents, wanted):
