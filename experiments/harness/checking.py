@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,18 @@ def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> d
     declared = catalogue[found["experiment"]].tables
     try:
         check_declared(found["tables"], declared, found["units"], complete=found["complete"])
+        _check_started(found["provenance"])
     except ValueError as error:
         raise record.RecordError(f"{path}: {error}") from error
     return found
+
+
+def _check_started(origin: dict[str, Any]) -> None:
+    """Raise ValueError for a run of the future. A day is left to clocks that are wrong."""
+    latest = datetime.now(UTC) + timedelta(days=1)
+    for leg in (origin, *origin.get("legs", [])):
+        if datetime.fromisoformat(leg["started"]) > latest:
+            raise ValueError(f"provenance.started: expected the past, got {leg['started']}")
 
 
 def check_folder(catalogue: Catalogue, folder: Path) -> tuple[int, list[str], list[str]]:

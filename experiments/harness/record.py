@@ -216,6 +216,8 @@ def _check(record: Any) -> None:
     for field in ("experiment", "name"):
         if not NAME.fullmatch(record[field]) or record[field].endswith(".partial"):
             raise ValueError(f"{field}: expected a name fit for a file, got {record[field]!r:.40}")
+    if not record["config"]:
+        raise ValueError("config: expected what was run, got nothing")
     _check_provenance(record["provenance"])
     for unit in record["units"].values():
         if not isinstance(unit, str):
@@ -243,6 +245,8 @@ def _check_provenance(provenance: dict[str, Any]) -> None:
         raise ValueError(f"provenance.device.name: expected a name, got {device['name']!r:.40}")
     if not 0 < device["count"] < 10**6 or device["memory_bytes"] <= 0:
         raise ValueError("provenance.device: expected a count and memory_bytes above 0")
+    if not provenance["versions"]:
+        raise ValueError("provenance.versions: expected what it ran with, got nothing")
     for name, version in provenance["versions"].items():
         if not isinstance(version, str | None):
             raise ValueError(f"provenance.versions.{name}: expected a text, got {version!r:.40}")

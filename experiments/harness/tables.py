@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +16,8 @@ INCREASING = True
 # Units of columns that hold texts; thousandths are many numbers in one, space between.
 WORDS = ("name", "yes or no", "text", "thousandths")
 # Quantities that cannot be negative, by unit; a loss in nats or a plain number can be.
-NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "updates", "tokens/s", "calls"}
+COUNTS = {"layers", "heads", "features", "sequences", "updates", "calls", "launches", "programs"}
+NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "tokens/s"} | COUNTS
 LARGEST = 1e300
 
 
@@ -97,6 +99,9 @@ def check_declared(
                 raise ValueError(f"units.{column}: expected {unit!r}, got {units.get(column)!r}")
             if increasing and any(after <= before for before, after in pairwise(values)):
                 raise ValueError(f"tables.{name}.{column}: expected increasing values")
+        times = Counter(zip(*found.values(), strict=True))
+        if times and min(times.values()) > 1:
+            raise ValueError(f"tables.{name}: expected rows that differ, got each of them twice")
 
 
 def _check_column(where: str, values: list, unit: Any) -> None:
@@ -116,6 +121,8 @@ def _check_column(where: str, values: list, unit: Any) -> None:
             raise ValueError(f"{where}[{i}]: expected a finite number, got {value!r:.40}")
         if unit in NOT_NEGATIVE and value < 0:
             raise ValueError(f"{where}[{i}]: expected 0 or more {unit}, got {value}")
+        if unit in COUNTS and not float(value).is_integer():
+            raise ValueError(f"{where}[{i}]: expected a whole number of {unit}, got {value}")
 
 
 def _are_sound(values: list, unit: str) -> bool:
@@ -127,7 +134,7 @@ def _are_sound(values: list, unit: str) -> bool:
     if unit in WORDS:
         return kinds <= {str}
     try:
-        if not kinds <= {int, float} or any(map(math.isnan, values)):
+        if not kinds <= ({int} if unit in COUNTS else {int, float}) or any(map(math.isnan, values)):
             return False
     except OverflowError:  # an integer too long for a float
         return False

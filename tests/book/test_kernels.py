@@ -52,7 +52,7 @@ def fabricated(name, shape, rate):
         "provenance": {
             "commit": "0" * 40, "dirty": False, "command": "none",
             "started": "2000-01-01T00:00:00+00:00",
-            "seconds": 1.0, "seed": 0, "device": device, "versions": {},
+            "seconds": 1.0, "seed": 0, "device": device, "versions": {"torch": "2"},
         },
     }  # fmt: skip
 

@@ -24,7 +24,7 @@ def filmed(folder, model, tables):
         "complete": True,
         "provenance": {
             "commit": "0" * 40, "dirty": False, "command": "made up", "seed": 0, "seconds": 1.0,
-            "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {},
+            "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {"torch": "2"},
         },
         "units": {
             "update": "updates", "loss": "nats/token", "kind": "name", "text": "text",

@@ -13,7 +13,7 @@ def trained(folder, attention="linear", losses=(5.5, 3.0), finished=True, **conf
     device = {"kind": "cpu", "name": "a cpu", "count": 2, "memory_bytes": 1}
     origin = {
         "commit": "0" * 40, "dirty": False, "command": "made up", "seed": 0, "seconds": 1.0,
-        "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {},
+        "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {"torch": "2"},
     }  # fmt: skip
     name = "-".join(map(str, config.values()))
     contents = {

@@ -56,6 +56,8 @@ def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys):
     assert check(tmp_path, capsys) == (0, "", "1 of 1 results are sound\n")
 
 
+FUTURE = "2999-01-01T00:00:00+00:00"
+LEG = {"commit": "unknown", "dirty": True, "started": FUTURE, "seconds": 1.0}
 DEEP = '{"schema": 2, "config": ' + "[" * 100_000 + "]" * 100_000 + "}"
 
 
@@ -82,6 +84,14 @@ DEEP = '{"schema": 2, "config": ' + "[" * 100_000 + "]" * 100_000 + "}"
         ({"units__loss": "bits"}, "units.loss: expected 'nats/token', got 'bits'"),
         ({"provenance__seconds": "soon"}, "provenance.seconds: expected int or float, got 'soon'"),
         ({"tables__train__loss": [10**400, 1, 1]}, "tables.train.loss[0]: expected a finite"),
+        ({"config": {}}, "config: expected what was run, got nothing"),
+        ({"provenance__versions": {}}, "provenance.versions: expected what it ran with, got"),
+        ({"provenance__started": FUTURE}, "provenance.started: expected the past, got 2999"),
+        (
+            {"provenance__legs": [LEG]},
+            "provenance.started: expected the past, got 2999",
+        ),
+        ({"tables__validation__update": [0, 2.5]}, "validation.update[1]: expected a whole number"),
         ({"provenance__legs": [{}]}, "provenance.legs[0].commit: missing"),
     ],
 )
@@ -109,6 +119,32 @@ def test_a_pipe_in_the_folder_is_not_waited_for(tmp_path, capsys, verb):
     assert main([verb, str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert f"{path}: expected a regular file" in said and said.count("\n") == 1
+
+
+def test_a_table_whose_rows_all_stand_twice_is_found(tmp_path, capsys):
+    stored = next(record.paths(record.RESULTS, "rnn_orders"))
+    for change, message in (
+        (
+            lambda column: [value for value in column for _ in range(2)],
+            "tables.rows: expected rows",
+        ),
+        (lambda column: column, ""),
+    ):
+        contents = record.read(stored)
+        rows = contents["tables"]["rows"]
+        contents["tables"]["rows"] = {name: change(column) for name, column in rows.items()}
+        put(tmp_path, record.sign(contents), stored.name, f"rnn_orders/{stored.parent.name}")
+        status, errors, _ = check(tmp_path, capsys)
+        assert (status, bool(errors)) == (int(bool(message)), bool(message)) and message in errors
+
+
+def test_layers_are_counted_in_whole_numbers(tmp_path, capsys):
+    stored = next(record.paths(record.RESULTS, "rnn_orders"))
+    contents = record.read(stored)
+    contents["tables"]["rows"]["layers"][0] = 1.5
+    put(tmp_path, record.sign(contents), stored.name, f"rnn_orders/{stored.parent.name}")
+    status, errors, _ = check(tmp_path, capsys)
+    assert status == 1 and "rows.layers[0]: expected a whole number of layers, got 1.5" in errors
 
 
 def test_the_same_run_twice_is_found_by_its_name(tmp_path, capsys):

@@ -77,6 +77,8 @@ def change(path, value):
         (["tables", "train"], {"loss": []}, "tables: expected rows, got none"),
         (["name"], "../../elsewhere", "name: expected a name fit for a file"),
         (["experiment"], "/tmp/elsewhere", "experiment: expected a name fit for a file"),
+        (["config"], {}, "config: expected what was run, got nothing"),
+        (["provenance", "versions"], {}, "provenance.versions: expected what it ran with"),
         (["more"], 1, "more: not a field"),
         (
             ["provenance", "seconds"],
@@ -155,9 +157,9 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     for _ in range(3):
         record.load("e", tmp_path)
     assert len(reads) == 1
-    record.write(path, {**good(), "experiment": "e", "config": {}}, overwrite=True)
+    record.write(path, {**good(), "experiment": "e", "config": {"scale": "124M"}}, overwrite=True)
     (changed,) = record.load("e", tmp_path)
-    assert changed["config"] == {}
+    assert changed["config"] == {"scale": "124M"}
 
 
 def test_every_stored_result_is_sound():

@@ -245,7 +245,7 @@ def test_a_run_without_all_of_its_tables_is_kept_as_far_as_it_is(tmp_path):
         return Outcome({"limits": {"copy": [1e10], "matmul": [1e12], "call": [1e-6]}})
 
     none_timed = replace(EXPERIMENTS["mode_speed"], perform=perform)
-    run = Run("mode_speed", "x", {}, 0)
+    run = Run("mode_speed", "x", {"mode": "chunked"}, 0)
     with pytest.raises(runner.FailedError):
         runner.run_all({"mode_speed": none_timed}, [run], CPU, tmp_path)
     (kept,) = record.load(results=tmp_path)
