@@ -31,7 +31,7 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> Non
         raise ValueError(f"{name}: expected a whole number, got {shown(value)}")
     if value < least:
         raise ValueError(f"{name}: expected at least {least}, got {shown(value)}")
-    if most is not None and value > most:
+    if most is not None and not value <= most:
         raise ValueError(f"{name}: expected at most {most}, got {shown(value)}")
 
 

@@ -176,3 +176,18 @@ def test_a_decay_that_does_not_fit_is_named(log_decay, message):
     q, k, v, _, _ = draw()
     with pytest.raises(ValueError, match=message):
         linear_attention(q, k, v, log_decay=log_decay)
+
+
+def test_numbers_that_nobody_can_see_are_not_looked_at():
+    """A compiler and torch.func trace the call, whose checks of values would break the trace."""
+    q, g = torch.rand(1, 5, 2, 3), -torch.rand(1, 5, 2)
+
+    def call(g, scale=0.5):
+        return linear_attention(q, q, q, log_decay=g, scale=scale, eps=scale)
+
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    for scale in (0.5, 0.7, 0.9):
+        torch.testing.assert_close(compiled(g, scale), call(g, scale))
+    both = torch.func.vmap(call)(torch.stack((g, 2 * g)))
+    torch.testing.assert_close(both, torch.stack((call(g), call(2 * g))))
+    assert torch.func.grad(lambda g: call(g).sum())(g).isfinite().all()
