@@ -10,7 +10,7 @@ from typing import Any
 from . import record
 from .code import changed_since, is_known
 from .plan import Catalogue
-from .tables import check_declared
+from .tables import check_declared, check_repeated
 
 
 def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> dict[str, Any]:
@@ -21,6 +21,7 @@ def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> d
     declared = catalogue[found["experiment"]].tables
     try:
         check_declared(found["tables"], declared, found["units"], complete=found["complete"])
+        check_repeated(found["tables"])
         _check_started(found["provenance"])
     except ValueError as error:
         raise record.RecordError(f"{path}: {error}") from error

@@ -99,9 +99,14 @@ def check_declared(
                 raise ValueError(f"units.{column}: expected {unit!r}, got {units.get(column)!r}")
             if increasing and any(after <= before for before, after in pairwise(values)):
                 raise ValueError(f"tables.{name}.{column}: expected increasing values")
-        times = Counter(zip(*found.values(), strict=True))
+
+
+def check_repeated(tables: Tables) -> None:
+    """Raise ValueError for a table in which every row stands more than once."""
+    for name, columns in tables.items():
+        times = Counter(zip(*columns.values(), strict=True))
         if times and min(times.values()) > 1:
-            raise ValueError(f"tables.{name}: expected rows that differ, got each of them twice")
+            raise ValueError(f"tables.{name}: expected rows that differ, got each more than once")
 
 
 def _check_column(where: str, values: list, unit: Any) -> None:
