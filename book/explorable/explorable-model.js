@@ -1,6 +1,6 @@
 /* What an explorable shows, computed from its inline data: no page, no plotly.
-   resolve, crossings and formatNumber say in JavaScript what explorable.py and
-   numbers.py say in Python; tests/browser/test_explorable.py holds
+   resolve, crossings and formatNumber say in JavaScript what view.py and
+   numbers.py say in Python; tests/browser/test_chart_contents.py holds
    them equal. */
 (function () {
   "use strict";

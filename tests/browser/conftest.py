@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Page, Request, sync_playwright
 
+from book.explorable import page as explorable_page
+from tests.browser.charts import BOOK, DARK_PAGE, PLOTLY, SCRIPTS
+from tests.browser.stages import PLACES
+
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 JUPYTER_BOOK = str(Path(sys.executable).with_name("jupyter-book"))
@@ -142,6 +146,62 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
             page.wait_for_selector("html[data-ready]", state="attached")
         page.evaluate(LAY_OUT)
         page.evaluate("document.fonts.ready.then(() => true)")
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not troubles, "\n".join(troubles)
+
+
+@pytest.fixture
+def open_stage(open_page):
+    """Open the page of an explorable and return (tab, its frame)."""
+
+    def open_one(name, **options):
+        tab = open_page(PLACES[name], **options)
+        frame = tab.locator(f"#{name}")
+        frame.scroll_into_view_if_needed()
+        return tab, frame
+
+    return open_one
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Open a page of the given figures; the test fails if it asks for anything not local."""
+    troubles, contexts = [], []
+    engine = [f"explorable/{name}" for name in ("explorable.css", *(f"{s}.js" for s in SCRIPTS))]
+    for path in (*(BOOK / name for name in engine), BOOK / "theme/static/palette.css", PLOTLY):
+        shutil.copy(path, tmp_path)
+
+    def open_one(*figures, fragment="", theme="light", width=1280, before="", **options):
+        explorable_page._shown.clear()
+        body = "".join(explorable_page.page(one) for one in figures)
+        scripts = "".join(f'<script defer src="{name}.js"></script>' for name in SCRIPTS)
+        (tmp_path / "page.html").write_text(
+            f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width"><title>Figures</title>'
+            '<link rel="stylesheet" href="palette.css"><link rel="stylesheet" '
+            f'href="explorable.css"><style>body {{ max-width: 760px; margin: 0 auto; padding: 16px;'
+            f"font-family: sans-serif }} {DARK_PAGE}</style>"
+            f'<main><h1 id="top">Figures</h1>{before}{body}</main>{scripts}</html>',
+            encoding="utf-8",
+        )
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith(("file:", "data:", "blob:"))
+                or troubles.append(f"request to {request.url}")
+            ),
+        )
+        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+        page.on("pageerror", lambda error: troubles.append(error.message))
+        page.on("console", lambda message: troubles.append(message.text))
+        page.goto(f"file://{tmp_path}/page.html{fragment}")
         return page
 
     yield open_one

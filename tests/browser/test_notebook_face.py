@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from book.explorable import notebook, page, palette
 from book.explorable.figure import Provenance, Series
-from tests.browser.test_explorables import axis_title, headline, plot, radio, speed, traces
+from tests.browser.charts import axis_title, headline, plot, radio, speed, traces
 
 # As a front end does: import the module's text, and call render with a model and an element.
 SHOW = """async ([module, css, html, code]) => {

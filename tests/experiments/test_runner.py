@@ -20,16 +20,15 @@ from experiments.harness.corpora import CorpusError, load_corpus
 from experiments.harness.plan import Outcome, Run, Session
 from experiments.harness.provenance import describe_device
 from experiments.harness.tables import Column, Table
+from tests.experiments.command import smoke
 
 CPU = torch.device("cpu")
 
 
-def smoke(tmp_path, *arguments):
-    return main(["run", *arguments, "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")])
-
-
 # An experiment that reads what another left is performed after it.
 GROUPS = [["race", "long_context"]]
+
+
 GROUPS += [[name] for name in EXPERIMENTS if name not in GROUPS[0]]
 
 
@@ -307,91 +306,6 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.mode_speed.measure_in_turns", killed)
     assert smoke(tmp_path, "mode_speed", "--force") == 130
     assert stored.read_text() == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["run", "loss_curve"], "experiment: expected one of block_speed, distant_recall"),
-        (["run", "--device", "tpu"], "device: expected cpu or cuda, got 'tpu'"),
-        (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
-        (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),
-        (["run", "loss_curves", "--only", "scale=13B"], "--only: no run has scale=13B; scale can"),
-        (["run", "--budget", "nan"], "--budget: expected seconds above 0, got nan"),
-        (["run", "--budget", "-1"], "--budget: expected seconds above 0, got -1.0"),
-        (["collect", "nowhere.tar"], "nowhere.tar: no such file or folder"),
-        (["check", "nowhere"], "nowhere: no such folder"),
-    ],
-)
-def test_mistakes_are_one_line(arguments, message, capsys):
-    if arguments[0] == "run":
-        arguments = [*arguments, "--smoke"]
-        if "--device" not in arguments:
-            arguments = [*arguments, "--device", "cpu"]
-    assert main(arguments) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-@pytest.mark.slow
-def test_a_reader_that_has_gone_ends_the_list_without_a_word():
-    command = [sys.executable, "-m", "experiments", "list", "--device", "cpu"]
-    listing = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=record.ROOT
-    )
-    listing.stdout.close()
-    assert listing.stderr.read() == b""
-    listing.stderr.close()
-    assert listing.wait() == 128 + signal.SIGPIPE
-
-
-def test_cuda_asked_for_and_absent(capsys):
-    assert main(["run", "--device", "cuda"]) == 1
-    assert "cuda asked for, but torch sees no GPU" in capsys.readouterr().err
-
-
-def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(tmp_path, capsys):
-    (tmp_path / "out").write_text("a file where a folder should be")
-    assert smoke(tmp_path, "mode_speed") == 1
-    error = capsys.readouterr().err
-    assert "cannot be written" in error
-    assert "--out" in error
-
-
-def test_only_and_priorities():
-    runs = runner.plan(EXPERIMENTS, ["loss_curves"], "cpu", only=["scale=nano,context=1024"])
-    assert [run.name for run in runs] == ["nano-softmax-1024", "nano-linear-1024"]
-    runs = runner.plan(EXPERIMENTS, ["race"], "cpu", only=["seed=0,model=linear, near only"])
-    assert {run.config["model"] for run in runs} == {"linear, near only"}
-    for kind in ("cpu", "cuda"):
-        runs = runner.plan(EXPERIMENTS, [], kind)
-        assert [run.priority for run in runs] == sorted(run.priority for run in runs)
-        names = [(run.experiment, run.name) for run in runs]
-        assert len(names) == len(set(names))
-
-
-def test_collect_brings_results_home(tmp_path, capsys):
-    assert smoke(tmp_path, "mode_speed") == 0
-    home = tmp_path / "home"
-    assert main(["collect", str(tmp_path / "out"), "--out", str(home)]) == 0
-    (path,) = record.paths(home)
-    assert record.read(path) == record.read(next(record.paths(tmp_path / "out")))
-    assert main(["collect", str(tmp_path / "out"), "--out", str(home)]) == 0
-    assert "stored already" in capsys.readouterr().out
-
-    subprocess.run(["tar", "cJf", tmp_path / "a.tar.xz", "-C", tmp_path / "out", "."], check=True)
-    assert main(["collect", str(tmp_path / "a.tar.xz"), "--out", str(tmp_path / "other")]) == 0
-    broken = tmp_path / "broken.tar.xz"
-    broken.write_bytes((tmp_path / "a.tar.xz").read_bytes()[:200])
-    assert main(["collect", str(broken), "--out", str(tmp_path / "third")]) == 1
-
-    # One unsound file among the sound: nothing is written.
-    source = next(record.paths(tmp_path / "out"))
-    source.with_name("bad.json").write_text("{")
-    assert main(["collect", str(tmp_path / "out"), "--out", str(tmp_path / "fourth")]) == 1
-    assert not list((tmp_path / "fourth").rglob("*.json"))
 
 
 @pytest.mark.slow

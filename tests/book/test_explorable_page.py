@@ -1,0 +1,191 @@
+"""A figure's page: its controls, table and data, its still picture, and its face in a notebook."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+
+from book.explorable import page as explorable_page
+from book.explorable import palette
+from book.explorable.figure import (
+    Axis,
+    Choice,
+    Filter,
+    Provenance,
+    Series,
+)
+from book.explorable.still import still
+from tests.book.example_figure import curve, figure, html_of
+
+
+@pytest.mark.parametrize(("count", "element"), [(4, "fieldset"), (5, "select")])
+def test_many_quantities_are_a_list_and_no_rows_of_buttons(count, element):
+    columns = {f"c{i}": [1, 2] for i in range(count)}
+    drawn = figure(
+        series=[Series({"attention": "softmax"}, {"update": [0, 1], **columns})],
+        x=Axis("update", "Updates"), y=Choice("Show", [Axis(c, c.upper()) for c in columns]),
+        controls=[], readouts=[],
+    )  # fmt: skip
+    (control,) = html_of(drawn).select("[data-control=y]")
+    assert (control if control.name == element else control.select_one(element)) is not None
+
+
+def test_page_has_labelled_controls_and_disables_what_was_not_measured():
+    soup = html_of(figure())
+    context = soup.select_one('[data-control="context"]')
+    assert context.legend.text == "Context"
+    disabled = {one["value"]: one.has_attr("disabled") for one in context.select("input")}
+    assert disabled == {"1024": False, "4096": False, "16384": True}
+    assert "not measured yet" in context.text
+    assert all(one.find_parent("label") or one.get("id") or one.get("aria-label")
+               for one in soup.select("input, select"))  # fmt: skip
+
+
+def test_page_has_picture_and_table_before_any_script():
+    soup = html_of(figure())
+    assert soup.select_one(".explorable-plot svg")
+    assert soup.select_one(".explorable-plot")["aria-label"] == "Two falling curves."
+    heads = [head.text for head in soup.select("thead th")]
+    assert heads == ["Series", "Updates", "Loss (nats per token)"]
+    assert soup.select_one("tbody td:last-child").text == "9"
+
+
+def test_two_figures_of_one_name_are_refused():
+    explorable_page._shown.clear()
+    explorable_page.page(figure())
+    with pytest.raises(ValueError, match="'headline' twice"):
+        explorable_page.page(figure())
+
+
+def test_captions_are_marked_up_and_escaped():
+    marked = explorable_page.inline("*a* `x<y` [t](#u) & **b**")
+    assert marked == ('<em>a</em> <code>x&lt;y</code> <a href="#u">t</a> &amp; <strong>b</strong>')
+
+
+@pytest.mark.parametrize("name", ["</script>", "<!--<script>"])
+def test_data_cannot_close_its_script_nor_swallow_the_page(name):
+    named = Series({"attention": name}, {"update": [1, 2], "hours": [1, 2], "loss": [1, 2]})
+    drawn = figure(series=[named], controls=[], readouts=[])
+    written = explorable_page.json_script(explorable_page.payload(drawn))
+    inside = written.removeprefix('<script type="application/json">').removesuffix("</script>")
+    assert "<" not in inside
+    assert json.loads(inside)["curves"][0]["keys"] == {"attention": name}
+
+
+def test_provenance_is_one_line_said_once():
+    records = [
+        Provenance("H100", "abc1234", day, "python -m experiments run", f"results/{day}.json")
+        for day in ("2025-11-20", "2025-11-21")
+    ]
+    text = html_of(figure(provenance=records)).select_one(".explorable-provenance").text
+    assert text == (
+        "H100 · abc1234 · 2025-11-20 to 2025-11-21 · python -m experiments run · "
+        "2025-11-20, 2025-11-21"
+    )
+
+
+def test_the_files_of_many_runs_fold_below_their_number():
+    def written(count):
+        one = Provenance("H100", "abc1234", "2025-11-20", "python -m experiments run")
+        records = [replace(one, href=f"results/{i}.json") for i in range(count)]
+        return html_of(figure(provenance=records)).select_one(".explorable-provenance")
+
+    assert written(3).name == "p"
+    folded = written(43)
+    assert (folded.name, folded.get("open")) == ("details", None)
+    assert folded.summary.text == "From 43 stored runs · H100 · 2025-11-20"
+    links = folded.select("summary ~ p a")
+    assert [link["href"] for link in links] == [f"results/{i}.json" for i in range(43)]
+    assert not folded.summary.select("a")
+
+
+def test_sixty_four_runs_stay_light():
+    noise = np.random.default_rng(0)
+    series = [
+        curve(attention, context, 500, loss=3 + 6 * np.exp(-np.arange(500) / 40)
+              + noise.normal(0, 0.01, 500))
+        for attention in ("softmax", "linear") for context in range(32)
+    ]  # fmt: skip
+    drawn = figure(series=series, controls=[Filter("context", "Context")])
+    text = explorable_page.json_script(explorable_page.payload(drawn))
+    assert len(text) < 240_000
+    assert len(gzip.compress(text.encode())) < 80_000
+
+
+@pytest.mark.parametrize("mark", ["line", "line+dot", "dot", "bar"])
+def test_still_is_well_formed_and_themed_by_the_page(mark):
+    names = {"task": ["Copy", "Recall"], "score": [0.9, 0.4], "lo": [0.8, 0.3], "hi": [1, 0.5]}
+    if mark in ("dot", "bar"):
+        drawn = figure(mark=mark, series=[Series({"attention": "s4"}, names)], controls=[],
+                       readouts=[], x=Axis("score", "Score", low="lo", high="hi"),
+                       y=Axis("task", "Task"))  # fmt: skip
+    else:
+        drawn = figure(mark=mark)
+    svg = still(drawn)
+    ElementTree.fromstring(svg)
+    color = "s4" if mark in ("dot", "bar") else "softmax"
+    assert f"var(--{color})" in svg
+    assert not re.search(r"#[0-9a-f]{6}\b", svg, re.I), "a colour that no theme changes"
+    assert "<style" not in svg
+    assert len(svg) < 30_000
+
+
+def test_still_prints_every_digit_of_a_tick():
+    """Coordinates are rounded to a tenth; 0.01 beside an axis once became 0."""
+    low = Series({"attention": "linear"}, {"update": [0, 1, 2], "loss": [0.01, 0.012, 0.015]})
+    small = figure(
+        series=[low], y=Axis("loss", "Loss"), x=Axis("update", "Updates"),
+        controls=[], ceilings=[], readouts=[], color="attention", dash=None,
+    )  # fmt: skip
+    assert re.findall(r">(0\.01\d*)<", still(small))
+
+
+def test_still_takes_the_colours_of_a_theme():
+    assert palette.colour("linear", "dark") in still(figure(), theme="dark")
+
+
+def test_a_notebook_shows_the_page_and_is_told_of_this_machine():
+    drawn = figure()
+    live, again = drawn.live(), figure().live()
+    assert live.html == explorable_page.html(drawn)
+    assert live.library == again.library, "a megabyte, once a kernel"
+    drawn.add_machine(
+        Series({"context": 1024}, {"update": [0, 900], "hours": [0, 2], "loss": [9, 3.2]})
+    )
+    assert "This machine" in live.html
+    assert "This machine" not in again.html
+
+
+def test_display_is_html_in_the_book_and_a_widget_in_a_notebook(monkeypatch):
+    explorable_page._shown.clear()
+    monkeypatch.setenv("BOOK_STATIC", "1")
+    assert figure()._repr_mimebundle_()["text/html"].startswith("<figure")
+    monkeypatch.delenv("BOOK_STATIC")
+    data, _ = figure()._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_payload_holds_each_column_once():
+    document = explorable_page.payload(figure())
+    updates = {one["columns"]["update"] for one in document["curves"]}
+    assert len(updates) == 1
+
+
+def test_lines_of_nearly_one_colour_differ_in_their_dashes():
+    names = ("linear", "softmax", "gated")
+    made = figure(id="alike", series=[curve(name) for name in names], readouts=[])
+    dashes = {one.keys["attention"]: one.dash for one in made.curves}
+    assert palette.alike("linear", "gated")
+    assert dashes["linear"] == dashes["softmax"] == ()
+    assert dashes["gated"]
+    legend = BeautifulSoup(explorable_page.page(made), "html.parser").select(
+        '[data-control="attention"] path'
+    )
+    assert [path["stroke-dasharray"] == "none" for path in legend] == [True, True, False]

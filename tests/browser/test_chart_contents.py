@@ -1,0 +1,283 @@
+"""What a chart shows: curves, bars, names, tables and readings, in JavaScript as in Python."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from book.explorable import palette
+from book.explorable.figure import (
+    Axis,
+    Choice,
+    Explorable,
+    Filter,
+    Series,
+    Toggle,
+)
+from book.explorable.numbers import format_number, linear_ticks, log_ticks
+from book.explorable.view import crossings, resolve
+from tests.browser.charts import headline, plot, radio, speed, tasks, traces
+
+pytestmark = pytest.mark.browser
+
+
+def reachable(figure):
+    """Every state of the controls, each toggle's subsets included, at three levels."""
+    choices = []
+    for control in figure.controls:
+        values = list(control.options)
+        if control.kind == "check":
+            values = [
+                subset
+                for size in range(len(values) + 1)
+                for subset in itertools.combinations(values, size)
+            ]
+        choices.append([(control.name, value) for value in values])
+    for state in itertools.product(*choices):
+        for level in (None, 3.3, 0.1):
+            yield dict(state) | {"level": level}
+
+
+def test_both_languages_show_the_same_in_every_state(show):
+    figure = headline()
+    states = list(reachable(figure))
+    page = show(figure)
+    said = page.evaluate(
+        """states => {
+          const model = ExplorableModel;
+          const text = document.querySelector('#headline script').textContent;
+          const spec = model.decode(JSON.parse(text));
+          return states.map((state) => {
+            const view = model.resolve(spec, state);
+            const { level, rows, sentence } = model.crossings(spec, view, state);
+            return {
+              x: view.x.caption, y: view.y.caption, empty: view.empty, unmeasured: view.unmeasured,
+              traces: view.traces.map((t) => [t.curve.name, t.curve.color, t.x, t.y]),
+              level, sentence, rows: rows.map(({ curve, at }) => [curve.name, at]),
+            };
+          });
+        }""",
+        states,
+    )
+    assert len(states) == 2 * 2 * 4 * 4 * 3
+    for state, found in zip(states, said, strict=True):
+        view = resolve(figure, state)
+        level, rows, sentence = crossings(figure, view, state)
+        expected = {
+            "x": view.x.caption,
+            "y": view.y.caption,
+            "empty": view.empty,
+            "unmeasured": view.unmeasured,
+            "traces": [[t.curve.name, t.curve.color, t.x, t.y] for t in view.traces],
+            "level": level,
+            "sentence": sentence,
+            "rows": [[one.name, at] for one, at in rows],
+        }
+        assert found == expected, state
+
+
+def test_both_languages_print_the_same_numbers(show):
+    numbers = [0, 3, -3, 131072, 3.20714, 12345.6, -0.5, 1.5e-7, 0.00012345, 999.96, 1e-4, 65537.25]
+    pairs = [(value, digits) for value in numbers for digits in (2, 3, 4)]
+    spans = [(0.02, 20000, 10), (1000, 140000, 2), (3, 40, 10), (1e-6, 1e3, 10), (20, 3e9, 2)]
+    lines = [(3, 5, 5), (-2, 9, 6), (0, 0.0123, 4), (0, 10000, 6), (-0.3, 0.3, 3)]
+    said = show(headline()).evaluate(
+        """([pairs, spans, lines]) => [
+          pairs.map(([value, digits]) => ExplorableModel.formatNumber(value, digits)),
+          spans.map(([low, high, base]) => ExplorableModel.logTicks(low, high, base, 6)),
+          lines.map(([low, high, most]) => ExplorableModel.linearTicks(low, high, most)),
+        ]""",
+        [pairs, spans, lines],
+    )
+    assert said[0] == [format_number(value, digits) for value, digits in pairs]
+    for found, span in zip(said[1] + said[2], spans + lines, strict=True):
+        expected = log_ticks(*span, 6) if span in spans else linear_ticks(*span)
+        assert [text for _, text in found] == [text for _, text in expected]
+        assert [value for value, _ in found] == pytest.approx([value for value, _ in expected])
+
+
+def test_theme_switch_recolours_what_is_drawn(show):
+    page = show(headline(), theme="light")
+    plot(page, "headline")
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        stroke = page.locator("#headline .scatterlayer .js-line").first
+        expect(stroke).to_have_css("stroke", css_rgb(palette.colour("softmax", theme)))
+        colours = {one["name"]: one["color"] for one in traces(page, "headline")}
+        assert colours["Softmax attention"] == palette.colour("softmax", theme)
+
+
+def css_rgb(color):
+    return "rgb({}, {}, {})".format(*(int(color[i : i + 2], 16) for i in (1, 3, 5)))
+
+
+def test_csv_holds_every_number(show):
+    figure = headline()
+    page = show(figure)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    assert download.value.suggested_filename == "headline.csv"
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text("utf-8"))))
+    expected = [
+        (one.name, one.keys["context"], *(one.columns[name][i] for name in one.columns))
+        for one in figure.curves
+        for i in range(len(one.columns["loss"]))
+    ]
+    found = [
+        (row["series"], row["context"],
+         *(float(row[name]) for name in ("update", "hours", "loss", "perplexity")))
+        for row in rows
+    ]  # fmt: skip
+    assert found == expected
+
+
+def test_table_follows_the_controls(show):
+    page = show(headline())
+    page.get_by_text("Table", exact=True).click()
+    radio(page, "Time").check(force=True)
+    expect(page.get_by_role("columnheader", name="Time (h)")).to_be_visible()
+    page.get_by_role("checkbox", name="Softmax attention").uncheck()
+    expect(page.get_by_role("rowheader", name="Softmax attention")).to_have_count(0)
+
+
+def test_what_was_not_measured_is_said_and_never_drawn(show):
+    page = show(headline())
+    plot(page, "headline")
+    expect(radio(page, "65,536 (not measured yet)")).to_be_disabled()
+    radio(page, "16,384").check(force=True)
+    expect(page.get_by_role("checkbox", name="Linear attention (not measured yet)")).to_be_visible()
+    page.get_by_role("checkbox", name="Softmax attention").uncheck()
+    expect(page.get_by_text("Nothing is selected")).to_be_visible()
+    expect(page.locator("#headline .explorable-crossing")).to_be_hidden()
+
+
+def test_an_empty_combination_names_itself(show):
+    figure = headline(
+        series=[
+            Series({"attention": "softmax", "scale": scale, "context": context},
+                   {"update": [0, 1], "loss": [9, 3]})
+            for scale, context in (("nano", 1024), ("nano", 4096), ("124M", 1024))
+        ],
+        x=Axis("update", "Updates"), y=Axis("loss", "Loss"), ceilings=[], readouts=[],
+        controls=[Filter("scale", "Model"), Filter("context", "Context", kind="select")],
+    )  # fmt: skip
+    page = show(figure)
+    plot(page, "headline")
+    radio(page, "124M").check(force=True)
+    page.get_by_label("Context").select_option("4096")
+    expect(page.get_by_text("Not measured yet: Model 124M, Context 4,096")).to_be_visible()
+    page.get_by_label("Context").select_option("1024")
+    expect(page.get_by_text("Not measured yet: Model")).to_be_hidden()
+
+
+def test_crossing_is_read_off_live(show):
+    figure = headline()
+    page = show(figure)
+    plot(page, "headline")
+    page.get_by_label("Loss to reach, typed").fill("4.5")
+    page.keyboard.press("Enter")
+    answer = page.locator("#headline .explorable-answer")
+    expect(answer).to_have_attribute("aria-live", "polite")
+    reached = {}
+    for trace in resolve(figure, figure.default_state()).traces:
+        columns = trace.curve.columns
+        loss = -np.array(columns["loss"])
+        reached[trace.curve.name] = [np.interp(-4.5, loss, columns[x]) for x in ("update", "hours")]
+        reached[trace.curve.name][0] = np.ceil(reached[trace.curve.name][0])
+        updates, hours = map(format_number, reached[trace.curve.name])
+        expect(answer).to_contain_text(f"{trace.curve.name} {updates} updates · {hours} h")
+    ratios = np.divide(*reached.values())
+    times = " and ".join(
+        f"{format_number(ratio, 2)}× the {noun}"
+        for ratio, noun in zip(ratios, ("updates", "time"), strict=True)
+    )
+    expect(answer).to_contain_text(f"Softmax attention needs {times} of linear attention.")
+    expect(page.locator("#headline .explorable-level")).to_be_visible()
+    page.get_by_role("slider", name="Loss to reach").press("Home")
+    expect(answer).to_contain_text("Linear attention not reached")
+
+
+def test_points_are_read_where_they_were_measured(show):
+    page = show(speed(), tasks())
+    plot(page, "speed")
+    page.locator("#speed .explorable-cursor").hover(position={"x": 30, "y": 40})
+    box = page.locator("#speed .explorable-values")
+    expect(box).to_contain_text("1,024 tokens")
+    expect(box).to_contain_text("Softmax attention1.016 ms")
+    plot(page, "tasks")
+    page.locator("#tasks .explorable-cursor").hover(position={"x": 30, "y": 5})
+    expect(page.locator("#tasks .explorable-values")).to_contain_text("S60.9000 accuracy")
+
+
+def test_bars_on_a_log_axis_stand_on_its_lower_end(show):
+    """They once stood on 0, where a log axis has no place: its ticks had no end."""
+    series = [
+        Series({"layer": who}, {"task": ["Copy", "Recall"], "count": [n, 100 * n], "share": [1, 2]})
+        for who, n in (("s4", 3), ("s6", 70))
+    ]  # fmt: skip
+    figure = Explorable(
+        id="bars", caption="Counts.", alt="Bars.", mark="bar", series=series,
+        x=Axis("task", "Task"), color="layer",
+        y=Choice("Show", [Axis("share", "Share"), Axis("count", "Count", log=10)]),
+    )  # fmt: skip
+    page = show(figure)
+    plot(page, "bars")
+    radio(page, "Count").check(force=True)
+    drawn = plot(page, "bars")
+    assert drawn.evaluate("one => one.layout.yaxis.range[0]") == 0
+    heights = drawn.evaluate(
+        "one => [...one.querySelectorAll('.bars .point path')].map(p => p.getBBox().height)"
+    )
+    assert len(heights) == 4
+    assert min(heights) > 5
+
+
+def test_bars_of_a_second_kind_are_hollow(show):
+    columns = {"task": ["Copy", "Recall"], "share": [40, 70]}
+    figure = Explorable(
+        id="bars", caption="Shares.", alt="Bars.", mark="bar",
+        series=[Series({"layer": "s6", "from": one}, columns) for one in ("measured", "predicted")],
+        x=Axis("share", "Share"), y=Axis("task", "Task"), color="layer", dash="from",
+        controls=[Toggle("from", "From")],
+    )  # fmt: skip
+    drawn = plot(show(figure), "bars")
+    filled = "one => [...one.querySelectorAll('.bars .point path')].map(p => p.style.fillOpacity)"
+    assert drawn.evaluate(filled) == ["1", "1", "0", "0"]
+
+
+def test_lines_carry_their_names_where_there_is_room(show):
+    wide = plot(show(headline()), "headline")
+    names = "one => one.layout.annotations.map(a => a.text)"
+    assert wide.evaluate(names) == [
+        "Loss (nats per token)",
+        "Softmax attention",
+        "Linear attention",
+    ]
+    narrow = plot(show(headline(), width=375), "headline")
+    assert narrow.evaluate(names) == ["Loss (nats per token)"]
+
+
+def test_a_name_steps_aside_for_a_line_and_for_no_name_elsewhere(show):
+    """The first line ends where the second goes on; their names stand far from each other."""
+    ends = {"s4": ([0, 30], [3, 1]), "s6": ([0, 100], [1, 1]), "rnn": ([0, 30], [2, 2])}
+    figure = Explorable(
+        id="ends", caption="Lines end.", alt="Three lines.", color="layer",
+        x=Axis("update", "Updates"), y=Axis("loss", "Loss"),
+        series=[Series({"layer": one}, {"update": x, "loss": y}) for one, (x, y) in ends.items()],
+    )  # fmt: skip
+    away = """one => {
+        const { height, margin, yaxis, annotations } = one.layout, [low, high] = yaxis.range;
+        const inner = height - margin.t - margin.b, at = (y) => (y - low) / (high - low);
+        const ends = { S4: 1, S6: 1, RNN: 2 };
+        return Object.fromEntries(annotations.filter(({ text }) => text in ends)
+            .map(({ text, y }) => [text, Math.round(Math.abs(y - at(ends[text])) * inner)]));
+    }"""
+    found = plot(show(figure), "ends").evaluate(away)
+    assert found.pop("S4") in range(8, 17)
+    assert found == {"S6": 0, "RNN": 0}
