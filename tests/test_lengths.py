@@ -1,0 +1,51 @@
+"""No file and no function is longer than one takes in at once, but where a reason is given."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("book", "experiments", "lsa", "tests")
+FILE_LINES, FUNCTION_LINES = 350, 60
+
+# Longer ones, each with its reason.
+FILES = {
+    "book/figures/synthetic_tasks.py": "one experiment's module: its figures, tables and claims",
+    "experiments/harness/corpora.py": "a cut would tell of stored runs that their code changed",
+}
+FUNCTIONS = {
+    "lsa/linear_attention/functional.py linear_attention": "most of it says what each argument is",
+}
+
+
+def sources(ending: str) -> dict[str, str]:
+    """The text of each file that was written here, by its path."""
+    found = (path for room in ROOMS for path in (ROOT / room).rglob(f"*.{ending}"))
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for path in found
+        if not {"vendor", ".ipynb_checkpoints"} & set(path.relative_to(ROOT).parts)
+    }
+
+
+def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A kernel is one program: what it calls for is all there, in the order in which it runs."""
+    return any(ast.unparse(one).startswith("triton.jit") for one in function.decorator_list)
+
+
+def test_files_are_short():
+    texts = sources("py") | sources("js")
+    assert len(texts) > 200
+    long = {name for name, text in texts.items() if len(text.splitlines()) > FILE_LINES}
+    assert long == set(FILES)
+
+
+def test_functions_are_short():
+    long = {
+        f"{name} {one.name}"
+        for name, text in sources("py").items()
+        for one in ast.walk(ast.parse(text))
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not is_kernel(one)
+        and one.end_lineno - one.lineno + 1 > FUNCTION_LINES
+    }
+    assert long == set(FUNCTIONS)
