@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
-
-import numpy as np
 
 from lsa.layers import LAYERS
 
 from ..explorable import palette
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from . import random_codes
 from .results import NotMeasuredError, Record, learned, provenance, rows
 from .words import Missing, Table, percent
 
 EXPERIMENT = "synthetic_tasks"
 TASKS = ("copying", "selective copying", "induction", "recall")
-DRAWS = 40  # of all random codes; the share is then within about a hundredth
-LEAST_BYTES = 256  # random codes are drawn from here on
 TRAINED_AT = 256  # tokens, of induction
 FEW = 50  # texts of a length, below which their number is told
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
@@ -36,40 +31,6 @@ class Score(NamedTuple):
     high: float
     state: int
     seeds: int
-
-
-def right_with_random_codes(K: float, V: int, pairs: int, tokens: int) -> float:
-    """Share of n keys answered right by a sum of random codes, by the chapter's law.
-
-    E[Φ((1 + r z) / sqrt(r^2 + 1/V))^(m - 1)] over a standard normal z, by the trapezium rule,
-    with r^2 = (n - 1) / K (1/m + (1 - 1/m) / V).
-
-    K, V: widths of a key and a value. pairs: n. tokens: m, among which a value is looked for.
-    """
-    noise = (pairs - 1) / K * (1 / tokens + (1 - 1 / tokens) / V)
-    others, step = math.sqrt(noise + 1 / V), 0.05
-    total = 0.0
-    for i in range(-160, 161):
-        z = i * step
-        below = 0.5 * math.erfc(-(1 + math.sqrt(noise) * z) / others / math.sqrt(2))
-        total += math.exp(-z * z / 2) * below ** (tokens - 1)
-    return total * step / math.sqrt(2 * math.pi)
-
-
-@lru_cache
-def right_with_drawn_codes(K: int, V: int, pairs: int, tokens: int) -> float:
-    """The same share, counted: mean of a few dozen draws of all codes and keys, seeded."""
-    rng = np.random.default_rng(0)
-
-    def codes(count: int, width: int) -> np.ndarray:
-        return rng.choice([-1.0, 1.0], (DRAWS, count, width)) * width**-0.5
-
-    keys, alphabet = codes(pairs, K), codes(tokens, V)
-    values = rng.integers(tokens, size=(DRAWS, pairs))
-    written = np.take_along_axis(alphabet, values[..., None], 1)
-    S = keys.transpose(0, 2, 1) @ written  # [.., K, V]
-    answers = (keys @ S @ alphabet.transpose(0, 2, 1)).argmax(-1)
-    return float((answers == values).mean())
 
 
 def of_task(task: str) -> list[Record]:
@@ -126,7 +87,9 @@ def recall_figure(id: str = "recall") -> Explorable | Missing:
         series=[
             _sizes({"layer": layer, "pairs": n}, found) for (layer, n), found in points.items()
         ],
-        ceilings=[_random_codes(n, states, config["d_model"], config["vocab"] // 2) for n in pairs],
+        ceilings=[
+            random_codes.series(n, states, config["d_model"], config["vocab"] // 2) for n in pairs
+        ],
         x=Axis("state", "State after the text", "bytes", log=10, digits=3),
         y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
         color="layer",
@@ -154,15 +117,6 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
         "high": [100 * one.high for one in scores],
     }
     return Series(keys, columns)
-
-
-def _random_codes(pairs: int, states: list[int], V: int, tokens: int) -> Series:
-    """What random codes answer, for values of the model's width, over the range of states."""
-    least, most = (number / 4 / V for number in (min(LEAST_BYTES, *states), max(states)))
-    widths = sorted({round(least * (most / least) ** (i / 20)) for i in range(21)} - {0})
-    right = [100 * right_with_drawn_codes(K, V, pairs, tokens) for K in widths]
-    columns = {"state": [4 * V * K for K in widths], "right": right, "low": right, "high": right}
-    return Series({"pairs": pairs}, columns, label="random codes")
 
 
 def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int) -> str:

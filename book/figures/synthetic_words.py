@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from . import random_codes
 from .results import NotMeasuredError, Record, device_name, learned, rows
 from .synthetic_tasks import (
     EXPERIMENT,
@@ -14,8 +15,6 @@ from .synthetic_tasks import (
     by_layer,
     furthest,
     of_task,
-    right_with_drawn_codes,
-    right_with_random_codes,
     score,
 )
 from .words import WrittenFor, in_words, percent
@@ -155,10 +154,10 @@ def recall_numbers() -> dict[str, str]:
         recall_state=lambda: f"{recalled('linear', MANY).state:,}",
         recall_cache=lambda: f"{recalled('softmax', MANY).state:,}",
         recall_few=lambda: few(UNLEARNED),
-        recall_law=lambda: percent(right_with_random_codes(*_sizes_of("linear"))),
-        recall_drawn=lambda: percent(right_with_drawn_codes(*_sizes_of("linear"))),
-        law_of_few=lambda: percent(right_with_random_codes(*FEW_FEATURES)),
-        drawn_of_few=lambda: percent(right_with_drawn_codes(*FEW_FEATURES)),
+        recall_law=lambda: percent(random_codes.right_by_the_law(*_sizes_of("linear"))),
+        recall_drawn=lambda: percent(random_codes.right_when_drawn(*_sizes_of("linear"))),
+        law_of_few=lambda: percent(random_codes.right_by_the_law(*FEW_FEATURES)),
+        drawn_of_few=lambda: percent(random_codes.right_when_drawn(*FEW_FEATURES)),
         recall_range_delta=lambda: _by_seed(recalled("delta", MANY)),
         recall_range_linear=lambda: _by_seed(recalled("linear", MANY)),
         **shares,
@@ -192,11 +191,14 @@ def recall_claims() -> WrittenFor:
             and not ahead("delta", "linear")
         ),
         the_law_is_some_hundredths_off=lambda: all(
-            0.03 < abs(right_with_random_codes(*sizes) - right_with_drawn_codes(*sizes)) < 0.2
+            0.03
+            < abs(random_codes.right_by_the_law(*sizes) - random_codes.right_when_drawn(*sizes))
+            < 0.2
             for sizes in (_sizes_of("linear"), FEW_FEATURES)
         ),
         the_sum_answers_fewer_than_random_codes_would=lambda: (
-            recalled("linear", MANY).high < 0.9 * right_with_drawn_codes(*_sizes_of("linear"))
+            recalled("linear", MANY).high
+            < 0.9 * random_codes.right_when_drawn(*_sizes_of("linear"))
         ),
         a_gate_is_no_help=lambda: recalled("gated", MANY).mean <= recalled("linear", MANY).high,
         a_larger_state_of_the_sum_recalls_more=lambda: sizes("linear")[-1] > sizes("linear")[0],

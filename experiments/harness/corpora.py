@@ -98,13 +98,8 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     splits = _open(folder)
     if splits is None:
         dtype = np.uint8 if name in makers else np.uint16
-        try:
-            store(folder, makers[name](source) if name in makers else stream(name), dtype)
-            splits = _open(folder)
-        except CorpusError:
-            splits = None if source else _open(folder, older=True)
-            if splits is None:
-                raise
+        store(folder, makers[name](source) if name in makers else stream(name), dtype)
+        splits = _open(folder)
     if splits is None:
         raise CorpusError(f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder")
     vocab_size = 256 if name in makers else 50257
@@ -120,11 +115,8 @@ def _default_cache() -> Path:
         raise CorpusError("no home directory: set LSA_CACHE to a folder for the corpora") from error
 
 
-def _open(folder: Path, *, older: bool = False) -> dict[str, Split] | None:
-    """The splits of a prepared corpus; None where there is none, or not as it was written.
-
-    older: also take a cache that was written without a checksum of where documents begin.
-    """
+def _open(folder: Path) -> dict[str, Split] | None:
+    """The splits of a prepared corpus; None where there is none, or not as it was written."""
     if not (folder / TOKENS_SUM).is_file():
         return None
     try:
@@ -145,11 +137,10 @@ def _open(folder: Path, *, older: bool = False) -> dict[str, Split] | None:
     if (
         splits
         and all(split.starts[-1:] == len(split.tokens) for split in splits.values())
-        and (kept == found or (older and kept == {TOKENS_SUM: found[TOKENS_SUM]}))
+        and kept == found
     ):
         return splits
-    if not older:
-        print(f"{folder}: not as it was written; prepared again", file=sys.stderr)
+    print(f"{folder}: not as it was written; prepared again", file=sys.stderr)
     return None
 
 

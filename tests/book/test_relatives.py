@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from book.explorable import palette
-from book.figures import family, published, synthetic_tasks
+from book.figures import family, published, random_codes, synthetic_tasks
 from experiments.harness import record
 from lsa.layers import LAYERS
 
@@ -29,16 +29,16 @@ def test_random_codes_are_answered_as_often_as_the_law_says(K, V, pairs):
     S = torch.einsum("nik,niv->nkv", keys, alphabet[torch.arange(60)[:, None], values])
     scores = torch.einsum("nik,nkv,ntv->nit", keys, S, alphabet)
     right = (scores.argmax(-1) == values).double().mean().item()
-    law = synthetic_tasks.right_with_random_codes(K, V, pairs, tokens)
+    law = random_codes.right_by_the_law(K, V, pairs, tokens)
     assert right == pytest.approx(law, abs=0.06)
-    drawn = synthetic_tasks.right_with_drawn_codes(K, V, pairs, tokens)
+    drawn = random_codes.right_when_drawn(K, V, pairs, tokens)
     assert drawn == pytest.approx(right, abs=0.03)
 
 
 def test_half_are_right_at_the_capacity():
     K, V, tokens = 64, 64, 10_000
     capacity = K * V / (2 * math.log(tokens)) - K
-    law = synthetic_tasks.right_with_random_codes(K, V, round(capacity), tokens)
+    law = random_codes.right_by_the_law(K, V, round(capacity), tokens)
     assert 0.3 < law < 0.75
 
 

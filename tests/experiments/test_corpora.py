@@ -212,21 +212,6 @@ def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how
     assert (made_corpus / "novels" / corpora.STARTS_SUM).is_file()
 
 
-def test_an_older_cache_serves_where_its_text_cannot_be_had_again(made_corpus, monkeypatch):
-    def absent(source):
-        raise CorpusError("cannot be fetched")
-
-    monkeypatch.setattr(corpora, "novels", absent)
-    whole = corpora.load_corpus("novels")
-    (made_corpus / "novels" / corpora.STARTS_SUM).unlink()
-    assert corpora.load_corpus("novels").sha256 == whole.sha256
-    with pytest.raises(CorpusError, match="cannot be fetched"):
-        corpora.load_corpus("novels", source=made_corpus)
-    (made_corpus / "novels" / "train.npy").write_bytes(b"")
-    with pytest.raises(CorpusError, match="cannot be fetched"):
-        corpora.load_corpus("novels")
-
-
 def documents_of(documents, wanted):
     return np.concatenate([tokens for split, tokens in documents if split == wanted])
 
