@@ -87,10 +87,10 @@ def tick_flops(name: str) -> int:
     return make_layer(name, WIDTH, 1, max_length=LENGTH).tick_flops(LENGTH)
 
 
-def _row(name: str) -> list[str]:
+def _row(name: str, shares: list[str]) -> list[str]:
     """One layer. State and tick it tells itself; what a chapter says is a dash without one."""
     label, state = palette.label(name) or name, f"{state_numbers(name):,}"
-    tick, shares = f"{tick_flops(name):,}", synthetic_tasks.mean_shares(name)
+    tick = f"{tick_flops(name):,}"
     if name not in MEMBERS:
         return [label, "–", "–", "–", "–", state, "–", tick, *shares]
     member = MEMBERS[name]
@@ -109,6 +109,8 @@ def _row(name: str) -> list[str]:
 
 def table() -> Table:
     """Every layer of the catalogue: how it fades, writes and reads, its state, cost and scores."""
-    cells = [_row(name) for name in (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))]
+    shares = synthetic_tasks.mean_shares()
+    names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
+    cells = [_row(name, shares[name]) for name in names]
     titles = ["layer", "fades", "written", "read by", "selects", "state", "training", "a token"]
     return Table([*titles, *synthetic_tasks.TASKS], cells, align="lllllrlrrrrr", wrap=True)

@@ -239,15 +239,18 @@ def _asked() -> dict[str, dict[str, int]]:
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
-def mean_shares(name: str) -> list[str]:
-    """What a layer answers at each task, the mean over seeds; a dash where it was not asked."""
-    found = (
-        _score(by_layer(task).get(name, []), _asked().get(task, {}))
-        if learned(EXPERIMENT)
-        else None
-        for task in TASKS
-    )
-    return ["–" if one is None else f"{100 * one.mean:.0f}%" for one in found]
+def mean_shares() -> dict[str, list[str]]:
+    """What each layer answers at each task, the mean over seeds; a dash where it was not asked."""
+    tables = {task: by_layer(task) for task in TASKS}
+    asked = _asked()
+    found = {
+        name: [_score(runs.get(name, []), asked.get(task, {})) for task, runs in tables.items()]
+        for name in LAYERS
+    }
+    return {
+        name: ["–" if one is None else f"{100 * one.mean:.0f}%" for one in scores]
+        for name, scores in found.items()
+    }
 
 
 def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
