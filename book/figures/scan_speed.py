@@ -39,7 +39,7 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
             kept = columns.setdefault((found["implementation"], found["pass"]), {})
             for name, cell in _drawn(found).items():
                 kept.setdefault(name, []).append(cell)
-    drawn = {name for name, _ in columns}
+    drawn, passes = ({key[i] for key in columns} for i in (0, 1))
     config = records[0]["config"]
     return Explorable(
         id=id,
@@ -64,7 +64,7 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
         color="implementation",
         mark="line+dot",
         controls=[
-            Filter("pass", "Pass", options=PASSES, default="forward+backward"),
+            Filter("pass", "Pass", options=PASSES, default=[p for p in PASSES if p in passes][-1]),
             Toggle(
                 "implementation", "Scan", options={k: v for k, v in NAMES.items() if k in drawn}
             ),
