@@ -97,16 +97,26 @@ def _of_linear_alone(context: int) -> list[str]:
     ]
 
 
+def _of_one_sign(gaps: list[float]) -> str:
+    """That all seeds agree, where several do: a hint that a threshold must not hide."""
+    if len(gaps) < 4 or min(gaps) * max(gaps) <= 0:
+        return ""
+    least, most = sorted(map(abs, (min(gaps), max(gaps))))
+    where = "lower" if gaps[0] < 0 else "higher"
+    return f"; yet every seed of either ends {where} without it, by {least:.3f} to {most:.3f}"
+
+
 def _of_the_far_head(context: int) -> str:
     least = noise(context)
     worth = {name: far_head(name, context) for name in ("softmax", "linear")}
     largest = max(map(abs, worth.values()))
     if largest <= least:
-        counts = [len(differences(f"{name}, near only", name, context)) for name in worth]
+        found = [differences(f"{name}, near only", name, context) for name in worth]
+        agreed = _of_one_sign([gap for gaps in found for gap in gaps])
         return (
             f"nothing that can be told from the noise: without it both end within {largest:.3f} "
-            f"nats of where they end with it ({seeds_in_words(counts)}), and another seed can move "
-            f"a loss by {least:.2f}"
+            f"nats of where they end with it ({seeds_in_words([*map(len, found)])}), and another "
+            f"seed can move a loss by {least:.2f}{agreed}"
         )
     said = [
         f"{abs(gain):.3f} nats {'lower' if gain > 0 else 'higher'} with {name} attention"

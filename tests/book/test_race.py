@@ -52,3 +52,15 @@ def test_one_seed_takes_its_noise_from_other_models(raced):
         race.spread(race.MAIN)
     assert race_words.noise(race.MAIN) == 0.03
     assert race_words._of_updates(race.MAIN).startswith("softmax is ahead, by 0.100 nats, where")
+
+
+@pytest.mark.parametrize(("last", "agreed"), [(1.59, True), (1.61, False)])
+def test_seeds_that_all_agree_are_told_even_below_the_noise(raced, last, agreed):
+    ends = {name: {0: 1.6, 1: 1.6} for name in ("softmax", "linear")}
+    near = {f"{name}, near only": {0: 1.58, 1: 1.59} for name in ends}
+    near["linear, near only"][1] = last
+    raced(ends | near)
+    said = race_words._of_the_far_head(race.MAIN)
+    assert said.startswith("nothing that can be told from the noise")
+    told = "; yet every seed of either ends lower without it, by 0.010 to 0.020"
+    assert said.endswith(told) is agreed
