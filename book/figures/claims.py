@@ -19,10 +19,21 @@ from . import (
 )
 from .chunk_sizes import best
 from .results import NotMeasuredError, have
-from .words import NOT_MEASURED, Marked, Table, duration, in_words, percent, signed, times
+from .words import (
+    NOT_MEASURED,
+    Marked,
+    Table,
+    duration,
+    in_words,
+    percent,
+    seeds_in_words,
+    signed,
+    times,
+)
 
 SLIGHTLY = 0.05  # of the loss: more than that is not called slightly worse
 CONTEXTS = (256, 2048, 4096)
+PLATEAU_FROM = 1024  # bytes of context, where no head fades
 LONG = 16384  # tokens
 
 
@@ -59,7 +70,7 @@ def _behind_in_words() -> str:
         f"of context {n:,}"
         for n, by in _behind().items()
     )
-    return "nano: loss " + ", ".join(parts)
+    return "nano, one run of each: loss " + ", ".join(parts)
 
 
 def slightly_worse(behind: dict[int, float], losses: dict[int, float], spread: float) -> str | bool:
@@ -80,7 +91,16 @@ def _slightly_worse() -> str | bool:
     for n in CONTEXTS:
         softmax, linear = loss_curves.nano_pair(n)
         losses[n] = loss_curves.loss_after(softmax, loss_curves.common_updates(softmax, linear))
-    return slightly_worse(_behind(), losses, variants.seed_spread())
+    verdict = slightly_worse(_behind(), losses, variants.seed_spread())
+    first = [f"{n:,}" for n in CONTEXTS if n >= PLATEAU_FROM and _softmax_left_first(n)]
+    if not isinstance(verdict, str) or not first:
+        return verdict
+    return f"{verdict}; at {' and '.join(first)} softmax had left the plateau first"
+
+
+def _softmax_left_first(context: int) -> bool:
+    softmax, linear = map(loss_curves.leaves_pairs, loss_curves.nano_pair(context))
+    return softmax is not None and (linear is None or softmax < linear)
 
 
 def _ends(context: int) -> tuple[float, float]:
@@ -143,10 +163,14 @@ def _without_normaliser() -> float:
 def _race_in_words() -> str:
     """How far the race's linear model ends behind, and how much another seed makes."""
     return (
-        f"nano with a head that fades: loss {signed(race_words.behind(race.MAIN))} after "
-        f"{race_words.updates(race.MAIN):,} updates of 4,096; noise "
+        f"nano with a head that fades, {_seeds()}: loss {signed(race_words.behind(race.MAIN))} "
+        f"after {race_words.updates(race.MAIN):,} updates of 4,096; noise "
         f"{race_words.noise(race.MAIN):.2f}"
     )
+
+
+def _seeds() -> str:
+    return seeds_in_words([len(race.ends(name, race.MAIN)) for name in race.PAIR])
 
 
 def _race_slightly_worse() -> str | bool:
@@ -160,7 +184,7 @@ def _race_slightly_worse() -> str | bool:
 
 def _race_in_the_same_time() -> str:
     return (
-        f"nano with a head that fades, 4,096 bytes: the same updates in "
+        f"nano with a head that fades, {_seeds()}, 4,096 bytes: the same updates in "
         f"{race_words.minutes('linear', race.MAIN):.0f} minutes against "
         f"{race_words.minutes('softmax', race.MAIN):.0f}"
     )

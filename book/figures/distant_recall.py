@@ -127,6 +127,13 @@ def _guesses(series: list[Series]) -> list[Series]:
     return [Series({}, columns, label="one of the values, guessed")]
 
 
+def runs_of(model: str) -> list[Record]:
+    """All seeds of a model. Raises NotMeasuredError."""
+    if model not in (found := by_model()):
+        raise NotMeasuredError(f"distant_recall: no {model}")
+    return found[model]
+
+
 def _first() -> Record:
     if not (found := learned(EXPERIMENT)):
         raise NotMeasuredError(EXPERIMENT)

@@ -8,7 +8,7 @@ from math import floor, log10
 from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import distant_recall, race, race_words
 from .results import NotMeasuredError, Record, have, provenance, row, rows
-from .words import Missing, Table, WrittenFor, in_words, percent
+from .words import Missing, Table, WrittenFor, in_words, percent, seeds_in_words
 
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
 MODELS = ("softmax", "linear")
@@ -230,19 +230,54 @@ def claims() -> WrittenFor:
 
 
 def verdicts() -> Table:
-    """The three questions, and what was found for each attention."""
+    """The three questions, what was found for each attention, and in how many runs."""
     cells = []
-    for question, answer in (
-        ("loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096, nats", _late),
-        (f"16,384 bytes given in place of 16, {MILLI}", lambda name: _worth(name, "given", 16384)),
-        (f"a passage 1,024 bytes back, {MILLI}", lambda name: _worth(name, "again", 1024)),
-        (f"a passage 16,384 bytes back, {MILLI}", lambda name: _worth(name, "again", 16384)),
-        ("one of eight values, 4,096 tokens of noise later", lambda name: _found(name, "noise")),
-        ("the same, with other pairs between", lambda name: _found(name, "pairs")),
+    for question, seeds, answer in (
+        (
+            "loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096, beyond the same "
+            "difference of a model trained at 16,384, nats",
+            _raced,
+            _late,
+        ),
+        (
+            f"16,384 bytes given in place of 16, {MILLI}",
+            _asked,
+            lambda name: _worth(name, "given", 16384),
+        ),
+        *(
+            (
+                f"a passage {distance:,} bytes back, {MILLI}",
+                _asked,
+                lambda name, distance=distance: _worth(name, "again", distance),
+            )
+            for distance in (1024, 16384)
+        ),
+        *(
+            (asked, _answered, lambda name, between=between: _found(name, between))
+            for asked, between in (
+                ("one of eight values, 4,096 tokens of noise later", "noise"),
+                ("the same, with other pairs between", "pairs"),
+            )
+        ),
     ):
-        words = in_words(**{name: lambda n=name, a=answer: a(n) for name in MODELS})
-        cells.append([question, *(words[name] for name in MODELS)])
-    return Table(["what was asked", *MODELS], cells, wrap=True)
+        words = in_words(
+            **{name: lambda n=name, a=answer: a(n) for name in MODELS},
+            seeds=lambda seeds=seeds: seeds_in_words([seeds(name) for name in MODELS]),
+        )
+        cells.append([question, *(words[name] for name in (*MODELS, "seeds"))])
+    return Table(["what was asked", *MODELS, "runs"], cells, align="lrrl", wrap=True)
+
+
+def _raced(attention: str) -> int:
+    return len(race.ends(attention, MAIN))
+
+
+def _asked(attention: str) -> int:
+    return len([run(attention, MAIN)])  # the weights of the first seed are kept, and no others
+
+
+def _answered(attention: str) -> int:
+    return len(distant_recall.runs_of(attention))
 
 
 def _found(attention: str, between: str) -> str:
@@ -251,7 +286,10 @@ def _found(attention: str, between: str) -> str:
 
 
 def _late(attention: str) -> str:
-    losses = race.positions(MAIN, "whole").get(attention)
-    if not losses or not {2047, 16383} <= losses.keys():
-        raise NotMeasuredError(f"race: no positions of {attention}")
-    return f"{losses[16383] - losses[2047]:+.3f}"
+    def late(context: int) -> float:
+        losses = race.positions(context, "whole").get(attention)
+        if not losses or not {2047, 16383} <= losses.keys():
+            raise NotMeasuredError(f"race: no positions of {attention} trained at {context}")
+        return losses[16383] - losses[2047]
+
+    return f"{late(MAIN) - late(CONTEXTS[-1]):+.3f}"

@@ -184,6 +184,18 @@ def behind(softmax: Record, linear: Record) -> float:
     return loss_after(linear, both) - loss_after(softmax, both)
 
 
+def lead_changes(context: int) -> int:
+    """After how many updates softmax is ahead for good. Raises NotMeasuredError."""
+    softmax, linear = (
+        dict(zip(table["update"], table["loss"], strict=True))
+        for table in (run["tables"]["validation"] for run in nano_pair(context))
+    )
+    behind_at = [u for u in softmax.keys() & linear.keys() if softmax[u] > linear[u]]
+    if not behind_at or max(behind_at) == max(softmax.keys() & linear.keys()):
+        raise NotMeasuredError(f"loss_curves: softmax is not ahead in the end at {context}")
+    return max(behind_at)
+
+
 def last_loss(run: Record) -> float:
     """Where its curve ends. Raises NotMeasuredError where it was never validated."""
     losses = curve(run)["loss"]
@@ -250,6 +262,7 @@ def numbers() -> dict[str, str]:
                 f"late_{kind}_{n}": lambda n=n, i=i: left_pairs(n, i),
                 f"left_{kind}_{n}": lambda n=n, i=i: minutes(n, i),
             }
+    makers["lead_changes_2048"] = lambda: f"{lead_changes(2048):,}"
     makers |= {f"update_{n}": lambda n=n: times(update_ratio(n)) for n in WRITTEN_FOR}
     return in_words(
         **makers,

@@ -16,7 +16,7 @@ from experiments.harness import record
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
 from . import ngram_baseline
 from .results import NotMeasuredError, Record, device_name, have, learned, provenance, row, rows
-from .words import Missing, Table, mean_and_spread, times
+from .words import Missing
 
 MODELS = {
     "softmax": ("softmax", "far"),
@@ -237,16 +237,32 @@ def _caption(context: int) -> str:
     of_pair = {n: {len(by_model(n).get(name, ())) for name in PAIR} for n in CONTEXTS}
     alone = [f"{n:,}" for n, counts in of_pair.items() if counts == {1} and most > 1]
     seeds += f"; one at {' and '.join(alone)}" if alone else ""
-    updates = max(max(losses(run)) for runs in found.values() for run in runs)
     shape = next(iter(found.values()))[0]["config"]
     return (
-        f"**The same GPT-2 with and without the exponential.** Loss on five novels that were "
-        f"never trained on. {seeds}. Every model makes the same number of updates at a context, "
-        f"fixed beforehand ({updates:,} at {context:,}), on the same text. Time is updates times "
-        "the seconds of an update, measured apart on a quiet computer, all models taking turns. "
-        f"Model: {shape['scale']}, {processor_name(context)}. Grey: what counting letters "
-        f"achieves.{_unfinished()}"
+        f"**The same GPT-2 with and without the exponential**, each with one head that fades. Loss "
+        f"on five novels that were never trained on. {seeds}. At a context every model makes the "
+        f"same number of updates, fixed beforehand ({_planned()}), on the same text. Time is "
+        f"updates times the seconds of an update, measured apart on a quiet computer with "
+        f"{_threads(context)}, all models taking turns. Model: {shape['scale']}, "
+        f"{processor_name(context)}. Grey: what counting letters achieves.{_unfinished()}"
     )
+
+
+def _planned() -> str:
+    """How many updates are made at which contexts."""
+    at: dict[int, list[str]] = {}
+    for context in CONTEXTS:
+        for run in curves(context)[:1]:
+            at.setdefault(run["config"]["updates"], []).append(f"{context:,}")
+    return ", ".join(f"{count:,} at {' and '.join(named)}" for count, named in at.items())
+
+
+def _threads(context: int) -> str:
+    """How many threads an update was timed with, and how many trained the curves."""
+    timed = _speeds(context)["provenance"]["device"]["count"]
+    trained = {run["provenance"]["device"]["count"] for run in curves(context)}
+    said = f"{timed} thread{'s' if timed > 1 else ''}"
+    return said if trained == {timed} else f"{said} (the curves were trained with {min(trained)})"
 
 
 def _unfinished() -> str:
@@ -280,32 +296,22 @@ def _yardsticks(series: list[Series]) -> list[Series]:
     return lines
 
 
-def table() -> Table | Missing:
-    """Where every model ends at every context: mean and spread over seeds."""
-    contexts = [n for n in CONTEXTS if by_model(n)]
-    if not contexts:
-        return Missing("race")
-    cells = []
-    for model in MODELS:
-        line = [model]
-        for context in contexts:
-            found = by_model(context).get(model)
-            line.append(mean_and_spread(ends(model, context)) if found else "")
-        cells.append(line)
-    return Table(["model", *(f"{n:,}" for n in contexts)], cells)
+def in_the_same_time(context: int) -> tuple[float, float, float]:
+    """Minutes of linear attention's updates, softmax's loss by then, and linear attention's end.
 
-
-def time_table() -> Table | Missing:
-    """Seconds of an update by context, and how many times longer softmax's is."""
-    cells = []
-    for context in CONTEXTS:
-        try:
-            both = [seconds(name, context) for name in ("softmax", "linear")]
-        except NotMeasuredError:
-            continue
-        cells.append([f"{context:,}", *(f"{s:.3g} s" for s in both), times(both[0] / both[1])])
-    titles = ["context", "softmax", "linear", "ratio"]
-    return Table(titles, cells, align="rrrr") if cells else Missing("race")
+    Softmax's is that of its last validation by then. Raises NotMeasuredError.
+    """
+    last = end("linear", context)
+    spent = max(mean_curve(by_model(context)["linear"])) * seconds("linear", context) / 60
+    if "softmax" not in (found := by_model(context)):
+        raise NotMeasuredError(f"race: no softmax at {context}")
+    pace = seconds("softmax", context) / 60
+    there = [
+        loss for update, loss in mean_curve(found["softmax"]).items() if update * pace <= spent
+    ]
+    if not there:
+        raise NotMeasuredError(f"race: softmax was not validated by then at {context}")
+    return spent, there[-1], last
 
 
 def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:

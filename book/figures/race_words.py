@@ -15,8 +15,7 @@ from .race import (
     curves,
     differences,
     end,
-    mean_curve,
-    minutes_to,
+    in_the_same_time,
     processor_name,
     ratio,
     seconds,
@@ -134,16 +133,6 @@ def minutes(model: str, context: int) -> float:
     return found[0]["config"]["updates"] * seconds(model, context) / 60
 
 
-def _level() -> float:
-    """A loss that both attentions have reached: that of the one which ends higher."""
-    return max(end(name, MAIN) for name in ("softmax", "linear"))
-
-
-def _level_minutes(model: str) -> float:
-    found = minutes_to(model, MAIN, _level())
-    return minutes(model, MAIN) if found is None else found
-
-
 def _config(context: int) -> dict:
     found = curves(context)
     if not found:
@@ -170,11 +159,8 @@ def updates(context: int) -> int:
 
 def better_in_the_same_time(context: int) -> str | bool:
     """The verdict on it: linear's end against softmax's loss at that minute, beyond the noise."""
-    spent = minutes("linear", context)
-    curve = mean_curve(by_model(context)["softmax"])
-    pace = seconds("softmax", context) / 60
-    there = [loss for update, loss in curve.items() if update * pace <= spent]
-    by = there[-1] - end("linear", context)
+    _, softmax, linear = in_the_same_time(context)
+    by = softmax - linear
     if by <= noise(context):
         return False
     return f"better: {by:.2f} nats lower when its updates are made"
@@ -194,9 +180,6 @@ def numbers() -> dict[str, str]:
         "verdict_far": lambda: _of_the_far_head(MAIN),
         "behind_4096": lambda: signed(behind(MAIN)),
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
-        "level_minutes_softmax": lambda: f"{_level_minutes('softmax'):.0f}",
-        "level_minutes_linear": lambda: f"{_level_minutes('linear'):.0f}",
-        "level": lambda: f"{_level():.2f}",
     }
     for n in CONTEXTS:
         makers[f"ratio_{n}"] = lambda n=n: times(ratio(n))
