@@ -26,6 +26,8 @@ BASE = {
 # A window is not cut into parts. Past these, what a model keeps of one for its gradient, 36 bytes
 # a token, feature and layer, does not fit into 80 GB beside its weights.
 LONGEST = {"nano": 131072, "124M": 131072, "355M": 65536, "774M": 16384, "1.5B": 16384}
+# Half of twelve heads fade, a weight to a half in 4.03 tokens as in `race`; no table of positions.
+FADES = {"n_positions": None, "attention_options": {"log_decay": [-0.171875] * 6 + [0.0] * 6}}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -36,13 +38,15 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     return _cpu_runs() if kind == "cpu" else _cuda_runs()
 
 
-def _pair(scale: str, context: int, priority: int, tokens: int, **rest: Any) -> list[Run]:
+def _pair(
+    scale: str, context: int, priority: int, tokens: int, form: str = "", **rest: Any
+) -> list[Run]:
     """Both attentions. tokens: an update reads at least so many, in windows of the context."""
     draw = {"span": context, "spans": max(1, tokens // context)}
     return [
         Run(
             "loss_curves",
-            f"{scale}-{attention}-{context}",
+            f"{scale}-{attention}-{context}{form}",
             {
                 "scale": scale,
                 "attention": attention,
@@ -88,6 +92,8 @@ def _cuda_runs() -> list[Run]:
         *_pair("124M", 16384, 22, train_seconds=75, **small),
         *_pair("124M", 1024, 23, train_seconds=75, **small),
         *_pair("124M", 131072, 24, train_seconds=75, **small),
+        *_pair("124M", 4096, 25, form="-fades", train_seconds=75, **small, **FADES),
+        *_pair("124M", 16384, 26, form="-fades", train_seconds=75, **small, **FADES),
     ]
     for i, context in enumerate((4096, 65536, 1024, 16384, 131072)):
         plan += _pair("nano", context, 30 + i, train_seconds=30, **nano)

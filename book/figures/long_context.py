@@ -234,8 +234,8 @@ def verdicts() -> Table:
     cells = []
     for question, seeds, answer in (
         (
-            "loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096, beyond the same "
-            "difference of a model trained at 16,384, nats",
+            "loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096, beyond the "
+            "same difference of a model trained at 16,384, nats",
             _raced,
             _late,
         ),

@@ -23,7 +23,14 @@ CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
 WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the words of the pages speak of
 LEVEL = 2.0  # nats a byte: a loss between letter pairs and the best that was reached
+FADES = ", half of its heads fade"
 Pair = tuple[Record, Record]
+
+
+def model(run: Record) -> str:
+    """Which GPT-2 it trained: its scale, and whether half of its heads fade with distance."""
+    config = run["config"]
+    return f"{config['scale']}{FADES if 'attention_options' in config else ''}"
 
 
 def yardsticks(records: list[Record]) -> list[Series]:
@@ -31,12 +38,8 @@ def yardsticks(records: list[Record]) -> list[Series]:
     named = {2: "letter pairs", 3: "letter triples"}
     counted = ngram_baseline.losses() if have("ngram_baseline") else {}
     lines = []
-    for key in sorted({(run["config"]["scale"], run["config"]["context"]) for run in records}):
-        curves = [
-            curve(run)
-            for run in records
-            if (run["config"]["scale"], run["config"]["context"]) == key
-        ]
+    for key in sorted({(model(run), run["config"]["context"]) for run in records}):
+        curves = [curve(run) for run in records if (model(run), run["config"]["context"]) == key]
         best = min(min(found["loss"]) for found in curves)
         worst = max(max(found["loss"]) for found in curves)
         for order, level in counted.items():
@@ -77,7 +80,11 @@ def figure(id: str = "headline") -> Explorable | Missing:
         ),
         series=[
             Series(
-                keys={key: run["config"][key] for key in ("attention", "scale", "context")},
+                keys={
+                    "attention": run["config"]["attention"],
+                    "scale": model(run),
+                    "context": run["config"]["context"],
+                },
                 columns=curve(run),
                 source=run["path"],
             )
@@ -95,7 +102,13 @@ def figure(id: str = "headline") -> Explorable | Missing:
         color="attention",
         mark="line+dot",
         controls=[
-            Filter("scale", "Model", options=SCALE_LABELS, kind="select"),
+            Filter(
+                "scale",
+                "Model",
+                options=SCALE_LABELS
+                | {name: name for name in map(model, records) if FADES in name},
+                kind="select",
+            ),
             Filter("context", "Context", options=CONTEXTS, default=first_shown(records)),
             Toggle("attention", "Attention"),
         ],
@@ -136,7 +149,7 @@ def pair(records: list[Record], scale: str, context: int) -> Pair:
     found = {
         run["config"]["attention"]: run
         for run in records
-        if run["config"]["scale"] == scale and run["config"]["context"] == context
+        if model(run) == scale and run["config"]["context"] == context
     }
     if not {"softmax", "linear"} <= found.keys():
         raise NotMeasuredError(f"loss_curves: no pair of {scale} at {context}")

@@ -16,7 +16,7 @@ from .race import (
 from .results import NotMeasuredError, have
 from .words import Missing, Table, mean_and_spread, signed, times
 
-LEVELS = (2.2, 1.8, 1.7)  # nats a byte, beside those of letter triples
+LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 
 
 def table() -> Table | Missing:

@@ -65,16 +65,22 @@ def _of_updates(context: int) -> str:
 
 def _of_other_contexts() -> str:
     """The same of every other context at which an attention has run."""
-    said = []
+    level, said = [], []
     for context in CONTEXTS:
+        if context == MAIN:
+            continue
         try:
-            verdict = _of_updates(context) if context != MAIN else ""
+            alone = " (one seed)" if len(differences("linear", "softmax", context)) == 1 else ""
+            if abs(by := behind(context)) <= noise(context):
+                level.append(f"{abs(by):.3f} nats at {context:,} bytes{alone}")
+            else:
+                said.append(f"At {context:,} bytes{alone} {_of_updates(context)}.")
         except NotMeasuredError:
             said += _of_linear_alone(context)
-            continue
-        if verdict:
-            alone = len(differences("linear", "softmax", context)) == 1
-            said.append(f"At {context:,} bytes{' (one seed)' if alone else ''} {verdict}.")
+    if level:
+        said.insert(
+            0, f"The two cannot be told apart there either: {' and '.join(level)} lie between."
+        )
     if not said:
         raise NotMeasuredError(f"race: nothing but {MAIN}")
     return " ".join(said)

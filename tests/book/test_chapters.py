@@ -78,6 +78,18 @@ def test_a_gpus_first_runs_are_drawn_and_words_keep_the_runs_they_were_written_f
     monkeypatch.setattr(record, "load", lambda name: load(name) + first * (name == "loss_curves"))
     assert results.stored("loss_curves") == first
     assert {curve.keys["scale"] for curve in loss_curves.figure().curves} == {"124M"}
+    faded = [
+        {
+            **one,
+            "name": f"{one['name']}-fades",
+            "config": {**one["config"], "attention_options": {}},
+        }
+        for one in first
+    ]
+    first = [*first, *faded]
+    drawn = {curve.keys["scale"] for curve in loss_curves.figure().curves}
+    assert drawn == {"124M", "124M, half of its heads fade"}
+    first = first[: -len(faded)]
     told = results.stored("loss_curves", context=[256, 4096])
     assert {one["provenance"]["device"]["kind"] for one in told} == {"cpu"}
     assert results.stored("loss_curves", context=[3]) == first
