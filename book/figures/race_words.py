@@ -72,15 +72,13 @@ def _of_other_contexts() -> str:
         try:
             alone = " (one seed)" if len(differences("linear", "softmax", context)) == 1 else ""
             if abs(by := behind(context)) <= noise(context):
-                level.append(f"{abs(by):.3f} nats at {context:,} bytes{alone}")
+                level.append(f"{abs(by):.3f} nats apart at {context:,}{alone}")
             else:
                 said.append(f"At {context:,} bytes{alone} {_of_updates(context)}.")
         except NotMeasuredError:
             said += _of_linear_alone(context)
     if level:
-        said.insert(
-            0, f"The two cannot be told apart there either: {' and '.join(level)} lie between."
-        )
+        said.insert(0, f"There the two cannot be told apart either: {', '.join(level)}.")
     if not said:
         raise NotMeasuredError(f"race: nothing but {MAIN}")
     return " ".join(said)
