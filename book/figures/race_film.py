@@ -48,7 +48,7 @@ def data(context: int = 4096) -> HTML | Missing:
         "sources": [asdict(source) for source in provenance(runs)],
         "models": models,
     }
-    return HTML(json_script(film, id="film-data"))
+    return HTML(json_script(film, id="film-data", data_apart=True))
 
 
 def _filmed(model: str, context: int) -> Record:

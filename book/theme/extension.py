@@ -32,6 +32,7 @@ EXTENSIONS = (
     "directives",
     "stages",
     "previews",
+    "apart",
     "head",
     "excerpts",
     "reading",
