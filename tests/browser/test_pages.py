@@ -49,6 +49,18 @@ def is_notebook(chapter: str) -> bool:
     return text.startswith("---") and "kernelspec" in text.split("---")[1]
 
 
+def asks(chapter: str) -> bool:
+    return "{question}" in (ROOT / f"{chapter}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chapter", filter(asks, CHAPTERS))
+@pytest.mark.parametrize("width", [1280, 375])
+def test_a_chapter_opens_with_a_picture(open_page, chapter, width):
+    tab = open_page(f"{chapter}.html", width=width)
+    first = tab.locator("[data-stage], figure.explorable").first
+    assert first.evaluate("(it) => it.getBoundingClientRect().top < innerHeight")
+
+
 def test_no_page_is_left_out(built_book):
     built = {
         str(path.relative_to(built_book))
