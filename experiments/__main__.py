@@ -77,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
 
     checking = verbs.add_parser("check", help="read and check stored results")
     checking.add_argument("folder", nargs="?", type=_folder, default=record.RESULTS)
+    checking.add_argument(
+        "--changes", action="store_true", help="name all code that has changed since, and where"
+    )
     checking.set_defaults(do=_check)
 
     collecting = verbs.add_parser("collect", help="bring results made elsewhere home")
@@ -166,7 +169,7 @@ def _gpu(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise record.RecordError(f"{options.folder}: no such folder")
-    total, problems, notes = check_folder(EXPERIMENTS, options.folder)
+    total, problems, notes = check_folder(EXPERIMENTS, options.folder, changes=options.changes)
     print("\n".join(problems), end="\n" * bool(problems), file=sys.stderr)
     print("\n".join([*notes, f"{total - len(problems)} of {total} results are sound"]))
     return 1 if problems else 0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from . import record
-from .code import changed_since, is_known
+from .changes import Changes, changed_since
+from .code import is_known
 from .plan import Catalogue
 from .tables import check_declared, check_repeated
+
+NAMED = 4  # files that an experiment's line names; `check --changes` names them all
 
 
 def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> dict[str, Any]:
@@ -36,15 +40,16 @@ def _check_started(origin: dict[str, Any]) -> None:
             raise ValueError(f"provenance.started: expected the past, got {leg['started']}")
 
 
-def check_folder(catalogue: Catalogue, folder: Path) -> tuple[int, list[str], list[str]]:
+def check_folder(
+    catalogue: Catalogue, folder: Path, *, changes: bool = False
+) -> tuple[int, list[str], list[str]]:
     """Read every record under `folder`: how many, what is wrong with some, and what to know.
 
-    To know: which results were made by code that has changed since, or by code that no commit
-    holds. That makes none of them wrong.
+    To know: of which results code has changed since, in which files, or that this cannot be
+    told. That makes none of them wrong. changes: name every file and definition.
     """
-    problems, notes, total = [], [], 0
-    stale: Counter[str] = Counter()
-    of: Counter[str] = Counter()
+    problems, total = [], 0
+    ages: dict[str, list[Changes | None]] = {}
     for path in sorted(Path(folder).rglob("*.json")):
         if path.name.startswith(".") or path.parent.name.startswith("."):
             continue
@@ -56,17 +61,33 @@ def check_folder(catalogue: Catalogue, folder: Path) -> tuple[int, list[str], li
         except record.RecordError as error:
             problems.append(str(error))
             continue
-        origin, experiment = found["provenance"], found["experiment"]
-        of[experiment] += 1
-        if origin["commit"] == "unknown":
-            notes.append(f"{path}: made outside a repository; no commit holds its code")
-        elif changed_since(experiment, origin["commit"], origin.get("code")):
-            stale[experiment] += 1
-    for experiment, count in stale.items():
-        notes.append(
-            f"{experiment}: the code of {count} of {of[experiment]} results has changed since"
-        )
+        experiment = found["experiment"]
+        ages.setdefault(experiment, []).append(changed_since(experiment, found))
+    notes = [note for one in ages for note in _told(one, ages[one], whole=changes)]
     return total, problems, notes
+
+
+def _told(experiment: str, ages: list[Changes | None], *, whole: bool) -> Iterator[str]:
+    """Lines on what has changed behind an experiment's results, the most common first."""
+    untold, stale = ages.count(None), [one for one in ages if one]
+    if untold:
+        yield (
+            f"{experiment}: cannot tell whether the code of {untold} of {len(ages)} results has "
+            "changed since: no commit that can be read here holds it"
+        )
+    if not stale:
+        return
+    times = Counter(file for one in stale for file in one)
+    files = sorted(times, key=lambda file: (-times[file], file))
+    told = f"{experiment}: the code of {len(stale)} of {len(ages)} results has changed since"
+    if whole:
+        yield told
+        for file in files:
+            names = sorted(set().union(*(one.get(file, ()) for one in stale)))
+            yield f"    {times[file]:3d}  {file}: {', '.join(names)}"
+    else:
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        yield f"{told}: {', '.join(files[:NAMED])}{more}"
 
 
 def _check_commits(path: Path, found: dict[str, Any]) -> None:

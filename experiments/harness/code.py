@@ -7,10 +7,12 @@ import hashlib
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from .record import ROOT
 
 PACKAGES = ("lsa", "experiments")
+LAUNCHES = "lsa.launches"  # imported by name, with any kernel
 
 
 def code_files(experiment: str) -> list[Path]:
@@ -24,7 +26,7 @@ def code_files(experiment: str) -> list[Path]:
             continue
         found[module] = path
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        waiting += [package, *_imported(path, package)]
+        waiting += [package, *_imported(path, package), *_imported_by_name(package)]
     return sorted({*found.values()})
 
 
@@ -36,17 +38,30 @@ def code_digest(experiment: str) -> str:
     return digest.hexdigest()
 
 
+def package_files() -> list[Path]:
+    """Every source file of both packages."""
+    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def module_name(path: str) -> str:
+    """`lsa.gpt` of `lsa/gpt.py`, `lsa` of `lsa/__init__.py`."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def git(*arguments: str) -> str | None:
     """What git says of this project; None without git, or where the project is not its root."""
+    said = git_bytes(*arguments)
+    return None if said is None else said.decode().strip()
+
+
+def git_bytes(*arguments: str) -> bytes | None:
+    """The same, as it comes."""
     if not (ROOT / ".git").exists():  # a copy inside someone else's repository
         return None
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
-        )
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
 
 
 @cache
@@ -58,14 +73,6 @@ def is_known(commit: str) -> bool:
 
 
 @cache
-def changed_since(experiment: str, commit: str, digest: str | None) -> bool:
-    """Whether an experiment's code differs from that of a record: by its digest, else by git."""
-    if digest is not None:
-        return digest != code_digest(experiment)
-    files = [path.relative_to(ROOT).as_posix() for path in code_files(experiment)]
-    return git("diff", "--quiet", commit, "--", *files) is None
-
-
 def _file(module: str) -> Path | None:
     if module.split(".")[0] not in PACKAGES:
         return None
@@ -77,11 +84,46 @@ def _file(module: str) -> Path | None:
 def _imported(path: Path, package: str) -> list[str]:
     """The modules that a file may import; names that are none are dropped by `_file`."""
     names = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: 1 - node.level or None] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    for one in imports(path.read_bytes()):
+        base = absolute(package, one.level, one.module)
+        names += [base, f"{base}.{one.name}"]
     return names
+
+
+def _imported_by_name(package: str) -> list[str]:
+    """Kernels beside a package's modules, whose names are put together when they are launched."""
+    kernels = ROOT.joinpath(*package.split("."), "kernels")
+    found = [f"{package}.kernels.{file.stem}" for file in kernels.glob("*.py")]
+    return [*found, LAUNCHES] if found else []
+
+
+class Import(NamedTuple):
+    """`from ..module import name as local`; level: how many dots."""
+
+    local: str
+    level: int
+    module: str
+    name: str
+
+
+@cache
+def imports(source: bytes) -> list[Import]:
+    """What a file's source imports from modules, wherever in it."""
+    return [
+        Import(alias.asname or alias.name, node.level, node.module or "", alias.name)
+        for node in ast.walk(parsed(source))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+
+
+def absolute(package: str, level: int, module: str) -> str:
+    """The whole name of a module that a file in `package` imports."""
+    above = package.split(".")[: 1 - level or None] if level else []
+    return ".".join([*above, *([module] if module else [])])
+
+
+@cache
+def parsed(source: bytes) -> ast.Module:
+    """A file's source as a tree, which nobody may change."""
+    return ast.parse(source)

@@ -13,8 +13,12 @@ This file is written by `python -m experiments describe` from what each experime
 
 One run is one file: `<experiment>/<device>/<run>.json`. Files are written by
 `python -m experiments run`, whole or not at all, and never edited by hand.
-`python -m experiments check` reads every one of them, says which file and which field is wrong,
-and which results were made by code that has changed since.
+`python -m experiments check` reads every one of them and says which file and which field is wrong.
+It also says behind which results code has changed since: definitions that `perform` of their
+experiment reaches are compared with those of the commit that made them. Comments, docstrings,
+annotations, checks that can only refuse, and the file that a definition stands in do not count.
+`check --changes` names all of them. Outside a checkout with its history it says that it cannot
+tell.
 
 | field | what it holds |
 |---|---|
@@ -31,7 +35,8 @@ and which results were made by code that has changed since.
 |---|---|
 | `commit` | it ran under, the last of several; `unknown` outside a repository |
 | `dirty` | whether `lsa/` or `experiments/` differed from the commit |
-| `code` | SHA-256 of the source files that the experiment imports; older records have none |
+| `code` | SHA-256 of the source files that the experiment imports, byte by byte; older records \
+have none |
 | `legs` | of a run that was stopped: `commit`, `dirty`, `started`, `seconds` of each |
 | `command` | the command of the last leg |
 | `started`, `seconds` | when the first leg began (UTC); how long all legs took together |

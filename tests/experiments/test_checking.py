@@ -9,7 +9,7 @@ import pytest
 
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import code, provenance, record
+from experiments.harness import checking, code, provenance, record
 from experiments.harness.dictionary import dictionary
 
 STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.json"
@@ -47,13 +47,22 @@ def check(folder, capsys):
     return status, said.err, said.out
 
 
-def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys):
-    put(tmp_path, record.sign(one()))
-    status, errors, said = check(tmp_path, capsys)
-    assert (status, errors) == (0, "")
-    assert "loss_curves: the code of 1 of 1 results has changed since" in said
+def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys, monkeypatch):
     put(tmp_path, record.sign(one(provenance__code=code.code_digest("loss_curves"))))
-    assert check(tmp_path, capsys) == (0, "", "1 of 1 results are sound\n")
+    sound = "1 of 1 results are sound\n"
+    assert check(tmp_path, capsys) == (0, "", sound)
+    found = {f"lsa/{name}.py": {"two", "one"} for name in "abcdef"}
+    monkeypatch.setattr(checking, "changed_since", lambda experiment, record: found)
+    told = "loss_curves: the code of 1 of 1 results has changed since"
+    files = "lsa/a.py, lsa/b.py, lsa/c.py, lsa/d.py and 2 more"
+    assert check(tmp_path, capsys) == (0, "", f"{told}: {files}\n{sound}")
+    assert main(["check", "--changes", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{told}\n      1  lsa/a.py: one, two\n") and "lsa/f.py" in said
+    found = None
+    status, errors, said = check(tmp_path, capsys)
+    assert (status, errors) == (0, "") and said.endswith(sound)
+    assert said.startswith("loss_curves: cannot tell whether the code of 1 of 1 results has")
 
 
 FUTURE = "2999-01-01T00:00:00+00:00"
