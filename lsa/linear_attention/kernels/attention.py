@@ -24,7 +24,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .decay_gradient import kept_states, run_dg
-from .plans import tiles
+from .plans import Tiles, tiles_of
 from .problem import (
     Gradients,
     Outputs,
@@ -225,12 +225,14 @@ def tile_kernel(
     store_tile(b_o, p_out, x, T, s_ot, i_d * BD, D, C, BD)
 
 
-def run_tiles(problem: Problem, role: Role, den: Tensor, delta: Tensor, G: Tensor | None) -> None:
+def run_tiles(
+    problem: Problem, role: Role, tiles: Tiles, den: Tensor, delta: Tensor, G: Tensor | None
+) -> None:
     """Launch tile_kernel for one role. G: problem.prefixes."""
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     wide = problem.q.dtype == torch.bfloat16
-    C, BD, num_warps = tiles(problem, role)
+    C, BD, num_warps = tiles
     raw = pointer(role.raw, role.out)
     P, s_Gb, decay = faded(G, role.out)
     tile_kernel[(-(-D // BD) * -(-T // C) * B * H,)](
@@ -298,7 +300,7 @@ def forward(problem: Problem) -> Outputs:
     problem = prepare(problem)
     T = problem.q.shape[1]
     out, G = empty_outputs(problem, exact=False), prefixes(problem.g, T)
-    run_tiles(problem, forward_role(problem, out), out.den, out.den, G)
+    run_tiles(problem, forward_role(problem, out), tiles_of(problem)["o"], out.den, out.den, G)
     sums = segment_sums(problem, SUMMED, -(-T // SUMMED), between=False, prefixes=G)
     S_T, z_T = _totals(problem, sums, 1.0, problem.S, problem.z, G, reverse=False)
     out = replace(out, S_T=S_T, z_T=z_T if problem.with_z else out.z_T)
@@ -313,13 +315,13 @@ def backward(
     dS, dz = as_state(dS), as_state(dz)
     T = problem.q.shape[1]
     grads, G = empty_gradients(problem), prefixes(problem.g, T)
-    delta = torch.empty_like(out.den)
+    delta, tiles = torch.empty_like(out.den), tiles_of(problem)
     for role in (
         dq_role(problem, do, grads),
         dk_role(problem, do, grads, dS, dz),
         dv_role(problem, do, grads, dS),
     ):
-        run_tiles(problem, role, out.den, delta, G)
+        run_tiles(problem, role, tiles[role.name], out.den, delta, G)
     reads = {"do": do, "den": out.den, "delta": delta}
     sums = segment_sums(problem, SUMMED, -(-T // SUMMED), **reads, between=False, prefixes=G)
     dS_0, dz_0 = _totals(problem, sums, problem.scale, dS, dz, G, reverse=True)

@@ -14,7 +14,6 @@ import triton
 
 from .gpu import Gpu, gpu_of
 from .problem import Precision, Problem, block, follows_tf32, precision
-from .roles import Role
 from .segments import LONGEST_RECOVERED, reach, segments
 
 # The gradient of the decay reads the states around every so many tokens. All chunks divide it.
@@ -288,28 +287,44 @@ HALVED_BEFORE_3_7 = {
 }
 
 
-def tiles(problem: Problem, role: Role) -> tuple[int, int, int]:
-    """C, BD and warps of a role: the largest tiles that spill nothing, on Ampere and on Hopper."""
-    case = case_of(problem)
-    C, BD, num_warps = _tiles(case, role)
+class Tiles(NamedTuple):
+    """C tokens and BD features of the output a program of attention mode, and its warps."""
+
+    C: int
+    BD: int
+    num_warps: int
+
+
+def tiles_of(problem: Problem) -> dict[str, Tiles]:
+    """By role, the tiles of a problem on its device."""
+    return role_tiles(case_of(problem))
+
+
+@lru_cache(maxsize=4096)
+def role_tiles(case: Case) -> dict[str, Tiles]:
+    """By role, the largest tiles that spill nothing, on Ampere and on Hopper."""
     column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
-    if IS_BEFORE_3_7 and case.dtype == torch.bfloat16:
-        halved = (case.gpu.large, case.decay, role.name, width, column) in HALVED_BEFORE_3_7
-        C = C // 2 if halved else C
-    return C, BD, num_warps
+    found = {}
+    for role in ("o", "dq", "dk", "dv"):
+        C, BD, num_warps = _tiles(case, role)
+        key = (case.gpu.large, case.decay, role, width, column)
+        halved = IS_BEFORE_3_7 and case.dtype == torch.bfloat16 and key in HALVED_BEFORE_3_7
+        found[role] = Tiles(C // 2 if halved else C, BD, num_warps)
+    return found
 
 
-def _tiles(case: Case, role: Role) -> tuple[int, int, int]:
-    A, D = block(role.a.shape[-1]), role.c.shape[-1]
+def _tiles(case: Case, role: str) -> tuple[int, int, int]:
+    A, D = (case.K, case.V) if role in ("o", "dv") else (case.V, case.K)
+    A = block(A)
     if case.dtype != torch.bfloat16:
-        BD = block(D) if role.name == "dq" and case.normalize else block(D, 64)
+        BD = block(D) if role == "dq" and case.normalize else block(D, 64)
         return 32, BD, 4 if max(A, BD) <= 64 else 8
     # A mapped third factor enters in two tiles.
-    split = role.name in ("dq", "dk") and role.maps[2] != "identity"
-    if role.name == "dq" and case.normalize and case.decay:
+    split = role in ("dq", "dk") and case.mapped
+    if role == "dq" and case.normalize and case.decay:
         BD = block(D)
         return 16 if split and BD == 256 else 32, BD, 4 if BD <= 128 else 8
-    if role.name == "dq" and case.normalize:
+    if role == "dq" and case.normalize:
         BD = block(D)
         most = 64 if split else 128
         C = 64 if most >= BD else 32
