@@ -6,6 +6,7 @@ from lsa.cost import DESIGNS, design_cost, least_bytes
 from lsa.linear_attention.kernels.segments import (
     LONGEST_RECOVERED,
     SEGMENT_MULTIPLE,
+    Pass,
     segments,
 )
 
@@ -125,8 +126,8 @@ def relative(design: str, gradients: bool, d: int = 128) -> float:
 
 def numbers() -> dict[str, object]:
     """What the chapter on kernels says of the designs."""
-    alone, _ = segments(1, FEW_LENGTH, MULTIPROCESSORS)
-    few, _ = segments(12, FEW_LENGTH, MULTIPROCESSORS)
+    alone, _ = segments((Pass(2),), 128, FEW_LENGTH, MULTIPROCESSORS)
+    few, _ = segments((Pass(12),), 64, FEW_LENGTH, MULTIPROCESSORS)
     return {
         "slots": MULTIPROCESSORS,
         "few_length": f"{FEW_LENGTH:,}",

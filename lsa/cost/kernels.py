@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..linear_attention.kernels.segments import LONGEST_RECOVERED, reach, segments
+from ..linear_attention.kernels.segments import LONGEST_RECOVERED, Pass, reach, segments
 from .rooflines import STATE_BYTES
 
 PREFIX_BYTES = 8
@@ -70,7 +70,7 @@ def design_cost(
     if design not in DESIGNS:
         raise ValueError(f"design: expected one of {', '.join(DESIGNS)}, got {design!r}")
     longest = LONGEST_RECOVERED if design == "one pass" else None
-    G, L = cut or segments(heads * -(-D // 64), T, slots, longest)
+    G, L = cut or segments((Pass(heads * -(-D // 64)),), D, T, slots, longest)
     # Summed first: all segments but the last going forwards, but the first going backwards.
     g, h = (G - 1) * L / T, max(0, T - L) / T
     passes = {"three passes": 12, "one pass": 7}[design]

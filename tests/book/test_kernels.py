@@ -15,7 +15,7 @@ from book.explorable.view import resolve
 from book.figures import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness import record
-from lsa.linear_attention.kernels.segments import segments
+from lsa.linear_attention.kernels.segments import Pass, segments
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT_TRITON = """
@@ -126,7 +126,8 @@ def test_the_chapter_runs_without_triton(tmp_path):
 def test_the_words_about_published_times_and_segments_hold():
     """No time of fla beats what stored states allow; 132 heads fill the GPU without a cut."""
     assert max(kernel_speed.fla_shares()) < 1
-    assert segments(132, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
+    few = (design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)
+    assert segments((Pass(132),), 64, *few)[0] == 1
 
 
 def test_a_measured_time_stands_beside_the_predicted_one(monkeypatch):

@@ -19,7 +19,7 @@ tensor cores would be the limit. What can be chosen is how often memory is gone 
 with g = (G - 1) / G: the segments but one are first summed (k and v, or q and do, alone), and one
 pass per segment carries the state along on chip. Up to MOST_ADDED segments each program adds up
 the sums before its own; for more, a launch in between scans them. With G = 1 there is nothing to
-sum: 8 D. Few heads leave most of a GPU idle at G = 1, so `segments` weighs idle multiprocessors
+sum: 8 D. Few heads leave most of a GPU idle at G = 1, so `segments` weighs what is walked at once
 against the 8 D g. The sums of (1) and (2) come on top: 4 (K V + K) bytes a head and segment, each
 written or read a few times. Over a long sequence that is nothing; at T = 1024 and D = 64 it can
 be as much as 8 D, though few enough bytes in all to stay in the L2 cache. `lsa.cost.design_cost`

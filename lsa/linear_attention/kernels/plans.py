@@ -14,7 +14,7 @@ import triton
 
 from .gpu import Gpu, gpu_of
 from .problem import Precision, Problem, block, follows_tf32, precision
-from .segments import LONGEST_RECOVERED, reach, segments
+from .segments import LONGEST_RECOVERED, Pass, reach, segments
 
 # The gradient of the decay reads the states around every so many tokens. All chunks divide it.
 KEPT = 64
@@ -245,6 +245,32 @@ def exact_is_kept(case: Case) -> bool:
     return case.normalize and case.dtype != torch.float32 and not _forms_delta(case)
 
 
+# How many programs a multiprocessor has to hold for memory to be what they wait for, if each
+# instruction of a warp takes DEPENDENT_CYCLES: instructions over bytes, the mean of the passes of a
+# call in kernel_build. By Gpu.large and width, columns as above; decay doubles it. More than are
+# resident says that memory waits for the programs.
+NEEDED = {
+    (True, 64): (0.95, 2.1, 1.3, 2.8),
+    (True, 128): (1.0, 2.1, 1.0, 1.8),
+    (True, 256): (1.7, 3.5, 4.0, 5.5),
+    (False, 64): (1.2, 2.8, 2.0, 3.6),
+    (False, 128): (2.2, 4.3, 3.8, 6.8),
+    (False, 256): (5.0, 9.0, 10.0, 18.0),
+}
+NEEDED_OTHERWISE = 4.0  # of other dtypes, whose products are slower
+
+
+def _walk(case: Case, launch: Launch) -> Pass:
+    """A launch as `segments` has to know it."""
+    programs = case.heads * -(-case.K // launch.BK) * -(-case.V // launch.BV)
+    needed = NEEDED_OTHERWISE
+    if case.dtype == torch.bfloat16:
+        column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
+        needed = NEEDED[case.gpu.large, width][column] * (2 if case.decay else 1)
+    # Eight warps with all the registers that a thread may have fill a multiprocessor.
+    return Pass(programs, 8 // launch.num_warps, needed)
+
+
 @lru_cache(maxsize=4096)
 def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
     """The plan of a case. cut: G and L, in place of what `segments` says."""
@@ -256,9 +282,11 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
         cast("Launch", _launch(case, name, forms_delta, exact))
         for name in ("forward", "dq", "dk", "dv")
     )
-    programs = case.heads * -(-case.V // forward.BV)
+    walks = [forward, one_pass] if one_pass else [forward, dq, *([dkv] if dkv else [dk, dv])]
+    passes = tuple(_walk(case, launch) for launch in walks)
     longest = LONGEST_RECOVERED if one_pass else None
-    G, L = cut or segments(programs, case.T, case.gpu.multiprocessors, longest)
+    width = block(max(case.K, case.V))
+    G, L = cut or segments(passes, width, case.T, case.gpu.multiprocessors, longest)
     return Plan(G, L, reach(G), forms_delta, exact, forward, dq, dk, dv, dkv, one_pass)
 
 

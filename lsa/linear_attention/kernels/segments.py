@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 
@@ -17,33 +18,63 @@ LONGEST_RECOVERED = 8192
 # Up to so many segments, each program adds up the sums of the segments before it by itself: at
 # D = 64 16 KB each, from the L2 cache. Past that, a launch in between scans them.
 MOST_ADDED = 4
+# Up to so many segments are tried where fewer already fill the GPU: of many waves of short programs
+# the last, which may be all but empty, is a small part.
+EVENED = 12
+
+
+class Pass(NamedTuple):
+    """A launch that walks over the tokens, as `segments` has to know it.
+
+    programs: how many start for one segment of every head (B H times the blocks that a head's
+        features are shared by).
+    resident: how many a multiprocessor holds at once.
+    needed: how many a multiprocessor has to hold for memory to be what they wait for. More of
+        them each walk slower, fewer leave memory idle.
+    """
+
+    programs: int
+    resident: int = 2
+    needed: float = 1.0
 
 
 @lru_cache(maxsize=4096)
-def segments(programs: int, T: int, slots: int, longest: int | None = None) -> tuple[int, int]:
+def segments(
+    passes: tuple[Pass, ...], width: int, T: int, multiprocessors: int, longest: int | None = None
+) -> tuple[int, int]:
     """How many segments G a sequence is cut into, and their length L (a multiple of 128).
 
-    programs: how many start for one segment of every head (B H times the blocks that a head's
-        features are shared by). Few of them, or a number that is not a multiple of the `slots`
-        multiprocessors, leave part of the GPU idle; G segments make G times as many, but
-        (G - 1) / G of k and v (and of q and do, backwards) is then read once more: 32 D bytes a
-        token become 32 D + 8 D (G - 1) / G.
+    width: of a head. No segment is longer than `longest`.
 
-    The G with the best product of the two shares wins, the smallest where it is a draw, and no
-    segment is longer than `longest`. Two programs a multiprocessor keep memory busy, so that
-    no sequence is cut for more.
+    By account, the unit being what the passes over an uncut sequence take of memory's time. A
+    pass takes that, or what its programs take one wave after the other, if that is longer: as
+    many as are resident walk at once. (G - 1) / G of k and v is summed first, and of q and do
+    backwards: 8 D bytes a token beside 32 D, forwards alone 4 D beside 8 D. And G - 1 states go
+    through memory, 4 D^2 bytes about ten times with gradients, four times without. The smallest
+    G wins within a hundredth. So nothing is cut where all programs are resident in one wave and
+    keep memory busy.
     """
 
-    def score(G: int) -> float:
-        busy = programs * G / (slots * -(-programs * G // slots))
-        return busy * 32 / (32 + 8 * (G - 1) / G)
+    def cost(G: int) -> float:
+        L = _length(G, T)
+        walked = sum(
+            max(1.0, -(-one.programs * G // (one.resident * multiprocessors)) * L / T
+                * one.needed * multiprocessors / one.programs)
+            for one in passes
+        )  # fmt: skip
+        return walked / len(passes) + (G - 1) * (0.3 / G + 1.5 * width / T)
 
     least = 1 if longest is None else max(1, -(-T // longest))
-    enough = -(-2 * slots // programs) if programs < 2 * slots else 1
-    most = max(least, min(T // SEGMENT_MULTIPLE, max(enough, 2 * least)))
-    G = max(range(least, most + 1), key=lambda G: (round(score(G), 2), -G))
-    L = max(1, -(-T // (G * SEGMENT_MULTIPLE))) * SEGMENT_MULTIPLE
+    filled = max(-(-one.resident * multiprocessors // one.programs) for one in passes)
+    most = max(least, min(T // SEGMENT_MULTIPLE, max(filled, EVENED, 2 * least)))
+    G = min(range(least, most + 1), key=lambda G: (round(cost(G), 2), G))
+    L = _length(G, T)
     return max(1, -(-T // L)), L
+
+
+def _length(G: int, T: int) -> int:
+    """Tokens of each of about G segments."""
+    return max(1, -(-T // (G * SEGMENT_MULTIPLE))) * SEGMENT_MULTIPLE
 
 
 def reach(G: int) -> int:
