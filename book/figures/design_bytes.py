@@ -127,7 +127,7 @@ def relative(design: str, gradients: bool, d: int = 128) -> float:
 def numbers() -> dict[str, object]:
     """What the chapter on kernels says of the designs."""
     alone, _ = segments((Pass(2),), 128, FEW_LENGTH, MULTIPROCESSORS)
-    few, _ = segments((Pass(12),), 64, FEW_LENGTH, MULTIPROCESSORS)
+    few, _ = segments((Pass(12, needed=0.95, vectors=11),), 64, FEW_LENGTH, MULTIPROCESSORS)
     return {
         "slots": MULTIPROCESSORS,
         "few_length": f"{FEW_LENGTH:,}",

@@ -70,7 +70,8 @@ def design_cost(
     if design not in DESIGNS:
         raise ValueError(f"design: expected one of {', '.join(DESIGNS)}, got {design!r}")
     longest = LONGEST_RECOVERED if design == "one pass" else None
-    G, L = cut or segments((Pass(heads * -(-D // 64)),), D, T, slots, longest)
+    passes = (Pass(heads * -(-D // 64), vectors=11 if longest else 16),)
+    G, L = cut or segments(passes, D, T, slots, longest)
     # Summed first: all segments but the last going forwards, but the first going backwards.
     g, h = (G - 1) * L / T, max(0, T - L) / T
     passes = {"three passes": 12, "one pass": 7}[design]

@@ -7,6 +7,7 @@ from lsa import linear_attention
 from lsa.linear_attention import bodies
 from lsa.linear_attention.kernels import attention, chunked, recurrent
 from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
+from lsa.linear_attention.kernels.plans import Case, plan
 from lsa.linear_attention.kernels.problem import Problem
 from tests.helpers import RELATIVE, relative_rms
 from tests.kernels.cases import draw, errors
@@ -89,6 +90,25 @@ def test_mapped_gradients_of_the_sum_alone(K, V, T):
     inputs = draw(1, T, 1, K, V, torch.bfloat16, feature_map="elu_plus_one")
     for mode in ("attention", "chunked"):
         check(mode, inputs, (False, "elu_plus_one", False, False))
+
+
+@pytest.mark.parametrize(
+    ("D", "kind", "gpu"),
+    [
+        (128, (False, "identity", True, True), HOPPER),
+        (128, (True, "identity", True, True), HOPPER),
+        (64, (True, "elu_plus_one", True, True), HOPPER),
+        (64, (False, "identity", True, True), AMPERE),
+    ],
+)
+def test_dk_and_dv_in_one_pass_as_for_many_heads(D, kind, gpu):
+    """A call of one head would take two."""
+    inputs = draw(1, 40, 1, D, D, torch.bfloat16, feature_map=kind[1])
+    case = Case(2048, 40, D, D, torch.bfloat16, kind[0], kind[1], False, gpu)
+    many = plan(case, (1, 128))
+    assert many.dkv
+    with planned_for(gpu):
+        check("chunked", inputs, kind, plan=many)
 
 
 def test_the_gradient_of_q_is_close_far_from_the_beginning():

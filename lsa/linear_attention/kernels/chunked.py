@@ -30,7 +30,8 @@ second forward pass: walking back, S before a chunk is S after it less what the 
 in float32 and for no more than LONGEST_RECOVERED tokens. Both states and the products of a chunk
 fit in registers up to 64 x 64, of inputs that no map is applied to and without a normaliser.
 Everything else takes (1), chunked_gradients.py: a pass for dq and one each for dk and dv, which
-are one where R fits whole beside both (mapped, up to 64 x 64). Normalised, the pass for dq reads
+share one, 4 D bytes less, where R fits whole beside both (on Hopper up to 128 x 128, on Ampere the
+plain sum up to 64 x 64) and heads are not too few for that. Normalised, the pass for dq reads
 q too (2 D), to form δ from its own rounded sum. Normalised features past 128 (on Ampere past 64
 if they are mapped) cannot: they need o unrounded, stored in float32 and rounded after, 8 D more
 forwards, 6 D backwards.

@@ -18,7 +18,8 @@ in them after the first token is the gradient of the initial state.
 Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs,
 6 C D more where it forms δ;
 dk and dv together 12 D bytes and 8 C D + 6 D^2 FLOPs, apart 8 D bytes and 4 C D + 4 D^2 FLOPs
-each. R is the same for both; what parts them is how much of it a program's registers hold.
+each. R is the same for both. What parts them is that a program holds all of it together, and a
+block of it apart: past 128 registers are too few, and few heads have too few programs.
 """
 
 from __future__ import annotations
@@ -94,14 +95,19 @@ def dkv_kernel(
     if DECAY:
         p_G += i_b * s_Gb + i_h * 2
         left = left_between(p_G, end, T, H)
-    b_R = load_summed(p_sums, o_R, m_R, i_g, last, step, p_G, end, H, L, DECAY, True)
+    b_R = tl.zeros(o_R.shape, dtype=tl.float32)
     if LAST:
-        b_last = tl.load(p_dS_T + i_bh * K * V + o_R, mask=m_R, other=0.0) / scale
-        b_R += b_last * left if DECAY else b_last
+        # First, for a whole R beside its sum and what is added to it would not fit in registers.
+        b_R = tl.load(p_dS_T + i_bh * K * V + o_R, mask=m_R, other=0.0) / scale
+        if DECAY:
+            b_R *= left
+    b_R = load_summed(p_sums, o_R, m_R, i_g, last, step, p_G, end, H, L, DECAY, True, b_R)
     b_m = tl.zeros([BK], dtype=tl.float32)
+    # CONSTANT: m is the same for all tokens. Read anew for each chunk, it takes no registers.
+    CONSTANT: tl.constexpr = not NORMALIZE and not DECAY and (MAP == "identity")
     if DK and NORMALIZE:
         b_m += load_summed(p_sums + K * V, o_k, m_k, i_g, last, step, p_G, end, H, L, DECAY, True)
-    if DK and LAST_Z:
+    if DK and LAST_Z and not CONSTANT:
         b_last = tl.load(p_dz_T + i_bh * K + o_k, mask=m_k, other=0.0) / scale
         b_m += b_last * left if DECAY else b_last
     if KEEP:
@@ -172,9 +178,12 @@ def dkv_kernel(
             if SPLIT:
                 b_l = enter(b_q - enter(b_q, WIDE).to(tl.float32), WIDE)
                 b_dk = tl.dot(b_P, b_l, b_dk, input_precision=PRECISION)
-            if NORMALIZE or LAST_Z:
+            if NORMALIZE or (LAST_Z and not CONSTANT):
                 b_dk += until[:, None] * b_m[None, :] if DECAY else b_m[None, :]
             b_dk *= scale
+            if LAST_Z and CONSTANT:
+                b_t = tl.load(p_dz_T + i_bh * K + o_k, mask=m_k, other=0.0, volatile=True)
+                b_dk += b_t[None, :]
             if MAP != "identity":
                 b_x = load_tile(p_k, start, end, s_kt, i_k * BK, K, "identity", C, BK)
                 b_dk *= slope(b_x.to(tl.float32), MAP)
@@ -217,7 +226,10 @@ def dkv_kernel(
         if DK:
             if FOLD:
                 b_m = tl.sum(tl.where(o_n < 2, b_M, 0.0), axis=1)
-            tl.store(p_dz + i_bh * K + o_k, b_m * scale, mask=m_k)
+            b_m *= scale
+            if LAST_Z and CONSTANT:
+                b_m = tl.load(p_dz_T + i_bh * K + o_k, mask=m_k, other=0.0)
+            tl.store(p_dz + i_bh * K + o_k, b_m, mask=m_k)
 
 
 def run_dkv(

@@ -14,7 +14,7 @@ import triton
 
 from .gpu import Gpu, gpu_of
 from .problem import Precision, Problem, block, follows_tf32, precision
-from .segments import LONGEST_RECOVERED, Pass, reach, segments
+from .segments import LONGEST_RECOVERED, Pass, reach, segments, vectors_moved
 
 # The gradient of the decay reads the states around every so many tokens. All chunks divide it.
 KEPT = 64
@@ -94,6 +94,11 @@ def case_of(problem: Problem) -> Case:
 # that spill nothing and are not serialised the one with the fewest instructions a token, which
 # with four warps leaves two programs to a multiprocessor. kernel_build keeps both numbers. All of
 # it holds for Triton 3.6 and 3.7, which make different code of the same kernel.
+# dk and dv together: at 128 R takes 128 registers a thread of four warps, half as many of eight.
+# Chunks of 16 leave room for the products of both: 116 instructions a token of the plain sum,
+# with two programs resident, for 139 apart; mapped 283 for 534, normalised 242 for 251, both 395
+# for 426. Chunks of 32 spill with four warps; normalised with eight they would take 186, but spill
+# where the returned state has a gradient, unless nothing is loaded ahead (one stage).
 LARGE = {
     ("forward", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
     ("forward", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 128, 8, 2), (32, 128, 8, 2)),
@@ -107,7 +112,8 @@ LARGE = {
     ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2)),
     ("dv", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 64, 4, 2), (32, 128, 8, 2)),
     ("dv", 256): ((16, 64, 8, 2),) * 4,
-    ("dkv", 64): ((64, 64, 4, 2), (32, 64, 4, 2), None, None),
+    ("dkv", 64): ((64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dkv", 128): ((16, 128, 4, 2), (32, 128, 8, 2), (16, 128, 8, 2), (16, 128, 8, 2)),
     ("one_pass", 64): ((64, 64, 4, 3), None, None, None),
 }
 SMALL = {
@@ -123,6 +129,7 @@ SMALL = {
     ("dv", 64): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 4, 2), (32, 64, 8, 2)),
     ("dv", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 4, 2), (16, 64, 8, 2)),
     ("dv", 256): ((16, 32, 8, 2), (16, 32, 8, 2), (16, 32, 4, 2), (16, 32, 4, 2)),
+    ("dkv", 64): ((16, 64, 4, 2), None, None, None),
 }
 
 
@@ -137,7 +144,8 @@ LARGE_FADED = {
     ("dk", 128): ((32, 64, 4, 3), (32, 64, 4, 2), (32, 64, 8, 2), (16, 128, 8, 2)),
     ("dv", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
     ("dv", 128): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
-    ("dkv", 64): ((32, 64, 4, 2), (32, 64, 4, 2), None, None),
+    ("dkv", 64): ((32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2), (32, 64, 4, 2)),
+    ("dkv", 128): ((32, 128, 8, 2), (16, 128, 8, 2), (16, 128, 8, 2), (16, 128, 8, 2)),
 }
 SMALL_FADED = {
     ("forward", 64): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
@@ -156,6 +164,9 @@ SMALL_FADED = {
 BEFORE_3_7 = {
     (True, False, "dq", 64, 2): (32, 64, 4, 2),
     (True, False, "dv", 128, 0): (32, 64, 4, 2),
+    (True, True, "dkv", 64, 2): (32, 64, 4, 1),
+    (True, True, "dkv", 64, 3): (32, 64, 4, 1),
+    (True, True, "dkv", 128, 0): (16, 128, 8, 2),
     (True, True, "dq", 128, 1): (32, 64, 8, 2),
     (True, True, "dk", 128, 1): (32, 64, 8, 2),
     (True, True, "dv", 128, 3): (16, 64, 4, 2),
@@ -246,29 +257,40 @@ def exact_is_kept(case: Case) -> bool:
 
 
 # How many programs a multiprocessor has to hold for memory to be what they wait for, if each
-# instruction of a warp takes DEPENDENT_CYCLES: instructions over bytes, the mean of the passes of a
-# call in kernel_build. By Gpu.large and width, columns as above; decay doubles it. More than are
-# resident says that memory waits for the programs.
+# instruction of a warp takes DEPENDENT_CYCLES: instructions over bytes, in kernel_build. By
+# Gpu.large and width, columns as above: of the passes forward, dq, dk and dv the mean; of those
+# that form more than one gradient. Decay doubles it. More than are resident says that memory
+# waits for the programs.
 NEEDED = {
-    (True, 64): (0.95, 2.1, 1.3, 2.8),
+    (True, 64): (0.9, 2.1, 1.3, 2.8),
     (True, 128): (1.0, 2.1, 1.0, 1.8),
     (True, 256): (1.7, 3.5, 4.0, 5.5),
     (False, 64): (1.2, 2.8, 2.0, 3.6),
     (False, 128): (2.2, 4.3, 3.8, 6.8),
     (False, 256): (5.0, 9.0, 10.0, 18.0),
 }
+NEEDED_TOGETHER = {
+    (True, 64): (1.0, 2.2, 1.4, 2.8),
+    (True, 128): (1.05, 1.3, 1.1, 1.8),
+    (False, 64): (1.8,),
+}
 NEEDED_OTHERWISE = 4.0  # of other dtypes, whose products are slower
 
 
-def _walk(case: Case, launch: Launch) -> Pass:
-    """A launch as `segments` has to know it."""
-    programs = case.heads * -(-case.K // launch.BK) * -(-case.V // launch.BV)
-    needed = NEEDED_OTHERWISE
-    if case.dtype == torch.bfloat16:
-        column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
-        needed = NEEDED[case.gpu.large, width][column] * (2 if case.decay else 1)
-    # Eight warps with all the registers that a thread may have fill a multiprocessor.
-    return Pass(programs, 8 // launch.num_warps, needed)
+def _passes(case: Case, launches: dict[str, Launch]) -> tuple[Pass, ...]:
+    """Launches by kernel, as `segments` has to know them."""
+    vectors = {"dq": 5 if case.normalize else 4, "dkv": 6, "one_pass": 7}
+    column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
+    found = []
+    for kernel, launch in launches.items():
+        programs = case.heads * -(-case.K // launch.BK) * -(-case.V // launch.BV)
+        needed = NEEDED_OTHERWISE
+        if case.dtype == torch.bfloat16:
+            table = NEEDED_TOGETHER if kernel in ("dkv", "one_pass") else NEEDED
+            needed = table[case.gpu.large, width][column] * (2 if case.decay else 1)
+        # Eight warps with all the registers that a thread may have fill a multiprocessor.
+        found.append(Pass(programs, 8 // launch.num_warps, needed, vectors.get(kernel, 4)))
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
@@ -282,11 +304,22 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
         cast("Launch", _launch(case, name, forms_delta, exact))
         for name in ("forward", "dq", "dk", "dv")
     )
-    walks = [forward, one_pass] if one_pass else [forward, dq, *([dkv] if dkv else [dk, dv])]
-    passes = tuple(_walk(case, launch) for launch in walks)
+    # dk and dv together move less, but few heads may have too few programs so.
+    ways = [{"dq": dq, "dk": dk, "dv": dv}]
+    if dkv:
+        ways.append({"dq": dq, "dkv": dkv})
+    if one_pass:
+        ways = [{"one_pass": one_pass}]
     longest = LONGEST_RECOVERED if one_pass else None
-    width = block(max(case.K, case.V))
-    G, L = cut or segments(passes, width, case.T, case.gpu.multiprocessors, longest)
+    gpu, width = case.gpu.multiprocessors, block(max(case.K, case.V))
+
+    def account(way: dict[str, Launch]) -> tuple[float, int, int]:
+        passes = _passes(case, {"forward": forward, **way})
+        G, L = cut or segments(passes, width, case.T, gpu, longest)
+        return vectors_moved(passes, width, case.T, gpu, G, L), G, L
+
+    (_, G, L), best = min(((account(way), way) for way in ways), key=lambda one: one[0])
+    dkv = best.get("dkv")
     return Plan(G, L, reach(G), forms_delta, exact, forward, dq, dk, dv, dkv, one_pass)
 
 

@@ -31,11 +31,34 @@ class Pass(NamedTuple):
     resident: how many a multiprocessor holds at once.
     needed: how many a multiprocessor has to hold for memory to be what they wait for. More of
         them each walk slower, fewer leave memory idle.
+    vectors: of q, k, v, do and what is returned, how many it reads or writes. 16 are those of a
+        call with gradients in four passes, which may stand for all of them.
     """
 
     programs: int
     resident: int = 2
     needed: float = 1.0
+    vectors: int = 16
+
+
+def vectors_moved(
+    passes: tuple[Pass, ...], width: int, T: int, multiprocessors: int, G: int, L: int
+) -> float:
+    """The account of a call in G segments of L tokens: its time, in vectors of a head and token.
+
+    A pass takes as long as what it moves does, or as its programs one wave after the other, if
+    that is longer: as many as are resident walk at once. Before it (G - 1) / G of k and v is
+    summed, and of q and do backwards: 4 vectors, which count a little more, for they double
+    those of forward passes that no gradient follows. G - 1 states go through memory, each of
+    2 D vectors, about ten times with gradients.
+    """
+    walked = sum(
+        one.vectors
+        * max(1.0, -(-one.programs * G // (one.resident * multiprocessors)) * min(L, T) / T
+              * one.needed * multiprocessors / one.programs)
+        for one in passes
+    )  # fmt: skip
+    return walked + (G - 1) * (7 / G + 20 * width / T)
 
 
 @lru_cache(maxsize=4096)
@@ -44,31 +67,20 @@ def segments(
 ) -> tuple[int, int]:
     """How many segments G a sequence is cut into, and their length L (a multiple of 128).
 
-    width: of a head. No segment is longer than `longest`.
-
-    By account, the unit being what the passes over an uncut sequence take of memory's time. A
-    pass takes that, or what its programs take one wave after the other, if that is longer: as
-    many as are resident walk at once. (G - 1) / G of k and v is summed first, and of q and do
-    backwards: 8 D bytes a token beside 32 D, forwards alone 4 D beside 8 D. And G - 1 states go
-    through memory, 4 D^2 bytes about ten times with gradients, four times without. The smallest
-    G wins within a hundredth. So nothing is cut where all programs are resident in one wave and
-    keep memory busy.
+    width: of a head. No segment is longer than `longest`. The least vectors_moved wins, and
+    within a hundredth the smallest G: nothing is cut where all programs are resident in one wave
+    and keep memory busy.
     """
+    here = (passes, width, T, multiprocessors)
+    uncut = sum(one.vectors for one in passes)
 
-    def cost(G: int) -> float:
-        L = _length(G, T)
-        walked = sum(
-            max(1.0, -(-one.programs * G // (one.resident * multiprocessors)) * L / T
-                * one.needed * multiprocessors / one.programs)
-            for one in passes
-        )  # fmt: skip
-        return walked / len(passes) + (G - 1) * (0.3 / G + 1.5 * width / T)
+    def rank(G: int) -> tuple[float, int]:
+        return round(vectors_moved(*here, G, _length(G, T)) / uncut, 2), G
 
     least = 1 if longest is None else max(1, -(-T // longest))
     filled = max(-(-one.resident * multiprocessors // one.programs) for one in passes)
     most = max(least, min(T // SEGMENT_MULTIPLE, max(filled, EVENED, 2 * least)))
-    G = min(range(least, most + 1), key=lambda G: (round(cost(G), 2), G))
-    L = _length(G, T)
+    L = _length(min(range(least, most + 1), key=rank), T)
     return max(1, -(-T // L)), L
 
 

@@ -114,14 +114,15 @@ def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
 @triton.jit
 def load_summed(
     p, o, m, first, last, step, p_G=None, at=0, H=0, L=0,
-    DECAY: tl.constexpr = False, REVERSE: tl.constexpr = False,
+    DECAY: tl.constexpr = False, REVERSE: tl.constexpr = False, b=None,
 ):  # fmt: skip
-    """The sum of the states first .. last - 1, `step` (int64) numbers apart, at o where m.
+    """b, or zero, and the sum of the states first .. last - 1, `step` (int64) apart, at o where m.
 
     DECAY: state j, of tokens up to (j + 1) L, has faded on the way from there to token `at`; in
     REVERSE it is of tokens from there on, and `at` comes before.
     """
-    b = tl.zeros(o.shape, dtype=tl.float32)
+    if b is None:
+        b = tl.zeros(o.shape, dtype=tl.float32)
     for j in range(first, last):
         b_j = tl.load(p + j * step + o, mask=m, other=0.0)
         if DECAY:
