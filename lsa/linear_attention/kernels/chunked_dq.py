@@ -69,10 +69,13 @@ def dq_kernel(
     if DECAY:
         p_G += i_b * s_Gb + i_h * 2
         left = left_between(p_G, begin * 0, begin, H)
-    b_S = load_summed(p_sums, o_S, m_S, first, i_g, step, p_G, begin, H, L, DECAY)
+    b_S = tl.zeros(o_S.shape, dtype=tl.float32)
     if FIRST:
-        b_first = tl.load(p_S + i_bh * K * V + o_S, mask=m_S, other=0.0)
-        b_S += b_first * left if DECAY else b_first
+        # First, for a whole S beside its sum and what is added to it would not fit in registers.
+        b_S = tl.load(p_S + i_bh * K * V + o_S, mask=m_S, other=0.0)
+        if DECAY:
+            b_S *= left
+    b_S = load_summed(p_sums, o_S, m_S, first, i_g, step, p_G, begin, H, L, DECAY, False, b_S)
     WITH_Z: tl.constexpr = NORMALIZE or KEEP_Z
     b_z = tl.zeros([BK], dtype=tl.float32)
     if WITH_Z:
