@@ -93,7 +93,10 @@ def dq_kernel(
     PRECISE: tl.constexpr = NORMALIZE and FOLD
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     SPLIT: tl.constexpr = FOLD and ROUNDS and (WIDE != "tf32")
-    SPLIT_S: tl.constexpr = SPLIT and NORMALIZE
+    # TWICE: the products inside the chunk enter in two. So does S where δ is given: it comes from
+    # an unrounded o, and takes nothing out of what rounding S would leave.
+    TWICE: tl.constexpr = PRECISE and (WIDE != "tf32")
+    SPLIT_S: tl.constexpr = (SPLIT and NORMALIZE) or (TWICE and not FORM_DELTA)
     # Decay goes on φ(k), which is rounded anew: without a map it was exact.
     SPLIT_FADED: tl.constexpr = FOLD and DECAY and (WIDE != "tf32")
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
@@ -137,7 +140,7 @@ def dq_kernel(
         # δ_x takes out of do_x·v_y what it has of do_x·o_x: for the first tokens nearly all of
         # it. dk and dv take it from the exact product, so that δ has to know more of the product
         # than bf16 holds, or dk would be off by up to 5e-3.
-        if FORM_DELTA and PRECISE:
+        if TWICE:
             b_P, b_p = in_two(b_P, WIDE)
         else:
             b_P = enter(b_P, WIDE)
@@ -153,7 +156,7 @@ def dq_kernel(
         if DECAY:
             b_dq *= since[:, None]
         b_dq = tl.dot(b_P, b_c, b_dq, input_precision=PRECISION)
-        if FORM_DELTA and PRECISE:
+        if TWICE:
             b_dq = tl.dot(b_p, b_c, b_dq, input_precision=PRECISION)
         if SPLIT:
             b_l = enter(b_k - b_c.to(tl.float32), WIDE)

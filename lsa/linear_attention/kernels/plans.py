@@ -232,10 +232,13 @@ def _launch(case: Case, kernel: str, forms_delta: bool, exact: bool) -> Launch |
     elif kernel == "dk" or (kernel == "dq" and not forms_delta):
         BK = min(BK, features)
     kinds = precision(case.dtype, case.tf32)
-    # dq of wide normalised heads sums in tf32: nothing takes out what bf16 leaves along q. The o
-    # that δ comes from does too, for what δ has to take out may be large beside what is left:
-    # from an o summed in bf16 dq would be off by up to 5e-3.
-    if exact and kernel in ("forward", "dq"):
+    # dq of wide normalised heads needs more of S than bf16 holds: nothing takes out what that
+    # leaves along q. S enters in two tiles (1,316 instructions a token for 1,798), or where
+    # registers are too few for them in tf32. The o that δ comes from sums in tf32 too, for what δ
+    # has to take out may be large beside what is left: from an o summed in bf16 dq would be off by
+    # up to 5e-3.
+    in_two = case.gpu.large and not case.mapped and not case.decay
+    if exact and (kernel == "forward" or (kernel == "dq" and not in_two)):
         kinds = replace(kinds, WIDE="tf32", PRECISION="tf32")
     return Launch(C, BK, BV, num_warps, num_stages, kinds)
 
@@ -269,7 +272,7 @@ def exact_is_kept(case: Case) -> bool:
 NEEDED = {
     (True, 64): (0.9, 2.1, 1.3, 2.8),
     (True, 128): (1.0, 2.1, 1.0, 1.8),
-    (True, 256): (1.3, 2.8, 4.0, 5.5),
+    (True, 256): (1.3, 2.8, 3.6, 5.5),
     (False, 64): (1.2, 2.8, 2.0, 3.6),
     (False, 128): (2.2, 4.3, 3.8, 6.8),
     (False, 256): (5.0, 9.0, 10.0, 18.0),
