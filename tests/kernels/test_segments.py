@@ -18,7 +18,8 @@ from lsa.cost import PEAKS, design_cost
 from lsa.cost.rooflines import DEPENDENT_CYCLES
 from lsa.linear_attention.kernels import chunked
 from lsa.linear_attention.kernels.gpu import HOPPER
-from lsa.linear_attention.kernels.plans import NEEDED, NEEDED_TOGETHER, Case, plan, plan_of
+from lsa.linear_attention.kernels.launch_tables import NEEDED, NEEDED_TOGETHER
+from lsa.linear_attention.kernels.plans import Case, plan, plan_of
 from lsa.linear_attention.kernels.problem import Problem
 from lsa.linear_attention.kernels.segments import LONGEST_RECOVERED, SEGMENT_MULTIPLE
 
