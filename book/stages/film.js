@@ -90,13 +90,13 @@ Stage.mount("film", (stage) => {
   });
 
   only();
-  steps.line.classList.add("explorable-hidden");
+  steps.line.classList.add("figure-hidden");
   stage.append(
     element("div", { class: "stage-row film-settings" }, counts.minute ? count : "", Object.values(sliders), chooser),
     steps.bar, steps.line,
     element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
     element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
-    element("p", { class: "explorable-provenance" }, [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
+    element("p", { class: "figure-provenance" }, [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
       sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))])));
   Stage.keys(stage, steps, length);
   steps.show(length());

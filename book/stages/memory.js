@@ -236,7 +236,7 @@ Stage.mount("memory", (stage) => {
     list = Object.keys(LISTS)[i];
     read();
   });
-  const field = (label, value) => element("label", { class: "explorable-control" }, element("span", { class: "explorable-label" }, label),
+  const field = (label, value) => element("label", { class: "figure-control" }, element("span", { class: "figure-label" }, label),
     element("input", { type: "text", value, maxlength: 6, size: 5, autocomplete: "off", autocapitalize: "off", spellcheck: "false" }));
   const fields = [field("Key", "cat"), field("Value", "rye")];
   const form = element("form", { class: "stage-row", onsubmit: (event) => {

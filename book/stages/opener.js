@@ -81,7 +81,7 @@ Stage.mount("opener", (stage) => {
   }
 
   const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 800 });
-  steps.line.classList.add("explorable-hidden");
+  steps.line.classList.add("figure-hidden");
   const press = () => (Stage.calm ? steps.show(steps.step() < T ? steps.step() + 1 : 0) : steps.toggle());
   holder.addEventListener("click", press);
   holder.addEventListener("keydown", (event) => {

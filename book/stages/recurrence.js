@@ -185,7 +185,7 @@ Stage.mount("recurrence", (stage) => {
   });
   const typed = element("input", { type: "text", id: "recurrence-input", maxlength: MOST, value: FIRST.text, autocomplete: "off", spellcheck: "false",
     oninput: () => { text = [...typed.value].slice(0, MOST); update(text.length); } });
-  const field = element("div", { class: "explorable-control" }, element("label", { class: "explorable-label", for: "recurrence-input" }, "Your text"), typed);
+  const field = element("div", { class: "figure-control" }, element("label", { class: "figure-label", for: "recurrence-input" }, "Your text"), typed);
   const formChooser = Stage.radios("Computed as", { recurrence: "Recurrence", convolution: "Convolution" }, form, (value) => { form = value; update(); });
 
   /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
