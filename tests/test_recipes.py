@@ -109,17 +109,19 @@ STAGE = """"use strict";
 
 /* A count to three. */
 
-Stage.mount("toy", (stage) => {
-  const length = () => 3;
-  const picture = Stage.element("p");
-  const steps = Stage.stepper({
-    length, render: (n) => { picture.textContent = n; }, say: (n) => `The count is ${n}.`,
+{
+  Stage.mount("toy", (stage) => {
+    const length = () => 3;
+    const picture = Stage.element("p");
+    const steps = Stage.stepper({
+      length, render: (n) => { picture.textContent = n; }, say: (n) => `The count is ${n}.`,
+    });
+    stage.append(picture, steps.line, steps.bar);
+    Stage.keys(stage, steps, length);
+    steps.show(0);
+    return { step: [Stage.whole(steps.show, steps.step, 0, 3), 0] };
   });
-  stage.append(picture, steps.line, steps.bar);
-  Stage.keys(stage, steps, length);
-  steps.show(0);
-  return { step: [Stage.whole(steps.show, steps.step, 0, 3), 0] };
-});
+}
 """
 CHAPTER = """---
 jupytext:
