@@ -68,7 +68,8 @@
       if (!n) return "Nothing is written. The cache is empty and the state is zero.";
       const { words } = this, here = this.here(n), { wanted, cache, state } = this.ask(here, n), { of, ...right } = this.score(n);
       const at = range(n).findLast((i) => words[i][0] === words[here][0]), pairsOf = n === 1 ? "1 pair" : `${n} pairs`;
-      return `${pairsOf}. Asked for ${words[here][0]}, the cache gives ${wanted} ${percent(cache.weights[at])}% of the weight, the state ${percent(state.weights[at])}%`
+      const held = percent(state.weights[at]), there = Recall.normalized(this.settings) ? `the state ${held}%` : `the state's answer holds ${held}% of it`;
+      return `${pairsOf}. Asked for ${words[here][0]}, the cache gives ${wanted} ${percent(cache.weights[at])}% of the weight, ${there}`
         + `${state.said === wanted ? "" : `, and its answer is nearer to ${state.said}`}. Right for ${right.state} of ${of} keys; the cache, ${right.cache}.`;
     }
   }
@@ -124,7 +125,8 @@
       this.table.classList.toggle("memory-signed", !Recall.normalized(settings));
       const { width } = settings, numbers = width * width + (Recall.normalized(settings) ? width : 0);
       this.labels.cache.textContent = `Softmax, a cache of ${2 * width * n} numbers: weights in %`;
-      this.labels.state.textContent = `Linear, a state of ${numbers} numbers: weights in %`;
+      this.labels.state.textContent = `Linear, a state of ${numbers} numbers: ` + (Recall.normalized(settings)
+        ? "weights in %" : "how much of each value its answer holds, in % (no normaliser: they need not add up to 100)");
     }
   }
 
