@@ -2,9 +2,10 @@
 
 One run is one shape. First the results of all are compared with float64 on fresh inputs,
 gradients included. Then all implementations take turns on the same inputs, called from Python and
-replayed as CUDA graphs. Softmax runs by every backend that the machine has. The limit is the time
-that reading the inputs and writing the results once would take at the copy speed measured in the
-same run: 8 D bytes a token and head in bf16, 22 D with gradients.
+replayed as CUDA graphs, and before each call the GPU's last cache is filled with other numbers.
+Softmax runs by every backend that the machine has. The limit is the time that reading the inputs
+and writing the results once would take at the copy speed measured in the same run: 8 D bytes a
+token and head in bf16, 22 D with gradients.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
+from .harness.graphs import capture, replay_in_turns
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.shapes import GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
-    ENOUGH_SECONDS,
     TIMING,
     Timing,
+    cache_filler,
     copy_rate,
     matmul_rate,
     measure_in_turns,
-    summarize,
 )
 
 TABLES = {
     "limits": table(
-        cache=("B", "of the last cache; inputs that fit into it may pass the limit"),
-        copy=("B/s", "of a copy of 1 GiB, read and written, in this run"),
+        cache=("B", "of the last cache; a call whose tensors fit into it may pass the limit"),
+        copy=("B/s", "of a copy of 1 GiB of random bytes, read and written, in this run"),
         matmul=("FLOP/s", "of an 8192 x 8192 x 8192 product in bf16, in this run"),
     ),
     "errors": table(
@@ -56,7 +57,7 @@ TABLES = {
         launch=(
             "name",
             "`eager`: called from Python; `graph`: replayed as a CUDA graph, whose `repeats` are "
-            "each the mean of five replays in a row",
+            "each the mean of five replays",
         ),
         batch=("sequences", "B"),
         length=("tokens", "T"),
@@ -69,8 +70,6 @@ TABLES = {
 }
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 LAUNCHES = ("eager", "graph")
-REPLAYS = 5  # of a graph, between two looks at the clock
-GRAPH_FEWEST, GRAPH_MOST = 3, 20
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Attention = Callable[..., torch.Tensor]
 
@@ -187,45 +186,10 @@ def compare(
     return rows
 
 
-def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """`call` as a CUDA graph, replayed once: its replays take the GPU's time without Python's."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(2):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    graph.replay()
-    return graph
-
-
-def replay_in_turns(
-    graphs: dict[str, torch.cuda.CUDAGraph], device: torch.device
-) -> dict[str, Timing]:
-    """Time the replays of several graphs interleaved, by the GPU's own clock."""
-    seconds: dict[str, list[float]] = {name: [] for name in graphs}
-    enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(graphs), 0.0, 0
-    while rounds < GRAPH_FEWEST or (spent < enough and rounds < GRAPH_MOST):
-        for name, graph in graphs.items():
-            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            began.record()
-            for _ in range(REPLAYS):
-                graph.replay()
-            ended.record()
-            torch.cuda.synchronize(device)
-            seconds[name].append(began.elapsed_time(ended) * 1e-3 / REPLAYS)
-            spent += REPLAYS * seconds[name][-1]
-        rounds += 1
-    return {name: summarize(each) for name, each in seconds.items()}
-
-
-def limits(device: torch.device) -> dict[str, float]:
+def limits(device: torch.device) -> dict[str, Any]:
     """Bytes a second of a copy, read and written, FLOP a second of a bf16 product, and bytes of
-    the last cache: inputs that fit into it are not read from memory again, so a share of the
-    limit can pass one there.
+    the last cache: what a call has read or written may still be there when it is asked for again,
+    so where all fits into it a share of the limit can pass one.
     """
     return {
         "cache": getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0),
@@ -253,6 +217,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     for row in compared or ():
         append(tables, "errors", row)
     inputs = draw(shape, config, device)
+    fill_cache = cache_filler(device, ceiling["cache"])
     for i, pass_name in enumerate(PASSES):
         calls = {n: timed_call(call, inputs, pass_name != "forward") for n, call in names.items()}
         for j, launch in enumerate(LAUNCHES):
@@ -266,7 +231,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             }
             ready = {name: it for name, it in tried.items() if it is not None}
             timer = replay_in_turns if launch == "graph" else measure_in_turns
-            for name, timing in timer(ready, device).items() if ready else ():
+            for name, timing in timer(ready, device, fill_cache).items() if ready else ():
                 row = describe(name, pass_name, launch, shape, timing, ceiling["copy"])
                 append(tables, "rows", row)
             del tried, ready

@@ -166,7 +166,8 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
         caption=(
             "**How near each kernel comes to the limit of the memory.** All on the same inputs in "
             "one run; the limit is the least possible traffic at the speed of a copy in that run. "
-            "A star: inputs and outputs fit into the GPU's cache, so more than all is possible."
+            "The GPU's cache is filled with other numbers before each call. A star: inputs and "
+            "outputs fit into it, so results may stay there, and more than all is possible."
         ),
         alt="Bars of the share of the memory limit that each kernel reaches, by shape.",
         series=series,
