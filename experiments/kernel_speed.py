@@ -11,6 +11,8 @@ token and head in bf16, 22 D with gradients.
 from __future__ import annotations
 
 import math
+import re
+import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib import import_module
@@ -42,6 +44,11 @@ TABLES = {
         copy=("B/s", "of a copy of 1 GiB of random bytes, read and written, in this run"),
         matmul=("FLOP/s", "of an 8192 x 8192 x 8192 product in bf16, in this run"),
     ),
+    "peers": table(
+        optional="where other libraries are installed",
+        library=("name", "as it is imported"),
+        version=("name", "as it says of itself"),
+    ),
     "errors": table(
         implementation=("name", "whose results"),
         tensor=("name", "`o`, `dq`, `dk`, `dv`"),
@@ -50,8 +57,8 @@ TABLES = {
     "rows": table(
         implementation=(
             "name",
-            "`ours`: the sum alone, as the others compute it; `fading`: with a decay of every "
-            "token and head, whose gradient is not asked for",
+            "`ours`: the sum alone; `normalised`: over its normaliser, fla's from 0.5.1 on; "
+            "`fading`: with a decay of every token and head, whose gradient is not asked for",
         ),
         **PASS,
         launch=(
@@ -70,6 +77,8 @@ TABLES = {
 }
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 LAUNCHES = ("eager", "graph")
+# flash-linear-attention, pull request 875: until then k's gradient lacked the normaliser's part.
+FLA_NORMALISES = [0, 5, 1]
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Attention = Callable[..., torch.Tensor]
 
@@ -110,7 +119,9 @@ def implementations(session: Session) -> dict[str, Attention]:
         if operation is None:
             session.warn(f"fla {name}: this version has none")
         else:
-            found[f"fla {name}"] = _without_normalizer(operation)
+            found[f"fla {name}"] = _of_fla(operation, normalize=False)
+    if peers and session.attempt(_fla_normalises, "fla chunk, normalised"):
+        found["fla chunk, normalised"] = _of_fla(peers.chunk_linear_attn, normalize=True)
     fading = session.attempt(lambda: import_module("fla.ops.simple_gla"), "fla") if peers else None
     if fading:
         found["fla simple_gla, fading"] = lambda q, k, v: fading.chunk_simple_gla(
@@ -139,11 +150,28 @@ def _softmax_by(backend: SDPBackend) -> Attention:
     return call
 
 
-def _without_normalizer(operation: Callable) -> Attention:
+def _of_fla(operation: Callable, normalize: bool) -> Attention:
     def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return operation(q, k, v, normalize=False)[0]
+        return operation(q, k, v, normalize=normalize)[0]
 
     return call
+
+
+def _fla_normalises() -> bool:
+    """True. Raises ValueError for a version whose normaliser's gradient is wrong."""
+    version = import_module("fla").__version__
+    if [int(part) for part in re.findall(r"\d+", version)[:3]] < FLA_NORMALISES:
+        raise ValueError(f"version {version}, whose gradient of k is wrong; 0.5.1 mended it")
+    return True
+
+
+def peer_versions() -> list[dict[str, str]]:
+    """A row for each other library that `implementations` has found."""
+    return [
+        {"library": name, "version": str(getattr(sys.modules[name], "__version__", "unknown"))}
+        for name in ("fla", "flash_attn_interface")
+        if name in sys.modules
+    ]
 
 
 def draw(shape: list[int], config: dict[str, Any], device: torch.device) -> list[torch.Tensor]:
@@ -213,6 +241,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     device, shape, tables = session.device, config["shape"], Tables()
     ceiling = limits(device)
     append(tables, "limits", ceiling)
+    for row in peer_versions():
+        append(tables, "peers", row)
     compared = session.attempt(lambda: compare(shape, names, config, session), f"{shape}")
     for row in compared or ():
         append(tables, "errors", row)
