@@ -73,10 +73,14 @@ class KVCache:
 
     Extending the newest cache writes into spare room in place, so a tick costs O(1) copies on
     average; extending an older one (two continuations of one text) copies first.
+
+    room: for how many tokens an empty cache makes room at first. Up to there nothing is copied, and
+    keys and values stay where they are, as a CUDA graph asks.
     """
 
     buffer: _Buffer | None = None
     length: int = 0
+    room: int = 16
 
     @property
     def k(self) -> Tensor:
@@ -112,7 +116,7 @@ class KVCache:
             or recorded
             or buffer.is_sealed()
         ):
-            buffer = _Buffer(k, v, capacity=max(16, 2 * length))
+            buffer = _Buffer(k, v, capacity=max(self.room, 2 * length))
             if old is not None and self.length:
                 buffer.write(old.k[:, :, : self.length], old.v[:, :, : self.length])
         buffer.write(k, v)
