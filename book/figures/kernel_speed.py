@@ -112,6 +112,7 @@ IMPLEMENTATIONS = {
     "ours, fading": "ours, fading",
     "softmax": "softmax, flash",
 }
+LAUNCHES = {"graph": "CUDA graph", "eager": "from Python"}
 LADDERS = {"ladder": "published shapes", "gpt2": "GPT-2's heads"}
 
 
@@ -175,7 +176,7 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
         controls=[
             Filter("shapes", "Shapes", options=LADDERS),
             Filter("pass", "Pass", options=PASS_LABELS),
-            Filter("launch", "Launch", options={"graph": "CUDA graph", "eager": "from Python"}),
+            Filter("launch", "Launch", options=LAUNCHES),
             Toggle("implementation", "Kernel", options=IMPLEMENTATIONS | others),
         ],
         provenance=provenance(records),
