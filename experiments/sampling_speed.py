@@ -23,7 +23,7 @@ from lsa.layers import KVCache
 from lsa.machines import StateMachine, state_bytes
 from lsa.sampling import choose
 
-from .harness.graphs import captured, replay_in_turns, warm_up
+from .harness.graphs import capture, replay_in_turns
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TICKS, summarize, synchronize
@@ -48,7 +48,6 @@ TABLES = {
     ),
 }
 BLOCK = 1024
-WARM_UP = 2  # ticks between those called from Python and the captured one
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -104,7 +103,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 tick = capture_tick(machine, state, token)
                 replays = replay_in_turns({"": tick.graph}, session.device)[""]
                 timings = {"rows": replays, "eager": summarize(seconds)}
-                state, read = tick.state, read + WARM_UP + 1
+                state, read = tick.state, read + 1
                 del tick
             for name, timing in timings.items():
                 row = {"attention": attention, "position": position, **timing.columns}
@@ -122,7 +121,7 @@ def _machine(
 ) -> tuple[StateMachine, Any]:
     """The machine, and the state that it begins with."""
     torch.manual_seed(config["seed"])
-    longest = config["longest"] + config["ticks"] + WARM_UP
+    longest = config["longest"] + config["ticks"] + 2
     shape = gpt_config(
         config["scale"],
         vocab_size=config["vocab_size"],
@@ -170,25 +169,20 @@ class Tick:
 
 
 def capture_tick(machine: StateMachine, state: Any, token: torch.Tensor) -> Tick:
-    """Tick until all is warm, then capture a tick, and replay it once."""
+    """A tick from a state with tokens in it, captured when it is warm, and replayed once."""
     token = token.clone()
-
-    def ahead() -> None:
-        nonlocal state
-        state, logits = machine.step(state, token)
-        token.copy_(draw(logits))
+    state = after = replaced(state, lambda x: x.clone() if isinstance(x, torch.Tensor) else x)
+    held = tensors(state)
 
     def tick() -> None:
         nonlocal after
-        after, logits = machine.step(state, token)
+        begun = replaced(state, lambda x: x.rewound() if isinstance(x, KVCache) else x)
+        after, logits = machine.step(begun, token)
         if held:
             torch.ops.aten._foreach_copy_(held, tensors(after))
         token.copy_(draw(logits))
 
-    warm_up(ahead, WARM_UP)
-    state = replaced(state, lambda x: x.clone() if isinstance(x, torch.Tensor) else x)
-    after, held = state, tensors(state)
-    graph = captured(tick)
+    graph = capture(tick)
     # What is not a tensor is as after the tick; the tensors are those that replays go on with.
     own = iter(held)
     state = replaced(after, lambda x: next(own) if isinstance(x, torch.Tensor) else x)

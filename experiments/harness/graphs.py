@@ -14,24 +14,17 @@ REPLAYS = 5  # of a graph, between two looks at the clock
 FEWEST, MOST = 3, 20
 
 
-def warm_up(call: Callable[[], Any], times: int = 2) -> None:
-    """Call on a stream of its own, as torch asks before a capture: compiles, and makes room."""
+def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    """`call` as a CUDA graph, replayed once: its replays take the GPU's time without Python's.
+
+    It is called twice before, on a stream of its own, as torch asks: that compiles, and makes room.
+    """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for _ in range(times):
+        for _ in range(2):
             call()
     torch.cuda.current_stream().wait_stream(stream)
-
-
-def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """`call` as a CUDA graph, replayed once: its replays take the GPU's time without Python's."""
-    warm_up(call)
-    return captured(call)
-
-
-def captured(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """The same of a call that is warm: it is made once, recorded, and then replayed once."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()

@@ -102,6 +102,15 @@ class KVCache:
         """Bytes of the keys and values held, spare room not counted."""
         return self.k.nbytes + self.v.nbytes if self.buffer else 0
 
+    def rewound(self) -> KVCache:
+        """This cache, whose next token is written in place even where another one was.
+
+        A longer cache that shares its memory must not be read again.
+        """
+        if self.buffer is not None:
+            self.buffer.filled = self.length
+        return self
+
     def extend(self, k: Tensor, v: Tensor) -> KVCache:
         """The cache with k [B, n, H, K] and v [B, n, H, V] appended."""
         k, v = k.transpose(1, 2), v.transpose(1, 2)

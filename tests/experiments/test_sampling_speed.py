@@ -63,7 +63,12 @@ class Tape(TorchDispatchMode):
                     y.copy_(value)
 
 
+WARM_UP = 2  # calls before a capture
+
+
 def taped(call):
+    for _ in range(WARM_UP):
+        call()
     tape = Tape(call)
     tape.replay()
     return tape
@@ -71,17 +76,14 @@ def taped(call):
 
 @pytest.fixture
 def replaced_gpu(monkeypatch):
-    monkeypatch.setattr(
-        sampling_speed, "warm_up", lambda call, times: [call() for _ in range(times)]
-    )
-    monkeypatch.setattr(sampling_speed, "captured", taped)
+    monkeypatch.setattr(sampling_speed, "capture", taped)
     monkeypatch.setattr(sampling_speed, "captures", lambda device: True)
 
 
-def machine_of(attention):
+def machine_of(attention, device):
     torch.manual_seed(0)
     shape = {"n_layer": 2, "n_head": 2, "d_model": 16, "n_positions": 40, "vocab_size": 32}
-    return GPT(gpt_config("nano", attention=attention, **shape)).eval().machine()
+    return GPT(gpt_config("nano", attention=attention, **shape)).to(device).eval().machine()
 
 
 def likeliest(logits):
@@ -89,11 +91,22 @@ def likeliest(logits):
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@torch.no_grad()
 def test_replays_are_the_ticks_that_follow(attention, replaced_gpu, monkeypatch):
     monkeypatch.setattr(sampling_speed, "draw", likeliest)
-    machine = machine_of(attention)
-    prompt = torch.randint(32, (3, 6))
+    check_replays(attention, CPU)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a graph is captured on a GPU")
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_so_are_those_of_a_graph(attention, monkeypatch):
+    monkeypatch.setattr(sampling_speed, "draw", likeliest)
+    check_replays(attention, torch.device("cuda"))
+
+
+@torch.no_grad()
+def check_replays(attention, device):
+    machine = machine_of(attention, device)
+    prompt = torch.randint(32, (3, 6)).to(device)
 
     def read(room):
         given = sampling_speed.replaced(
@@ -101,17 +114,17 @@ def test_replays_are_the_ticks_that_follow(attention, replaced_gpu, monkeypatch)
         )
         return machine.prefill(given, prompt)[0]
 
-    state, token = read(16), torch.zeros(3, dtype=torch.long)
-    for _ in range(sampling_speed.WARM_UP):
-        state, logits = machine.step(state, token)
-        token = likeliest(logits)
-    tick = sampling_speed.capture_tick(machine, read(40), torch.zeros(3, dtype=torch.long))
-    for _ in range(4):
+    state, token = read(16), torch.zeros(3, dtype=torch.long, device=device)
+    tick = sampling_speed.capture_tick(machine, read(40), token)
+    for n in range(WARM_UP + 4):
         after, logits = machine.step(state, token)
         token = likeliest(logits)
-        assert torch.equal(tick.token, token)
         if attention == "linear":  # a cache stays as long as it is, and so does the position
             state = (state[0], *after[1:])
+        if n < WARM_UP:
+            continue
+        assert torch.equal(tick.token, token)
+        if attention == "linear":
             held, wanted = (sampling_speed.tensors(each) for each in (tick.state, state))
             assert len(held) == 4
             assert all(torch.equal(x, y) for x, y in zip(held, wanted, strict=True))
@@ -125,7 +138,7 @@ def test_replays_are_the_ticks_that_follow(attention, replaced_gpu, monkeypatch)
         if isinstance(x, KVCache)
     ]
     assert len(caches) == (2 if attention == "softmax" else 0)
-    assert all(x is y and x.filled == 6 + sampling_speed.WARM_UP + 2 for x, y in caches)
+    assert all(x is y and x.filled == 6 + 2 for x, y in caches)
 
 
 def parts(state):
@@ -183,6 +196,6 @@ def test_on_a_gpu_both_attentions_are_captured_at_each_position(
     assert tables["rows"]["attention"] == ["softmax"] * 2 + ["linear"] * 2
     assert set(tables["rows"]["seconds"]) == {0.5}
     assert max(tables["eager"]["seconds"]) < 0.5
-    ticks = 4 + sampling_speed.WARM_UP + 1
+    ticks = 4 + 1
     widths = 4 * 128 * 2 * 4  # of all layers, keys and values, in float32
     assert tables["rows"]["state"][:2] == [widths * ticks, widths * (63 + ticks)]
