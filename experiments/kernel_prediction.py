@@ -29,7 +29,7 @@ from lsa.cost.rooflines import DEPENDENT_CYCLES
 
 from .harness import record
 from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.published import PUBLISHED
+from .harness.published import LARGE, PUBLISHED
 from .harness.shapes import GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
 from .harness.traffic import traffic
@@ -91,7 +91,6 @@ Row = dict[str, Any]
 Seconds = tuple[float, float]  # at best and at worst
 GPU = "H100 SXM"
 GAP = (2e-6, 4e-6)  # s from one launch of a CUDA graph to the next, at best and at worst
-LARGE = 500_000  # tokens of all heads, from which a published time is not the host's
 STORED_LAUNCHES = {"forward": 2, "forward+backward": 6}  # of the design that stores all states
 # What fla's normaliser adds, fla/ops/linear_attn/utils.py in 0.5.1: vectors of d numbers a token,
 # read or written, and launches. Forwards the sum of k so far (2), q scaled (2) and times that (3),
