@@ -1,5 +1,8 @@
 """Kernel speed without a GPU: everything but the timing of graphs, which only CUDA has."""
 
+import sys
+from types import ModuleType
+
 import pytest
 import torch
 
@@ -60,3 +63,36 @@ def test_a_cpu_is_not_asked_to_race():
     planned = kernel_speed.runs("cuda", smoke=False)
     assert {run.name.split("-")[0] for run in planned} == {"ladder", "gpt2"}
     assert len({run.name for run in planned}) == len(planned)
+
+
+@pytest.fixture
+def fla(monkeypatch):
+    """A library that computes what ours does, under its own names and normalised if asked."""
+
+    def chunk(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=True):
+        o = kernel_speed.linear_attention(q, k, v, scale=scale, normalize=normalize)
+        return o, (None, None) if normalize else None
+
+    modules = {name: ModuleType(name) for name in ("fla", "fla.ops", "fla.ops.linear_attn")}
+    modules["fla.ops.linear_attn"].chunk_linear_attn = chunk
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return modules["fla"]
+
+
+@pytest.mark.parametrize(
+    ("version", "races"),
+    [("0.5.1", True), ("0.6", True), ("0.10.0rc1", True), ("0.5.0", False), ("0.4.2", False)],
+)
+def test_ours_normalised_has_an_opponent(version, races, fla, session):
+    fla.__version__ = version
+    tables = kernel_speed.perform(CONFIG, session).tables
+    check_declared(tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True)
+    assert tables["peers"] == {"library": ["fla"], "version": [version]}
+    name = "fla chunk, normalised"
+    for table in ("errors", "rows"):
+        assert "fla chunk" in tables[table]["implementation"]
+        assert (name in tables[table]["implementation"]) == races
+    assert max(tables["errors"]["error"]) <= 3.3e-3  # each beside what it computes
+    left_out = f"{name}: ValueError: version {version}, whose gradient of k is wrong"
+    assert any(warning.startswith(left_out) for warning in session.warnings) != races
