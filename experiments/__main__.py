@@ -154,7 +154,7 @@ def _gpu(options: argparse.Namespace) -> int:
             options.out,
             budget=60 * options.minutes - lease.RESERVE,
             corpus_source=options.corpus_source,
-            after=lambda: lease.pack(options.out),
+            after=lambda: lease.pack(options.out, kinds=["*.json"]),
         )
     except (runner.FailedError, KeyboardInterrupt):
         report()

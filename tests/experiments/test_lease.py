@@ -1,5 +1,8 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
+import random
+import tarfile
+
 import pytest
 
 from experiments import __main__ as command
@@ -76,6 +79,40 @@ def test_weights_are_left_where_all_would_be_too_large_and_come_home_otherwise(t
     weights.write_bytes(b"none")
     with pytest.raises(record.RecordError, match=r"weights\.npz: packed: expected"):
         collect(EXPERIMENTS, made, tmp_path / "other")
+
+
+def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
+    """Twelve files of noise, too large together: what fits is found without trying over again."""
+    compressed = []
+    whole = lease.lzma.compress
+
+    def compress(data, **options):
+        compressed.append(len(data))
+        return whole(data, **options)
+
+    monkeypatch.setattr(lease.lzma, "compress", compress)
+    noise = random.Random(0)
+    for i in range(12):
+        (tmp_path / f"{i:02d}.npz").write_bytes(noise.randbytes(50_000))
+    (tmp_path / "small.json").write_text("{}")
+    archive, left = lease.pack(tmp_path, most=310_000)
+    assert archive.stat().st_size <= 310_000
+    assert left == [f"{i:02d}.npz" for i in range(6, 12)]
+    assert sum(compressed) < 7 * 60_000
+    with tarfile.open(archive) as packed:
+        assert packed.getnames() == ["small.json", *(f"{i:02d}.npz" for i in range(6))]
+        packed.extractall(tmp_path / "home", filter="data")
+    assert all(
+        (tmp_path / "home" / path.name).read_bytes() == path.read_bytes()
+        for path in tmp_path.glob("0[0-5].npz")
+    )
+    compressed.clear()
+    (tmp_path / "small.json").write_text("[1]")
+    lease.pack(tmp_path, most=310_000)
+    assert sum(compressed) < 10_000  # nothing but what has changed
+    lease.pack(tmp_path, kinds=["*.json"])
+    with tarfile.open(archive) as packed:
+        assert packed.getnames() == ["home/small.json", "small.json"]
 
 
 def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):
