@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from .catalogue import EXPERIMENTS
-from .harness import lease, record, runner
+from .harness import lease, outlook, record, runner
 from .harness.checking import check_folder
 from .harness.collect import collect
 from .harness.corpora import CorpusError
@@ -139,7 +139,7 @@ def _gpu(options: argparse.Namespace) -> int:
         archive, left = lease.pack(options.out)
         description = describe_device(device)
         open_runs = [r for r in runs if runner.state_of(r, options.out, description) in OPEN]
-        following = ", ".join(f"{run.experiment} {run.name}" for run in open_runs[:NEXT])
+        following = ", ".join(map(outlook.in_words, open_runs[:NEXT]))
         seconds = time.monotonic() - began
         print("\n".join(lease.told(options.out)))
         print(f"{archive}: {archive.stat().st_size:,} bytes in {seconds:.0f} s")

@@ -22,7 +22,7 @@ from lsa import LinearState, linear_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import REST, RIGHT, Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 
 TABLES = {
@@ -63,18 +63,33 @@ KINDS = (
     (True, "elu_plus_one", False, False),
 )
 FADING = ((False, "identity", False, True), (True, "elu_plus_one", True, True))
+# What is raced: by mode and width the sum alone, with a state and normaliser, and fading.
+FIRST = {("chunked", width, width): (*KINDS[:2], FADING[0]) for width in (64, 128, 256)} | {
+    (mode, 64, 64): KINDS[1:2] for mode in ("attention", "recurrent")
+}
 Case = tuple[str, int, int, int, int, int, bool, str, bool, bool]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a type, the one that is timed first."""
+    """A run a type. On a GPU what will be timed comes first, in its type, and the rest late."""
     shapes = SHAPES[4:] if smoke else SHAPES
-    dtypes = ("bfloat16", "float32", "float16") if kind == "cuda" else ("float32",)
     cases = [[*shape, *what] for shape in shapes for what in (*KINDS, *FADING)]
+    if kind != "cuda":
+        return [_run("float32", "float32", cases, RIGHT)]
+    first = [[*shape, *what] for shape in shapes for what in FIRST.get((shape[0], *shape[4:]), ())]
     return [
-        Run("kernel_errors", dtype, {"dtype": dtype, "cases": cases, "seed": 0}, i + 1)
-        for i, dtype in enumerate(dtypes)
+        _run("bfloat16", "bfloat16", first, RIGHT, 60),
+        _run("bfloat16-rest", "bfloat16", [case for case in cases if case not in first], REST, 75),
+        _run("float32", "float32", cases, REST + 1, 90),
+        _run("float16", "float16", cases, REST + 1, 90),
     ]
+
+
+def _run(
+    name: str, dtype: str, cases: list[list], priority: int, expected: float | None = None
+) -> Run:
+    config = {"dtype": dtype, "cases": cases, "seed": 0}
+    return Run("kernel_errors", name, config, priority, expected)
 
 
 def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[str, Any]]:

@@ -22,8 +22,8 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.shapes import GPT2, LADDER, PASSES, SMALL
+from .harness.plan import RACE, REST, Experiment, Outcome, Run, Session
+from .harness.shapes import BETWEEN, GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
     ENOUGH_SECONDS,
@@ -85,7 +85,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             "kernel_speed",
             f"{group}-{'x'.join(map(str, shape))}",
             {"shape": list(shape), "dtype": "bfloat16", "seed": 0},
-            4,
+            RACE if shape not in BETWEEN else REST,
+            30,
         )
         for group, each in shapes.items()
         for shape in each

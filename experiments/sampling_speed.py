@@ -15,7 +15,7 @@ from lsa.gpt import GPT, gpt_config
 from lsa.machines import state_bytes
 from lsa.sampling import choose
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import SAMPLING, Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
 from .harness.timing import TICKS, summarize, synchronize
 
@@ -53,7 +53,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "vocab_size": 256,
                 "seed": 0,
             },
-            8 if batch == 1 else 14,
+            SAMPLING if batch == 1 else 14,
+            60 if kind == "cuda" else None,
         )
         for scale, batch, longest in shapes
     ]

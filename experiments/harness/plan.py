@@ -17,17 +17,24 @@ from .stopping import Stop
 from .tables import Table, Tables
 
 Leg = dict[str, Any]
+# On a GPU: whether the kernels are right, how fast they are, what a model gains, and then the rest.
+RIGHT, RACE, MODES_RACE, PAIR, BLOCK, SAMPLING, REST = 1, 4, 5, 6, 7, 8, 9
 LATE = 80  # the priority of runs that tell no more on a GPU than on a CPU
 
 
 @dataclass(frozen=True)
 class Run:
-    """One file of results. Lower priorities run first, across all experiments."""
+    """One file of results. Lower priorities run first, across all experiments.
+
+    expected: about how many seconds it takes on the device planned for, where that is known; in a
+    lease of a few minutes a run that would not fit gives way to one that does.
+    """
 
     experiment: str
     name: str
     config: dict[str, Any]
     priority: int
+    expected: float | None = None
 
 
 @dataclass

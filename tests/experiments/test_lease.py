@@ -1,5 +1,6 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
+import itertools
 import random
 import tarfile
 
@@ -8,8 +9,9 @@ import pytest
 from experiments import __main__ as command
 from experiments import kernel_errors
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import lease, record
+from experiments.harness import lease, outlook, record, runner
 from experiments.harness.collect import collect
+from experiments.harness.plan import Run
 from lsa.gpt import GPTConfig
 
 
@@ -44,7 +46,7 @@ def test_time_that_is_over_leaves_a_whole_archive_and_says_what_is_next(
     monkeypatch.setattr("experiments.harness.runner.time.monotonic", lambda: next(ticks))
     assert gpu(tmp_path, "--minutes", "0.5") == 0
     said = capsys.readouterr().out
-    assert "budget spent" in said and "the next: " in said
+    assert "budget spent" in said and "the next: " in said and "unknown length)" in said
     assert (tmp_path / lease.ARCHIVE).is_file()
 
 
@@ -113,6 +115,32 @@ def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
     lease.pack(tmp_path, kinds=["*.json"])
     with tarfile.open(archive) as packed:
         assert packed.getnames() == ["home/small.json", "small.json"]
+
+
+def test_a_gpu_is_asked_the_most_telling_questions_first():
+    """Correctness of what is raced, the race, the modes, the pair, a block, a tick; then more."""
+    planned = runner.plan(EXPERIMENTS, [], "cuda")
+    groups = [name for name, _ in itertools.groupby(run.experiment for run in planned)]
+    first = ["kernel_errors", "kernel_speed", "mode_speed", "loss_curves", "block_speed"]
+    assert groups[:6] == [*first, "sampling_speed"]
+    (subset,) = (run for run in planned if run.priority == 1)
+    (rest,) = (run for run in planned if run.name == "bfloat16-rest")
+    assert subset.config["dtype"] == rest.config["dtype"] == "bfloat16"
+    assert len(subset.config["cases"]) == 14
+    every = subset.config["cases"] + rest.config["cases"]
+    (wide,) = (r for r in planned if r.experiment == "kernel_errors" and r.name == "float32")
+    assert sorted(map(str, every)) == sorted(map(str, wide.config["cases"]))
+    assert all(outlook.expected(run) for run in planned if run.priority < 15)
+
+
+def test_a_run_that_does_not_fit_gives_way_to_one_that_does():
+    long, unknown, short = (Run("x", "x", {}, 0, expected) for expected in (90.0, None, 20.0))
+    training = Run("x", "x", {"train_seconds": 75}, 0)
+    assert outlook.expected(training) > 75
+    assert outlook.choose([long, short], 100) is long
+    assert outlook.choose([long, unknown, short], 60) is short
+    assert outlook.choose([long, training], 10) is long
+    assert "about 1.5 min" in outlook.in_words(long) and "unknown" in outlook.in_words(unknown)
 
 
 def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):
