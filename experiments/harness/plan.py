@@ -83,6 +83,8 @@ class Session:
             if self.device.type == "cuda":  # what fails on the device must fail here
                 torch.cuda.synchronize(self.device)
             return result
+        except DeviceLostError:
+            raise
         except Exception as error:
             self.warn(f"{what}: {first_line(error)}")
             if is_lost(self.device):
