@@ -15,6 +15,7 @@ from .harness.checking import check_folder
 from .harness.collect import collect
 from .harness.corpora import CorpusError
 from .harness.dictionary import dictionary
+from .harness.plan import Run
 from .harness.provenance import describe_device
 
 OPEN = ("missing", "partial")
@@ -133,12 +134,16 @@ def _gpu(options: argparse.Namespace) -> int:
             f"--minutes: expected more than {lease.RESERVE / 60:.1f}, got {options.minutes}"
         )
     device = runner.find_device(options.device)
+    runner.check_writable(options.out)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
+    description = describe_device(device)
+
+    def still_open() -> list[Run]:
+        return [run for run in runs if runner.state_of(run, options.out, description) in OPEN]
 
     def report() -> None:
         archive, left = lease.pack(options.out)
-        description = describe_device(device)
-        open_runs = [r for r in runs if runner.state_of(r, options.out, description) in OPEN]
+        open_runs = still_open()
         following = ", ".join(map(outlook.in_words, open_runs[:NEXT]))
         seconds = time.monotonic() - began
         print("\n".join(lease.told(options.out)))
@@ -147,19 +152,19 @@ def _gpu(options: argparse.Namespace) -> int:
         print(f"{len(open_runs)} runs left; the next: {following}")
 
     try:
-        runner.run_all(
+        failed = lease.go_through(
             EXPERIMENTS,
-            runs,
+            still_open(),
             device,
             options.out,
-            budget=60 * options.minutes - lease.RESERVE,
+            deadline=began + 60 * options.minutes - lease.RESERVE,
             corpus_source=options.corpus_source,
             after=lambda: lease.pack(options.out, kinds=["*.json"]),
         )
-    except (runner.FailedError, KeyboardInterrupt):
+    finally:
         report()
-        raise
-    report()
+    if failed:
+        raise runner.FailedError(f"broke off: {', '.join(failed)}")
     return 0
 
 

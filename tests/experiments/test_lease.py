@@ -1,18 +1,36 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
+import dataclasses
 import itertools
+import multiprocessing
+import os
 import random
+import signal
 import tarfile
+import threading
+import time
 
 import pytest
+import torch
 
 from experiments import __main__ as command
 from experiments import kernel_errors
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import lease, outlook, record, runner
+from experiments.harness import lease, outlook, record, runner, workers
 from experiments.harness.collect import collect
-from experiments.harness.plan import Run
+from experiments.harness.plan import Experiment, Outcome, Run
+from experiments.harness.stopping import Interrupted
+from experiments.harness.tables import Column, Table
+from experiments.harness.workers import DeviceLostError
 from lsa.gpt import GPTConfig
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _forked(monkeypatch):
+    """A process begins as a copy of this one, with what a test has replaced."""
+    monkeypatch.setattr(workers, "START", "fork")
 
 
 @pytest.fixture
@@ -39,14 +57,89 @@ def test_what_a_lease_made_comes_home_in_one_archive(two, tmp_path, capsys):
     assert made == home and set(made) == {"kernel_errors", "taylor_error"}
 
 
+def endless(config, session):
+    """A run that looks at no clock, and at no signal either where it is `deaf`."""
+    session.save({"rows": {"n": [1]}})
+    if config["how"] == "fault" and (session.kept is None or config["still"]):
+        keep = session.go_on() or {"rows": {"n": []}}
+        keep["rows"]["n"].append(len(keep["rows"]["n"]))
+        session.save(keep)
+        raise DeviceLostError("an illegal memory access was encountered")
+    if config["how"] == "deaf":
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    if config["how"] in ("deaf", "asleep"):
+        time.sleep(600)
+    return Outcome({"rows": {"n": [1, 2]}})
+
+
+def planned(kind, smoke):
+    return []
+
+
+def made(name, **config):
+    return Run("toy", name, {"still": False, **config}, 1)
+
+
+@pytest.fixture
+def hold(tmp_path, monkeypatch):
+    """Goes through runs of `endless`, in far fewer seconds than a lease has."""
+    monkeypatch.setattr(lease, "TOLD", 0.3)
+    monkeypatch.setattr(lease, "STOPPED", 2.0)
+    monkeypatch.setattr("experiments.harness.keeping.PARTIAL_EVERY", 0.0)
+    toy = Experiment("toy", "", {"rows": Table({"n": Column("number", "")})}, planned, endless)
+
+    def go(runs, seconds):
+        deadline = time.monotonic() + seconds
+        return lease.go_through({"toy": toy}, runs, CPU, tmp_path, deadline=deadline)
+
+    return go
+
+
+def stored(tmp_path):
+    return {one["name"]: one["complete"] for one in record.load(results=tmp_path)}
+
+
+@pytest.mark.parametrize("how", ["asleep", "deaf"])
+def test_a_step_without_an_end_is_ended_and_what_it_had_is_kept(how, hold, tmp_path):
+    began = time.monotonic()
+    failed = hold([made("quick", how="quick"), made("long", how=how)], 1.0)
+    assert time.monotonic() - began < 8
+    assert stored(tmp_path) == {"quick": True, "long": False}
+    assert failed == (["toy long"] if how == "deaf" else [])
+
+
+def test_a_run_that_takes_many_times_its_minutes_gives_way(hold, tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "AT_LEAST", 0.2)
+    long = dataclasses.replace(made("long", how="asleep"), expected=0.1)
+    assert hold([long, made("quick", how="quick")], 60) == []
+    assert stored(tmp_path) == {"quick": True, "long": False}
+
+
+def test_a_run_that_loses_the_device_goes_on_in_a_fresh_process(hold, tmp_path, capfd):
+    runs = [made("fault", how="fault"), made("always", how="fault", still=True)]
+    failed = hold([*runs, made("quick", how="quick")], 60)
+    assert failed == ["toy always"]
+    assert stored(tmp_path) == {"fault": True, "quick": True, "always": False}
+    assert "illegal memory access" in capfd.readouterr().err
+
+
+def test_a_signal_stores_what_there_is_and_ends_all(hold, tmp_path):
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    with pytest.raises(Interrupted):
+        hold([made("long", how="asleep"), made("quick", how="quick")], 60)
+    timer.join()
+    assert stored(tmp_path) == {"long": False}
+    assert not multiprocessing.active_children()
+
+
 def test_time_that_is_over_leaves_a_whole_archive_and_says_what_is_next(
     two, tmp_path, capsys, monkeypatch
 ):
-    ticks = iter(range(0, 10**6, 15))
-    monkeypatch.setattr("experiments.harness.runner.time.monotonic", lambda: next(ticks))
-    assert gpu(tmp_path, "--minutes", "0.5") == 0
+    monkeypatch.setattr(lease, "TOLD", 0.1)
+    assert gpu(tmp_path, "--minutes", "0.3334") == 0
     said = capsys.readouterr().out
-    assert "budget spent" in said and "the next: " in said and "unknown length)" in said
+    assert "time is over" in said and "the next: " in said and "unknown length)" in said
     assert (tmp_path / lease.ARCHIVE).is_file()
 
 
