@@ -18,7 +18,6 @@ from .harness.dictionary import dictionary
 from .harness.plan import Run
 from .harness.provenance import describe_device
 
-OPEN = ("missing", "partial")
 NEXT = 6  # runs that `gpu` names as those to come
 
 
@@ -71,6 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     gpu = verbs.add_parser("gpu", help="the plan on a GPU of a few minutes, and one archive")
     gpu.add_argument("--minutes", type=float, default=9, help="until all is packed; 9 by default")
     gpu.add_argument("--out", type=_folder, required=True, help="results and the archive")
+    gpu.add_argument(
+        "--from",
+        dest="earlier",
+        action="append",
+        type=_folder,
+        default=[],
+        metavar="ARCHIVE",
+        help="of an earlier lease, or its folder: what is in it is done, or gone on with",
+    )
     gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
     gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
     gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
@@ -138,8 +146,14 @@ def _gpu(options: argparse.Namespace) -> int:
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
     description = describe_device(device)
 
+    for source in options.earlier:
+        collect(EXPERIMENTS, _existing(source), options.out)
+    outlook.bring(runs, description, options.out, record.RESULTS)
+
     def still_open() -> list[Run]:
-        return [run for run in runs if runner.state_of(run, options.out, description) in OPEN]
+        return outlook.open_runs(runs, description, options.out, record.RESULTS)
+
+    print(f"{len(runs)} runs, of which {len(runs) - len(still_open())} are stored already")
 
     def report() -> None:
         archive, left = lease.pack(options.out)
@@ -183,10 +197,15 @@ def _describe(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    if not options.source.exists():
-        raise record.RecordError(f"{options.source}: no such file or folder")
-    print("\n".join(collect(EXPERIMENTS, options.source, options.out, force=options.force)))
+    source = _existing(options.source)
+    print("\n".join(collect(EXPERIMENTS, source, options.out, force=options.force)))
     return 0
+
+
+def _existing(source: Path) -> Path:
+    if not source.exists():
+        raise record.RecordError(f"{source}: no such file or folder")
+    return source
 
 
 if __name__ == "__main__":

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from . import record
 from .plan import Run
+from .runner import state_of
+
+OPEN = ("missing", "partial")
 
 # Beyond the updates that are timed: compiling a model, reading its text, validation. On a GPU.
 AROUND_TRAINING = 50.0
@@ -30,3 +37,28 @@ def in_words(run: Run) -> str:
     seconds = expected(run)
     about = "of unknown length" if seconds is None else f"about {seconds / 60:.1f} min"
     return f"{run.experiment} {run.name} ({about})"
+
+
+def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> list[Run]:
+    """The runs that neither `out` has nor `home`, from where results of this device are not lost.
+
+    At home one of another configuration is an older plan's, and does not stand for the run.
+    """
+    return [
+        run
+        for run in runs
+        if state_of(run, out, device) in OPEN and state_of(run, home, device) != "stored"
+    ]
+
+
+def bring(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> None:
+    """Copy what an earlier lease has left of runs from `home`, to be gone on with."""
+    for run in runs:
+        whole = record.path_of(home, run.experiment, device, run.name)
+        here = record.path_of(out, run.experiment, device, run.name)
+        kept = record.partial_path(whole)
+        if state_of(run, out, device) != "missing" or whole.exists() or not kept.exists():
+            continue
+        found = record.read(kept)
+        if found["config"] == run.config:
+            record.write(record.partial_path(here), found)

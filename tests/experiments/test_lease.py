@@ -143,6 +143,49 @@ def test_time_that_is_over_leaves_a_whole_archive_and_says_what_is_next(
     assert (tmp_path / lease.ARCHIVE).is_file()
 
 
+def test_the_next_lease_goes_on_where_the_last_one_ended(two, tmp_path, capsys):
+    """On a machine that has nothing but the archive of the last, or results that came home."""
+    assert gpu(tmp_path / "first", "--minutes", "1") == 0
+    archive = tmp_path / "first" / lease.ARCHIVE
+    capsys.readouterr()
+    assert gpu(tmp_path / "second", "--minutes", "1", "--from", str(archive)) == 0
+    said = capsys.readouterr().out
+    assert "2 runs, of which 2 are stored already" in said and "[1/" not in said
+    digests = [
+        sorted(one["digest"] for one in record.load(results=tmp_path / place))
+        for place in ("first", "second")
+    ]
+    assert digests[0] == digests[1]
+    with tarfile.open(tmp_path / "second" / lease.ARCHIVE) as packed:
+        assert len(packed.getnames()) == 2
+    assert gpu(tmp_path / "third", "--from", str(tmp_path / "none")) == 1
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_what_is_stored_at_home_is_not_measured_again_and_what_is_partial_goes_on(
+    two, tmp_path, capsys, monkeypatch
+):
+    home = tmp_path / "home"
+    monkeypatch.setattr(record, "RESULTS", home)
+    assert gpu(home, "--minutes", "1") == 0
+    (whole,) = (home / "taylor_error").rglob("*.json")
+    contents = record.read(whole)
+    whole.unlink()
+    record.write(record.partial_path(whole), {**contents, "complete": False})
+    capsys.readouterr()
+    assert gpu(tmp_path / "out", "--minutes", "1") == 0
+    said = capsys.readouterr().out
+    assert "2 runs, of which 1 are stored already" in said and "[1/1] taylor_error" in said
+    assert {one["experiment"] for one in record.load(results=tmp_path / "out")} == {"taylor_error"}
+    device = contents["provenance"]["device"]
+    run = Run("taylor_error", contents["name"], contents["config"], 0)
+    outlook.bring([run], device, tmp_path / "other", home)
+    (brought,) = record.load(results=tmp_path / "other")
+    assert not brought["complete"] and brought["tables"] == contents["tables"]
+    outlook.bring([dataclasses.replace(run, config={})], device, tmp_path / "changed", home)
+    assert not (tmp_path / "changed").exists()
+
+
 def test_a_place_that_cannot_be_written_is_named(two, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert gpu(tmp_path / "file") == 1
