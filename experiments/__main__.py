@@ -82,6 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
     gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
     gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    gpu.add_argument(
+        "--without-corpus", action="store_true", help="go on without the runs that train"
+    )
     gpu.set_defaults(do=_gpu)
 
     checking = verbs.add_parser("check", help="read and check stored results")
@@ -153,7 +156,16 @@ def _gpu(options: argparse.Namespace) -> int:
     def still_open() -> list[Run]:
         return outlook.open_runs(runs, description, options.out, record.RESULTS)
 
-    print(f"{len(runs)} runs, of which {len(runs) - len(still_open())} are stored already")
+    waiting = still_open()
+    print(f"{len(runs)} runs, of which {len(runs) - len(waiting)} are stored already")
+    blocked, missing = outlook.without_text(waiting, options.corpus_source)
+    for name, reason in missing.items():
+        if not options.without_corpus:
+            raise CorpusError(
+                f"{reason}; {len(blocked)} runs need {name}: name its archive by --corpus-source, "
+                "or leave them out by --without-corpus"
+            )
+        print(f"left out: {len(blocked)} runs that need {name}")
 
     def report() -> None:
         archive, left = lease.pack(options.out)
@@ -168,7 +180,7 @@ def _gpu(options: argparse.Namespace) -> int:
     try:
         failed = lease.go_through(
             EXPERIMENTS,
-            still_open(),
+            [run for run in waiting if run not in blocked],
             device,
             options.out,
             deadline=began + 60 * options.minutes - lease.RESERVE,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from . import record
+from .corpora import CorpusError, load_corpus
 from .plan import Run
 from .runner import state_of
 
@@ -49,6 +50,21 @@ def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) ->
         for run in runs
         if state_of(run, out, device) in OPEN and state_of(run, home, device) != "stored"
     ]
+
+
+def without_text(runs: list[Run], source: Path | None) -> tuple[list[Run], dict[str, CorpusError]]:
+    """The runs that cannot be performed for want of a corpus, and why each corpus is missing.
+
+    Each is prepared now, where it can be: before the first run, not minutes after it.
+    """
+    texts = {run.experiment: run.config["corpus"] for run in runs if "corpus" in run.config}
+    missing = {}
+    for name in sorted({*texts.values()}):
+        try:
+            load_corpus(name, source)
+        except CorpusError as error:
+            missing[name] = error
+    return [run for run in runs if texts.get(run.experiment) in missing], missing
 
 
 def bring(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> None:

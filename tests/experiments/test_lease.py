@@ -16,7 +16,7 @@ import torch
 from experiments import __main__ as command
 from experiments import kernel_errors
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import lease, outlook, record, runner, workers
+from experiments.harness import corpora, lease, outlook, record, runner, workers
 from experiments.harness.collect import collect
 from experiments.harness.plan import Experiment, Outcome, Run
 from experiments.harness.stopping import Interrupted
@@ -184,6 +184,28 @@ def test_what_is_stored_at_home_is_not_measured_again_and_what_is_partial_goes_o
     assert not brought["complete"] and brought["tables"] == contents["tables"]
     outlook.bring([dataclasses.replace(run, config={})], device, tmp_path / "changed", home)
     assert not (tmp_path / "changed").exists()
+
+
+def test_a_corpus_that_is_missing_is_told_before_the_first_run(
+    tmp_path, capsys, monkeypatch, made_corpus
+):
+    few = {name: EXPERIMENTS[name] for name in ("kernel_errors", "race")}
+    monkeypatch.setattr(command, "EXPERIMENTS", few)
+    runs = runner.plan(few, [], "cpu", smoke=True)
+    assert outlook.without_text(runs, None) == ([], {})
+
+    def missing(name, source=None):
+        raise corpora.CorpusError(f"corpus {name}: cannot be had")
+
+    monkeypatch.setattr(outlook, "load_corpus", missing)
+    assert gpu(tmp_path, "--minutes", "1") == 1
+    told = capsys.readouterr()
+    assert "[1/" not in told.out and told.err.count("\n") == 1
+    assert "corpus novels: cannot be had; 6 runs need novels" in told.err
+    assert "--corpus-source" in told.err and "--without-corpus" in told.err
+    assert gpu(tmp_path, "--minutes", "1", "--without-corpus") == 0
+    assert "left out: 6 runs that need novels" in capsys.readouterr().out
+    assert {one["experiment"] for one in record.load(results=tmp_path)} == {"kernel_errors"}
 
 
 def test_a_place_that_cannot_be_written_is_named(two, tmp_path, capsys):
