@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from . import record
 from .corpora import CorpusError, load_corpus
 from .plan import Run
+from .provenance import versions
 from .runner import state_of
 
+FLA, FLA_FROM = "flash-linear-attention", (0, 5, 1)
+PEERS = {FLA: FLA, "FlashAttention 3": "flash_attn_3"}
 OPEN = ("missing", "partial")
 
 # Beyond the updates that are timed: compiling a model, reading its text, validation. On a GPU.
@@ -33,6 +40,45 @@ def choose(runs: list[Run], seconds: float) -> Run:
     return next(fitting, runs[0])
 
 
+def foreseen(runs: list[Run], seconds: float) -> tuple[list[Run], list[Run]]:
+    """The runs that so many seconds are expected to be spent on, in that order, and the others."""
+    waiting, taken = [*runs], []
+    while waiting and seconds > 0:
+        run = choose(waiting, seconds)
+        waiting.remove(run)
+        taken.append(run)
+        seconds -= expected(run) or seconds
+    return taken, waiting
+
+
+def schedule(runs: list[Run], seconds: float) -> list[str]:
+    """The plan in its order, a line a run, each with its minutes and when it is to begin."""
+    taken, later = foreseen(runs, seconds)
+    lines, begin = [], 0.0
+    for run in taken:
+        lines.append(f"{begin / 60:5.1f}  {in_words(run)}")
+        begin += expected(run) or 0.0
+    return lines + [f"later  {in_words(run)}" for run in later]
+
+
+def lacks(device: torch.device) -> list[str]:
+    """What this machine has for the plan, and what it lacks."""
+    found = versions()
+    lines = [f"torch {found['torch']}, Triton {found['triton'] or 'none: no kernel can run'}"]
+    if device.type == "cuda" and not torch.cuda.is_available():
+        lines.append("no GPU that torch sees: what is stored of the plan is not known")
+    for name, package in PEERS.items():
+        try:
+            version = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            lines.append(f"{name} is not installed: the race is without it")
+            continue
+        numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
+        wrong = package == FLA and numbers < FLA_FROM
+        lines.append(f"{name} {version}{': its normaliser has a wrong gradient' if wrong else ''}")
+    return lines
+
+
 def in_words(run: Run) -> str:
     """A run and its minutes, as the plan names it."""
     seconds = expected(run)
@@ -40,15 +86,16 @@ def in_words(run: Run) -> str:
     return f"{run.experiment} {run.name} ({about})"
 
 
-def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> list[Run]:
-    """The runs that neither `out` has nor `home`, from where results of this device are not lost.
+def open_runs(runs: list[Run], device: dict[str, Any], out: Path, *homes: Path) -> list[Run]:
+    """The runs that neither `out` has nor another place where results of this device lie.
 
-    At home one of another configuration is an older plan's, and does not stand for the run.
+    There one of another configuration is an older plan's, and does not stand for the run.
     """
     return [
         run
         for run in runs
-        if state_of(run, out, device) in OPEN and state_of(run, home, device) != "stored"
+        if state_of(run, out, device) in OPEN
+        and not any(state_of(run, home, device) == "stored" for home in homes)
     ]
 
 

@@ -1,7 +1,6 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
 import dataclasses
-import itertools
 import multiprocessing
 import os
 import random
@@ -16,32 +15,19 @@ import torch
 from experiments import __main__ as command
 from experiments import kernel_errors
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import corpora, lease, outlook, record, runner, workers
+from experiments.harness import lease, outlook, record
 from experiments.harness.collect import collect
 from experiments.harness.plan import Experiment, Outcome, Run
 from experiments.harness.stopping import Interrupted
 from experiments.harness.tables import Column, Table
 from experiments.harness.workers import DeviceLostError
 from lsa.gpt import GPTConfig
+from tests.experiments.command import gpu
 
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def _forked(monkeypatch):
-    """A process begins as a copy of this one, with what a test has replaced."""
-    monkeypatch.setattr(workers, "START", "fork")
-
-
-@pytest.fixture
-def two(monkeypatch):
-    """A plan of two experiments; the second, of two runs."""
-    few = {name: EXPERIMENTS[name] for name in ("kernel_errors", "taylor_error")}
-    monkeypatch.setattr(command, "EXPERIMENTS", few)
-
-
-def gpu(out, *more):
-    return command.main(["gpu", "--device", "cpu", "--smoke", "--out", str(out), *more])
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 def test_what_a_lease_made_comes_home_in_one_archive(two, tmp_path, capsys):
@@ -186,28 +172,6 @@ def test_what_is_stored_at_home_is_not_measured_again_and_what_is_partial_goes_o
     assert not (tmp_path / "changed").exists()
 
 
-def test_a_corpus_that_is_missing_is_told_before_the_first_run(
-    tmp_path, capsys, monkeypatch, made_corpus
-):
-    few = {name: EXPERIMENTS[name] for name in ("kernel_errors", "race")}
-    monkeypatch.setattr(command, "EXPERIMENTS", few)
-    runs = runner.plan(few, [], "cpu", smoke=True)
-    assert outlook.without_text(runs, None) == ([], {})
-
-    def missing(name, source=None):
-        raise corpora.CorpusError(f"corpus {name}: cannot be had")
-
-    monkeypatch.setattr(outlook, "load_corpus", missing)
-    assert gpu(tmp_path, "--minutes", "1") == 1
-    told = capsys.readouterr()
-    assert "[1/" not in told.out and told.err.count("\n") == 1
-    assert "corpus novels: cannot be had; 6 runs need novels" in told.err
-    assert "--corpus-source" in told.err and "--without-corpus" in told.err
-    assert gpu(tmp_path, "--minutes", "1", "--without-corpus") == 0
-    assert "left out: 6 runs that need novels" in capsys.readouterr().out
-    assert {one["experiment"] for one in record.load(results=tmp_path)} == {"kernel_errors"}
-
-
 def test_a_place_that_cannot_be_written_is_named(two, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert gpu(tmp_path / "file") == 1
@@ -273,32 +237,6 @@ def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
     lease.pack(tmp_path, kinds=["*.json"])
     with tarfile.open(archive) as packed:
         assert packed.getnames() == ["home/small.json", "small.json"]
-
-
-def test_a_gpu_is_asked_the_most_telling_questions_first():
-    """Correctness of what is raced, the race, the modes, the pair, a block, a tick; then more."""
-    planned = runner.plan(EXPERIMENTS, [], "cuda")
-    groups = [name for name, _ in itertools.groupby(run.experiment for run in planned)]
-    first = ["kernel_errors", "kernel_speed", "mode_speed", "loss_curves", "block_speed"]
-    assert groups[:6] == [*first, "sampling_speed"]
-    (subset,) = (run for run in planned if run.priority == 1)
-    (rest,) = (run for run in planned if run.name == "bfloat16-rest")
-    assert subset.config["dtype"] == rest.config["dtype"] == "bfloat16"
-    assert len(subset.config["cases"]) == 14
-    every = subset.config["cases"] + rest.config["cases"]
-    (wide,) = (r for r in planned if r.experiment == "kernel_errors" and r.name == "float32")
-    assert sorted(map(str, every)) == sorted(map(str, wide.config["cases"]))
-    assert all(outlook.expected(run) for run in planned if run.priority < 15)
-
-
-def test_a_run_that_does_not_fit_gives_way_to_one_that_does():
-    long, unknown, short = (Run("x", "x", {}, 0, expected) for expected in (90.0, None, 20.0))
-    training = Run("x", "x", {"train_seconds": 75}, 0)
-    assert outlook.expected(training) > 75
-    assert outlook.choose([long, short], 100) is long
-    assert outlook.choose([long, unknown, short], 60) is short
-    assert outlook.choose([long, training], 10) is long
-    assert "about 1.5 min" in outlook.in_words(long) and "unknown" in outlook.in_words(unknown)
 
 
 def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):

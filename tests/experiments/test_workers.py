@@ -15,10 +15,7 @@ from experiments.harness.workers import DeviceLostError, Worker, in_parallel
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
-@pytest.fixture(autouse=True)
-def _forked(monkeypatch):
-    """A process begins as a copy of this one, with what a test has replaced."""
-    monkeypatch.setattr(workers, "START", "fork")
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 def faulty(task):
@@ -72,9 +69,9 @@ def test_what_does_not_end_when_asked_to_is_ended():
     assert worker.process is None
 
 
-def test_an_own_process_is_begun_anew():
+def test_an_own_process_is_begun_anew(monkeypatch):
     """As on a GPU, where nothing but the code comes along."""
-    workers.START = "spawn"
+    monkeypatch.setattr(workers, "START", "spawn")
     ((_, answer),) = in_parallel(os.path.basename, ["a/b"], CPU, 1)
     assert answer.value == "b"
 
