@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 START = "spawn"  # CUDA does not outlive a fork
+LEAVING = 2.0  # seconds that a process without a task has to leave in good order
 
 
 class DeviceLostError(Exception):
@@ -61,6 +62,7 @@ class Worker:
         self.device = device
         self.process: Any = None
         self.pipe: Any = None
+        self.busy = False
 
     def start(self) -> None:
         """Begin the process, unless it is there: what it imports takes seconds."""
@@ -76,11 +78,13 @@ class Worker:
         """Have the process call a module's function; its answer is to be taken before the next."""
         self.start()
         self.pipe.send((function, arguments))
+        self.busy = True
 
     def answer(self, seconds: float | None = None) -> Answer | None:
         """What has come of the task; None when nothing has after so many seconds."""
         if not self.pipe.poll(seconds):
             return None
+        self.busy = False
         try:
             found = self.pipe.recv()
         except (EOFError, OSError):
@@ -98,8 +102,12 @@ class Worker:
         return found
 
     def end(self) -> None:
-        """End the process now, whatever it is at."""
+        """End the process: in good order where it has nothing to do, at once otherwise."""
         if self.process is not None:
+            if not self.busy:
+                with suppress(OSError):
+                    self.pipe.send(None)
+                self.process.join(LEAVING)
             self.process.kill()
             self.process.join()
             self.pipe.close()
@@ -143,9 +151,12 @@ def _serve(pipe: Any, device: torch.device) -> None:
     lost = False
     while not lost:
         try:
-            function, arguments = pipe.recv()
+            task = pipe.recv()
         except EOFError:
             return
+        if task is None:
+            return
+        function, arguments = task
         try:
             found = Answer(function(*arguments))
         except Exception as error:
