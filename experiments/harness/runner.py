@@ -20,6 +20,7 @@ from .keeping import Keeper
 from .plan import Catalogue, Experiment, Run, Session
 from .provenance import describe_device
 from .stopping import Interrupted, Stop, lock
+from .workers import is_lost
 
 
 class UsageError(Exception):
@@ -137,6 +138,9 @@ def run_all(
                 except Exception:
                     traceback.print_exc()
                     failed.append(f"{run.experiment} {run.name}")
+                    if is_lost(device):
+                        print("the device is lost to this process: begin another", file=sys.stderr)
+                        break
             clear(device)
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")

@@ -1,4 +1,4 @@
-"""A lease rehearsed, with a GPU's stand-in: every step of what comes first on a GPU, and its end."""
+"""A lease rehearsed, with a GPU's stand-in: every step of what comes first on a GPU."""
 
 import pytest
 

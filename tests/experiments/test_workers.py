@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from experiments import kernel_errors
-from experiments.harness import plan, workers
+from experiments.harness import plan, record, runner, workers
 from experiments.harness.plan import Session
 from experiments.harness.workers import DeviceLostError, Worker, in_parallel
+from tests.experiments.command import smoke
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -133,3 +134,17 @@ def test_correctness_goes_on_after_a_fault_and_where_it_was_left(tmp_path, monke
     }  # fmt: skip
     assert len({*zip(*everything.values(), strict=True)}) == len(everything["mode"])
     assert again.warnings == session.warnings and again.earlier == [origin]
+
+
+def test_a_device_that_is_lost_ends_the_plan(tmp_path, monkeypatch, capsys):
+    """Runs that follow would break off too, one by one."""
+
+    def fault(*_):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr("experiments.mode_speed.measure_in_turns", fault)
+    monkeypatch.setattr(runner, "is_lost", lambda device: True)
+    assert smoke(tmp_path, "mode_speed", "sampling_speed") == 1
+    said = capsys.readouterr().err
+    assert "the device is lost" in said and "broke off: mode_speed" in said
+    assert not [*record.paths(tmp_path / "out", partial=False)]
