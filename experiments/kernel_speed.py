@@ -26,8 +26,8 @@ from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
 from .harness.graphs import capture, replay_in_turns
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.shapes import GPT2, LADDER, PASSES, SMALL
+from .harness.plan import RACE, REST, Experiment, Outcome, Run, Session
+from .harness.shapes import BETWEEN, GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
     TIMING,
@@ -37,6 +37,7 @@ from .harness.timing import (
     matmul_rate,
     measure_in_turns,
 )
+from .harness.workers import DeviceLostError
 
 TABLES = {
     "limits": table(
@@ -74,6 +75,11 @@ TABLES = {
         rate=("B/s", "least bytes (8 D a token and head, 22 D with gradients) over the time"),
         share=("of the limit", "the same over the copy's rate"),
     ),
+    "lost": table(
+        optional="unless the device was lost, by an illegal access perhaps",
+        implementation=("name", "after whose call it answered no more; not called again"),
+        during=("text", "which call that was"),
+    ),
 }
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 LAUNCHES = ("eager", "graph")
@@ -93,7 +99,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             "kernel_speed",
             f"{group}-{'x'.join(map(str, shape))}",
             {"shape": list(shape), "dtype": "bfloat16", "seed": 0},
-            4,
+            RACE if shape not in BETWEEN else REST,
+            30,
         )
         for group, each in shapes.items()
         for shape in each
@@ -191,27 +198,40 @@ def gradients(call: Attention, inputs: list[torch.Tensor]) -> tuple[torch.Tensor
 
 
 def compare(
-    shape: list[int], names: dict[str, Attention], config: dict[str, Any], session: Session
-) -> list[dict[str, Any]]:
+    names: dict[str, Attention], config: dict[str, Any], session: Session, tables: Tables
+) -> None:
     """The errors of every linear implementation against float64, on inputs of their own."""
+    compared = tables.get("errors", {}).get("implementation", ())
+    names = {n: call for n, call in names.items() if "softmax" not in n and n not in compared}
+    if not names:
+        return
+    shape = config["shape"]
     inputs = draw(shape, {**config, "seed": config["seed"] + 1}, session.device)
     wide = [x.double() for x in inputs]
     kinds = {"normalised": linear_attention, "fading": _fading}
     exact = {kind: gradients(call, wide) for kind, call in kinds.items()}
     exact[""] = gradients(lambda q, k, v: linear_attention(q, k, v, normalize=False), wide)
-    rows = []
     for name, call in names.items():
-        if name.startswith("softmax"):
-            continue
         wanted = exact[next((kind for kind in kinds if kind in name), "")]
-        found = session.attempt(lambda call=call: gradients(call, inputs), f"{name} {shape}")
+        once = partial(gradients, call, inputs)
+        found = attempt(name, once, str(shape), session, tables)
         for tensor, x, y in zip(("o", "dq", "dk", "dv"), found or (), wanted, strict=False):
             error = relative_rms(x, y)
             if not math.isfinite(error):
                 session.warn(f"{name} {shape}: the error of {tensor} is {error}")
                 continue
-            rows.append({"implementation": name, "tensor": tensor, "error": error})
-    return rows
+            append(tables, "errors", {"implementation": name, "tensor": tensor, "error": error})
+        session.save(tables)
+
+
+def attempt(name: str, call: Callable[[], Any], what: str, session: Session, tables: Tables) -> Any:
+    """`session.attempt`; who loses the device is noted, so that the race goes on without it."""
+    try:
+        return session.attempt(call, f"{name} {what}")
+    except DeviceLostError:
+        append(tables, "lost", {"implementation": name, "during": what})
+        session.save(tables)
+        raise
 
 
 def limits(device: torch.device) -> dict[str, Any]:
@@ -236,33 +256,38 @@ def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> C
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Compare, then time: first from Python, then as graphs."""
-    names = implementations(session)
-    device, shape, tables = session.device, config["shape"], Tables()
-    ceiling = limits(device)
-    append(tables, "limits", ceiling)
-    for row in peer_versions():
-        append(tables, "peers", row)
-    compared = session.attempt(lambda: compare(shape, names, config, session), f"{shape}")
-    for row in compared or ():
-        append(tables, "errors", row)
+    """Compare, then time: first from Python, then as graphs; what is there stays."""
+    device, shape, tables = session.device, config["shape"], session.go_on()
+    lost = tables.get("lost", {}).get("implementation", ())
+    names = {n: call for n, call in implementations(session).items() if n not in lost}
+    if "limits" not in tables:
+        append(tables, "limits", limits(device))
+        for row in peer_versions():
+            append(tables, "peers", row)
+    copy, cache = (tables["limits"][name][0] for name in ("copy", "cache"))
+    session.attempt(lambda: compare(names, config, session, tables), f"{shape}")
+    rows = tables.get("rows", {})
+    timed = {*zip(rows.get("pass", ()), rows.get("launch", ()), strict=True)}
     inputs = draw(shape, config, device)
-    fill_cache = cache_filler(device, ceiling["cache"])
+    fill_cache = cache_filler(device, cache)
     for i, pass_name in enumerate(PASSES):
         calls = {n: timed_call(call, inputs, pass_name != "forward") for n, call in names.items()}
         for j, launch in enumerate(LAUNCHES):
+            if (pass_name, launch) in timed:
+                continue
             if session.out_of_time():
                 return Outcome(tables, complete=False)
             what = f"{pass_name} {launch} {shape}"
             # The first call compiles, and says whether there will be others.
             first = capture if launch == "graph" else _once
             tried = {
-                n: session.attempt(partial(first, call), f"{n} {what}") for n, call in calls.items()
+                n: attempt(n, partial(first, call), what, session, tables)
+                for n, call in calls.items()
             }
             ready = {name: it for name, it in tried.items() if it is not None}
             timer = replay_in_turns if launch == "graph" else measure_in_turns
             for name, timing in timer(ready, device, fill_cache).items() if ready else ():
-                row = describe(name, pass_name, launch, shape, timing, ceiling["copy"])
+                row = describe(name, pass_name, launch, shape, timing, copy)
                 append(tables, "rows", row)
             del tried, ready
             session.save(tables)

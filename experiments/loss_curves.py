@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import PAIR, Experiment, Outcome, Run, Session
 from .harness.training import TABLES, Training, train_through
 
 BASE = {
@@ -87,7 +87,7 @@ def _cuda_runs() -> list[Run]:
     large = {**shared, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
     largest = {**large, "micro_batches": 8}
     plan = [
-        *_pair("124M", 4096, 6, train_seconds=75, **small),
+        *_pair("124M", 4096, PAIR, train_seconds=75, **small),
         *_pair("124M", 65536, 21, train_seconds=75, **small),
         *_pair("124M", 16384, 22, train_seconds=75, **small),
         *_pair("124M", 1024, 23, train_seconds=75, **small),

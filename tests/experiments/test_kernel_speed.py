@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from experiments import kernel_speed
+from experiments.harness import workers
 from experiments.harness.plan import Session
 from experiments.harness.tables import check_declared
 
@@ -56,6 +57,45 @@ def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch)
     assert any("ValueError: not for this shape" in warning for warning in session.warnings)
     assert not any("second line" in warning for warning in session.warnings)
     assert any("infinite" in warning and "error of o" in warning for warning in session.warnings)
+
+
+def test_a_race_goes_on_where_it_was_left_and_without_who_lost_the_device(session, monkeypatch):
+    """A first attempt gets as far as one that loses the device; the second does all the rest."""
+    called = []
+
+    def fault(q, k, v):
+        called.append("fault")
+        raise workers.DeviceLostError("an illegal memory access was encountered")
+
+    ours = kernel_speed.implementations(session)["ours"]
+    entered = {"ours": ours, "fault": fault, "after": ours}
+    monkeypatch.setattr(kernel_speed, "implementations", lambda session: entered)
+    kept = []
+    session.save = kept.append
+    with pytest.raises(workers.DeviceLostError):
+        kernel_speed.perform(CONFIG, session)
+    tables = kept[-1]
+    assert tables["lost"]["implementation"] == ["fault"]
+    assert set(tables["errors"]["implementation"]) == {"ours"}
+
+    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
+    session.kept = {"provenance": origin, "tables": tables}
+    monkeypatch.setattr(kernel_speed, "limits", lambda _: pytest.fail("measured again"))
+    turns = []
+    whole = kernel_speed.measure_in_turns
+    monkeypatch.setattr(kernel_speed, "measure_in_turns", lambda *a: turns.append(1) or whole(*a))
+    outcome = kernel_speed.perform(CONFIG, session)
+    assert outcome.complete and called == ["fault"] and len(turns) == 2
+    check_declared(
+        outcome.tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True
+    )
+    assert outcome.tables["errors"]["implementation"] == ["ours"] * 4 + ["after"] * 4
+    assert set(outcome.tables["rows"]["implementation"]) == {"ours", "after"}
+
+    session.kept = {"provenance": origin, "tables": outcome.tables}
+    before = len(outcome.tables["rows"]["seconds"])
+    assert len(kernel_speed.perform(CONFIG, session).tables["rows"]["seconds"]) == before
+    assert len(turns) == 2
 
 
 def test_a_cpu_is_not_asked_to_race():
