@@ -83,8 +83,10 @@ def libraries():
     for name in names:
         setattr(linear, f"{name}_linear_attn", plain)
     simple.chunk_simple_gla = fading
+    fla = ModuleType("fla")
+    fla.__version__ = "0.6.0"
     return {
-        "fla": ModuleType("fla"),
+        "fla": fla,
         "fla.ops": ModuleType("fla.ops"),
         "fla.ops.linear_attn": linear,
         "fla.ops.simple_gla": simple,
