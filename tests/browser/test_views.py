@@ -172,7 +172,7 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
         ("sequences", "tree:way=dumb&step=1", "Leaf 1,"),
         ("causal-transformations", "causality:token=7", "Token 7 changed from n"),
         ("state-machines", "machines:step=3", "Tick 3 of"),
-        ("linear-self-attention", "memory:pairs=5&list=1&rule=delta", "the state 100%"),
+        ("linear-self-attention", "memory:pairs=5&list=1&rule=delta", "answer holds 100% of it"),
         ("three-modes", "modes:mode=recurrent&t=20&step=5", "Step 5 of 20:"),
         ("three-modes", "modes:c=8&step=2", "Step 2 of 3: tokens 9 to 16"),
         ("three-modes", "modes:mode=attention", "One step:"),
