@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from lsa.gpt import SCALES
 
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
