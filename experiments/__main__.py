@@ -6,19 +6,20 @@ import argparse
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import torch
+
 from .catalogue import EXPERIMENTS
-from .harness import lease, record, runner
+from .harness import lease, outlook, record, runner
 from .harness.checking import check_folder
 from .harness.collect import collect
 from .harness.corpora import CorpusError
 from .harness.dictionary import dictionary
+from .harness.plan import Run
 from .harness.provenance import describe_device
-
-OPEN = ("missing", "partial")
-NEXT = 6  # runs that `gpu` names as those to come
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,11 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(do=_run)
 
     gpu = verbs.add_parser("gpu", help="the plan on a GPU of a few minutes, and one archive")
-    gpu.add_argument("--minutes", type=float, default=9, help="until all is packed; 9 by default")
-    gpu.add_argument("--out", type=_folder, required=True, help="results and the archive")
-    gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
-    gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
-    gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    _add_gpu(gpu)
     gpu.set_defaults(do=_gpu)
 
     checking = verbs.add_parser("check", help="read and check stored results")
@@ -91,6 +88,29 @@ def _parser() -> argparse.ArgumentParser:
     describing = verbs.add_parser("describe", help="write the data dictionary, results/README.md")
     describing.set_defaults(do=_describe)
     return parser
+
+
+def _add_gpu(gpu: argparse.ArgumentParser) -> None:
+    gpu.add_argument("--minutes", type=float, default=9, help="until all is packed; 9 by default")
+    gpu.add_argument("--out", type=_folder, required=True, help="results and the archive")
+    gpu.add_argument(
+        "--from",
+        dest="earlier",
+        action="append",
+        type=_folder,
+        default=[],
+        metavar="ARCHIVE",
+        help="of an earlier lease, or its folder: what is in it is done, or gone on with",
+    )
+    gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
+    gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
+    gpu.add_argument(
+        "--dry-run", action="store_true", help="say what would be done, when, and what is missing"
+    )
+    gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    gpu.add_argument(
+        "--without-corpus", action="store_true", help="go on without the runs that train"
+    )
 
 
 def _folder(text: str) -> Path:
@@ -131,38 +151,83 @@ def _run(options: argparse.Namespace) -> int:
 def _gpu(options: argparse.Namespace) -> int:
     """Correctness first, then the plan by its priorities, until the time is nearly over."""
     began = time.monotonic()
-    if not lease.RESERVE < 60 * options.minutes < float("inf"):
+    seconds = 60 * options.minutes - lease.RESERVE
+    if not 0 < seconds < float("inf"):
         raise runner.UsageError(
             f"--minutes: expected more than {lease.RESERVE / 60:.1f}, got {options.minutes}"
         )
+    if options.dry_run:
+        return _foresee(options, seconds)
     device = runner.find_device(options.device)
+    runner.check_writable(options.out)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
+    description = describe_device(device)
+    for source in options.earlier:
+        collect(EXPERIMENTS, _existing(source), options.out)
+    outlook.bring(runs, description, options.out, record.RESULTS)
+
+    def still_open() -> list[Run]:
+        return outlook.open_runs(runs, description, options.out, record.RESULTS)
 
     def report() -> None:
         archive, left = lease.pack(options.out)
-        description = describe_device(device)
-        open_runs = [r for r in runs if runner.state_of(r, options.out, description) in OPEN]
-        following = ", ".join(f"{run.experiment} {run.name}" for run in open_runs[:NEXT])
-        seconds = time.monotonic() - began
         print("\n".join(lease.told(options.out)))
-        print(f"{archive}: {archive.stat().st_size:,} bytes in {seconds:.0f} s")
+        size, took = archive.stat().st_size, time.monotonic() - began
+        print(f"{archive}: {size:,} bytes in {took:.0f} s")
         print(*(f"left out, too large together: {name}\n" for name in left), sep="", end="")
-        print(f"{len(open_runs)} runs left; the next: {following}")
+        following, _ = outlook.foreseen(coming := still_open(), seconds)
+        print(f"{len(coming)} runs left; the next: {', '.join(map(outlook.in_words, following))}")
 
+    waiting = still_open()
+    print("\n".join(outlook.lacks(device)))
+    print(f"{len(runs)} runs, of which {len(runs) - len(waiting)} are stored already")
+    waiting = _with_text(waiting, options)
     try:
-        runner.run_all(
+        failed = lease.go_through(
             EXPERIMENTS,
-            runs,
+            waiting,
             device,
             options.out,
-            budget=60 * options.minutes - lease.RESERVE,
+            deadline=began + seconds,
             corpus_source=options.corpus_source,
-            after=lambda: lease.pack(options.out),
+            after=lambda: lease.pack(options.out, kinds=["*.json"]),
         )
-    except (runner.FailedError, KeyboardInterrupt):
+    finally:
         report()
-        raise
-    report()
+    if failed:
+        raise runner.FailedError(f"broke off: {', '.join(failed)}")
+    return 0
+
+
+def _with_text(runs: list[Run], options: argparse.Namespace) -> list[Run]:
+    """The runs that have the text they need. Raises CorpusError unless told to leave some out."""
+    blocked, missing = outlook.without_text(runs, options.corpus_source)
+    for name, reason in missing.items():
+        if not options.without_corpus:
+            raise CorpusError(
+                f"{reason}; {len(blocked)} runs need {name}: name its archive by --corpus-source, "
+                "or leave them out by --without-corpus"
+            )
+        print(f"left out: {len(blocked)} runs that need {name}")
+    return [run for run in runs if run not in blocked]
+
+
+def _foresee(options: argparse.Namespace, seconds: float) -> int:
+    """Say what `gpu` would do and what it would miss, on a machine without a GPU too."""
+    device = torch.device(options.device)
+    runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
+    print("\n".join(outlook.lacks(device)))
+    if device.type == "cpu" or torch.cuda.is_available():
+        description = describe_device(device)
+        with tempfile.TemporaryDirectory() as earlier:
+            for source in options.earlier:
+                collect(EXPERIMENTS, _existing(source), Path(earlier))
+            places = (options.out, record.RESULTS, Path(earlier))
+            runs = outlook.open_runs(runs, description, *places)
+    blocked, missing = outlook.without_text(runs, options.corpus_source)
+    for name, reason in missing.items():
+        print(f"{reason}; {len(blocked)} runs need {name}")
+    print("\n".join(outlook.schedule([run for run in runs if run not in blocked], seconds)))
     return 0
 
 
@@ -181,10 +246,15 @@ def _describe(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    if not options.source.exists():
-        raise record.RecordError(f"{options.source}: no such file or folder")
-    print("\n".join(collect(EXPERIMENTS, options.source, options.out, force=options.force)))
+    source = _existing(options.source)
+    print("\n".join(collect(EXPERIMENTS, source, options.out, force=options.force)))
     return 0
+
+
+def _existing(source: Path) -> Path:
+    if not source.exists():
+        raise record.RecordError(f"{source}: no such file or folder")
+    return source
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import torch
 from lsa.gpt import Block, gpt_config
 from lsa.linear_attention import MODES
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import BLOCK, Experiment, Outcome, Run, Session
 from .harness.tables import append, table
 from .harness.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
 
@@ -57,7 +57,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "matmul_side": 64 if smoke else 2048 if cpu else 8192,
                 "seed": 0,
             },
-            7,
+            BLOCK,
+            None if cpu else 180,
         )
         for scale in scales
     ]

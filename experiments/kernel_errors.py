@@ -9,9 +9,7 @@ they compile side by side and leave what they compiled to the runs that follow.
 from __future__ import annotations
 
 import math
-import multiprocessing
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,8 +20,9 @@ from lsa import LinearState, linear_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.plan import REST, RIGHT, Experiment, Outcome, Run, Session
+from .harness.tables import append, table
+from .harness.workers import Answer, first_line, in_parallel
 
 TABLES = {
     "rows": table(
@@ -47,6 +46,8 @@ TABLES = {
 # Of the root mean square of each result: half a step of the type, and what sums add to it.
 BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
 WORKERS = 8  # on a GPU; each compiles on a core of its own
+SIZES = ("batch", "length", "heads", "width", "values")
+YES_OR_NO = ("normalize", "states", "decay")
 # A case is a shape and a kind: mode, B, T, H, K, V, and normalize, map, states, decay.
 SHAPES = (
     ("chunked", 2, 1000, 4, 64, 64),
@@ -63,18 +64,33 @@ KINDS = (
     (True, "elu_plus_one", False, False),
 )
 FADING = ((False, "identity", False, True), (True, "elu_plus_one", True, True))
+# What is raced: by mode and width the sum alone, with a state and normaliser, and fading.
+FIRST = {("chunked", width, width): (*KINDS[:2], FADING[0]) for width in (64, 128, 256)} | {
+    (mode, 64, 64): KINDS[1:2] for mode in ("attention", "recurrent")
+}
 Case = tuple[str, int, int, int, int, int, bool, str, bool, bool]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a type, the one that is timed first."""
+    """A run a type. On a GPU what will be timed comes first, in its type, and the rest late."""
     shapes = SHAPES[4:] if smoke else SHAPES
-    dtypes = ("bfloat16", "float32", "float16") if kind == "cuda" else ("float32",)
     cases = [[*shape, *what] for shape in shapes for what in (*KINDS, *FADING)]
+    if kind != "cuda":
+        return [_run("float32", "float32", cases, RIGHT)]
+    first = [[*shape, *what] for shape in shapes for what in FIRST.get((shape[0], *shape[4:]), ())]
     return [
-        Run("kernel_errors", dtype, {"dtype": dtype, "cases": cases, "seed": 0}, i + 1)
-        for i, dtype in enumerate(dtypes)
+        _run("bfloat16", "bfloat16", first, RIGHT, 60),
+        _run("bfloat16-rest", "bfloat16", [case for case in cases if case not in first], REST, 75),
+        _run("float32", "float32", cases, REST + 1, 90),
+        _run("float16", "float16", cases, REST + 1, 90),
     ]
+
+
+def _run(
+    name: str, dtype: str, cases: list[list], priority: int, expected: float | None = None
+) -> Run:
+    config = {"dtype": dtype, "cases": cases, "seed": 0}
+    return Run("kernel_errors", name, config, priority, expected)
 
 
 def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[str, Any]]:
@@ -83,7 +99,7 @@ def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[s
     inputs = _inputs(case, seed, device, getattr(torch, dtype))
     call = partial(_results, mode=mode, normalize=normalize, feature_map=feature_map, states=states)
     found, exact = call(inputs), call({name: x.double() for name, x in inputs.items()})
-    where = {"mode": mode, "batch": B, "length": T, "heads": H, "width": K, "values": V}
+    where = {"mode": mode, **dict(zip(SIZES, (B, T, H, K, V), strict=True))}
     what = {"normalize": _yes(normalize), "map": feature_map, "states": _yes(states)}
     what["decay"] = _yes(decay)
     return [
@@ -139,49 +155,56 @@ def _results(
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """All cases of a type; what misses its bound is a warning, and stored like the others."""
-    tables: Tables = {}
+    tables = session.go_on()
+    done = _cases_of(tables.get("rows", {}))
+    cases = [case for case in config["cases"] if tuple(case) not in done]
     work = partial(
-        _tried, dtype=config["dtype"], seed=config["seed"], device=session.device
+        rows, dtype=config["dtype"], seed=config["seed"], device=session.device
     )  # fmt: skip
     bound, missed = BOUNDS[config["dtype"]], 0
-    for i, found in enumerate(_in_parallel(work, config["cases"], session.device)):
-        if isinstance(found, str):
-            session.warn(found)
-            missed += 1
-            continue
+    for i, (which, answer) in enumerate(_answers(work, cases, session.device)):
+        case, found = f"{cases[which]} in {config['dtype']}", answer.value or ()
         over = [f"{row['tensor']} {row['error']:.1e}" for row in found if not row["error"] <= bound]
+        if answer.problem:
+            session.warn(f"{case}: {answer.problem}")
         if over:
-            case = f"{config['cases'][i]} in {config['dtype']}"
             session.warn(f"{case}: beyond {bound:g}: {', '.join(over)}")
-            missed += 1
+        missed += bool(over or answer.problem)
         for row in found:
             if math.isfinite(row["error"]):
                 append(tables, "rows", row)
         session.save(tables)
-        session.show(i + 1, len(config["cases"]), f"{missed} cases beyond {bound:g}")
+        note = f"{missed} cases beyond {bound:g}"
+        session.show(len(config["cases"]) - len(cases) + i + 1, len(config["cases"]), note)
         if session.out_of_time():
             return Outcome(tables, complete=False)
     return Outcome(tables)
 
 
-def _tried(case: Case, **options: Any) -> list[dict[str, Any]] | str:
-    """`rows`, or why there are none: a case that breaks off must not keep the others from it."""
-    try:
-        return rows(case, **options)
-    except Exception as error:
-        first = (str(error).splitlines() or [""])[0]
-        return f"{case}: {type(error).__name__}: {first}"
+def _cases_of(columns: Mapping[str, list]) -> set[tuple]:
+    """The cases of which there are rows."""
+    shapes = [columns.get(name, []) for name in ("mode", *SIZES)]
+    whether = {name: [x == "yes" for x in columns.get(name, [])] for name in YES_OR_NO}
+    kinds = [whether["normalize"], columns.get("map", []), whether["states"], whether["decay"]]
+    return {*zip(*shapes, *kinds, strict=True)}
 
 
-def _in_parallel(
+def _answers(
     work: partial, cases: list[Case], device: torch.device
-) -> Iterable[list[dict[str, Any]] | str]:
-    if device.type != "cuda":
-        yield from map(work, cases)
+) -> Iterable[tuple[int, Answer]]:
+    """The number of each case, and its rows or why there are none.
+
+    A case that breaks off must not keep the others from theirs.
+    """
+    if device.type == "cuda":
+        yield from in_parallel(work, cases, device, WORKERS)
         return
-    # CUDA does not outlive a fork.
-    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(work, cases)
+    for i, case in enumerate(cases):
+        try:
+            answer = Answer(work(case))
+        except Exception as error:
+            answer = Answer(problem=first_line(error))
+        yield i, answer
 
 
 EXPERIMENT = Experiment(

@@ -2,14 +2,17 @@
 
 One run is one shape. First the results of all are compared with float64 on fresh inputs,
 gradients included. Then all implementations take turns on the same inputs, called from Python and
-replayed as CUDA graphs. Softmax runs by every backend that the machine has. The limit is the time
-that reading the inputs and writing the results once would take at the copy speed measured in the
-same run: 8 D bytes a token and head in bf16, 22 D with gradients.
+replayed as CUDA graphs, and before each call the GPU's last cache is filled with other numbers.
+Softmax runs by every backend that the machine has. The limit is the time that reading the inputs
+and writing the results once would take at the copy speed measured in the same run: 8 D bytes a
+token and head in bf16, 22 D with gradients.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib import import_module
@@ -22,24 +25,30 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
 from .harness.errors import relative_rms
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.shapes import GPT2, LADDER, PASSES, SMALL
+from .harness.graphs import capture, replay_in_turns
+from .harness.plan import RACE, REST, Experiment, Outcome, Run, Session
+from .harness.shapes import BETWEEN, GPT2, LADDER, PASSES, SMALL
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import (
-    ENOUGH_SECONDS,
     TIMING,
     Timing,
+    cache_filler,
     copy_rate,
     matmul_rate,
     measure_in_turns,
-    summarize,
 )
+from .harness.workers import DeviceLostError
 
 TABLES = {
     "limits": table(
-        cache=("B", "of the last cache; inputs that fit into it may pass the limit"),
-        copy=("B/s", "of a copy of 1 GiB, read and written, in this run"),
+        cache=("B", "of the last cache; a call whose tensors fit into it may pass the limit"),
+        copy=("B/s", "of a copy of 1 GiB of random bytes, read and written, in this run"),
         matmul=("FLOP/s", "of an 8192 x 8192 x 8192 product in bf16, in this run"),
+    ),
+    "peers": table(
+        optional="where other libraries are installed",
+        library=("name", "as it is imported"),
+        version=("name", "as it says of itself"),
     ),
     "errors": table(
         implementation=("name", "whose results"),
@@ -49,14 +58,14 @@ TABLES = {
     "rows": table(
         implementation=(
             "name",
-            "`ours`: the sum alone, as the others compute it; `fading`: with a decay of every "
-            "token and head, whose gradient is not asked for",
+            "`ours`: the sum alone; `normalised`: over its normaliser, fla's from 0.5.1 on; "
+            "`fading`: with a decay of every token and head, whose gradient is not asked for",
         ),
         **PASS,
         launch=(
             "name",
             "`eager`: called from Python; `graph`: replayed as a CUDA graph, whose `repeats` are "
-            "each the mean of five replays in a row",
+            "each the mean of five replays",
         ),
         batch=("sequences", "B"),
         length=("tokens", "T"),
@@ -66,11 +75,16 @@ TABLES = {
         rate=("B/s", "least bytes (8 D a token and head, 22 D with gradients) over the time"),
         share=("of the limit", "the same over the copy's rate"),
     ),
+    "lost": table(
+        optional="unless the device was lost, by an illegal access perhaps",
+        implementation=("name", "after whose call it answered no more; not called again"),
+        during=("text", "which call that was"),
+    ),
 }
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 LAUNCHES = ("eager", "graph")
-REPLAYS = 5  # of a graph, between two looks at the clock
-GRAPH_FEWEST, GRAPH_MOST = 3, 20
+# flash-linear-attention, pull request 875: until then k's gradient lacked the normaliser's part.
+FLA_NORMALISES = [0, 5, 1]
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Attention = Callable[..., torch.Tensor]
 
@@ -85,7 +99,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             "kernel_speed",
             f"{group}-{'x'.join(map(str, shape))}",
             {"shape": list(shape), "dtype": "bfloat16", "seed": 0},
-            4,
+            RACE if shape not in BETWEEN else REST,
+            30,
         )
         for group, each in shapes.items()
         for shape in each
@@ -111,7 +126,9 @@ def implementations(session: Session) -> dict[str, Attention]:
         if operation is None:
             session.warn(f"fla {name}: this version has none")
         else:
-            found[f"fla {name}"] = _without_normalizer(operation)
+            found[f"fla {name}"] = _of_fla(operation, normalize=False)
+    if peers and session.attempt(_fla_normalises, "fla chunk, normalised"):
+        found["fla chunk, normalised"] = _of_fla(peers.chunk_linear_attn, normalize=True)
     fading = session.attempt(lambda: import_module("fla.ops.simple_gla"), "fla") if peers else None
     if fading:
         found["fla simple_gla, fading"] = lambda q, k, v: fading.chunk_simple_gla(
@@ -140,11 +157,28 @@ def _softmax_by(backend: SDPBackend) -> Attention:
     return call
 
 
-def _without_normalizer(operation: Callable) -> Attention:
+def _of_fla(operation: Callable, normalize: bool) -> Attention:
     def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return operation(q, k, v, normalize=False)[0]
+        return operation(q, k, v, normalize=normalize)[0]
 
     return call
+
+
+def _fla_normalises() -> bool:
+    """True. Raises ValueError for a version whose normaliser's gradient is wrong."""
+    version = import_module("fla").__version__
+    if [int(part) for part in re.findall(r"\d+", version)[:3]] < FLA_NORMALISES:
+        raise ValueError(f"version {version}, whose gradient of k is wrong; 0.5.1 mended it")
+    return True
+
+
+def peer_versions() -> list[dict[str, str]]:
+    """A row for each other library that `implementations` has found."""
+    return [
+        {"library": name, "version": str(getattr(sys.modules[name], "__version__", "unknown"))}
+        for name in ("fla", "flash_attn_interface")
+        if name in sys.modules
+    ]
 
 
 def draw(shape: list[int], config: dict[str, Any], device: torch.device) -> list[torch.Tensor]:
@@ -164,68 +198,46 @@ def gradients(call: Attention, inputs: list[torch.Tensor]) -> tuple[torch.Tensor
 
 
 def compare(
-    shape: list[int], names: dict[str, Attention], config: dict[str, Any], session: Session
-) -> list[dict[str, Any]]:
+    names: dict[str, Attention], config: dict[str, Any], session: Session, tables: Tables
+) -> None:
     """The errors of every linear implementation against float64, on inputs of their own."""
+    compared = tables.get("errors", {}).get("implementation", ())
+    names = {n: call for n, call in names.items() if "softmax" not in n and n not in compared}
+    if not names:
+        return
+    shape = config["shape"]
     inputs = draw(shape, {**config, "seed": config["seed"] + 1}, session.device)
     wide = [x.double() for x in inputs]
     kinds = {"normalised": linear_attention, "fading": _fading}
     exact = {kind: gradients(call, wide) for kind, call in kinds.items()}
     exact[""] = gradients(lambda q, k, v: linear_attention(q, k, v, normalize=False), wide)
-    rows = []
     for name, call in names.items():
-        if name.startswith("softmax"):
-            continue
         wanted = exact[next((kind for kind in kinds if kind in name), "")]
-        found = session.attempt(lambda call=call: gradients(call, inputs), f"{name} {shape}")
+        once = partial(gradients, call, inputs)
+        found = attempt(name, once, str(shape), session, tables)
         for tensor, x, y in zip(("o", "dq", "dk", "dv"), found or (), wanted, strict=False):
             error = relative_rms(x, y)
             if not math.isfinite(error):
                 session.warn(f"{name} {shape}: the error of {tensor} is {error}")
                 continue
-            rows.append({"implementation": name, "tensor": tensor, "error": error})
-    return rows
+            append(tables, "errors", {"implementation": name, "tensor": tensor, "error": error})
+        session.save(tables)
 
 
-def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """`call` as a CUDA graph, replayed once: its replays take the GPU's time without Python's."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(2):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    graph.replay()
-    return graph
+def attempt(name: str, call: Callable[[], Any], what: str, session: Session, tables: Tables) -> Any:
+    """`session.attempt`; who loses the device is noted, so that the race goes on without it."""
+    try:
+        return session.attempt(call, f"{name} {what}")
+    except DeviceLostError:
+        append(tables, "lost", {"implementation": name, "during": what})
+        session.save(tables)
+        raise
 
 
-def replay_in_turns(
-    graphs: dict[str, torch.cuda.CUDAGraph], device: torch.device
-) -> dict[str, Timing]:
-    """Time the replays of several graphs interleaved, by the GPU's own clock."""
-    seconds: dict[str, list[float]] = {name: [] for name in graphs}
-    enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(graphs), 0.0, 0
-    while rounds < GRAPH_FEWEST or (spent < enough and rounds < GRAPH_MOST):
-        for name, graph in graphs.items():
-            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            began.record()
-            for _ in range(REPLAYS):
-                graph.replay()
-            ended.record()
-            torch.cuda.synchronize(device)
-            seconds[name].append(began.elapsed_time(ended) * 1e-3 / REPLAYS)
-            spent += REPLAYS * seconds[name][-1]
-        rounds += 1
-    return {name: summarize(each) for name, each in seconds.items()}
-
-
-def limits(device: torch.device) -> dict[str, float]:
+def limits(device: torch.device) -> dict[str, Any]:
     """Bytes a second of a copy, read and written, FLOP a second of a bf16 product, and bytes of
-    the last cache: inputs that fit into it are not read from memory again, so a share of the
-    limit can pass one there.
+    the last cache: what a call has read or written may still be there when it is asked for again,
+    so where all fits into it a share of the limit can pass one.
     """
     return {
         "cache": getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0),
@@ -244,30 +256,38 @@ def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> C
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Compare, then time: first from Python, then as graphs."""
-    names = implementations(session)
-    device, shape, tables = session.device, config["shape"], Tables()
-    ceiling = limits(device)
-    append(tables, "limits", ceiling)
-    compared = session.attempt(lambda: compare(shape, names, config, session), f"{shape}")
-    for row in compared or ():
-        append(tables, "errors", row)
+    """Compare, then time: first from Python, then as graphs; what is there stays."""
+    device, shape, tables = session.device, config["shape"], session.go_on()
+    lost = tables.get("lost", {}).get("implementation", ())
+    names = {n: call for n, call in implementations(session).items() if n not in lost}
+    if "limits" not in tables:
+        append(tables, "limits", limits(device))
+        for row in peer_versions():
+            append(tables, "peers", row)
+    copy, cache = (tables["limits"][name][0] for name in ("copy", "cache"))
+    session.attempt(lambda: compare(names, config, session, tables), f"{shape}")
+    rows = tables.get("rows", {})
+    timed = {*zip(rows.get("pass", ()), rows.get("launch", ()), strict=True)}
     inputs = draw(shape, config, device)
+    fill_cache = cache_filler(device, cache)
     for i, pass_name in enumerate(PASSES):
         calls = {n: timed_call(call, inputs, pass_name != "forward") for n, call in names.items()}
         for j, launch in enumerate(LAUNCHES):
+            if (pass_name, launch) in timed:
+                continue
             if session.out_of_time():
                 return Outcome(tables, complete=False)
             what = f"{pass_name} {launch} {shape}"
             # The first call compiles, and says whether there will be others.
             first = capture if launch == "graph" else _once
             tried = {
-                n: session.attempt(partial(first, call), f"{n} {what}") for n, call in calls.items()
+                n: attempt(n, partial(first, call), what, session, tables)
+                for n, call in calls.items()
             }
             ready = {name: it for name, it in tried.items() if it is not None}
             timer = replay_in_turns if launch == "graph" else measure_in_turns
-            for name, timing in timer(ready, device).items() if ready else ():
-                row = describe(name, pass_name, launch, shape, timing, ceiling["copy"])
+            for name, timing in timer(ready, device, fill_cache).items() if ready else ():
+                row = describe(name, pass_name, launch, shape, timing, copy)
                 append(tables, "rows", row)
             del tried, ready
             session.save(tables)

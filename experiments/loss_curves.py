@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import PAIR, Experiment, Outcome, Run, Session
 from .harness.training import TABLES, Training, train_through
 
 BASE = {
@@ -26,15 +26,16 @@ BASE = {
 # A window is not cut into parts. Past these, what a model keeps of one for its gradient, 36 bytes
 # a token, feature and layer, does not fit into 80 GB beside its weights.
 LONGEST = {"nano": 131072, "124M": 131072, "355M": 65536, "774M": 16384, "1.5B": 16384}
-# Half of twelve heads fade, a weight to a half in 4.03 tokens as in `race`; no table of positions.
-FADES = {"n_positions": None, "attention_options": {"log_decay": [-0.171875] * 6 + [0.0] * 6}}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Both attentions at every scale and context, most telling first."""
     if smoke:
         tiny = {"updates": 3, "learning_rate": 1e-3, "validate_every": 2, "validation_span": 256}
-        return _pair("nano", 64, 0, tokens=256, **tiny)
+        plan = _pair("nano", 64, 0, tokens=256, **tiny)
+        if kind == "cuda":
+            plan += _pair("nano", 64, 0, form="-fades", tokens=256, **tiny, **_fading(2))
+        return plan
     return _cpu_runs() if kind == "cpu" else _cuda_runs()
 
 
@@ -59,6 +60,12 @@ def _pair(
         )
         for attention in ("softmax", "linear")
     ]
+
+
+def _fading(heads: int) -> dict[str, Any]:
+    """Half of the heads fade, a weight to a half in 4.03 tokens as in `race`; no positions."""
+    slopes = [-0.171875] * (heads // 2) + [0.0] * (heads - heads // 2)
+    return {"n_positions": None, "attention_options": {"log_decay": slopes}}
 
 
 def _cpu_runs() -> list[Run]:
@@ -87,13 +94,13 @@ def _cuda_runs() -> list[Run]:
     large = {**shared, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
     largest = {**large, "micro_batches": 8}
     plan = [
-        *_pair("124M", 4096, 6, train_seconds=75, **small),
+        *_pair("124M", 4096, PAIR, train_seconds=75, **small),
         *_pair("124M", 65536, 21, train_seconds=75, **small),
         *_pair("124M", 16384, 22, train_seconds=75, **small),
         *_pair("124M", 1024, 23, train_seconds=75, **small),
         *_pair("124M", 131072, 24, train_seconds=75, **small),
-        *_pair("124M", 4096, 25, form="-fades", train_seconds=75, **small, **FADES),
-        *_pair("124M", 16384, 26, form="-fades", train_seconds=75, **small, **FADES),
+        *_pair("124M", 4096, 25, form="-fades", train_seconds=75, **small, **_fading(12)),
+        *_pair("124M", 16384, 26, form="-fades", train_seconds=75, **small, **_fading(12)),
     ]
     for i, context in enumerate((4096, 65536, 1024, 16384, 131072)):
         plan += _pair("nano", context, 30 + i, train_seconds=30, **nano)

@@ -16,7 +16,7 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention import MODES
 from lsa.linear_attention.feature_maps import elu_plus_one
 
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import MODES_RACE, Experiment, Outcome, Run, Session
 from .harness.tables import PASS, append, table
 from .harness.timing import (
     TIMING,
@@ -84,7 +84,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "matmul_side": 64 if smoke else 2048 if kind == "cpu" else 8192,
                 "seed": 0,
             },
-            5,
+            MODES_RACE,
+            90 if kind == "cuda" else None,
         )
         for batch, heads, width in shapes
     ]

@@ -2,32 +2,53 @@
 
 The text before a position is really read (random tokens, in blocks), then ticks are timed one
 by one: a step of the machine and the draw of the next token. Positions advance with the ticks.
+
+On a GPU that is the time of the host, which is done with one tick when the GPU has long been
+waiting for the next. So the tick after these is captured as a CUDA graph, of both attentions, and
+its replays are what is compared: they read a cache of that position's length, or a state, and
+leave the next token and the next state where the next replay finds them.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from lsa.gpt import GPT, gpt_config
-from lsa.machines import state_bytes
+from lsa.layers import KVCache
+from lsa.machines import StateMachine, state_bytes
 from lsa.sampling import choose
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.graphs import capture, replay_in_turns
+from .harness.plan import SAMPLING, Experiment, Outcome, Run, Session
+from .harness.tables import append, table
 from .harness.timing import TICKS, summarize, synchronize
 
+POINT: dict[str, Any] = {
+    "attention": ("name", "`softmax` (KV cache) or `linear` (recurrent state)"),
+    "position": ("tokens", "how many tokens the text has when the ticks begin"),
+}
+TIMED: dict[str, Any] = TICKS | {
+    "repeats": ("calls", TICKS["repeats"][1] + "; on a GPU each is the mean of five replays")
+}
 TABLES = {
     "rows": table(
-        attention=("name", "`softmax` (KV cache) or `linear` (recurrent state)"),
-        position=("tokens", "how many tokens the text has when the ticks begin"),
-        **TICKS,
+        **POINT,
+        **TIMED,
         state=("B", "the state's size after them, all layers, the whole batch"),
+    ),
+    "eager": table(
+        optional="on a GPU only: the ticks called one by one from Python, bound by the host",
+        **POINT,
+        **TICKS,
     ),
 }
 BLOCK = 1024
+KEYS = ("attention", "position")  # what a row is about
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -37,7 +58,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     if smoke:
         shapes = shapes[:1]
     elif kind == "cuda":
-        # As long as a cache, which doubles its room, and its copy fit into 80 GB.
+        # Caches of 5, 20 and 19 GB, whose room is made once.
         shapes = [("124M", 1, 131072), ("1.5B", 1, 65536), ("124M", 32, 16384)]
     dtype = "float32" if kind == "cpu" else "bfloat16"
     return [
@@ -53,7 +74,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "vocab_size": 256,
                 "seed": 0,
             },
-            8 if batch == 1 else 14,
+            SAMPLING if batch == 1 else 14,
+            60 if kind == "cuda" else None,
         )
         for scale, batch, longest in shapes
     ]
@@ -62,21 +84,18 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 @torch.no_grad()
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    tables: Tables = {}
+    tables = session.go_on()
+    timed = {*zip(*(tables.get("rows", {}).get(name, ()) for name in KEYS), strict=True)}
     positions = [1] + [2**i for i in range(6, 32) if 2**i <= config["longest"]]
     for i, attention in enumerate(("softmax", "linear")):
-        torch.manual_seed(config["seed"])
-        shape = gpt_config(
-            config["scale"],
-            vocab_size=config["vocab_size"],
-            n_positions=config["longest"] + config["ticks"] + 2,
-            attention=attention,
-        )
-        model = GPT(shape).to(session.device, getattr(torch, config["dtype"])).eval()
-        machine = model.machine()
-        state, read = machine.initial_state, 0
+        if timed >= {(attention, position) for position in positions}:
+            continue
+        machine, state = _machine(attention, config, session.device)
+        read = 0
         token = torch.zeros(config["batch"], dtype=torch.long, device=session.device)
         for j, position in enumerate(positions):
+            if (attention, position) in timed:
+                continue
             while read < position - 1:
                 if session.out_of_time():
                     return Outcome(tables, complete=False)
@@ -86,22 +105,46 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 read += n
             seconds, state = _ticks(machine, state, token, config["ticks"], session.device)
             read += config["ticks"]
-            timing = summarize(seconds)
-            row = {
-                "attention": attention,
-                "position": position,
-                **timing.columns,
-                "state": state_bytes(state),
-            }
-            append(tables, "rows", row)
+            timings = {"rows": summarize(seconds)}
+            if captures(session.device):
+                tick = capture_tick(machine, state, token)
+                replays = replay_in_turns({"": tick.graph}, session.device)[""]
+                timings = {"rows": replays, "eager": summarize(seconds)}
+                state, read = tick.state, read + 1
+                del tick
+            for name, timing in timings.items():
+                row = {"attention": attention, "position": position, **timing.columns}
+                append(
+                    tables, name, row | ({"state": state_bytes(state)} if name == "rows" else {})
+                )
             session.save(tables)
             done = i * len(positions) + j + 1
             session.show(done, 2 * len(positions), f"{attention} at {position}")
     return Outcome(tables)
 
 
+def _machine(
+    attention: str, config: dict[str, Any], device: torch.device
+) -> tuple[StateMachine, Any]:
+    """The machine, and the state that it begins with."""
+    torch.manual_seed(config["seed"])
+    longest = config["longest"] + config["ticks"] + 2
+    shape = gpt_config(
+        config["scale"],
+        vocab_size=config["vocab_size"],
+        n_positions=longest,
+        attention=attention,
+    )
+    machine = GPT(shape).to(device, getattr(torch, config["dtype"])).eval().machine()
+    state = machine.initial_state
+    if captures(device):
+        # A cache that grew while it is captured would be copied again at each replay.
+        state = replaced(state, lambda x: KVCache(room=longest) if isinstance(x, KVCache) else x)
+    return machine, state
+
+
 def _ticks(
-    machine: Any, state: Any, token: torch.Tensor, n: int, device: torch.device
+    machine: StateMachine, state: Any, token: torch.Tensor, n: int, device: torch.device
 ) -> tuple[list[float], Any]:
     seconds = []
     for _ in range(n):
@@ -112,6 +155,69 @@ def _ticks(
         synchronize(device)
         seconds.append(time.perf_counter() - began)
     return seconds, state
+
+
+def captures(device: torch.device) -> bool:
+    """Whether ticks are captured: a GPU ends one before Python has asked for the next."""
+    return device.type == "cuda"
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A tick as a graph, its token, which each replay reads and draws anew, and its state.
+
+    A state of tensors goes on from one replay to the next. A cache does not: each replay writes the
+    keys and values of its token where the last one wrote its own.
+    """
+
+    graph: torch.cuda.CUDAGraph
+    token: torch.Tensor
+    state: Any
+
+
+def capture_tick(machine: StateMachine, state: Any, token: torch.Tensor) -> Tick:
+    """A tick from a state with tokens in it, captured when it is warm, and replayed once."""
+    token = token.clone()
+    state = after = replaced(state, lambda x: x.clone() if isinstance(x, torch.Tensor) else x)
+    held = tensors(state)
+
+    def tick() -> None:
+        nonlocal after
+        begun = replaced(state, lambda x: x.rewound() if isinstance(x, KVCache) else x)
+        after, logits = machine.step(begun, token)
+        if held:
+            torch.ops.aten._foreach_copy_(held, tensors(after))
+        token.copy_(draw(logits))
+
+    graph = capture(tick)
+    # What is not a tensor is as after the tick; the tensors are those that replays go on with.
+    own = iter(held)
+    state = replaced(after, lambda x: next(own) if isinstance(x, torch.Tensor) else x)
+    return Tick(graph, token, state)
+
+
+def draw(logits: torch.Tensor) -> torch.Tensor:
+    """`choose` without its looks at the numbers, for which a graph cannot wait.
+
+    Of one clock a token, ringing as often as the token is likely, the first to ring.
+    """
+    likely = logits.float().softmax(-1)
+    return (likely / torch.empty_like(likely).exponential_()).argmax(-1)
+
+
+def tensors(state: Any) -> list[torch.Tensor]:
+    """The tensors of a machine's state, in order."""
+    if isinstance(state, tuple):
+        return [x for part in state for x in tensors(part)]
+    return [state] if isinstance(state, torch.Tensor) else []
+
+
+def replaced(state: Any, other: Callable[[Any], Any]) -> Any:
+    """A machine's state with `other` of each of its parts, in order."""
+    if not isinstance(state, tuple):
+        return other(state)
+    parts = [replaced(part, other) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
 
 EXPERIMENT = Experiment(

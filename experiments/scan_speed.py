@@ -21,7 +21,7 @@ from torch import Tensor
 from lsa.scans import selective_scan
 
 from .harness.errors import relative_rms
-from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.plan import REST, Experiment, Outcome, Run, Session
 from .harness.shapes import PASSES
 from .harness.tables import PASS, Tables, append, table
 from .harness.timing import TIMING, copy_rate, measure_in_turns
@@ -69,8 +69,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "seed": 0,
     }
     lengths = (16,) if smoke else LENGTHS[kind]
+
+    def when(i: int) -> tuple[int, float | None]:
+        return (REST + i, 40) if gpu else (6 + i, None)
+
     return [
-        Run("scan_speed", f"t{length}", {**config, "length": length}, 6 + i)
+        Run("scan_speed", f"t{length}", {**config, "length": length}, *when(i))
         for i, length in enumerate(lengths)
     ]
 

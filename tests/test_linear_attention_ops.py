@@ -218,14 +218,28 @@ def test_torchs_function_transforms_and_forward_mode(mode, normalize):
     torch.testing.assert_close(hessian[0, 1, 0, 2], row)
 
 
-def test_a_value_that_is_no_number_stays_in_its_chunk():
-    """Nothing before the chunk feels it; recurrent mode keeps it from the chunk's start too."""
-    q, k, v, _ = draw(1, 12, 1, 3, 2)
-    v[:, 6] = float("nan")
-    for mode, first in (("attention", 0), ("chunked", 4), ("recurrent", 6)):
-        o = linear_attention(q, k, v, mode=mode, chunk_size=4, feature_map="elu_plus_one")
+# The first of 12 tokens that a NaN at the seventh reaches, in chunks of four.
+REACHED = {
+    "attention": {"q": 6, "k": 6, "v": 0, "k, fading": 6},
+    "recurrent": {"q": 6, "k": 6, "v": 6, "k, fading": 6},
+    "chunked": {"q": 6, "k": 6, "v": 4, "k, fading": 4},
+}
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_no_number_reaches_what_the_docstring_says(mode, normalize):
+    """All that comes after it, but from q; and what its mode multiplies by zero."""
+    for where, first in REACHED[mode].items():
+        qkv = dict(zip("qkv", draw(1, 12, 1, 3, 2)[:3], strict=True))
+        qkv[where[0]][:, 6] = float("nan")
+        options = {"log_decay": torch.full((1, 12, 1), -0.5)} if "fading" in where else {}
+        o = linear_attention(
+            **qkv, mode=mode, chunk_size=4, normalize=normalize, feature_map="elu_plus_one",
+            **options,
+        )  # fmt: skip
         lost = o.isnan().any(-1).flatten().nonzero().flatten()
-        assert lost.tolist() == list(range(first, 12)), mode
+        assert lost.tolist() == list(range(first, 7 if where == "q" else 12)), where
 
 
 @pytest.mark.parametrize("mode", MODES)

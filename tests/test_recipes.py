@@ -109,17 +109,19 @@ STAGE = """"use strict";
 
 /* A count to three. */
 
-Stage.mount("toy", (stage) => {
-  const length = () => 3;
-  const picture = Stage.element("p");
-  const steps = Stage.stepper({
-    length, render: (n) => { picture.textContent = n; }, say: (n) => `The count is ${n}.`,
+{
+  Stage.mount("toy", (stage) => {
+    const length = () => 3;
+    const picture = Stage.element("p");
+    const steps = Stage.stepper({
+      length, render: (n) => { picture.textContent = n; }, say: (n) => `The count is ${n}.`,
+    });
+    stage.append(picture, steps.line, steps.bar);
+    Stage.keys(stage, steps, length);
+    steps.show(0);
+    return { step: [Stage.whole(steps.show, steps.step, 0, 3), 0] };
   });
-  stage.append(picture, steps.line, steps.bar);
-  Stage.keys(stage, steps, length);
-  steps.show(0);
-  return { step: [Stage.whole(steps.show, steps.step, 0, 3), 0] };
-});
+}
 """
 CHAPTER = """---
 jupytext:
@@ -258,7 +260,7 @@ def test_an_experiment_is_a_file_and_a_figure_a_stage_and_a_chapter_are_two(hous
     run(house, "make", "-o", ".venv/book", "chapter", "C=toy", f"BIN={BIN}")
     built = house / "_build" / "chapter" / "_build" / "html"
     page = (built / "book" / "toy.html").read_text(encoding="utf-8")
-    assert '<figure class="explorable" id="toy"' in page and "Sums grow." in page
+    assert '<figure class="explorable figure-frame" id="toy"' in page and "Sums grow." in page
     assert 'data-stage="toy"' in page and (built / "_static" / "stages" / "toy.js").is_file()
     assert (built / "_notebooks" / "toy.ipynb").is_file()
     assert [*(built / "results" / "toy").rglob("ten.json")]

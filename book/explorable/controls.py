@@ -21,7 +21,7 @@ def controls(figure, view):
     chosen = tag("span", cls="explorable-chosen")
     fold = tag(
         "details",
-        tag("summary", tag("span", "More choices"), chosen, cls="explorable-label"),
+        tag("summary", tag("span", "More choices"), chosen, cls="figure-label"),
         *(_control(figure, control, view) for control in folds),
         cls="explorable-more",
     )
@@ -37,17 +37,17 @@ def _control(figure, control, view):
         key = tag("span", NOT_MEASURED, cls="explorable-key", aria_hidden="true")
         return tag(
             "fieldset",
-            tag("legend", label, cls="explorable-label"),
-            tag("span", *choices, cls="explorable-choices"),
+            tag("legend", label, cls="figure-label"),
+            tag("span", *choices, cls="figure-choices"),
             key if missing and control.kind == "radio" else "",
-            cls=f"explorable-control explorable-{control.kind}",
+            cls=f"figure-control figure-{control.kind}",
             data_control=control.name,
         )
     return tag(
         "label",
-        tag("span", label, cls="explorable-label"),
+        tag("span", label, cls="figure-label"),
         _select(control) if control.kind == "select" else _range(control),
-        cls="explorable-control",
+        cls="figure-control",
         data_control=control.name,
     )
 
@@ -95,9 +95,9 @@ def _choice(figure, control, i, view):
         checked=value in control.default if check else value == control.default,
         disabled=absent,
     )
-    note = tag("span", f" ({NOT_MEASURED})" if absent_here else "", cls="explorable-hidden")
+    note = tag("span", f" ({NOT_MEASURED})" if absent_here else "", cls="figure-hidden")
     text = tag("span", _swatch(figure, control, i), escape(label), note)
-    return tag("label", box, text, cls="explorable-choice", data_unmeasured=absent_here)
+    return tag("label", box, text, cls="figure-choice", data_unmeasured=absent_here)
 
 
 def _swatch(figure, control, i):

@@ -178,7 +178,7 @@
     placeBelow() {
       const figure = this.box.parentElement, head = parseFloat(getComputedStyle(figure).scrollMarginTop);
       const own = this.box.offsetHeight, { top, bottom } = this.frame.getBoundingClientRect();
-      const over = figure.matches(".explorable-pinned") ? this.frame.offsetTop : 0;
+      const over = figure.matches(".figure-pinned") ? this.frame.offsetTop : 0;
       const above = bottom + own > innerHeight && top - over - own > head;
       return [0, above ? -over - own : this.frame.offsetHeight];
     }

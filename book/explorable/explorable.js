@@ -1,14 +1,14 @@
 /* Brings the explorables of a page to life: controls, the state in the URL's hash,
    tables, CSV, and plotly, loaded once and only when a figure comes near.
    Classic scripts without a build step, so that the book opens from file://:
-   explorable-model.js, -draw.js, -cursor.js and -view.js come first.
+   explorable-model.js, -draw.js, -cursor.js and figure-view.js come first.
    In a notebook the same scripts are part of a module, which has no address: notebook.js
    adopts figures there, and there is no hash to keep. */
 (function () {
   "use strict";
   const model = window.ExplorableModel;
   const script = document.currentScript?.src;
-  const hash = window.ExplorableView || { listen() {}, write() {} };
+  const hash = window.FigureView || { listen() {}, write() {} };
   const NEAR = 600;  // px from the screen at which a figure is drawn
   const TABLE_ROWS = 160;  // in all, and at least 4 a series; every point is in the CSV
   const figures = [];
@@ -129,7 +129,7 @@
           const missing = values.includes(input.value);
           const label = input.closest("label");
           label.toggleAttribute("data-unmeasured", missing);
-          label.querySelector(".explorable-hidden").textContent = missing ? " (not measured yet)" : "";
+          label.querySelector(".figure-hidden").textContent = missing ? " (not measured yet)" : "";
         }
       }
     }

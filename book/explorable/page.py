@@ -54,7 +54,7 @@ def html(figure):
             _provenance(figure.provenance),
         ),
         json_script(payload(figure)),
-        cls="explorable",
+        cls="explorable figure-frame",
         id=figure.id,
         aria_labelledby=caption,
     )
@@ -119,7 +119,7 @@ def _crossing(figure, view, state):
         "div",
         tag(
             "div",
-            tag("label", escape(label), cls="explorable-label", **{"for": name}),
+            tag("label", escape(label), cls="figure-label", **{"for": name}),
             tag("input", type="range", id=name, step="any", min="0", max="1"),
             tag("input", type="number", step="any", aria_label=f"{label}, typed", value=level),
             tag("span", escape(axis.unit), cls="explorable-unit"),
@@ -198,12 +198,12 @@ def _provenance(records):
     )
     device, commit, command = said("device"), said("commit"), tag("code", said("command"))
     if len(links) <= FEW_RUNS:
-        return tag("p", _dotted(device, commit, span, command, data), cls="explorable-provenance")
+        return tag("p", _dotted(device, commit, span, command, data), cls="figure-provenance")
     return tag(
         "details",
         tag("summary", _dotted(f"From {len(links)} stored runs", device, span)),
         tag("p", _dotted(commit, command, data)),
-        cls="explorable-provenance",
+        cls="figure-provenance",
     )
 
 

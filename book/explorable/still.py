@@ -240,7 +240,7 @@ def _themed(svg, theme):
             GRID: {"light": GRID_ON_WHITE, "dark": "#3A3F45"}[theme],
         }
     else:
-        fixed = {INK: "currentColor", GRID: "var(--explorable-grid)"}
+        fixed = {INK: "currentColor", GRID: "var(--figure-grid)"}
     for name in palette.names():
         for used in (name, f"{name}-text"):
             fixed.setdefault(

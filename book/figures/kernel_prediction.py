@@ -2,73 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
 from math import sqrt
 
+from experiments.harness.published import LARGE, PUBLISHED
 from lsa.cost import PEAKS, least_bytes
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from . import kernel_speed
-from .kernel_speed import LADDERS, PASS_LABELS, PUBLISHED, shape_label
+from .kernel_speed import LADDERS, LAUNCHES, PASS_LABELS, shape_label
 from .results import NotMeasuredError, Row, have, provenance, rows
 from .words import Missing, WrittenFor, in_words, percent
 
-# Seconds from one launch of a CUDA graph to the next, at best and at worst: a guess.
-GAP = (2e-6, 4e-6)
-STORED_LAUNCHES = {"forward": 2, "forward+backward": 6}  # of the design that stores all states
-LARGE = 500_000  # tokens of all heads, from which a published time is not the host's
 IMPLEMENTATIONS = {
     "chunked": "ours",
     "normalised": "ours, normalised",
     "stored states": "stored states",
+    "stored normalised": "stored states, normalised",
     "fla": "fla",
 }
 SOURCES = {"reported": "measured or published", "predicted": "predicted"}
+BOTH = "forward+backward"
+SHAPE = ("batch", "length", "heads", "width")
+CASE = ("shapes", *SHAPE, "normalized", "pass")
+
+
+def _stored(table: str) -> list[Row]:
+    """Rows of the stored prediction. Raises NotMeasuredError where there are none."""
+    found = [row for run in have("kernel_prediction") for row in rows(run, table)]
+    if not found:
+        raise NotMeasuredError(f"kernel_prediction: no {table}")
+    return found
 
 
 def nearness() -> tuple[float, float]:
     """The part of its bytes' time that fla's published times of the large shapes consist of."""
-    found = kernel_speed.fla_shares(LARGE)
-    return min(found), max(found)
+    (assumed,) = _stored("assumed")
+    return assumed["near"], assumed["nearest"]
 
 
 def account() -> list[Row]:
     """Every case as it was counted. Raises NotMeasuredError where nothing is stored."""
-    found = [row for run in have("kernel_prediction") for row in rows(run)]
-    if not found:
-        raise NotMeasuredError("kernel_prediction: nothing stored")
-    return found
+    return _stored("rows")
 
 
-def _between(row: Row, least: str, most: str, launches: int) -> tuple[float, float]:
-    near, nearest = nearness()
-    return row[least] / nearest + launches * GAP[0], row[most] / near + launches * GAP[1]
+def _of_case(row: Row, implementation: str) -> tuple[float, float]:
+    """What is expected of it as a CUDA graph, at best and at worst."""
+    (found,) = (
+        one
+        for one in _stored("expected")
+        if (one["implementation"], one["launch"]) == (implementation, "graph")
+        and all(one[key] == row[key] for key in CASE)
+    )
+    return found["low"], found["high"]
 
 
 def expected(row: Row) -> tuple[float, float]:
-    """The least and the most seconds that a call of ours should take."""
-    return _between(row, "least", "paced", row["launches"])
+    """The least and the most seconds that a call of ours should take, as a CUDA graph."""
+    return _of_case(row, "ours")
 
 
 def expected_of_stored(row: Row) -> tuple[float, float]:
-    """The same of the design that stores every chunk's state, by its bytes."""
-    return _between(row, "stored", "stored", STORED_LAUNCHES[row["pass"]])
+    """The same of the design that stores every chunk's state."""
+    return _of_case(row, "stored states")
 
 
 def published_seconds(row: Row) -> float | None:
     """What fla has published of this shape and pass."""
     for B, T, H, d, _, _, forward, both in PUBLISHED:
-        if (B, T, H, d) == tuple(row[key] for key in ("batch", "length", "heads", "width")):
+        if (B, T, H, d) == tuple(row[key] for key in SHAPE):
             return 1e-3 * (forward if row["pass"] == "forward" else both)
     return None
 
 
 def measured(row: Row) -> tuple[float, float] | None:
-    """Seconds of our call as a CUDA graph on an H100, at best and at worst, once there are any."""
+    """Seconds of our call on an H100, at best and at worst, once there are any.
+
+    As it was launched, or as a CUDA graph where a row of the account does not say.
+    """
     ours = "ours" if row["normalized"] == "no" else "ours, normalised"
-    keys = ("batch", "length", "heads", "width", "pass")
+    launch, keys = row.get("launch", "graph"), (*SHAPE, "pass")
     for run in have("kernel_speed"):
         if "H100" in run["provenance"]["device"]["name"]:
-            for one in rows(run, implementation=ours, launch="graph"):
+            for one in rows(run, implementation=ours, launch=launch):
                 if all(one[key] == row[key] for key in keys):
                     return one["low"], one["high"]
     return None
@@ -78,7 +94,7 @@ def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
     """Columns of rows that take between so many seconds; the bar is their geometric mean."""
     columns: dict[str, list] = {name: [] for name in ("shape", *AXES)}
     for row, low, high in found:
-        B, T, H, d = (row[key] for key in ("batch", "length", "heads", "width"))
+        B, T, H, d = (row[key] for key in SHAPE)
         moved = B * T * H * least_bytes(1, d, d, training=row["pass"] != "forward")
         limit = moved / PEAKS["H100 SXM"].bytes
         middle = sqrt(low * high)
@@ -98,12 +114,14 @@ def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, floa
             bars.setdefault((name, source), []).append((row, *seconds))
 
     for row in found:
-        plain = row["normalized"] == "no"
-        ours = "chunked" if plain else "normalised"
-        add(ours, "predicted", row, expected(row))
-        add(ours, "reported", row, measured(row))
-        if plain:
-            add("stored states", "predicted", row, expected_of_stored(row))
+        plain, ours = row["normalized"] == "no", row["implementation"] == "ours"
+        name = "stored states" if plain else "stored normalised"
+        if ours:
+            name = "chunked" if plain else "normalised"
+        add(name, "predicted", row, (row["low"], row["high"]))
+        if ours:
+            add(name, "reported", row, measured(row))
+        if ours and plain:
             told = published_seconds(row)
             add("fla", "reported", row, told and (told, told))
     return bars
@@ -115,23 +133,24 @@ AXES = ("share", "share_low", "share_high", "ms", "ms_low", "ms_high")
 def figure(id: str = "predicted-speed") -> Explorable | Missing:
     """Shares of the memory limit, and times, that should be measured."""
     try:
-        found = account()
+        found = _stored("expected")
     except NotMeasuredError:
         return Missing("kernel_prediction")
     found = sorted(found, key=lambda row: row["batch"] * row["length"] * row["heads"])
     series = []
-    for shapes in LADDERS:
-        for kind in PASS_LABELS:
-            here = [row for row in found if row["shapes"] == shapes and row["pass"] == kind]
-            for key, cells in _bars(here).items():
-                names = dict(zip(("implementation", "source"), key, strict=True))
-                series.append(Series({**names, "pass": kind, "shapes": shapes}, _drawn(cells)))
+    for view in product(LADDERS, PASS_LABELS, LAUNCHES):
+        where = dict(zip(("shapes", "pass", "launch"), view, strict=True))
+        here = [row for row in found if all(row[key] == value for key, value in where.items())]
+        for (name, source), cells in _bars(here).items():
+            series.append(
+                Series({"implementation": name, "source": source, **where}, _drawn(cells))
+            )
     return Explorable(
         id=id,
         caption=(
             "**Predicted, not measured.** The part of the memory limit of an H100 that each kernel "
-            "should reach, as a CUDA graph; the lines say how sure we are. What fla has published "
-            "of calls from Python is filled, and so will be what we measure."
+            "should reach, as a CUDA graph or called from Python; the lines say how sure we are. "
+            "What fla has published of calls from Python is filled, and so will be what we measure."
         ),
         alt=(
             "Bars of the share of the memory limit, by shape, with wide lines of uncertainty. "
@@ -156,6 +175,7 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
         controls=[
             Filter("shapes", "Shapes", options=LADDERS),
             Filter("pass", "Pass", options=PASS_LABELS),
+            Filter("launch", "Launch", options=LAUNCHES),
             Toggle("implementation", "Kernel", options=IMPLEMENTATIONS),
             Toggle("source", "From", options=SOURCES),
         ],
@@ -213,21 +233,24 @@ def numbers() -> dict[str, str]:
         low, high = _times_ahead(128, kind)
         return f"{low:.1f} to {high:.1f}"
 
-    def wide_normal() -> str:
-        low, high = expected(_large(256, "yes", "forward")[0])
+    def wide(normalized: str, kind: str, seconds: Callable[[Row], tuple[float, float]]) -> str:
+        low, high = seconds(_large(256, normalized, kind)[0])
         return f"{low * 1e3:.1f} to {high * 1e3:.1f} ms"
 
-    def wide_stored() -> str:
-        low, high = expected_of_stored(_large(256, "yes", "forward")[0])
-        return f"{low * 1e3:.1f} to {high * 1e3:.1f} ms"
+    def wide_published() -> str:
+        return f"{1e3 * (published_seconds(_large(256, 'no', BOTH)[0]) or 0):.2f} ms"
 
     return in_words(
         near_account=near,
         ahead_forward=lambda: ahead("forward"),
-        ahead_both=lambda: ahead("forward+backward"),
+        ahead_both=lambda: ahead(BOTH),
         normaliser_cost=lambda: percent(_normaliser_cost()),
-        wide_normalised=wide_normal,
-        wide_stored=wide_stored,
+        wide_normalised=lambda: wide("yes", "forward", expected),
+        wide_stored=lambda: wide("no", "forward", expected_of_stored),
+        wide_peer=lambda: wide("yes", "forward", expected_of_stored),
+        wide_normalised_both=lambda: wide("yes", BOTH, expected),
+        wide_published_both=wide_published,
+        wide_peer_both=lambda: wide("yes", BOTH, expected_of_stored),
     )
 
 
@@ -235,9 +258,28 @@ def claims() -> WrittenFor:
     """What the chapter's words say of the prediction."""
 
     def wide_hang() -> bool:
-        (row,) = _large(256, "yes", "forward")
-        (low, high), (least, most) = expected(row), expected_of_stored(row)
+        (row,), (plain,) = (_large(256, normalized, "forward") for normalized in ("yes", "no"))
+        (low, high), (least, most) = expected(row), expected_of_stored(plain)
         return low < most and high > least and row["paced"] > 1.5 * row["least"]
+
+    def wide_both_hang() -> bool:
+        (row,) = _large(256, "yes", BOTH)
+        (low, high), told = expected(row), published_seconds(row)
+        return told is not None and low < told < high
+
+    def python_decides() -> bool:
+        """Of GPT-2's shortest text: the call from Python takes longer than the graph at worst."""
+        short = [
+            row
+            for row in _stored("expected")
+            if row["shapes"] == "gpt2" and row["length"] <= 1024 and row["implementation"] == "ours"
+        ]
+        ends = {(row["normalized"], row["pass"], row["launch"]): row for row in short}
+        return all(
+            row["low"] > ends[normalized, kind, "graph"]["high"]
+            for (normalized, kind, launch), row in ends.items()
+            if launch == "eager"
+        )
 
     return WrittenFor(
         plain_heads_of_128_should_be_ahead_of_every_published_time=lambda: all(
@@ -248,4 +290,6 @@ def claims() -> WrittenFor:
         ),
         the_normaliser_should_cost_heads_of_128_little=lambda: _normaliser_cost() < 0.25,
         normalised_heads_of_256_hang_on_how_instructions_overlap=wide_hang,
+        with_gradients_they_may_take_less_than_was_published_or_more=wide_both_hang,
+        from_python_short_texts_are_the_hosts=python_decides,
     )

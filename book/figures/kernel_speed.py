@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from lsa.cost import design_cost, least_bytes
+from experiments.harness.published import PUBLISHED
+from lsa.cost import PEAKS, design_cost, least_bytes
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .results import Row, have, provenance, rows
@@ -13,17 +14,7 @@ from .words import Missing
 
 PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
 
-# pytorch/helion, examples/fla/BENCHMARKS.md: the table "linear_attn" for one H100, in bf16.
-# B, T, H, d, then milliseconds forward and forward+backward of Helion, and of fla.
-PUBLISHED = [
-    (1, 8192, 96, 128, 0.682, 2.010, 0.726, 3.367),
-    (2, 16384, 16, 128, 0.457, 1.355, 0.609, 2.585),
-    (4, 2048, 16, 128, 0.149, 0.956, 0.148, 1.547),
-    (4, 4096, 64, 128, 0.900, 2.659, 0.950, 4.530),
-    (8, 2048, 32, 256, 1.271, 3.994, 1.338, 8.981),
-    (8, 1024, 8, 64, 0.143, 0.755, 0.137, 0.796),
-]
-PUBLISHED_MEMORY = 3.35e12  # B/s of an H100 by its data sheet
+PUBLISHED_MEMORY = PEAKS["H100 SXM"].bytes
 
 
 def shape_label(B: int, T: int, H: int, d: int) -> str:
@@ -121,6 +112,7 @@ IMPLEMENTATIONS = {
     "ours, fading": "ours, fading",
     "softmax": "softmax, flash",
 }
+LAUNCHES = {"graph": "CUDA graph", "eager": "from Python"}
 LADDERS = {"ladder": "published shapes", "gpt2": "GPT-2's heads"}
 
 
@@ -166,7 +158,8 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
         caption=(
             "**How near each kernel comes to the limit of the memory.** All on the same inputs in "
             "one run; the limit is the least possible traffic at the speed of a copy in that run. "
-            "A star: inputs and outputs fit into the GPU's cache, so more than all is possible."
+            "The GPU's cache is filled with other numbers before each call. A star: inputs and "
+            "outputs fit into it, so results may stay there, and more than all is possible."
         ),
         alt="Bars of the share of the memory limit that each kernel reaches, by shape.",
         series=series,
@@ -183,7 +176,7 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
         controls=[
             Filter("shapes", "Shapes", options=LADDERS),
             Filter("pass", "Pass", options=PASS_LABELS),
-            Filter("launch", "Launch", options={"graph": "CUDA graph", "eager": "from Python"}),
+            Filter("launch", "Launch", options=LAUNCHES),
             Toggle("implementation", "Kernel", options=IMPLEMENTATIONS | others),
         ],
         provenance=provenance(records),

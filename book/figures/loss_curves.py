@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from lsa.gpt import SCALES
 
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
@@ -22,7 +20,6 @@ from .words import Missing, Table, WrittenFor, in_words, signed, times
 CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
 WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the words of the pages speak of
-LEVEL = 2.0  # nats a byte: a loss between letter pairs and the best that was reached
 FADES = ", half of its heads fade"
 Pair = tuple[Record, Record]
 
@@ -156,16 +153,6 @@ def pair(records: list[Record], scale: str, context: int) -> Pair:
     return found["softmax"], found["linear"]
 
 
-def minutes_to(run: Record, loss: float) -> float | None:
-    """After how many minutes of training the validation loss had come down to `loss`."""
-    found = curve(run)
-    points = list(zip(found["minutes"], found["loss"], strict=True))
-    for (before, high), (after, low) in pairwise(points):
-        if high > loss >= low:
-            return before + (after - before) * (high - loss) / (high - low)
-    return None
-
-
 def seconds_per_update(run: Record) -> float:
     """Median seconds of an update. Raises NotMeasuredError where none was made."""
     seconds = sorted(run["tables"]["train"]["seconds"])
@@ -217,16 +204,6 @@ def last_loss(run: Record) -> float:
     return losses[-1]
 
 
-def speed_at_the_end(run: Record) -> float:
-    """Nats a minute over the last tenth of the training."""
-    found = curve(run)
-    last_loss(run)
-    start = 0.9 * found["minutes"][-1]
-    points = zip(found["minutes"], found["loss"], strict=True)
-    losses = [loss for minute, loss in points if minute >= start]
-    return (losses[0] - losses[-1]) / (found["minutes"][-1] - start)
-
-
 def nano_pair(context: int) -> Pair:
     """The two nano runs that the book's words speak of. Raises NotMeasuredError."""
     return pair(told_of(), "nano", context)
@@ -246,101 +223,40 @@ def update_ratio(context: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the first page says of the training runs."""
-
-    def minutes(context: int, i: int, loss: float | None = None) -> str:
-        found = minutes_to(nano_pair(context)[i], below_pairs() if loss is None else loss)
-        if found is None:
-            raise NotMeasuredError(f"loss_curves: the loss was not reached at {context}")
-        return f"{found:.0f}"
+    """What the pages say of these training runs."""
 
     def left_pairs(context: int, i: int) -> str:
         found = leaves_pairs(nano_pair(context)[i])
         return "no" if found is None else f"{found:,}"
 
-    def trained(context: int) -> str:
-        return f"{nano_pair(context)[0]['config']['train_seconds'] / 60:.0f}"
-
-    makers = {}
-    for n in (256, 2048, 4096):
-        makers |= {
-            f"minutes_{n}": lambda n=n: trained(n),
-            f"both_{n}": lambda n=n: f"{common_updates(*nano_pair(n)):,}",
-            f"gap_{n}": lambda n=n: signed(behind(*nano_pair(n))),
-        }
-        for i, kind in enumerate(("softmax", "linear")):
-            makers |= {
-                f"n_{kind}_{n}": lambda n=n, i=i: f"{_updates(nano_pair(n)[i]):,}",
-                f"end_{kind}_{n}": lambda n=n, i=i: f"{last_loss(nano_pair(n)[i]):.3f}",
-                f"late_{kind}_{n}": lambda n=n, i=i: left_pairs(n, i),
-                f"left_{kind}_{n}": lambda n=n, i=i: minutes(n, i),
-            }
-    makers["lead_changes_2048"] = lambda: f"{lead_changes(2048):,}"
-    makers |= {f"update_{n}": lambda n=n: times(update_ratio(n)) for n in WRITTEN_FOR}
     return in_words(
-        **makers,
-        level=lambda: f"{LEVEL:.0f}",
-        seed_spread=lambda: f"{variants.seed_spread():.2f}",
-        reached_linear_4096=lambda: minutes(4096, 1, LEVEL),
-        reached_linear_2048=lambda: minutes(2048, 1, LEVEL),
-        reached_softmax_2048=lambda: minutes(2048, 0, LEVEL),
+        both_2048=lambda: f"{common_updates(*nano_pair(2048)):,}",
+        gap_2048=lambda: signed(behind(*nano_pair(2048))),
+        lead_changes_2048=lambda: f"{lead_changes(2048):,}",
+        late_softmax_4096=lambda: left_pairs(4096, 0),
+        late_linear_4096=lambda: left_pairs(4096, 1),
+        update_4096=lambda: times(update_ratio(4096)),
+        update_16384=lambda: times(update_ratio(16384)),
         pairs=lambda: f"{ngram_baseline.loss(2):.3f}",
         triples=lambda: f"{ngram_baseline.loss(3):.3f}",
         device=lambda: device_name(told_of()[0]),
     )
 
 
-def _updates(run: Record) -> int:
-    return len(run["tables"]["train"]["loss"])
-
-
 def claims() -> WrittenFor:
-    """What the first page's words say of the figure, as far as numbers cannot follow by themselves.
+    """What the words say of the figure, as far as numbers cannot follow by themselves."""
 
-    A difference counts where it is larger than what another seed makes.
-    """
+    def ends(context: int) -> list[float]:
+        return [last_loss(run) for run in nano_pair(context)]
 
-    def ends(context: int) -> tuple[float, float]:
-        softmax, linear = (last_loss(run) for run in nano_pair(context))
-        return softmax, linear
-
-    def minutes(context: int, loss: float) -> tuple[float, float]:
-        softmax, linear = (minutes_to(run, loss) or float("inf") for run in nano_pair(context))
-        return softmax, linear
-
-    def leaves(context: int) -> tuple[float, float]:
-        softmax, linear = (leaves_pairs(run) or float("inf") for run in nano_pair(context))
-        return softmax, linear
-
-    noise, triples = variants.seed_spread, lambda: ngram_baseline.loss(3)
     return WrittenFor(
         it_draws_the_runs_told_of=lambda: have("loss_curves") == told_of(),
-        it_opens_at_4096=lambda: first_shown(told_of()) == 4096,
-        linear_passes_letter_triples_at_4096=lambda: ends(4096)[1] < triples(),
-        softmax_has_only_just_left_the_pairs=lambda: (
-            minutes(4096, below_pairs())[0] > 54 and ends(4096)[0] > triples()
+        softmax_is_ahead_by_updates_at_2048=lambda: (
+            behind(*nano_pair(2048)) > variants.seed_spread()
         ),
-        softmax_is_ahead_by_updates_at_4096=lambda: (
-            behind(*nano_pair(4096)) > noise() and leaves(4096)[0] < leaves(4096)[1]
+        at_1024_and_16384_all_stand_at_letter_pairs=lambda: (
+            min(*ends(1024), *ends(16384)) > below_pairs()
         ),
-        linear_is_ahead_first_at_2048=lambda: (
-            minutes(2048, LEVEL)[1] < 0.8 * minutes(2048, LEVEL)[0]
-        ),
-        they_are_level_at_the_end=lambda: abs(ends(2048)[1] - ends(2048)[0]) < noise(),
-        the_softmax_curve_is_the_steeper_one_then=lambda: (
-            speed_at_the_end(nano_pair(2048)[0]) > 1.2 * speed_at_the_end(nano_pair(2048)[1])
-        ),
-        softmax_is_ahead_by_updates_at_2048=lambda: behind(*nano_pair(2048)) > noise(),
-        both_pass_letter_triples_at_2048=lambda: max(ends(2048)) < triples(),
-        softmax_is_ahead_on_both_axes_at_256=lambda: (
-            behind(*nano_pair(256)) > noise() and ends(256)[1] - ends(256)[0] > noise()
-        ),
-        both_pass_letter_triples_at_256=lambda: max(ends(256)) < triples(),
-        a_softmax_update_is_the_quicker_one_at_256=lambda: update_ratio(256) < 1,
-        the_ratio_grows_with_the_context=lambda: all(
-            update_ratio(a) < update_ratio(b) for a, b in pairwise(WRITTEN_FOR)
-        ),
-        the_others_stand_at_letter_pairs=lambda: min(*ends(1024), *ends(16384)) > below_pairs(),
     )
 
 

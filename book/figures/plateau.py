@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import mean
 
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
@@ -209,12 +210,19 @@ def of_rates() -> str:
     )
 
 
+def _both(remedy: str) -> str:
+    said = (f"{name} ends at {mean_and_spread(ends(remedy, name))}" for name in ATTENTION)
+    return " and ".join(said)
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on training says of the plateau."""
     return in_words(
         plateau_best=lambda: f"{best_attention():.2f}",
         plateau_before=lambda: f"{end('token before', 'none'):.2f}",
         plateau_rates=of_rates,
+        plateau_with_far=lambda: _both("fades in 4"),
+        plateau_near_only=lambda: _both("near only"),
     )
 
 
@@ -230,6 +238,24 @@ def claims() -> WrittenFor:
         ),
         a_head_that_fades_ends_it_for_both=lambda: all(
             leaves("fades in 4", attention) is not None for attention in ATTENTION
+        ),
+        only_a_head_that_fades_fast_ends_it=lambda: (
+            stays("fades in 256")
+            and stays("fades in 64")
+            and all(leaves("fades in 16", attention) is not None for attention in ATTENTION)
+        ),
+        the_faster_it_fades_the_lower_both_end=lambda: all(
+            end(f"fades in {fast}", attention) < end(f"fades in {slow}", attention)
+            for fast, slow in pairwise(HALF_LIVES)
+            for attention in ATTENTION
+        ),
+        the_fastest_ends_lower_than_the_next_beyond_the_noise=lambda: all(
+            end("fades in 1", attention) < end("fades in 4", attention) - noise()
+            for attention in ATTENTION
+        ),
+        a_head_that_sees_everything_adds_nothing=lambda: all(
+            abs(end("fades in 4", attention) - end("near only", attention)) < noise()
+            for attention in ATTENTION
         ),
         the_byte_before_ends_it_without_attention_and_is_ahead=lambda: (
             leaves("token before", "none") is not None

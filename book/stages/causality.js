@@ -3,7 +3,7 @@
 /* Five layers, computed here with small fixed weights. A changed token is compared with the
    text as it was: a cell says whether that output moved. */
 
-Stage.mount("causality", (stage) => {
+{
   const { element } = Stage;
   const TEXT = [..."penguin"], ALPHABET = [..."abcdefghijklmnopqrstuvwxyz"], D = 4;
 
@@ -50,61 +50,63 @@ Stage.mount("causality", (stage) => {
   const read = (text) => text.map((letter) => embedding.get(letter));
   const before = Object.fromEntries(Object.entries(layers).map(([name, layer]) => [name, layer(read(TEXT))]));
 
-  let chosen = 2, letter = "x";
-  const head = TEXT.map((_, i) => element("button", { type: "button", onclick: () => choose(i) }));
-  const rows = Object.keys(layers).map((name) => {
-    const cells = TEXT.map(() => element("td", {}, element("span")));
-    return { name, cells, row: element("tr", {}, element("th", { scope: "row" }, name), cells) };
-  });
-  const line = element("p", { class: "stage-line", role: "status" });
-  const table = element("table", { class: "causality" },
-    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Token"), head.map((button) => element("th", { scope: "col" }, button)))),
-    element("tbody", {}, rows.map(({ row }) => row)));
-
-  function choose(i, to = i === chosen ? ALPHABET[(ALPHABET.indexOf(letter) + 1) % ALPHABET.length] : letter) {
-    chosen = (i + TEXT.length) % TEXT.length;
-    letter = to === TEXT[chosen] ? ALPHABET[(ALPHABET.indexOf(to) + 1) % ALPHABET.length] : to;
-    render();
-  }
-
-  function render() {
-    const text = TEXT.map((old, i) => (i === chosen ? letter : old));
-    head.forEach((button, i) => {
-      button.textContent = text[i];
-      button.setAttribute("aria-pressed", i === chosen);
-      button.setAttribute("aria-label", `Token ${i + 1}, ${text[i]}${i === chosen ? `, was ${TEXT[i]}` : ""}`);
-      button.tabIndex = i === chosen ? 0 : -1;
+  Stage.mount("causality", (stage) => {
+    let chosen = 2, letter = "x";
+    const head = TEXT.map((_, i) => element("button", { type: "button", onclick: () => choose(i) }));
+    const rows = Object.keys(layers).map((name) => {
+      const cells = TEXT.map(() => element("td", {}, element("span")));
+      return { name, cells, row: element("tr", {}, element("th", { scope: "row" }, name), cells) };
     });
-    const heard = rows.map(({ name, cells }) => {
-      const after = layers[name](read(text));
-      const moved = after.map((y, i) => Math.max(...y.map((value, d) => Math.abs(value - before[name][i][d]))) > 1e-9);
-      cells.forEach((cell, i) => {
-        cell.className = moved[i] ? "moved" : "";
-        cell.firstChild.textContent = moved[i] ? "●" : "·";
-        cell.firstChild.setAttribute("aria-label", moved[i] ? "moved" : "same");
-        cell.firstChild.setAttribute("role", "img");
+    const line = element("p", { class: "stage-line", role: "status" });
+    const table = element("table", { class: "causality" },
+      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Token"), head.map((button) => element("th", { scope: "col" }, button)))),
+      element("tbody", {}, rows.map(({ row }) => row)));
+
+    function choose(i, to = i === chosen ? ALPHABET[(ALPHABET.indexOf(letter) + 1) % ALPHABET.length] : letter) {
+      chosen = (i + TEXT.length) % TEXT.length;
+      letter = to === TEXT[chosen] ? ALPHABET[(ALPHABET.indexOf(to) + 1) % ALPHABET.length] : to;
+      render();
+    }
+
+    function render() {
+      const text = TEXT.map((old, i) => (i === chosen ? letter : old));
+      head.forEach((button, i) => {
+        button.textContent = text[i];
+        button.setAttribute("aria-pressed", i === chosen);
+        button.setAttribute("aria-label", `Token ${i + 1}, ${text[i]}${i === chosen ? `, was ${TEXT[i]}` : ""}`);
+        button.tabIndex = i === chosen ? 0 : -1;
       });
-      return `${name} ${moved.filter(Boolean).length}`;
-    });
-    line.textContent = `Token ${chosen + 1} changed from ${TEXT[chosen]} to ${letter}. Outputs that moved: ${heard.join(", ")}.`;
-  }
+      const heard = rows.map(({ name, cells }) => {
+        const after = layers[name](read(text));
+        const moved = after.map((y, i) => Math.max(...y.map((value, d) => Math.abs(value - before[name][i][d]))) > 1e-9);
+        cells.forEach((cell, i) => {
+          cell.className = moved[i] ? "moved" : "";
+          cell.firstChild.textContent = moved[i] ? "●" : "·";
+          cell.firstChild.setAttribute("aria-label", moved[i] ? "moved" : "same");
+          cell.firstChild.setAttribute("role", "img");
+        });
+        return `${name} ${moved.filter(Boolean).length}`;
+      });
+      line.textContent = `Token ${chosen + 1} changed from ${TEXT[chosen]} to ${letter}. Outputs that moved: ${heard.join(", ")}.`;
+    }
 
-  table.addEventListener("keydown", (event) => {
-    const at = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: 0, End: TEXT.length - 1 }[event.key];
-    const turn = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-    if ((at === undefined && !turn) || event.altKey || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    const n = ALPHABET.length;
-    if (turn) {
-      let to = letter;
-      do to = ALPHABET[(ALPHABET.indexOf(to) + turn + n) % n]; while (to === TEXT[chosen]);
-      choose(chosen, to);
-    } else choose(at, letter);
-    head[chosen].focus();
+    table.addEventListener("keydown", (event) => {
+      const at = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: 0, End: TEXT.length - 1 }[event.key];
+      const turn = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+      if ((at === undefined && !turn) || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      const n = ALPHABET.length;
+      if (turn) {
+        let to = letter;
+        do to = ALPHABET[(ALPHABET.indexOf(to) + turn + n) % n]; while (to === TEXT[chosen]);
+        choose(chosen, to);
+      } else choose(at, letter);
+      head[chosen].focus();
+    });
+    stage.append(
+      element("p", {}, "Choose a token to change it; choose it again for another letter. With the keyboard: left and right choose, up and down change the letter."),
+      table, line);
+    render();
+    return { token: [Stage.whole((n) => choose(n - 1, "x"), () => chosen + 1, 1, TEXT.length), 3] };
   });
-  stage.append(
-    element("p", {}, "Choose a token to change it; choose it again for another letter. With the keyboard: left and right choose, up and down change the letter."),
-    table, line);
-  render();
-  return { token: [Stage.whole((n) => choose(n - 1, "x"), () => chosen + 1, 1, TEXT.length), 3] };
-});
+}

@@ -4,49 +4,25 @@
    a head of each looks at in it. The film is data that the page's figures module writes: element
    #film-data. */
 
-Stage.mount("film", (stage) => {
+{
   const { element, svg } = Stage;
-  const source = document.getElementById("film-data");
-  if (!source) {
-    stage.append(element("p", { class: "film-quiet" }, "Not measured yet."));
-    return {};
-  }
-  const { prompt, looked, heads, shown, models, sources } = JSON.parse(source.textContent);
   const NAMES = { softmax: "Softmax attention", linear: "Linear attention" };
   const KINDS = { greedy: "The most likely letter each time", sampled: "Letters drawn by their probability" };
   const CELL = 10, DIGITS = 36;
 
-  /* Stops by what is counted: [value, the place of each model's last stop up to there]. */
   const minutes = (model, i) => (model.updates[i] * model.seconds) / 60;
   const round = (value) => Number(value.toFixed(value < 1 ? 2 : 1));
-  function stopsBy(at) {
+
+  /* Stops by what is counted: [value, the place of each model's last stop up to there]. */
+  function stopsBy(models, at) {
     const values = [...new Set(models.flatMap((model) => model.updates.map((_, i) => at(model, i))))].sort((a, b) => a - b);
     return values.map((value) => [value, models.map((model) => model.updates.findLastIndex((_, i) => at(model, i) <= value))]);
   }
-  const counts = { update: stopsBy((model, i) => model.updates[i]) };
-  if (models.every(({ seconds }) => seconds)) counts.minute = stopsBy(minutes);
-  const lists = Object.fromEntries(Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]));
-  let by = "update", head = shown;
-
-  /* A side: what a model writes, and its map, a row for each letter and a square for each before. */
-  const triangle = [...looked].flatMap((_, row) => Array.from({ length: row + 1 }, (_, column) => [row, column]));
-  const sides = models.map((model) => {
-    const state = element("p"), peak = element("p", { class: "film-quiet" });
-    const texts = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, element("p", { class: "film-text", dir: "ltr" })]));
-    const cells = triangle.map(([row, column]) =>
-      svg("rect", { x: column * CELL, y: row * CELL, width: CELL - 0.8, height: CELL - 0.8 }));
-    const size = (looked.length + 1.5) * CELL;
-    const picture = svg("svg", { viewBox: `0 0 ${size} ${size - CELL}`, role: "img" }, cells,
-      [...looked].map((letter, i) => svg("text", { x: (i + 1) * CELL + 2, y: (i + 1) * CELL - 2 }, letter === " " ? "·" : letter)));
-    const name = NAMES[model.name], css = model.name === "softmax" ? "film-softmax" : "film-linear";
-    const side = { model, name, state, peak, texts, cells, picture };
-    side.writing = element("section", { class: `film-writing ${css}`, "aria-label": `${name} writes` },
-      element("p", { class: "film-name" }, name), state,
-      Object.entries(KINDS).flatMap(([kind, label]) => [element("p", { class: "film-quiet" }, label), texts[kind]]));
-    side.look = element("section", { class: `film-look ${css}`, "aria-label": `${name} looks at` },
-      element("p", { class: "film-name" }, name), picture, peak);
-    return side;
-  });
+  function countsOf(models) {
+    const counts = { update: stopsBy(models, (model, i) => model.updates[i]) };
+    if (models.every(({ seconds }) => seconds)) counts.minute = stopsBy(models, minutes);
+    return counts;
+  }
 
   const clean = (text) => (text.trim() ? text : "(spaces only)").replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
   /* The loss measured nearest to a stop: held-out text is read at updates of its own. */
@@ -57,54 +33,92 @@ Stage.mount("film", (stage) => {
   }
   const headName = ([layer, place, fades]) => `Layer ${layer + 1}, head ${place + 1}, ${fades ? "fades" : "sees far"}`;
 
-  const stops = () => counts[by];
-  function render(n) {
-    sides.forEach(({ model, name, state, peak, texts, cells, picture }, which) => {
-      const i = stops()[n][1][which], map = model.maps[head][i];
-      state.textContent = told(model, i);
-      for (const [kind, node] of Object.entries(texts)) node.textContent = clean(model.samples[kind][i]);
-      cells.forEach((cell, j) => cell.setAttribute("fill-opacity", (0.03 + (0.97 * parseInt(map[j], DIGITS)) / (DIGITS - 1)).toFixed(3)));
-      peak.textContent = `Largest weight of a row, on average: ${model.peaks[head][i]}%`;
-      picture.setAttribute("aria-label", `${name}, ${headName(heads[head])}, after ${model.updates[i]} updates: the weights of ${looked.length} letters`);
-    });
-    Stage.put(sliders[by], lists[by], n);
+  /* A side: what a model writes, and its map, a row for each letter and a square for each before. */
+  function sideOf(model, looked) {
+    const triangle = [...looked].flatMap((_, row) => Array.from({ length: row + 1 }, (_, column) => [row, column]));
+    const state = element("p"), peak = element("p", { class: "film-quiet" });
+    const texts = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, element("p", { class: "film-text", dir: "ltr" })]));
+    const cells = triangle.map(([row, column]) =>
+      svg("rect", { x: column * CELL, y: row * CELL, width: CELL - 0.8, height: CELL - 0.8 }));
+    const size = (looked.length + 1.5) * CELL;
+    const picture = svg("svg", { viewBox: `0 0 ${size} ${size - CELL}`, role: "img" }, cells,
+      [...looked].map((letter, i) => svg("text", { x: (i + 1) * CELL + 2, y: (i + 1) * CELL - 2 }, letter === " " ? "·" : letter)));
+    const name = NAMES[model.name], css = model.name === "softmax" ? "film-softmax" : "film-linear";
+    const writing = element("section", { class: `film-writing ${css}`, "aria-label": `${name} writes` },
+      element("p", { class: "film-name" }, name), state,
+      Object.entries(KINDS).flatMap(([kind, label]) => [element("p", { class: "film-quiet" }, label), texts[kind]]));
+    const look = element("section", { class: `film-look ${css}`, "aria-label": `${name} looks at` },
+      element("p", { class: "film-name" }, name), picture, peak);
+    return { model, looked, state, peak, texts, cells, picture, writing, look };
   }
-  const say = (n) => models.map((model, which) => `${NAMES[model.name]} after ${told(model, stops()[n][1][which])}.`).join(" ");
 
-  const length = () => stops().length - 1;
-  const steps = Stage.stepper({ length, render, say, milliseconds: 1400 });
-  const sliders = Object.fromEntries(Object.entries({ update: "Updates", minute: "Minutes of training" })
-    .filter(([count]) => counts[count]).map(([count, label]) => [count,
-      Stage.slider(`film-${count}`, label, lists[count], lists[count].at(-1), (value) => steps.show(lists[count].indexOf(value)))]));
-  const only = () => Object.entries(sliders).forEach(([count, control]) => { control.hidden = count !== by; });
-  /* From one count to the other at the same stop of the second model, as nearly as there is one. */
-  const count = Stage.radios("Same", { update: "updates", minute: "minutes" }, by, (chosen) => {
-    const [, places] = stops()[steps.step()];
-    by = chosen;
+  /* Show a side at stop i, with the map of a head of this name. */
+  function show({ model, looked, state, peak, texts, cells, picture }, i, head, name) {
+    const map = model.maps[head][i];
+    state.textContent = told(model, i);
+    for (const [kind, node] of Object.entries(texts)) node.textContent = clean(model.samples[kind][i]);
+    cells.forEach((cell, j) => cell.setAttribute("fill-opacity", (0.03 + (0.97 * parseInt(map[j], DIGITS)) / (DIGITS - 1)).toFixed(3)));
+    peak.textContent = `Largest weight of a row, on average: ${model.peaks[head][i]}%`;
+    picture.setAttribute("aria-label", `${NAMES[model.name]}, ${name}, after ${model.updates[i]} updates: the weights of ${looked.length} letters`);
+  }
+
+  /* Where the numbers come from. */
+  const provenance = (sources) => element("p", { class: "figure-provenance" },
+    [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
+    sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]));
+
+  Stage.mount("film", (stage) => {
+    const source = document.getElementById("film-data");
+    if (!source) {
+      stage.append(element("p", { class: "film-quiet" }, "Not measured yet."));
+      return {};
+    }
+    const { prompt, looked, heads, shown, models, sources } = JSON.parse(source.textContent);
+    const counts = countsOf(models), sides = models.map((model) => sideOf(model, looked));
+    const lists = Object.fromEntries(Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]));
+    let by = "update", head = shown;
+
+    const stops = () => counts[by];
+    function render(n) {
+      sides.forEach((side, which) => show(side, stops()[n][1][which], head, headName(heads[head])));
+      Stage.put(sliders[by], lists[by], n);
+    }
+    const say = (n) => models.map((model, which) => `${NAMES[model.name]} after ${told(model, stops()[n][1][which])}.`).join(" ");
+
+    const length = () => stops().length - 1;
+    const steps = Stage.stepper({ length, render, say, milliseconds: 1400 });
+    const sliders = Object.fromEntries(Object.entries({ update: "Updates", minute: "Minutes of training" })
+      .filter(([count]) => counts[count]).map(([count, label]) => [count,
+        Stage.slider(`film-${count}`, label, lists[count], lists[count].at(-1), (value) => steps.show(lists[count].indexOf(value)))]));
+    const only = () => Object.entries(sliders).forEach(([count, control]) => { control.hidden = count !== by; });
+    /* From one count to the other at the same stop of the second model, as nearly as there is one. */
+    const count = Stage.radios("Same", { update: "updates", minute: "minutes" }, by, (chosen) => {
+      const [, places] = stops()[steps.step()];
+      by = chosen;
+      only();
+      steps.show(stops().findIndex(([, other]) => other.at(-1) >= places.at(-1)));
+    });
+    const chooser = Stage.select("film-head", "Head", heads.map(headName), shown, (i) => {
+      head = i;
+      steps.show(steps.step());
+    });
+
     only();
-    steps.show(stops().findIndex(([, other]) => other.at(-1) >= places.at(-1)));
+    steps.line.classList.add("figure-hidden");
+    stage.append(
+      element("div", { class: "stage-row film-settings" }, counts.minute ? count : "", Object.values(sliders), chooser),
+      steps.bar, steps.line,
+      element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
+      element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
+      provenance(sources));
+    Stage.keys(stage, steps, length);
+    steps.show(length());
+    /* The last stop up to a number of updates or minutes. */
+    const stop = (text) => {
+      const n = text === "last" ? length() : lists[by].findLastIndex((value) => value <= Number(text));
+      return n >= 0 ? steps.show(n) : false;
+    };
+    const stopped = () => (steps.step() === length() ? "last" : String(lists[by][steps.step()]));
+    return { by: [Stage.pick(count), "update"], head: [Stage.entry(chooser), shown], stop: [Stage.setter(stop, stopped), "last"] };
   });
-  const chooser = Stage.select("film-head", "Head", heads.map(headName), shown, (i) => {
-    head = i;
-    steps.show(steps.step());
-  });
-
-  only();
-  steps.line.classList.add("explorable-hidden");
-  stage.append(
-    element("div", { class: "stage-row film-settings" }, counts.minute ? count : "", Object.values(sliders), chooser),
-    steps.bar, steps.line,
-    element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
-    element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
-    element("p", { class: "explorable-provenance" }, [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
-      sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))])));
-  Stage.keys(stage, steps, length);
-  steps.show(length());
-  /* The last stop up to a number of updates or minutes. */
-  const stop = (text) => {
-    const n = text === "last" ? length() : lists[by].findLastIndex((value) => value <= Number(text));
-    return n >= 0 ? steps.show(n) : false;
-  };
-  const stopped = () => (steps.step() === length() ? "last" : String(lists[by][steps.step()]));
-  return { by: [Stage.pick(count), "update"], head: [Stage.entry(chooser), shown], stop: [Stage.setter(stop, stopped), "last"] };
-});
+}

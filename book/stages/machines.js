@@ -3,7 +3,7 @@
 /* Four machines of width D read one text. The states are really computed and drawn, a square
    for a number, darker for a larger one. Work is counted as in lsa.cost: two for a multiply-add. */
 
-Stage.mount("machines", (stage) => {
+{
   const { element, svg } = Stage;
   const TEXT = [..."I like penguins"], T = TEXT.length, D = 4, CELL = 8, LINE = 36;
 
@@ -37,54 +37,56 @@ Stage.mount("machines", (stage) => {
   const most = machines.tape.work(T);
   const span = Math.max(...Object.values(columns).flat(3).map(Math.abs));
 
-  const text = TEXT.map((letter) => element("span", {}, letter));
-  const panels = Object.entries(machines).map(([key, { name, rows, color, work }]) => {
-    const memory = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${rows * CELL}`, role: "img" });
-    const bars = TEXT.map((_, i) => {
-      const height = Math.max(0.8, (LINE * work(i + 1)) / most);
-      return svg("rect", { x: i * (CELL + 2), y: LINE - height, width: CELL, height });
+  Stage.mount("machines", (stage) => {
+    const text = TEXT.map((letter) => element("span", {}, letter));
+    const panels = Object.entries(machines).map(([key, { name, rows, color, work }]) => {
+      const memory = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${rows * CELL}`, role: "img" });
+      const bars = TEXT.map((_, i) => {
+        const height = Math.max(0.8, (LINE * work(i + 1)) / most);
+        return svg("rect", { x: i * (CELL + 2), y: LINE - height, width: CELL, height });
+      });
+      const effort = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${LINE}`, role: "img", "aria-label": "Work of each tick, one scale for all four" },
+        svg("path", { class: "machines-frame", d: `M0 ${LINE}H${T * (CELL + 2)}` }), bars);
+      const size = element("p"), effortLine = element("p", { class: "machines-work" });
+      const section = element("section", { style: `--machine: var(${color})`, "aria-label": name },
+        element("p", { class: "machines-name" }, name), memory, size, effort, effortLine);
+      section.querySelector(".machines-name").style.color = `var(${color}-text)`;
+      return { key, name, work, memory, bars, size, effortLine, section };
     });
-    const effort = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${LINE}`, role: "img", "aria-label": "Work of each tick, one scale for all four" },
-      svg("path", { class: "machines-frame", d: `M0 ${LINE}H${T * (CELL + 2)}` }), bars);
-    const size = element("p"), effortLine = element("p", { class: "machines-work" });
-    const section = element("section", { style: `--machine: var(${color})`, "aria-label": name },
-      element("p", { class: "machines-name" }, name), memory, size, effort, effortLine);
-    section.querySelector(".machines-name").style.color = `var(${color}-text)`;
-    return { key, name, work, memory, bars, size, effortLine, section };
-  });
 
-  function render(t) {
-    text.forEach((letter, i) => {
-      letter.classList.toggle("machines-read", i < t);
-      letter.classList.toggle("machines-now", i === t - 1);
-    });
-    for (const { key, work, memory, bars, size, effortLine } of panels) {
-      const state = columns[key][t];
-      memory.replaceChildren(...state.flatMap((column, i) => column.map((value, j) =>
-        svg("rect", {
-          x: i * (CELL + 2), y: j * CELL, width: CELL, height: CELL - 1,
-          "fill-opacity": (0.15 + 0.85 * Math.sqrt(Math.abs(value) / span)).toFixed(2),
-        }))));
-      memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
-      bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
-      size.textContent = `State: ${state.flat().length} numbers`;
-      effortLine.textContent = t ? `Tick: ${work(t).toLocaleString("en")} operations` : "No tick yet";
+    function render(t) {
+      text.forEach((letter, i) => {
+        letter.classList.toggle("machines-read", i < t);
+        letter.classList.toggle("machines-now", i === t - 1);
+      });
+      for (const { key, work, memory, bars, size, effortLine } of panels) {
+        const state = columns[key][t];
+        memory.replaceChildren(...state.flatMap((column, i) => column.map((value, j) =>
+          svg("rect", {
+            x: i * (CELL + 2), y: j * CELL, width: CELL, height: CELL - 1,
+            "fill-opacity": (0.15 + 0.85 * Math.sqrt(Math.abs(value) / span)).toFixed(2),
+          }))));
+        memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
+        bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
+        size.textContent = `State: ${state.flat().length} numbers`;
+        effortLine.textContent = t ? `Tick: ${work(t).toLocaleString("en")} operations` : "No tick yet";
+      }
     }
-  }
 
-  function say(t) {
-    if (!t) return "Nothing read yet.";
-    const parts = panels.map(({ key, name, work }) => `${name} ${columns[key][t].flat().length} numbers, ${work(t)} operations`);
-    return `Tick ${t} of ${T}. ${parts.join("; ")}.`;
-  }
+    function say(t) {
+      if (!t) return "Nothing read yet.";
+      const parts = panels.map(({ key, name, work }) => `${name} ${columns[key][t].flat().length} numbers, ${work(t)} operations`);
+      return `Tick ${t} of ${T}. ${parts.join("; ")}.`;
+    }
 
-  const steps = Stage.stepper({ length: () => T, render, say });
-  stage.append(
-    element("div", { class: "machines-text", "aria-hidden": "true" }, text),
-    element("div", { class: "machines" }, panels.map(({ section }) => section)),
-    steps.line, steps.bar);
-  Stage.keys(stage, steps, () => T);
-  // Far enough for the growing ones to have grown.
-  steps.show(10);
-  return { step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
-});
+    const steps = Stage.stepper({ length: () => T, render, say });
+    stage.append(
+      element("div", { class: "machines-text", "aria-hidden": "true" }, text),
+      element("div", { class: "machines" }, panels.map(({ section }) => section)),
+      steps.line, steps.bar);
+    Stage.keys(stage, steps, () => T);
+    // Far enough for the growing ones to have grown.
+    steps.show(10);
+    return { step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
+  });
+}

@@ -4,7 +4,7 @@
    Above it softmax attention, which reads its growing cache again at every letter; below it
    linear attention, which folds each letter into a state of fixed size. */
 
-Stage.mount("opener", (stage) => {
+{
   const { element, svg } = Stage;
   const TEXT = [..."I like penguins"], T = TEXT.length, D = 4;
   const COLUMN = 30, CELL = 7, ARCS = 50, CACHE = ARCS + 4, LETTERS = CACHE + D * CELL + 20, STATE = LETTERS + 16;
@@ -49,57 +49,59 @@ Stage.mount("opener", (stage) => {
       ...cells(states[t], x, STATE, most));
   }
 
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
-  const holder = element("div", { class: "opener-picture", tabindex: "0", role: "group", "aria-label": "Picture. Arrow keys step, space plays and pauses." }, picture);
-  const sides = Object.fromEntries(Object.entries({ softmax: "Softmax attention", linear: "Linear attention" }).map(([key, name]) => {
-    const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
-    const node = element("section", { class: `opener-side opener-${key}`, "aria-label": name },
-      element("p", { class: "opener-name" }, name),
-      element("p", {}, "reads ", now, " numbers now,"),
-      element("p", {}, sum, " in all"),
-      element("div", { class: "opener-bar", "aria-hidden": "true" }, bar));
-    return [key, { node, now, sum, bar }];
-  }));
+  Stage.mount("opener", (stage) => {
+    const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+    const holder = element("div", { class: "opener-picture", tabindex: "0", role: "group", "aria-label": "Picture. Arrow keys step, space plays and pauses." }, picture);
+    const sides = Object.fromEntries(Object.entries({ softmax: "Softmax attention", linear: "Linear attention" }).map(([key, name]) => {
+      const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
+      const node = element("section", { class: `opener-side opener-${key}`, "aria-label": name },
+        element("p", { class: "opener-name" }, name),
+        element("p", {}, "reads ", now, " numbers now,"),
+        element("p", {}, sum, " in all"),
+        element("div", { class: "opener-bar", "aria-hidden": "true" }, bar));
+      return [key, { node, now, sum, bar }];
+    }));
 
-  function render(t) {
-    picture.replaceChildren(
-      cache(t),
-      svg("g", { class: "opener-text" }, ...TEXT.map((letter, i) =>
-        svg("text", { class: i === t - 1 ? "opener-now" : i < t ? "" : "opener-ahead", x: middle(i), y: LETTERS, "text-anchor": "middle" }, letter))),
-      state(t));
-    picture.setAttribute("aria-label", `After ${t} of ${T} letters: a cache of ${reads.softmax(t)} numbers above the text, and a state of ${reads.linear()} below it.`);
-    for (const [key, { now, sum, bar }] of Object.entries(sides)) {
-      now.textContent = t ? reads[key](t) : 0;
-      sum.textContent = total[key](t);
-      bar.style.width = `${(100 * total[key](t)) / total.softmax(T)}%`;
+    function render(t) {
+      picture.replaceChildren(
+        cache(t),
+        svg("g", { class: "opener-text" }, ...TEXT.map((letter, i) =>
+          svg("text", { class: i === t - 1 ? "opener-now" : i < t ? "" : "opener-ahead", x: middle(i), y: LETTERS, "text-anchor": "middle" }, letter))),
+        state(t));
+      picture.setAttribute("aria-label", `After ${t} of ${T} letters: a cache of ${reads.softmax(t)} numbers above the text, and a state of ${reads.linear()} below it.`);
+      for (const [key, { now, sum, bar }] of Object.entries(sides)) {
+        now.textContent = t ? reads[key](t) : 0;
+        sum.textContent = total[key](t);
+        bar.style.width = `${(100 * total[key](t)) / total.softmax(T)}%`;
+      }
     }
-  }
 
-  function say(t) {
-    if (!t) return "No letter read yet.";
-    return `Letter ${t} of ${T}. Softmax attention reads ${reads.softmax(t)} numbers, ${total.softmax(t)} in all; linear attention ${reads.linear()}, ${total.linear(t)} in all.`;
-  }
+    function say(t) {
+      if (!t) return "No letter read yet.";
+      return `Letter ${t} of ${T}. Softmax attention reads ${reads.softmax(t)} numbers, ${total.softmax(t)} in all; linear attention ${reads.linear()}, ${total.linear(t)} in all.`;
+    }
 
-  const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 800 });
-  steps.line.classList.add("explorable-hidden");
-  const press = () => (Stage.calm ? steps.show(steps.step() < T ? steps.step() + 1 : 0) : steps.toggle());
-  holder.addEventListener("click", press);
-  holder.addEventListener("keydown", (event) => {
-    if (event.key !== " ") return;
-    event.preventDefault();
-    press();
+    const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 800 });
+    steps.line.classList.add("figure-hidden");
+    const press = () => (Stage.calm ? steps.show(steps.step() < T ? steps.step() + 1 : 0) : steps.toggle());
+    holder.addEventListener("click", press);
+    holder.addEventListener("keydown", (event) => {
+      if (event.key !== " ") return;
+      event.preventDefault();
+      press();
+    });
+    stage.append(element("div", { class: "opener" }, sides.softmax.node, holder, sides.linear.node), steps.bar, steps.line);
+    Stage.keys(stage, steps, () => T);
+    // What a reader sees who wants no motion, or has not scrolled here yet.
+    steps.show(T);
+    if (Stage.calm) return;
+
+    const watch = new IntersectionObserver(([entry]) => {
+      if (entry.intersectionRatio < 0.9) return;
+      watch.disconnect();
+      steps.start(true);
+    }, { threshold: 0.9 });
+    watch.observe(holder);
+    for (const type of ["pointerdown", "keydown"]) stage.addEventListener(type, () => watch.disconnect(), { once: true });
   });
-  stage.append(element("div", { class: "opener" }, sides.softmax.node, holder, sides.linear.node), steps.bar, steps.line);
-  Stage.keys(stage, steps, () => T);
-  // What a reader sees who wants no motion, or has not scrolled here yet.
-  steps.show(T);
-  if (Stage.calm) return;
-
-  const watch = new IntersectionObserver(([entry]) => {
-    if (entry.intersectionRatio < 0.9) return;
-    watch.disconnect();
-    steps.start(true);
-  }, { threshold: 0.9 });
-  watch.observe(holder);
-  for (const type of ["pointerdown", "keydown"]) stage.addEventListener(type, () => watch.disconnect(), { once: true });
-});
+}

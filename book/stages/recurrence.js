@@ -4,7 +4,7 @@
    runs through it. What each letter wrote is followed on its own: the state is the sum of these
    parts, and the size of a part is how much of the letter is left. */
 
-Stage.mount("recurrence", (stage) => {
+{
   const { element, svg } = Stage;
   const K = 6, MOST = 24, WIDTH = 360, CELL = 10, BAR = 34;
   const DECAYS = { none: "nothing fades", fixed: "one rate, fixed", channel: "a rate a channel, fixed", input: "a rate from the input", step: "by a step from the input" };
@@ -38,8 +38,7 @@ Stage.mount("recurrence", (stage) => {
   /* One step decides both: a large one forgets and writes, a small one passes over the letter. */
   const delta = (letter) => (ends(letter) ? 1 : vowel(letter) ? 0.03 : 0.1);
   const FIRST = { text: "a state can forget", preset: "Gated linear attention" };
-  let [decay, write, read] = PRESETS[FIRST.preset];
-  let text = [...FIRST.text], runs = [], form = "recurrence";
+  const VALVES = [DECAYS, WRITES, READS];
 
   const unit = (x) => x.map((a) => a / Math.hypot(...x));
   const vectors = (letter) => {
@@ -49,16 +48,21 @@ Stage.mount("recurrence", (stage) => {
   };
   const COMMON = unit(Array(K).fill(1));
   const size = (part) => Math.hypot(...part.flat());
-  const weight = (letter) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
+  /* Whether what fades is the same for every text. */
+  const convolves = ({ decay, write }) => !["input", "step"].includes(decay) && write !== "delta";
+  const weight = (write, letter) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
+  const keyOf = (write, letter) => (write === "alike" ? COMMON : vectors(letter).k);
   /* What a letter writes, a row a channel: a matrix, or one number a channel. */
-  const written = (k, v, letter) => (write === "channel" ? k.map((a, c) => [Math.exp(a) * v[c]]) : k.map((a) => v.map((b) => weight(letter) * a * b)));
-  const sizes = (parts) => parts.map((part, j) => size(part) / size(runs[j + 1][j]));
+  function written(write, letter) {
+    const k = keyOf(write, letter), { v } = vectors(letter);
+    return write === "channel" ? k.map((a, c) => [Math.exp(a) * v[c]]) : k.map((a) => v.map((b) => weight(write, letter) * a * b));
+  }
 
   /* The parts of the state after each letter, one a letter read so far. */
-  function recur() {
+  function recur(text, { decay, write }) {
     let parts = [];
     return [parts, ...text.map((letter) => {
-      const { k: own, v } = vectors(letter), k = write === "alike" ? COMMON : own, rates = RATES[decay](letter);
+      const k = keyOf(write, letter), { v } = vectors(letter), rates = RATES[decay](letter);
       parts = parts.map((part) => part.map((row, c) => row.map((x) => rates[c] * x)));
       if (write === "delta") {
         // What the state answers to the key is taken out of every part.
@@ -67,28 +71,27 @@ Stage.mount("recurrence", (stage) => {
           return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));
         });
       }
-      return (parts = [...parts, written(k, v, letter)]);
+      return (parts = [...parts, written(write, letter)]);
     })];
   }
 
   /* The same without a state: a fixed decay, to the power of the distance. */
-  const convolve = () => [[], ...text.map((_, t) => text.slice(0, t + 1).map((letter, j) => {
-    const { k: own, v } = vectors(letter), k = write === "alike" ? COMMON : own, rates = RATES[decay](letter);
-    return written(k, v, letter).map((row, c) => row.map((x) => x * rates[c] ** (t - j)));
+  const convolve = (text, { decay, write }) => [[], ...text.map((_, t) => text.slice(0, t + 1).map((letter, j) => {
+    const rates = RATES[decay](letter);
+    return written(write, letter).map((row, c) => row.map((x) => x * rates[c] ** (t - j)));
   }))];
-  const fixed = () => !["input", "step"].includes(decay) && write !== "delta";
 
-  const formulas = {
+  const FORMULAS = {
     decay: { none: "", fixed: "α ", channel: "Diag(α) ", input: "Diag(αₜ) ", step: "exp(−Δₜ) " },
     write: { alike: "b vₜᵀ", key: "kₜ vₜᵀ", strength: "βₜ kₜ vₜᵀ", step: "Δₜ kₜ vₜᵀ", channel: "exp(kₜ) ∘ vₜ" },
     read: { fixed: "Sₜᵀ c", query: "Sₜᵀ qₜ", mean: "Sₜᵀ qₜ ∕ zₜᵀ qₜ", gate: "σ(qₜ) ∘ Sₜᵀ1 ∕ zₜᵀ1" },
     readChannels: { fixed: "c ∘ sₜ", query: "qₜ ∘ sₜ", mean: "(qₜ ∘ sₜ) ∕ (qₜ ∘ zₜ)", gate: "σ(qₜ) ∘ sₜ ∕ zₜ" },
   };
   /* Under each term stands the valve that it is. */
-  function formula() {
-    const S = write === "channel" ? "s" : "S", kept = `${formulas.decay[decay]}${S}ₜ₋₁`;
-    const written = write === "delta" ? `βₜ kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : formulas.write[write];
-    const answer = (write === "channel" ? formulas.readChannels : formulas.read)[read];
+  function formula({ decay, write, read }) {
+    const S = write === "channel" ? "s" : "S", kept = `${FORMULAS.decay[decay]}${S}ₜ₋₁`;
+    const written = write === "delta" ? `βₜ kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : FORMULAS.write[write];
+    const answer = (write === "channel" ? FORMULAS.readChannels : FORMULAS.read)[read];
     const term = (said, valve) => element("span", { class: "recurrence-term" }, said, element("small", {}, valve));
     const side = (...parts) => element("span", { class: "recurrence-side" }, ...parts);
     return [side(`${S}ₜ = `, term(kept, "decay"), " + ", term(written, "write")), " ", side("oₜ = ", term(answer, "read"))];
@@ -106,25 +109,26 @@ Stage.mount("recurrence", (stage) => {
   };
   const gate = (letter) => 0.25 + 0.75 * Stage.random(977 * letter.codePointAt(0))();
 
-  function pipe(n) {
-    const letter = text[n - 1] ?? " ", rates = RATES[decay](letter), parts = runs[n];
-    const wide = write === "channel" ? 1 : K, left = 180 - (wide * CELL) / 2, top = 34;
+  /* The state after a letter, between its valves. looped: it flows back through the decay. */
+  function pipe(letter, parts, { decay, write, read }, looped) {
+    const rates = RATES[decay](letter ?? " "), wide = write === "channel" ? 1 : K, left = 180 - (wide * CELL) / 2, top = 34;
     const S = Array.from({ length: K }, (_, c) => Array.from({ length: wide }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)));
     const scale = Math.max(0.5, ...S.flat().map(Math.abs)), edge = 180 - K * CELL / 2 - 4;
     return [
       svg("path", { class: "recurrence-pipe", d: `M14 64H${edge - 2}M${360 - edge + 2} 64H346` }),
-      form === "recurrence" ? svg("path", { class: "recurrence-pipe", d: `M200 12H160M200 12V${top - 5}M160 12V${top - 5}` }) : null,
-      valve(78, 64, n ? weight(letter) : 1, "write", write), valve(280, 64, n && read === "gate" ? gate(letter) : 1, "read", read),
-      form === "recurrence" ? valve(180, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", decay, true) : null,
+      looped ? svg("path", { class: "recurrence-pipe", d: `M200 12H160M200 12V${top - 5}M160 12V${top - 5}` }) : null,
+      valve(78, 64, letter ? weight(write, letter) : 1, "write", write),
+      valve(280, 64, letter && read === "gate" ? gate(letter) : 1, "read", read),
+      looped ? valve(180, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", decay, true) : null,
       svg("rect", { class: "recurrence-box", x: edge, y: top - 4, width: 360 - 2 * edge, height: K * CELL + 7, rx: 3 }),
       ...S.flatMap((row, c) => row.map((x, j) => svg("rect", { class: "recurrence-cell", x: left + j * CELL, y: top + c * CELL,
         width: CELL - 1, height: CELL - 1, "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2) }))),
     ].filter(Boolean);
   }
 
-  function letters(n) {
-    const left = sizes(runs[n] ?? []);
-    const step = WIDTH / Math.max(text.length, 12);
+  /* left: of each letter read so far, how much is left. */
+  function letters(text, left) {
+    const step = WIDTH / Math.max(text.length, 12), n = left.length;
     return text.flatMap((letter, j) => {
       const kept = j < n ? left[j] : 0, x = (j + 0.5) * step;
       const bar = j < n ? svg("rect", { class: "recurrence-bar", x: x - step / 2 + 1, y: BAR * (1 - Math.min(1, kept)), width: step - 2, height: BAR * Math.min(1, kept) }) : null;
@@ -134,78 +138,107 @@ Stage.mount("recurrence", (stage) => {
     });
   }
 
-  const flow = svg("svg", { class: "recurrence-flow", viewBox: `0 0 ${WIDTH} 112`, role: "img" });
-  const row = svg("svg", { class: "recurrence-text", viewBox: `0 -2 ${WIDTH} ${BAR + 30}`, role: "img" });
-  const equation = element("p", { class: "recurrence-formula" });
-  const why = element("p", { class: "stage-note" });
+  /* A text that runs through a layer, and its pictures. */
+  class Run {
+    text = [...FIRST.text];
+    form = "recurrence";
+    flow = svg("svg", { class: "recurrence-flow", viewBox: `0 0 ${WIDTH} 112`, role: "img" });
+    row = svg("svg", { class: "recurrence-text", viewBox: `0 -2 ${WIDTH} ${BAR + 30}`, role: "img" });
+    equation = element("p", { class: "recurrence-formula" });
 
-  function render(n) {
-    flow.replaceChildren(...pipe(n));
-    row.replaceChildren(...letters(n));
-    const kept = sizes(runs[n] ?? []), sum = kept.reduce((a, b) => a + b, 0);
-    flow.setAttribute("aria-label", `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`);
-    row.setAttribute("aria-label", `How much of each letter is left: ${text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ") || "nothing read yet"}.`);
-    equation.replaceChildren(...formula());
-    row.dataset.sum = sum.toFixed(4);
+    constructor() {
+      this.set(PRESETS[FIRST.preset]);
+    }
+
+    set([decay, write, read]) {
+      this.layer = { decay, write, read };
+    }
+
+    /* The name of the layer that these valves make. */
+    name() {
+      return Object.keys(PRESETS).find((name) => PRESETS[name].join() === Object.values(this.layer).join());
+    }
+
+    compute() {
+      this.states = this.form === "convolution" ? convolve(this.text, this.layer) : recur(this.text, this.layer);
+    }
+
+    /* After n letters, how much is left of each. */
+    left(n) {
+      return (this.states[n] ?? []).map((part, j) => size(part) / size(this.states[j + 1][j]));
+    }
+
+    render(n) {
+      const { text, flow, row, equation } = this, kept = this.left(n), sum = kept.reduce((a, b) => a + b, 0);
+      flow.replaceChildren(...pipe(text[n - 1], this.states[n], this.layer, this.form === "recurrence"));
+      row.replaceChildren(...letters(text, kept));
+      flow.setAttribute("aria-label", `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`);
+      row.setAttribute("aria-label", `How much of each letter is left: ${text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ") || "nothing read yet"}.`);
+      equation.replaceChildren(...formula(this.layer));
+      row.dataset.sum = sum.toFixed(4);
+    }
+
+    say(n) {
+      if (!n) return "The state is empty.";
+      const kept = this.left(n), sum = kept.reduce((a, b) => a + b, 0);
+      return `Letter ${n} of ${this.text.length}, “${this.text[n - 1]}”. Of the first letter ${Math.round(100 * kept[0])}% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
+    }
+
+    why() {
+      const said = convolves(this.layer)
+        ? "The decay is the same for every text, so what is left of a letter in a channel depends on its distance alone: a convolution."
+        : "What fades depends on the text, so no kernel can be computed beforehand: no convolution.";
+      const note = NOTES[this.name()] ?? NOTES[this.layer.write];
+      return note ? `${said} ${note}` : said;
+    }
   }
 
-  function say(n) {
-    if (!n) return "The state is empty.";
-    const kept = sizes(runs[n]), sum = kept.reduce((a, b) => a + b, 0);
-    return `Letter ${n} of ${text.length}, “${text[n - 1]}”. Of the first letter ${Math.round(100 * kept[0])}% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
-  }
+  Stage.mount("recurrence", (stage) => {
+    const run = new Run(), why = element("p", { class: "stage-note" });
+    const steps = Stage.stepper({ length: () => run.text.length, render: (n) => run.render(n), say: (n) => run.say(n), milliseconds: 500 });
 
-  const steps = Stage.stepper({ length: () => text.length, render, say, milliseconds: 500 });
-  const chosen = () => Object.keys(PRESETS).find((name) => PRESETS[name].join() === [decay, write, read].join());
+    /* Everything anew, at the end of the text or where the reader was. */
+    function update(at = steps.step()) {
+      const fixed = convolves(run.layer);
+      if (!fixed && run.form === "convolution") Stage.pick(form)("recurrence");
+      form.querySelector('input[value="convolution"]').disabled = !fixed;
+      why.textContent = run.why();
+      presets.querySelector("select").value = Math.max(0, Object.keys(PRESETS).indexOf(run.name()) + 1);
+      run.compute();
+      steps.show(Math.min(at, run.text.length));
+    }
 
-  /* Everything anew, at the end of the text or where the reader was. */
-  function update(at = steps.step()) {
-    const input = formChooser.querySelector('input[value="convolution"]');
-    if (!fixed() && form === "convolution") Stage.pick(formChooser)("recurrence");
-    input.disabled = !fixed();
-    why.textContent = fixed()
-      ? "The decay is the same for every text, so what is left of a letter in a channel depends on its distance alone: a convolution."
-      : "What fades depends on the text, so no kernel can be computed beforehand: no convolution.";
-    const note = NOTES[chosen()] ?? NOTES[write];
-    if (note) why.textContent += ` ${note}`;
-    presets.querySelector("select").value = Math.max(0, Object.keys(PRESETS).indexOf(chosen()) + 1);
-    runs = form === "convolution" ? convolve() : recur();
-    steps.show(Math.min(at, text.length));
-  }
+    const selects = Object.keys(run.layer).map((valve, j) => {
+      const options = Object.keys(VALVES[j]), label = valve[0].toUpperCase() + valve.slice(1);
+      return Stage.select(`recurrence-${valve}`, label, Object.values(VALVES[j]), options.indexOf(run.layer[valve]), (i) => { run.layer[valve] = options[i]; update(); });
+    });
+    const presets = Stage.select("recurrence-preset", "Layer", ["(of your own)", ...Object.keys(PRESETS)], 0, (i) => {
+      if (i) set(Object.keys(PRESETS)[i - 1]);
+    });
+    const typed = element("input", { type: "text", id: "recurrence-input", maxlength: MOST, value: FIRST.text, autocomplete: "off", spellcheck: "false",
+      oninput: () => { run.text = [...typed.value].slice(0, MOST); update(run.text.length); } });
+    const field = element("div", { class: "figure-control" }, element("label", { class: "figure-label", for: "recurrence-input" }, "Your text"), typed);
+    const form = Stage.radios("Computed as", { recurrence: "Recurrence", convolution: "Convolution" }, run.form, (value) => { run.form = value; update(); });
 
-  const valveSelect = (id, label, options, get, set) =>
-    Stage.select(`recurrence-${id}`, label, Object.values(options), Object.keys(options).indexOf(get()), (i) => { set(Object.keys(options)[i]); update(); });
-  const selects = [
-    valveSelect("decay", "Decay", DECAYS, () => decay, (value) => { decay = value; }),
-    valveSelect("write", "Write", WRITES, () => write, (value) => { write = value; }),
-    valveSelect("read", "Read", READS, () => read, (value) => { read = value; }),
-  ];
-  const presets = Stage.select("recurrence-preset", "Layer", ["(of your own)", ...Object.keys(PRESETS)], 0, (i) => {
-    if (i) set(Object.keys(PRESETS)[i - 1]);
+    /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
+    function set(said) {
+      const valves = PRESETS[said] ?? said.split("+");
+      if (!VALVES.every((options, j) => options[valves[j]])) return false;
+      run.set(valves);
+      VALVES.forEach((options, j) => { selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]); });
+      update();
+    }
+    stage.append(
+      element("div", { class: "stage-row" }, presets, field, form),
+      run.flow, run.row, run.equation, steps.line, steps.bar,
+      element("div", { class: "stage-row" }, selects), why);
+    Stage.keys(stage, steps, () => run.text.length);
+    update(run.text.length);
+    return {
+      layer: [Stage.setter(set, () => run.name() ?? Object.values(run.layer).join("+")), FIRST.preset],
+      text: [Stage.setter((said) => (typed.value = said, typed.dispatchEvent(new Event("input"))), () => typed.value), FIRST.text],
+      form: [Stage.pick(form), "recurrence"],
+      step: [Stage.whole(steps.show, () => (steps.step() === run.text.length ? MOST : steps.step()), 0, MOST), MOST],
+    };
   });
-  const typed = element("input", { type: "text", id: "recurrence-input", maxlength: MOST, value: FIRST.text, autocomplete: "off", spellcheck: "false",
-    oninput: () => { text = [...typed.value].slice(0, MOST); update(text.length); } });
-  const field = element("div", { class: "explorable-control" }, element("label", { class: "explorable-label", for: "recurrence-input" }, "Your text"), typed);
-  const formChooser = Stage.radios("Computed as", { recurrence: "Recurrence", convolution: "Convolution" }, form, (value) => { form = value; update(); });
-
-  /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
-  function set(said) {
-    const valves = PRESETS[said] ?? said.split("+");
-    if (![DECAYS, WRITES, READS].every((options, j) => options[valves[j]])) return false;
-    [decay, write, read] = valves;
-    [DECAYS, WRITES, READS].forEach((options, j) => { selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]); });
-    update();
-  }
-  stage.append(
-    element("div", { class: "stage-row" }, presets, field, formChooser),
-    flow, row, equation, steps.line, steps.bar,
-    element("div", { class: "stage-row" }, selects), why);
-  Stage.keys(stage, steps, () => text.length);
-  update(text.length);
-  return {
-    layer: [Stage.setter(set, () => chosen() ?? [decay, write, read].join("+")), FIRST.preset],
-    text: [Stage.setter((said) => (typed.value = said, typed.dispatchEvent(new Event("input"))), () => typed.value), FIRST.text],
-    form: [Stage.pick(formChooser), "recurrence"],
-    step: [Stage.whole(steps.show, () => (steps.step() === text.length ? MOST : steps.step()), 0, MOST), MOST],
-  };
-});
+}

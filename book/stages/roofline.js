@@ -4,11 +4,8 @@
    length, and what was measured where a stored run has that shape. The machines are data that
    the page's figures module writes: element #machines-data. */
 
-Stage.mount("roofline", (stage) => {
+{
   const { element, svg } = Stage;
-  const source = document.getElementById("machines-data");
-  if (!source) return;
-  const devices = JSON.parse(source.textContent);
   const LENGTHS = Array.from({ length: 12 }, (_, i) => 64 * 2 ** i);
   const HEIGHT = 250, TOP = 22, BOTTOM = 34, LEFT = 52;
   const WAITS = { "as one multiply-add": null, "0.1 µs": 1e-7, "1 µs": 1e-6, "5 µs, a kernel launch": 5e-6 };
@@ -18,10 +15,10 @@ Stage.mount("roofline", (stage) => {
     chunked: { name: "Chunked mode", measured: ["chunked"] },
   };
   const NAMES = { softmax: "softmax", attention: "attention mode" };
-  const atFirst = { t: 16384, d: 64, c: 64, heads: 1, device: devices.findIndex(({ name }) => name.includes("H100")) };
-  const chosen = { ...atFirst, step: null };
+  const FIRST = { t: 16384, d: 64, c: 64, heads: 1 }, HEADS = [1, 12, 25];
+  const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
+  const LISTS = { t: LENGTHS, d: powers(4, 8), c: powers(4, 10) };
 
-  const device = () => devices[chosen.device];
   const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
   const inUnits = (value, units) => {
     const [one, unit] = units.find(([size]) => value >= size) || units.at(-1);
@@ -31,21 +28,42 @@ Stage.mount("roofline", (stage) => {
   const flopText = (flops) => inUnits(flops, [[1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"]]);
   const byteText = (bytes) => inUnits(bytes, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]);
 
-  function bound(mode, t) {
-    const { flops, bytes, step, item, waits, vendor } = device();
-    const cost = Costs.mode(mode, { ...chosen, t, item });
-    if (!flops) return { ...cost, seconds: null };
-    const wait = waits.includes(mode) ? (vendor && chosen.step) || step : 0;
-    return { ...cost, ...Costs.least(cost, { flops, bytes, step: wait }) };
+  /* What the reader has chosen, and the limits that follow from it. */
+  class Limits {
+    constructor(devices) {
+      this.devices = devices;
+      this.chosen = { ...FIRST, device: devices.findIndex(({ name }) => name.includes("H100")), step: null };
+    }
+
+    get device() {
+      return this.devices[this.chosen.device];
+    }
+
+    bound(mode, t) {
+      const { chosen } = this, { flops, bytes, step, item, waits, vendor } = this.device;
+      const cost = Costs.mode(mode, { ...chosen, t, item });
+      if (!flops) return { ...cost, seconds: null };
+      const wait = waits.includes(mode) ? (vendor && chosen.step) || step : 0;
+      return { ...cost, ...Costs.least(cost, { flops, bytes, step: wait }) };
+    }
+
+    /* Stored points of this shape: [mode, length, seconds]. */
+    measured() {
+      const { d, heads } = this.chosen, { width, points } = this.device;
+      return width === d ? points.filter((point) => point[3] === heads) : [];
+    }
+
+    sentence() {
+      const { t } = this.chosen, at = Object.keys(MODES).map((mode) => [mode, this.bound(mode, t).seconds]);
+      const where = `At ${t.toLocaleString("en")} tokens on ${this.device.name}`;
+      if (at[0][1] === null) return `${where}: this machine's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
+      const least = Math.min(...at.map(([, seconds]) => seconds));
+      const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
+      const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) => `${mode} ${digits(seconds / least)} times`);
+      const first = best.length > 1 ? `${best.join(" and ")} mode share the lowest limit` : `${best[0]} mode has the lowest limit`;
+      return `${where}, ${first}. ${others.length ? `Higher: ${others.join(", ")}.` : ""}`;
+    }
   }
-
-  /* Stored points of this shape: [mode, length, seconds]. */
-  const measured = () => (device().width === chosen.d ? device().points.filter((point) => point[3] === chosen.heads) : []);
-
-  const picture = svg("svg", { role: "img" });
-  const frame = element("div", {}, picture);
-  const cards = element("div", { class: "roofline-cards" });
-  const line = element("p", { class: "stage-line", role: "status" });
 
   function scales(width, bounds, points) {
     const values = [...Object.values(bounds).flat().map(({ seconds }) => seconds), ...points.map((point) => point[2])].filter(Boolean);
@@ -74,30 +92,30 @@ Stage.mount("roofline", (stage) => {
     ];
   }
 
-  function draw() {
-    const width = Math.max(260, frame.clientWidth || 640);
-    const bounds = Object.fromEntries(Object.keys(MODES).map((mode) => [mode, LENGTHS.map((t) => bound(mode, t))]));
-    const points = measured(), scale = scales(width, bounds, points), { x, y } = scale;
+  function draw(picture, width, limits) {
+    const bounds = Object.fromEntries(Object.keys(MODES).map((mode) => [mode, LENGTHS.map((t) => limits.bound(mode, t))]));
+    const { t: chosen } = limits.chosen, points = limits.measured(), scale = scales(width, bounds, points), { x, y } = scale;
     picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     const nodes = axes(width, scale);
-    nodes.push(svg("path", { class: "roofline-now", d: `M${x(chosen.t)} ${TOP - 6}V${HEIGHT - BOTTOM}` }));
+    nodes.push(svg("path", { class: "roofline-now", d: `M${x(chosen)} ${TOP - 6}V${HEIGHT - BOTTOM}` }));
     for (const [mode, list] of Object.entries(bounds)) {
       if (list[0].seconds === null) continue;
       const path = list.map(({ seconds }, i) => `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`).join("");
       nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d: path }));
-      const here = list[LENGTHS.indexOf(chosen.t)];
-      nodes.push(svg("circle", { class: "roofline-here", style: `--mode: var(--${mode})`, cx: x(chosen.t), cy: y(here.seconds), r: 4.5 }));
+      const here = list[LENGTHS.indexOf(chosen)];
+      nodes.push(svg("circle", { class: "roofline-here", style: `--mode: var(--${mode})`, cx: x(chosen), cy: y(here.seconds), r: 4.5 }));
     }
     for (const [mode, t, seconds] of points) {
       nodes.push(svg("circle", { class: "roofline-point", style: `--mode: var(--${mode})`, cx: x(t), cy: y(seconds), r: 4.5 }));
     }
     picture.replaceChildren(...nodes);
-    picture.setAttribute("aria-label", `Least time against sequence length on ${device().name}, with ${points.length} measured points; the numbers at ${chosen.t} tokens are below.`);
+    picture.setAttribute("aria-label", `Least time against sequence length on ${limits.device.name}, with ${points.length} measured points; the numbers at ${chosen} tokens are below.`);
   }
 
-  function card(mode, { name, measured: names }) {
-    const { flops, bytes, ends, steps, seconds, by } = bound(mode, chosen.t);
-    const found = names.flatMap((each) => measured().filter(([one, t]) => one === each && t === chosen.t)
+  function card(limits, mode) {
+    const { name, measured } = MODES[mode], { t: chosen } = limits.chosen;
+    const { flops, bytes, ends, steps, seconds, by } = limits.bound(mode, chosen);
+    const found = measured.flatMap((each) => limits.measured().filter(([one, t]) => one === each && t === chosen)
       .map(([, , took]) => `${duration(took)}${NAMES[each] ? ` (${NAMES[each]})` : ""}`));
     const quiet = (text) => element("p", { class: "roofline-quiet" }, text);
     return element("section", {
@@ -111,54 +129,52 @@ Stage.mount("roofline", (stage) => {
       found.length ? element("p", {}, `measured: ${found.join(", ")}`) : quiet("measured: no stored run of this shape"));
   }
 
-  function sentence() {
-    const at = Object.keys(MODES).map((mode) => [mode, bound(mode, chosen.t).seconds]);
-    const where = `At ${chosen.t.toLocaleString("en")} tokens on ${device().name}`;
-    if (at[0][1] === null) return `${where}: this machine's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
-    const least = Math.min(...at.map(([, seconds]) => seconds));
-    const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
-    const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) => `${mode} ${digits(seconds / least)} times`);
-    const first = best.length > 1 ? `${best.join(" and ")} mode share the lowest limit` : `${best[0]} mode has the lowest limit`;
-    return `${where}, ${first}. ${others.length ? `Higher: ${others.join(", ")}.` : ""}`;
-  }
+  Stage.mount("roofline", (stage) => {
+    const source = document.getElementById("machines-data");
+    if (!source) return;
+    const devices = JSON.parse(source.textContent), limits = new Limits(devices), { chosen } = limits;
+    const names = devices.map(({ name }) => name), first = names[chosen.device];
+    const picture = svg("svg", { role: "img" });
+    const frame = element("div", {}, picture);
+    const cards = element("div", { class: "roofline-cards" });
+    const line = element("p", { class: "stage-line", role: "status" });
 
-  function update() {
-    draw();
-    cards.replaceChildren(...Object.entries(MODES).map(([mode, about]) => card(mode, about)));
-    line.textContent = sentence();
-  }
-
-  const set = (key) => (value) => {
-    chosen[key] = value;
-    update();
-  };
-  const heads = Stage.radios("Heads", { 1: "1", 12: "12", 25: "25" }, String(chosen.heads), (value) => set("heads")(Number(value)));
-  /* A measured machine is shown with as many heads as were measured. */
-  function setDevice(index) {
-    chosen.device = index;
-    const [point] = device().points;
-    if (point && !measured().length && [1, 12, 25].includes(point[3])) {
-      chosen.heads = point[3];
-      heads.querySelector(`[value="${point[3]}"]`).checked = true;
+    const drawHere = () => draw(picture, Math.max(260, frame.clientWidth || 640), limits);
+    function update() {
+      drawHere();
+      cards.replaceChildren(...Object.keys(MODES).map((mode) => card(limits, mode)));
+      line.textContent = limits.sentence();
     }
+
+    const set = (key) => (value) => {
+      chosen[key] = value;
+      update();
+    };
+    const heads = Stage.radios("Heads", Object.fromEntries(HEADS.map((n) => [n, n])), String(chosen.heads), (value) => set("heads")(Number(value)));
+    /* A measured machine is shown with as many heads as were measured. */
+    function setDevice(index) {
+      chosen.device = index;
+      const [point] = limits.device.points;
+      if (point && !limits.measured().length && HEADS.includes(point[3])) {
+        chosen.heads = point[3];
+        heads.querySelector(`[value="${point[3]}"]`).checked = true;
+      }
+      update();
+    }
+    const slider = (key, label) => Stage.slider(`roofline-${key}`, label, LISTS[key], chosen[key], set(key));
+    const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
+    const waits = Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]));
+    const machine = Stage.select("roofline-device", "Machine", names, chosen.device, setDevice);
+    stage.append(
+      element("div", { class: "stage-row" }, machine, heads, waits),
+      element("div", { class: "stage-row" }, Object.values(sliders)),
+      frame, cards, line);
     update();
-  }
-  const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
-  const lists = { t: LENGTHS, d: powers(4, 8), c: powers(4, 10) };
-  const slider = (key, label) => Stage.slider(`roofline-${key}`, label, lists[key], chosen[key], set(key));
-  const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
-  const waits = Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]));
-  const names = devices.map(({ name }) => name);
-  const machine = Stage.select("roofline-device", "Machine", names, chosen.device, setDevice);
-  stage.append(
-    element("div", { class: "stage-row" }, machine, heads, waits),
-    element("div", { class: "stage-row" }, Object.values(sliders)),
-    frame, cards, line);
-  update();
-  new ResizeObserver(draw).observe(frame);
-  return {
-    device: [Stage.entry(machine, names), names[atFirst.device]], heads: [Stage.pick(heads), String(atFirst.heads)],
-    ...Object.fromEntries(Object.entries(lists).map(([key, list]) => [key, [Stage.slide(sliders[key], list), atFirst[key]]])),
-    wait: [Stage.entry(waits), 0],
-  };
-});
+    new ResizeObserver(drawHere).observe(frame);
+    return {
+      device: [Stage.entry(machine, names), first], heads: [Stage.pick(heads), String(FIRST.heads)],
+      ...Object.fromEntries(Object.entries(LISTS).map(([key, list]) => [key, [Stage.slide(sliders[key], list), FIRST[key]]])),
+      wait: [Stage.entry(waits), 0],
+    };
+  });
+}

@@ -37,7 +37,7 @@ window.Stage ??= (() => {
         .filter(([, [set, first]]) => set.now() !== String(first))
         .map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&");
       const asBuilt = said();  // some stages begin halfway, where a link would show the end
-      window.ExplorableView.listen((id, settings) => {
+      window.FigureView.listen((id, settings) => {
         if (id !== root.id) return null;
         const asked = Object.fromEntries(settings.map(([key, [value]]) => [key, value]));
         for (const key of Object.keys(asked)) if (!views[key]) console.error(`${id}: nothing is called ${key}`);
@@ -50,7 +50,7 @@ window.Stage ??= (() => {
       for (const type of ["click", "input", "keydown"]) {
         root.addEventListener(type, () => {
           clearTimeout(timer);
-          timer = setTimeout(window.ExplorableView.write, SETTLED_MS);
+          timer = setTimeout(window.FigureView.write, SETTLED_MS);
         });
       }
     }
@@ -60,12 +60,12 @@ window.Stage ??= (() => {
   function radios(label, options, chosen, change) {
     const name = `stage-${count++}`;
     const choices = Object.entries(options).map(([value, text]) =>
-      element("label", { class: "explorable-choice" },
+      element("label", { class: "figure-choice" },
         element("input", { type: "radio", name, value, checked: value === chosen, onchange: () => change(value) }),
         element("span", {}, text)));
-    return element("fieldset", { class: "explorable-control explorable-radio" },
-      element("legend", { class: "explorable-label" }, label),
-      element("span", { class: "explorable-choices" }, choices));
+    return element("fieldset", { class: "figure-control figure-radio" },
+      element("legend", { class: "figure-label" }, label),
+      element("span", { class: "figure-choices" }, choices));
   }
 
   /* Setters for `mount`: choose as a reader would, so that the control shows it too. */
@@ -113,8 +113,8 @@ window.Stage ??= (() => {
       },
     });
     // An output inside the label would be what the label names.
-    return element("div", { class: "explorable-control stage-slider" },
-      element("div", {}, element("label", { class: "explorable-label", for: id }, label), " ", output), input);
+    return element("div", { class: "figure-control stage-slider" },
+      element("div", {}, element("label", { class: "figure-label", for: id }, label), " ", output), input);
   }
 
   /* Have a slider show a place of its list that was reached by other means; nothing is told. */
@@ -129,8 +129,8 @@ window.Stage ??= (() => {
   function select(id, label, options, chosen, change) {
     const list = element("select", { id, onchange: () => change(Number(list.value)) },
       options.map((text, i) => element("option", { value: i, selected: i === chosen }, text)));
-    return element("div", { class: "explorable-control" },
-      element("label", { class: "explorable-label", for: id }, label), list);
+    return element("div", { class: "figure-control" },
+      element("label", { class: "figure-label", for: id }, label), list);
   }
 
   /* Back, Step, Play and Start over, for a picture that is a function of a step number.

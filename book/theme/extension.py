@@ -188,7 +188,8 @@ def setup(app: Sphinx) -> dict:
         app.setup_extension(f"book.theme.{name}")
     # Before the theme's own, which the last extension put there.
     app.config.templates_path.insert(0, str(THEME / "templates"))
-    engine = sorted((BOOK / "explorable").glob("explorable*.[jc]s*"))
+    room = BOOK / "explorable"
+    engine = sorted([*room.glob("explorable*.[jc]s*"), *room.glob("figure-*.js")])
     plotly = THEME / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
     app.config.html_static_path += [str(path) for path in (plotly, *engine)]
     app.connect("builder-inited", publish_stages)

@@ -41,12 +41,12 @@ SCRIPTS = (
 SCRIPTS_WITH = {
     'class="highlight': ("clipboard.min.js", "copybutton.js"),
     "tag_sortable": ("sort-tables.js",),
-    '<figure class="explorable"': (
+    '<figure class="explorable figure-frame"': (
         "explorable-model.js",
         "explorable-draw.js",
         "explorable-cursor.js",
-        "explorable-pin.js",
-        "explorable-view.js",
+        "figure-pin.js",
+        "figure-view.js",
         "explorable.js",
     ),
 }
@@ -55,7 +55,7 @@ SHELL = "shell.js"
 SEARCH_SCRIPTS = ("searchtools.js", "language_data.js", "../searchindex.js")
 # Stages fill their frames, which stand in the first screen of most pages: as soon as it is parsed.
 STAGE_SCRIPTS = re.compile(r'data-scripts="([^"]*)"')
-BEFORE_STAGES = ("explorable-pin.js", "explorable-view.js")
+BEFORE_STAGES = ("figure-pin.js", "figure-view.js")
 # Of the first screen, as seen from _static.
 FONTS = (
     "fonts/source-serif-4-latin-400-normal.woff2",

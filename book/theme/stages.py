@@ -63,7 +63,7 @@ class Stage(Block):
             _html(NO_SCRIPT),
             _html('<div class="stage"></div>'),
             make("div", *self.body(), css="stage-caption"),
-            css="explorable stage-frame",
+            css="stage-frame figure-frame",
             ids=[anchor],
             role="group",
             **{"aria-labelledby": f"{anchor}-title"},
@@ -73,7 +73,7 @@ class Stage(Block):
 
 
 class View(ReferenceRole):
-    """A link that sets a figure; explorable-view.js reads it. Only its words where none is."""
+    """A link that sets a figure; figure-view.js reads it. Only its words where none is."""
 
     TARGET = re.compile(r"[a-z][a-z0-9-]*:([a-z]+=[^&=;]+(&[a-z]+=[^&=;]+)*)?")
     SPOKEN = '<span class="visually-hidden"> (sets the figure)</span>'

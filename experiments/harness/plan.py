@@ -15,19 +15,27 @@ from tqdm import tqdm
 from .corpora import Corpus
 from .stopping import Stop
 from .tables import Table, Tables
+from .workers import DeviceLostError, first_line, is_lost
 
 Leg = dict[str, Any]
+# On a GPU: whether the kernels are right, how fast they are, what a model gains, and then the rest.
+RIGHT, RACE, MODES_RACE, PAIR, BLOCK, SAMPLING, REST = 1, 4, 5, 6, 7, 8, 9
 LATE = 80  # the priority of runs that tell no more on a GPU than on a CPU
 
 
 @dataclass(frozen=True)
 class Run:
-    """One file of results. Lower priorities run first, across all experiments."""
+    """One file of results. Lower priorities run first, across all experiments.
+
+    expected: about how many seconds it takes on the device planned for, where that is known; in a
+    lease of a few minutes a run that would not fit gives way to one that does.
+    """
 
     experiment: str
     name: str
     config: dict[str, Any]
     priority: int
+    expected: float | None = None
 
 
 @dataclass
@@ -66,21 +74,34 @@ class Session:
             tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def attempt(self, call: Callable[[], Any], what: str) -> Any:
-        """What `call` returns, or None with a warning: one that fails must not end a race."""
+        """What `call` returns, or None with a warning: one that fails must not end a race.
+
+        Raises DeviceLostError when the device answers no more: all that followed would fail too.
+        """
         try:
-            return call()
+            result = call()
+            if self.device.type == "cuda":  # what fails on the device must fail here
+                torch.cuda.synchronize(self.device)
+            return result
+        except DeviceLostError:
+            raise
         except Exception as error:
-            message = (str(error).splitlines() or [""])[0]
-            self.warn(f"{what}: {type(error).__name__}: {message}")
+            self.warn(f"{what}: {first_line(error)}")
+            if is_lost(self.device):
+                raise DeviceLostError(what) from error
             return None
 
     def go_on(self) -> Tables:
-        """The tables as far as an earlier attempt came, whose time is then counted; or none."""
+        """The tables as far as an earlier attempt came, or none.
+
+        Its time is then counted, and its warnings are kept.
+        """
         if self.kept is None:
             return {}
         origin = self.kept["provenance"]
         one = {key: origin[key] for key in ("commit", "dirty", "started", "seconds")}
         self.earlier[:] = origin.get("legs", [one])
+        self.warnings[:0] = origin.get("warnings", [])
         return self.kept["tables"]
 
     def out_of_time(self) -> bool:

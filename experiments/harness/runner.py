@@ -20,6 +20,7 @@ from .keeping import Keeper
 from .plan import Catalogue, Experiment, Run, Session
 from .provenance import describe_device
 from .stopping import Interrupted, Stop, lock
+from .workers import is_lost
 
 
 class UsageError(Exception):
@@ -97,14 +98,13 @@ def run_all(
     budget: float | None = None,
     force: bool = False,
     corpus_source: Path | None = None,
-    after: Callable[[], object] = lambda: None,
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
     budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
     breaks off, for want of memory or of its text perhaps, does not keep the others from theirs;
-    FailedError names it when all is done. A run that another process is at is left to it. `after`
-    is called after each. Raises Interrupted when a signal came, with everything stored.
+    FailedError names it when all is done. A run that another process is at is left to it. Raises
+    Interrupted when a signal came, with everything stored.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
@@ -112,7 +112,7 @@ def run_all(
     description = describe_device(device)
     ended, failed = 0, []
     texts = _texts(corpus_source)
-    _check_writable(out)
+    check_writable(out)
     stop = Stop()
     with stop.listening():
         for i, run in enumerate(runs):
@@ -138,8 +138,10 @@ def run_all(
                 except Exception:
                     traceback.print_exc()
                     failed.append(f"{run.experiment} {run.name}")
-            _clear(device)
-            after()
+                    if is_lost(device):
+                        print("the device is lost to this process: begin another", file=sys.stderr)
+                        break
+            clear(device)
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended
@@ -172,7 +174,7 @@ def _texts(source: Path | None) -> Callable[[str], Corpus]:
     return load
 
 
-def _clear(device: torch.device) -> None:
+def clear(device: torch.device) -> None:
     """Leave nothing of a run to the next.
 
     torch keeps what it compiled by the code it came from, and gives up on code that it has
@@ -259,7 +261,7 @@ class _Bar:
         self.bar.update(done - self.bar.n)
 
 
-def _check_writable(out: Path) -> None:
+def check_writable(out: Path) -> None:
     """Fail before the first run, not after it."""
     try:
         Path(out).mkdir(parents=True, exist_ok=True)

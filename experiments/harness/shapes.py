@@ -12,5 +12,6 @@ LADDER = [  # the shapes of a published comparison of such kernels
 ]
 # GPT-2's heads at doubling lengths, the telling ones first, and a length that nothing divides.
 GPT2 = [(1, T, 12, 64) for T in (8192, 1024, 65536, 131072, 16384, 4096, 2048, 32768, 65537)]
+BETWEEN = GPT2[4:]  # timed when all else has been
 SMALL = (2, 512, 2, 64)
 PASSES = ("forward", "forward+backward")

@@ -56,10 +56,19 @@ def measure(call: Callable[[], object], device: torch.device) -> Timing:
     return measure_in_turns({"": call}, device)[""]
 
 
+def nothing() -> None:
+    """What is done between two timed calls where nothing needs to be."""
+
+
 def measure_in_turns(
-    calls: dict[str, Callable[[], object]], device: torch.device
+    calls: dict[str, Callable[[], object]],
+    device: torch.device,
+    between: Callable[[], object] = nothing,
 ) -> dict[str, Timing]:
-    """Time several calls interleaved, each once a round, so that drift affects all equally."""
+    """Time several calls interleaved, each once a round, so that drift affects all equally.
+
+    between: done before each timed call, and not timed.
+    """
     for call in calls.values():
         for _ in range(2):
             call()
@@ -67,6 +76,7 @@ def measure_in_turns(
     enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(calls), 0.0, 0
     while rounds < FEWEST or (spent < enough and rounds < MOST):
         for name, call in calls.items():
+            between()
             synchronize(device)
             began = time.perf_counter()
             call()
@@ -91,10 +101,21 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def cache_filler(device: torch.device, cache: int) -> Callable[[], object]:
+    """A function that leaves nothing of what was used before it in a cache of so many bytes.
+
+    It reads, twice the cache's size: what it wrote would have to be carried to memory while the
+    next call is timed.
+    """
+    other = torch.zeros(max(1, 2 * cache // 4), device=device)
+    return other.sum
+
+
 def copy_rate(device: torch.device, size: int) -> float:
-    """B/s of copying `size` bytes, read and written."""
-    source = torch.zeros(size, dtype=torch.uint8, device=device)
-    target = torch.zeros_like(source)
+    """B/s of copying `size` bytes, read and written; random ones, for a memory may pack zeros."""
+    generator = torch.Generator(device).manual_seed(0)
+    source = torch.randint(256, (size,), dtype=torch.uint8, device=device, generator=generator)
+    target = torch.empty_like(source)
     return 2 * size / measure(lambda: target.copy_(source), device).median
 
 

@@ -64,6 +64,16 @@ class DivergedError(ArithmeticError):
     """A loss came out that is not a finite number. Nothing of it was kept."""
 
 
+def compile_blocks(model: GPT, **options: Any) -> None:
+    """Have the blocks compiled when they are first called. options: of torch.compile.
+
+    They are alike, so the first of them is compiled and all use it; the whole model would take
+    as many times as long. Its parameters keep their names.
+    """
+    for block in model.blocks:
+        block.compile(**options)
+
+
 class Training:
     """A model, its optimizer and the curves so far."""
 
@@ -78,7 +88,8 @@ class Training:
             **attention_of(config),
         )
         self.model = GPT(shape).to(device)
-        self.forward = torch.compile(self.model) if device.type == "cuda" else self.model
+        if device.type == "cuda":
+            compile_blocks(self.model)
         self.optimizer = torch.optim.AdamW(
             self._groups(), betas=(0.9, 0.95), fused=device.type == "cuda"
         )
@@ -169,7 +180,7 @@ class Training:
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         rounded = self.config.get("autocast", True)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=rounded):
-            logits = self.forward(inputs)
+            logits = self.model(inputs)
         return next_token_loss(logits, targets)
 
     @torch.no_grad()

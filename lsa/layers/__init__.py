@@ -25,7 +25,8 @@ from .s4d import S4D
 from .softmax import KVCache, SoftmaxAttention, softmax_attention
 from .taylor import TaylorAttention
 
-# Every layer that can stand in a GPT's attention. A new one is its file and a line here.
+# Every layer that can stand in a GPT's attention. A new one is its file, its colours in
+# book/theme/static/palette.css and a line here.
 LAYERS: dict[str, Callable[..., Layer]] = {
     "softmax": SoftmaxAttention,
     "linear": LinearAttention,

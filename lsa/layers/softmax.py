@@ -73,10 +73,14 @@ class KVCache:
 
     Extending the newest cache writes into spare room in place, so a tick costs O(1) copies on
     average; extending an older one (two continuations of one text) copies first.
+
+    room: for how many tokens an empty cache makes room at first. Up to there nothing is copied, and
+    keys and values stay where they are, as a CUDA graph asks.
     """
 
     buffer: _Buffer | None = None
     length: int = 0
+    room: int = 16
 
     @property
     def k(self) -> Tensor:
@@ -98,6 +102,15 @@ class KVCache:
         """Bytes of the keys and values held, spare room not counted."""
         return self.k.nbytes + self.v.nbytes if self.buffer else 0
 
+    def rewound(self) -> KVCache:
+        """This cache, whose next token is written in place even where another one was.
+
+        A longer cache that shares its memory must not be read again.
+        """
+        if self.buffer is not None:
+            self.buffer.filled = self.length
+        return self
+
     def extend(self, k: Tensor, v: Tensor) -> KVCache:
         """The cache with k [B, n, H, K] and v [B, n, H, V] appended."""
         k, v = k.transpose(1, 2), v.transpose(1, 2)
@@ -112,7 +125,7 @@ class KVCache:
             or recorded
             or buffer.is_sealed()
         ):
-            buffer = _Buffer(k, v, capacity=max(16, 2 * length))
+            buffer = _Buffer(k, v, capacity=max(self.room, 2 * length))
             if old is not None and self.length:
                 buffer.write(old.k[:, :, : self.length], old.v[:, :, : self.length])
         buffer.write(k, v)

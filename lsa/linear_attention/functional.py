@@ -99,6 +99,10 @@ def linear_attention(
         head. On CUDA, where that would wait for the device, and within torch.compile and
         torch.func its numbers are not looked at.
 
+    A NaN in q reaches its own token. One in k or v reaches all later tokens, and from v earlier
+    ones too: in attention mode those of the sequence (on CUDA of its tile), in chunked mode those
+    of its chunk, with log_decay also from k. In recurrent mode it reaches none before it.
+
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.
     """

@@ -84,7 +84,7 @@ def test_provenance_is_one_line_said_once():
         Provenance("H100", "abc1234", day, "python -m experiments run", f"results/{day}.json")
         for day in ("2025-11-20", "2025-11-21")
     ]
-    text = html_of(figure(provenance=records)).select_one(".explorable-provenance").text
+    text = html_of(figure(provenance=records)).select_one(".figure-provenance").text
     assert text == (
         "H100 · abc1234 · 2025-11-20 to 2025-11-21 · python -m experiments run · "
         "2025-11-20, 2025-11-21"
@@ -95,7 +95,7 @@ def test_the_files_of_many_runs_fold_below_their_number():
     def written(count):
         one = Provenance("H100", "abc1234", "2025-11-20", "python -m experiments run")
         records = [replace(one, href=f"results/{i}.json") for i in range(count)]
-        return html_of(figure(provenance=records)).select_one(".explorable-provenance")
+        return html_of(figure(provenance=records)).select_one(".figure-provenance")
 
     assert written(3).name == "p"
     folded = written(43)

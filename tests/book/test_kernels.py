@@ -146,3 +146,14 @@ def test_a_measured_time_stands_beside_the_predicted_one(monkeypatch):
     assert kernel_prediction.measured(row) == (low, high)
     run["provenance"]["device"]["name"] = "NVIDIA H200"
     assert kernel_prediction.measured(row) is None
+
+
+def test_the_prediction_is_drawn_as_graph_and_from_python_with_normalised_peers():
+    figure = kernel_prediction.figure()
+    for launch, peers in (("graph", 2), ("eager", 0)):
+        for shapes in kernel_speed.LADDERS:
+            state = figure.default_state() | {"launch": launch, "shapes": shapes}
+            names = [trace.curve.name for trace in resolve(figure, state).traces]
+            assert sum("ours" in name for name in names) == 2
+            assert sum("stored states" in name for name in names) == peers
+            assert any("fla" in name for name in names) == (shapes == "ladder")

@@ -105,7 +105,7 @@ def test_an_answer_stays_folded_and_a_stage_says_where_it_is():
     assert "\n\nUp, by **half**.\n" in text
     assert text.endswith("\n\n</details>")
     stage = (
-        "<div class='explorable' data-stage='tree' id='tree'><p class='stage-title'>The tree"
+        "<div class='stage-frame' data-stage='tree' id='tree'><p class='stage-title'>The tree"
         "</p><noscript><p class='stage-note'>no</p></noscript><div class='stage'></div>"
         "<div class='stage-caption'><p>Every text.</p></div></div>"
         "<script defer src='x.js'></script>"

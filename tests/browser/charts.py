@@ -24,8 +24,8 @@ SCRIPTS = (
     "explorable-model",
     "explorable-draw",
     "explorable-cursor",
-    "explorable-pin",
-    "explorable-view",
+    "figure-pin",
+    "figure-view",
     "explorable",
 )
 DARK_PAGE = "html[data-theme=dark] { color: #ced6dd; background: #14181e }"

@@ -156,7 +156,7 @@ def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page
 
 @pytest.fixture
 def open_stage(open_page):
-    """Open the page of an explorable and return (tab, its frame)."""
+    """Open the page of a stage and return (tab, its frame)."""
 
     def open_one(name, **options):
         tab = open_page(PLACES[name], **options)

@@ -176,9 +176,9 @@ def test_targets_are_large_enough_for_a_finger_and_leave_the_plot_the_screen(sho
     expect(chosen).to_contain_text("Vertical axis Loss · Context 1")
     expect(fold.locator("summary")).to_have_css("height", "36px")  # one line, cut where it ends
     fold.locator("summary").press("Enter")
-    expect(fold.locator(".explorable-control").last).to_be_visible()
+    expect(fold.locator(".figure-control").last).to_be_visible()
     expect(chosen).to_be_hidden()
-    targets = "#headline :is(.explorable-choice, input[type=range], summary, .explorable-csv)"
+    targets = "#headline :is(.figure-choice, input[type=range], summary, .explorable-csv)"
     for box in (one.bounding_box() for one in page.locator(targets).all()):
         assert box["height"] >= 36
 
@@ -188,7 +188,7 @@ def test_what_folds_on_a_phone_stands_in_the_row_elsewhere(show):
     fold = page.locator("#headline .explorable-more")
     expect(fold.locator("summary")).to_be_hidden()
     fold.locator("input").first.focus()
-    for control in fold.locator(".explorable-control").all():
+    for control in fold.locator(".figure-control").all():
         expect(control).to_be_visible()
 
 

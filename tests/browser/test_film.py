@@ -48,7 +48,7 @@ def film(tmp_path, browser):
             f'<link rel="stylesheet" href="file://{folder}/{sheet}">'
             for folder, sheet in zip(static, sheets, strict=True)
         )
-        names = ("explorable-pin.js", "explorable-view.js", "stage.js", "film.js")
+        names = ("figure-pin.js", "figure-view.js", "stage.js", "film.js")
         scripts = "".join(
             f'<script defer src="file://{static[0 if "-" in name else 2]}/{name}"></script>'
             for name in names
@@ -57,7 +57,8 @@ def film(tmp_path, browser):
         page.write_text(
             f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
             f"<title>A film</title>{links}{json_script(data, id='film-data') if data else ''}"
-            '<div class="explorable" data-stage="film" id="film"><div class="stage"></div></div>'
+            '<div class="stage-frame figure-frame" data-stage="film" id="film">'
+            '<div class="stage"></div></div>'
             f"{scripts}</html>",
             encoding="utf-8",
         )

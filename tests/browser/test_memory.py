@@ -59,6 +59,14 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
     assert follow("pairs=12&width=32&map=identity")[0] == list(range(1, 13))
 
 
+def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(open_page):
+    frame = open_page(f"{PAGE}#memory:pairs=4&map=identity").locator("#memory")
+    assert "need not add up to 100" in frame.inner_text()
+    assert "% of it" in frame.locator("[role=status]").inner_text()
+    shares = open_page(f"{PAGE}#memory:pairs=4").locator("#memory")
+    assert "need not add up to 100" not in shares.inner_text()
+
+
 def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
     tab = open_page(f"{PAGE}#memory:pairs=3", reduced_motion="reduce")
     frame = tab.locator("#memory")

@@ -13,14 +13,14 @@ from playwright.sync_api import expect
 
 from tests.browser.test_pages import CHAPTER_PAGES, ROOT
 
-MEANT = re.compile(r"\bexplorable-meant\b")
+MEANT = re.compile(r"\bfigure-meant\b")
 
 # A figure is marked for a moment only, which a busy machine could miss.
 REMEMBER_TOLD = """(figure) => new MutationObserver(() => {
-    if (figure.classList.contains("explorable-told")) figure.dataset.wasTold = "";
+    if (figure.classList.contains("figure-told")) figure.dataset.wasTold = "";
 }).observe(figure, { attributeFilter: ["class"] })"""
 FORGET_TOLD = """(figure) => {
-    figure.classList.remove("explorable-told");
+    figure.classList.remove("figure-told");
     delete figure.dataset.wasTold;
 }"""
 
@@ -70,7 +70,7 @@ def specs_of(soup: BeautifulSoup) -> dict[str, dict]:
 # figure is pinned beside the words.
 IN_SIGHT = """figure => {
     const held = figure.getBoundingClientRect();
-    if (figure.classList.contains("explorable-pinned"))
+    if (figure.classList.contains("figure-pinned"))
         return held.top >= 0 && held.bottom <= innerHeight && held.height > 150;
     const picture = figure.querySelector(".explorable-frame, .stage") ?? figure;
     const { top, bottom, height } = picture.getBoundingClientRect();
@@ -123,7 +123,7 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     link.evaluate("link => link.scrollIntoView({ block: 'center' })")
     before = link.bounding_box()
     link.press("Enter")
-    expect(figure).to_have_class(re.compile(r"\bexplorable-pinned\b"))
+    expect(figure).to_have_class(re.compile(r"\bfigure-pinned\b"))
     words, box = link.bounding_box(), figure.bounding_box()
     # Boxes have heights of fractions of a pixel, and a page scrolls by whole ones.
     assert words == pytest.approx(before, abs=1)
@@ -132,7 +132,7 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     assert box["y"] + box["height"] <= 800
     assert figure.locator(".explorable-frame").bounding_box()["height"] > 200
     tab.keyboard.press("Escape")
-    expect(figure).not_to_have_class(re.compile(r"\bexplorable-pinned\b"))
+    expect(figure).not_to_have_class(re.compile(r"\bfigure-pinned\b"))
     expect(link).to_be_focused()
     link.press("Enter")
     figure.get_by_role("button", name="Go to the figure").click()
@@ -149,7 +149,7 @@ def test_the_mark_on_a_figure_goes_by_itself(open_page, motion):
     target.evaluate(REMEMBER_TOLD)
     tab.locator("a.figure-view[href='#roofline:wait=3']").click()
     expect(target).to_have_attribute("data-was-told", "")
-    expect(target).not_to_have_class(re.compile(r"\bexplorable-told\b"))
+    expect(target).not_to_have_class(re.compile(r"\bfigure-told\b"))
 
 
 def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
@@ -172,7 +172,7 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
         ("sequences", "tree:way=dumb&step=1", "Leaf 1,"),
         ("causal-transformations", "causality:token=7", "Token 7 changed from n"),
         ("state-machines", "machines:step=3", "Tick 3 of"),
-        ("linear-self-attention", "memory:pairs=5&list=1&rule=delta", "the state 100%"),
+        ("linear-self-attention", "memory:pairs=5&list=1&rule=delta", "answer holds 100% of it"),
         ("three-modes", "modes:mode=recurrent&t=20&step=5", "Step 5 of 20:"),
         ("three-modes", "modes:c=8&step=2", "Step 2 of 3: tokens 9 to 16"),
         ("three-modes", "modes:mode=attention", "One step:"),
@@ -200,7 +200,7 @@ def test_going_back_is_not_undone_by_a_setting_written_late(open_page):
     tab.locator("a.figure-view[href='#roofline:wait=3']").click()
     tab.locator("a.figure-view[href='#roofline:t=1024']").click()
     # The URL changes first, and the page hears of it later: in between, a timer may write.
-    tab.evaluate("addEventListener('popstate', ExplorableView.write)")
+    tab.evaluate("addEventListener('popstate', FigureView.write)")
     tab.go_back()
     expect(tab.locator("#roofline-step")).to_have_value("3")
     assert tab.evaluate("location.hash") == "#roofline:wait=3"
@@ -209,7 +209,7 @@ def test_going_back_is_not_undone_by_a_setting_written_late(open_page):
 @pytest.mark.parametrize("page", CHAPTER_PAGES)
 def test_an_address_says_nothing_of_what_nobody_has_set(open_page, page):
     tab = open_page(page)
-    assert not tab.evaluate("window.ExplorableView?.write(), location.hash")
+    assert not tab.evaluate("window.FigureView?.write(), location.hash")
 
 
 def test_a_link_is_heard_and_leaves_its_words_alone(open_page):

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments.harness import corpora
+from experiments import __main__ as command
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import corpora, workers
 
 
 @pytest.fixture
@@ -24,3 +26,16 @@ def made_corpus(tmp_path, monkeypatch):
 def _hurried(monkeypatch):
     """A point is timed for a fiftieth of the time: what is tested is that it is stored."""
     monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02})
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """A process begins as a copy of this one, with what a test has replaced."""
+    monkeypatch.setattr(workers, "START", "fork")
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """A plan of two experiments, a run each."""
+    few = {name: EXPERIMENTS[name] for name in ("kernel_errors", "taylor_error")}
+    monkeypatch.setattr(command, "EXPERIMENTS", few)

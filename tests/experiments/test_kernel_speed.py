@@ -1,9 +1,13 @@
 """Kernel speed without a GPU: everything but the timing of graphs, which only CUDA has."""
 
+import sys
+from types import ModuleType
+
 import pytest
 import torch
 
 from experiments import kernel_speed
+from experiments.harness import workers
 from experiments.harness.plan import Session
 from experiments.harness.tables import check_declared
 
@@ -55,8 +59,80 @@ def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch)
     assert any("infinite" in warning and "error of o" in warning for warning in session.warnings)
 
 
+def test_a_race_goes_on_where_it_was_left_and_without_who_lost_the_device(session, monkeypatch):
+    """A first attempt gets as far as one that loses the device; the second does all the rest."""
+    called = []
+
+    def fault(q, k, v):
+        called.append("fault")
+        raise workers.DeviceLostError("an illegal memory access was encountered")
+
+    ours = kernel_speed.implementations(session)["ours"]
+    entered = {"ours": ours, "fault": fault, "after": ours}
+    monkeypatch.setattr(kernel_speed, "implementations", lambda session: entered)
+    kept = []
+    session.save = kept.append
+    with pytest.raises(workers.DeviceLostError):
+        kernel_speed.perform(CONFIG, session)
+    tables = kept[-1]
+    assert tables["lost"]["implementation"] == ["fault"]
+    assert set(tables["errors"]["implementation"]) == {"ours"}
+
+    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
+    session.kept = {"provenance": origin, "tables": tables}
+    monkeypatch.setattr(kernel_speed, "limits", lambda _: pytest.fail("measured again"))
+    turns = []
+    whole = kernel_speed.measure_in_turns
+    monkeypatch.setattr(kernel_speed, "measure_in_turns", lambda *a: turns.append(1) or whole(*a))
+    outcome = kernel_speed.perform(CONFIG, session)
+    assert outcome.complete and called == ["fault"] and len(turns) == 2
+    check_declared(
+        outcome.tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True
+    )
+    assert outcome.tables["errors"]["implementation"] == ["ours"] * 4 + ["after"] * 4
+    assert set(outcome.tables["rows"]["implementation"]) == {"ours", "after"}
+
+    session.kept = {"provenance": origin, "tables": outcome.tables}
+    before = len(outcome.tables["rows"]["seconds"])
+    assert len(kernel_speed.perform(CONFIG, session).tables["rows"]["seconds"]) == before
+    assert len(turns) == 2
+
+
 def test_a_cpu_is_not_asked_to_race():
     assert kernel_speed.runs("cpu", smoke=False) == []
     planned = kernel_speed.runs("cuda", smoke=False)
     assert {run.name.split("-")[0] for run in planned} == {"ladder", "gpt2"}
     assert len({run.name for run in planned}) == len(planned)
+
+
+@pytest.fixture
+def fla(monkeypatch):
+    """A library that computes what ours does, under its own names and normalised if asked."""
+
+    def chunk(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=True):
+        o = kernel_speed.linear_attention(q, k, v, scale=scale, normalize=normalize)
+        return o, (None, None) if normalize else None
+
+    modules = {name: ModuleType(name) for name in ("fla", "fla.ops", "fla.ops.linear_attn")}
+    modules["fla.ops.linear_attn"].chunk_linear_attn = chunk
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return modules["fla"]
+
+
+@pytest.mark.parametrize(
+    ("version", "races"),
+    [("0.5.1", True), ("0.6", True), ("0.10.0rc1", True), ("0.5.0", False), ("0.4.2", False)],
+)
+def test_ours_normalised_has_an_opponent(version, races, fla, session):
+    fla.__version__ = version
+    tables = kernel_speed.perform(CONFIG, session).tables
+    check_declared(tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True)
+    assert tables["peers"] == {"library": ["fla"], "version": [version]}
+    name = "fla chunk, normalised"
+    for table in ("errors", "rows"):
+        assert "fla chunk" in tables[table]["implementation"]
+        assert (name in tables[table]["implementation"]) == races
+    assert max(tables["errors"]["error"]) <= 3.3e-3  # each beside what it computes
+    left_out = f"{name}: ValueError: version {version}, whose gradient of k is wrong"
+    assert any(warning.startswith(left_out) for warning in session.warnings) != races

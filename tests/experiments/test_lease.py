@@ -1,24 +1,33 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
+import dataclasses
+import multiprocessing
+import os
+import random
+import signal
+import tarfile
+import threading
+import time
+
 import pytest
+import torch
 
 from experiments import __main__ as command
 from experiments import kernel_errors
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import lease, record
+from experiments.harness import lease, outlook, record
 from experiments.harness.collect import collect
+from experiments.harness.plan import Experiment, Outcome, Run
+from experiments.harness.stopping import Interrupted
+from experiments.harness.tables import Column, Table
+from experiments.harness.workers import DeviceLostError
 from lsa.gpt import GPTConfig
+from tests.experiments.command import gpu
+
+CPU = torch.device("cpu")
 
 
-@pytest.fixture
-def two(monkeypatch):
-    """A plan of two experiments; the second, of two runs."""
-    few = {name: EXPERIMENTS[name] for name in ("kernel_errors", "taylor_error")}
-    monkeypatch.setattr(command, "EXPERIMENTS", few)
-
-
-def gpu(out, *more):
-    return command.main(["gpu", "--device", "cpu", "--smoke", "--out", str(out), *more])
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 def test_what_a_lease_made_comes_home_in_one_archive(two, tmp_path, capsys):
@@ -34,15 +43,133 @@ def test_what_a_lease_made_comes_home_in_one_archive(two, tmp_path, capsys):
     assert made == home and set(made) == {"kernel_errors", "taylor_error"}
 
 
+def endless(config, session):
+    """A run that looks at no clock, and at no signal either where it is `deaf`."""
+    session.save({"rows": {"n": [1]}})
+    if config["how"] == "fault" and (session.kept is None or config["still"]):
+        keep = session.go_on() or {"rows": {"n": []}}
+        keep["rows"]["n"].append(len(keep["rows"]["n"]))
+        session.save(keep)
+        raise DeviceLostError("an illegal memory access was encountered")
+    if config["how"] == "deaf":
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    if config["how"] in ("deaf", "asleep"):
+        time.sleep(600)
+    return Outcome({"rows": {"n": [1, 2]}})
+
+
+def planned(kind, smoke):
+    return []
+
+
+def made(name, **config):
+    return Run("toy", name, {"still": False, **config}, 1)
+
+
+@pytest.fixture
+def hold(tmp_path, monkeypatch):
+    """Goes through runs of `endless`, in far fewer seconds than a lease has."""
+    monkeypatch.setattr(lease, "TOLD", 0.3)
+    monkeypatch.setattr(lease, "STOPPED", 2.0)
+    monkeypatch.setattr("experiments.harness.keeping.PARTIAL_EVERY", 0.0)
+    toy = Experiment("toy", "", {"rows": Table({"n": Column("number", "")})}, planned, endless)
+
+    def go(runs, seconds):
+        deadline = time.monotonic() + seconds
+        return lease.go_through({"toy": toy}, runs, CPU, tmp_path, deadline=deadline)
+
+    return go
+
+
+def stored(tmp_path):
+    return {one["name"]: one["complete"] for one in record.load(results=tmp_path)}
+
+
+@pytest.mark.parametrize("how", ["asleep", "deaf"])
+def test_a_step_without_an_end_is_ended_and_what_it_had_is_kept(how, hold, tmp_path):
+    began = time.monotonic()
+    failed = hold([made("quick", how="quick"), made("long", how=how)], 1.0)
+    assert time.monotonic() - began < 8
+    assert stored(tmp_path) == {"quick": True, "long": False}
+    assert failed == (["toy long"] if how == "deaf" else [])
+
+
+def test_a_run_that_takes_many_times_its_minutes_gives_way(hold, tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "AT_LEAST", 0.2)
+    long = dataclasses.replace(made("long", how="asleep"), expected=0.1)
+    assert hold([long, made("quick", how="quick")], 60) == []
+    assert stored(tmp_path) == {"quick": True, "long": False}
+
+
+def test_a_run_that_loses_the_device_goes_on_in_a_fresh_process(hold, tmp_path, capfd):
+    runs = [made("fault", how="fault"), made("always", how="fault", still=True)]
+    failed = hold([*runs, made("quick", how="quick")], 60)
+    assert failed == ["toy always"]
+    assert stored(tmp_path) == {"fault": True, "quick": True, "always": False}
+    assert "illegal memory access" in capfd.readouterr().err
+
+
+def test_a_signal_stores_what_there_is_and_ends_all(hold, tmp_path):
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    with pytest.raises(Interrupted):
+        hold([made("long", how="asleep"), made("quick", how="quick")], 60)
+    timer.join()
+    assert stored(tmp_path) == {"long": False}
+    assert not multiprocessing.active_children()
+
+
 def test_time_that_is_over_leaves_a_whole_archive_and_says_what_is_next(
     two, tmp_path, capsys, monkeypatch
 ):
-    ticks = iter(range(0, 10**6, 15))
-    monkeypatch.setattr("experiments.harness.runner.time.monotonic", lambda: next(ticks))
-    assert gpu(tmp_path, "--minutes", "0.5") == 0
+    monkeypatch.setattr(lease, "TOLD", 0.1)
+    assert gpu(tmp_path, "--minutes", "0.3334") == 0
     said = capsys.readouterr().out
-    assert "budget spent" in said and "the next: " in said
+    assert "time is over" in said and "the next: " in said and "unknown length)" in said
     assert (tmp_path / lease.ARCHIVE).is_file()
+
+
+def test_the_next_lease_goes_on_where_the_last_one_ended(two, tmp_path, capsys):
+    """On a machine that has nothing but the archive of the last, or results that came home."""
+    assert gpu(tmp_path / "first", "--minutes", "1") == 0
+    archive = tmp_path / "first" / lease.ARCHIVE
+    capsys.readouterr()
+    assert gpu(tmp_path / "second", "--minutes", "1", "--from", str(archive)) == 0
+    said = capsys.readouterr().out
+    assert "2 runs, of which 2 are stored already" in said and "[1/" not in said
+    digests = [
+        sorted(one["digest"] for one in record.load(results=tmp_path / place))
+        for place in ("first", "second")
+    ]
+    assert digests[0] == digests[1]
+    with tarfile.open(tmp_path / "second" / lease.ARCHIVE) as packed:
+        assert len(packed.getnames()) == 2
+    assert gpu(tmp_path / "third", "--from", str(tmp_path / "none")) == 1
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_what_is_stored_at_home_is_not_measured_again_and_what_is_partial_goes_on(
+    two, tmp_path, capsys, monkeypatch
+):
+    home = tmp_path / "home"
+    monkeypatch.setattr(record, "RESULTS", home)
+    assert gpu(home, "--minutes", "1") == 0
+    (whole,) = (home / "taylor_error").rglob("*.json")
+    contents = record.read(whole)
+    whole.unlink()
+    record.write(record.partial_path(whole), {**contents, "complete": False})
+    capsys.readouterr()
+    assert gpu(tmp_path / "out", "--minutes", "1") == 0
+    said = capsys.readouterr().out
+    assert "2 runs, of which 1 are stored already" in said and "[1/1] taylor_error" in said
+    assert {one["experiment"] for one in record.load(results=tmp_path / "out")} == {"taylor_error"}
+    device = contents["provenance"]["device"]
+    run = Run("taylor_error", contents["name"], contents["config"], 0)
+    outlook.bring([run], device, tmp_path / "other", home)
+    (brought,) = record.load(results=tmp_path / "other")
+    assert not brought["complete"] and brought["tables"] == contents["tables"]
+    outlook.bring([dataclasses.replace(run, config={})], device, tmp_path / "changed", home)
+    assert not (tmp_path / "changed").exists()
 
 
 def test_a_place_that_cannot_be_written_is_named(two, tmp_path, capsys):
@@ -76,6 +203,40 @@ def test_weights_are_left_where_all_would_be_too_large_and_come_home_otherwise(t
     weights.write_bytes(b"none")
     with pytest.raises(record.RecordError, match=r"weights\.npz: packed: expected"):
         collect(EXPERIMENTS, made, tmp_path / "other")
+
+
+def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
+    """Twelve files of noise, too large together: what fits is found without trying over again."""
+    compressed = []
+    whole = lease.lzma.compress
+
+    def compress(data, **options):
+        compressed.append(len(data))
+        return whole(data, **options)
+
+    monkeypatch.setattr(lease.lzma, "compress", compress)
+    noise = random.Random(0)
+    for i in range(12):
+        (tmp_path / f"{i:02d}.npz").write_bytes(noise.randbytes(50_000))
+    (tmp_path / "small.json").write_text("{}")
+    archive, left = lease.pack(tmp_path, most=310_000)
+    assert archive.stat().st_size <= 310_000
+    assert left == [f"{i:02d}.npz" for i in range(6, 12)]
+    assert sum(compressed) < 7 * 60_000
+    with tarfile.open(archive) as packed:
+        assert packed.getnames() == ["small.json", *(f"{i:02d}.npz" for i in range(6))]
+        packed.extractall(tmp_path / "home", filter="data")
+    assert all(
+        (tmp_path / "home" / path.name).read_bytes() == path.read_bytes()
+        for path in tmp_path.glob("0[0-5].npz")
+    )
+    compressed.clear()
+    (tmp_path / "small.json").write_text("[1]")
+    lease.pack(tmp_path, most=310_000)
+    assert sum(compressed) < 10_000  # nothing but what has changed
+    lease.pack(tmp_path, kinds=["*.json"])
+    with tarfile.open(archive) as packed:
+        assert packed.getnames() == ["home/small.json", "small.json"]
 
 
 def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):

@@ -245,3 +245,26 @@ def test_large_inputs_stay_finite():
         q, k, v, do = (x.clamp(-1, 1) * 100 for x in draw(1, 20, 1, 16, 16, dtype))
         for mode in ("attention", "chunked"):
             check(mode, (q, k, v, do), KINDS[1])
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "reached"),
+    [
+        ("attention", {"q": 70, "k": 70, "v": 64, "k, fading": 70}),
+        ("recurrent", {"q": 70, "k": 70, "v": 70, "k, fading": 70}),
+        ("chunked", {"q": 70, "k": 70, "v": 64, "k, fading": 64}),
+    ],
+)
+def test_what_is_no_number_reaches_what_the_docstring_says(mode, reached, normalize):
+    """The 71st of 150 tokens is in a tile, and in a chunk, that begins at the 65th."""
+    for where, first in reached.items():
+        qkv = dict(zip("qkv", draw(1, 150, 1, 16, 16, torch.bfloat16)[:3], strict=True))
+        qkv[where[0]][:, 70] = float("nan")
+        g = fading(150, 0.2) if "fading" in where else None
+        problem = Problem(
+            *qkv.values(), None, None, 0.25, 1e-6, normalize, with_z=normalize, g=g
+        )  # fmt: skip
+        o = MODES[mode].forward(problem).o
+        lost = o.isnan().any(-1).flatten().nonzero().flatten()
+        assert lost.tolist() == list(range(first, 71 if where == "q" else 150)), where

@@ -71,3 +71,26 @@ def test_kv_cache_grows_and_linear_state_does_not():
         assert cache.nbytes == 2 * t * D * 4
         state, _ = linear.prefill(linear.initial_state, x[:, :t])
         assert sum(s.nbytes for s in state) == 3 * (4 * 4 + 4) * 4
+
+
+def test_a_cache_with_room_stays_where_it_is():
+    k = torch.randn(1, 40, 2, 4)
+    cache = KVCache(room=40)
+    places = set()
+    for t in range(40):
+        cache = cache.extend(k[:, t : t + 1], k[:, t : t + 1])
+        places.add(cache.k.data_ptr())
+    assert len(places) == 1
+    assert torch.equal(cache.k, k) and torch.equal(cache.v, k)
+    assert torch.equal(cache.extend(k, k).k, torch.cat((k, k), 1))  # past it, it grows
+
+
+def test_a_rewound_cache_is_extended_in_place():
+    k = torch.randn(1, 4, 2, 4)
+    cache = KVCache().rewound().extend(k[:, :3], k[:, :3])
+    first = cache.extend(k[:, 3:], k[:, 3:])
+    again = cache.rewound().extend(-k[:, 3:], -k[:, 3:])
+    assert again.k.data_ptr() == cache.k.data_ptr() == first.k.data_ptr()
+    assert torch.equal(again.k, torch.cat((k[:, :3], -k[:, 3:]), 1))
+    other = cache.extend(k[:, 3:], k[:, 3:])  # where it is not rewound, both continuations stay
+    assert torch.equal(other.k, k) and torch.equal(again.k[:, 3:], -k[:, 3:])

@@ -4,6 +4,11 @@
 (() => {
   "use strict";
 
+  // On a busy computer no moment may ever be idle, so after a while the task has its turn anyway.
+  const LATEST_MS = 1000;
+  const whenIdle = (task) =>
+    window.requestIdleCallback ? requestIdleCallback(task, { timeout: LATEST_MS }) : setTimeout(task, 50);
+
   // A page opened from a file may not read the others, from which Sphinx's
   // search takes its excerpts: they come from a script that holds all of them.
   if (location.protocol === "file:" && document.getElementById("search-results")) {
@@ -126,20 +131,19 @@
     boxes.forEach((box) => observer.observe(box));
     // What is far from the screen is not laid out, and so not observed: it is measured when there is
     // time for it, a few boxes at a time.
-    const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work(), 50));
     let left = [];
     const measure = (deadline) => {
       do {
         const box = left.shift();
         if (box) check(box);
       } while (left.length && (deadline?.timeRemaining() ?? 0) > 4);
-      if (left.length) idle(measure);
+      if (left.length) whenIdle(measure);
       else document.documentElement.dataset.measured = "";
     };
     const measureAll = () => {
       const measuring = left.length > 0;
       left = [...boxes];
-      if (!measuring) idle(measure);
+      if (!measuring) whenIdle(measure);
     };
     // A font that comes late changes what a box holds, and not the box.
     document.fonts.addEventListener("loadingdone", measureAll);
@@ -175,7 +179,6 @@
 
   document.querySelector(".bd-search-container input")?.focus();
   // One at a time, while nothing else waits: none is needed to read the first screen.
-  const whenIdle = window.requestIdleCallback ?? ((task) => setTimeout(task));
   const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
   const installNext = () => {
     installs.shift()?.();

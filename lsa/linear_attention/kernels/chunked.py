@@ -52,7 +52,7 @@ every 64 tokens, which the passes for dq and dk store for it in float32: written
 once D^2 / 4 bytes a token and head, and 8 D for the inputs, where that gradient is asked for.
 
 A NaN among the values reaches the earlier tokens of its own chunk, for a weight of zero times
-NaN is NaN; no token before the chunk.
+NaN is NaN, and with decay so does one among the keys; no token before the chunk.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def test_a_description_is_the_question_else_the_first_paragraph():
 
 def test_a_page_loads_only_the_scripts_it_needs():
     plain, search = head.scripts("book/a", "<p>"), head.scripts("search", "<p>")
-    figure_mark = '<figure class="explorable"><pre class="highlight">'
+    figure_mark = '<figure class="explorable figure-frame"><pre class="highlight">'
     figure = head.scripts("book/a", figure_mark)
     assert not [name for name in plain if "explorable" in name or "search" in name]
     assert "../searchindex.js" in search

@@ -69,3 +69,9 @@ def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
     ]
     at_hand = (static / "fonts-at-hand.css").read_text()
     assert at_hand == '@font-face{font-display:swap;src:url("katex-1.0.0/fonts/k.woff2")}'
+
+
+def test_what_is_called_explorable_is_a_chart_and_no_stage():
+    room = [path for path in (BOOK / "stages").iterdir() if path.suffix in (".css", ".js")]
+    assert len(room) > 15
+    assert not [path.name for path in room if "explorable" in path.read_text(encoding="utf-8")]

@@ -1,6 +1,6 @@
 /* Words that set a figure: a link to #headline:x=update&context=256;other:scale=nano, and the
    same in the URL that somebody was sent. Figures and stages say what they understand of it. */
-window.ExplorableView = (function () {
+window.FigureView = (function () {
   "use strict";
   const heard = document.createElement("p");
   let pressed = null;  // the link whose words were just pressed
@@ -28,11 +28,11 @@ window.ExplorableView = (function () {
   function tell(taker, block) {
     const [first] = parts(location.hash).map(([id, said]) => taker(id, said)).filter(Boolean);
     if (!first || !(block || pressed)) return;
-    if (pressed) window.ExplorablePin.show(first, pressed);
+    if (pressed) window.FigurePin.show(first, pressed);
     else first.scrollIntoView({ block });
-    first.classList.remove("explorable-told");
+    first.classList.remove("figure-told");
     void first.offsetWidth;  // or the animation would not begin again
-    first.classList.add("explorable-told");
+    first.classList.add("figure-told");
   }
 
   /* Going back sets the figure back too, and leaves it to the browser where the page stands. */
@@ -71,12 +71,12 @@ window.ExplorableView = (function () {
   function mean(event, on) {
     const link = viewOf(event);
     if (!link || event.pointerType === "touch" || (event.type === "focusin" && !link.matches(":focus-visible"))) return;
-    for (const [id] of parts(link.hash)) document.getElementById(id)?.classList.toggle("explorable-meant", on);
+    for (const [id] of parts(link.hash)) document.getElementById(id)?.classList.toggle("figure-meant", on);
   }
 
   addEventListener("hashchange", follow);
   addEventListener("animationend", (event) => {
-    if (event.animationName.startsWith("explorable-told")) event.target.classList.remove("explorable-told");
+    if (event.animationName.startsWith("figure-told")) event.target.classList.remove("figure-told");
   });
   heard.className = "visually-hidden";
   heard.setAttribute("role", "status");

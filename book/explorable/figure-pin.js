@@ -1,7 +1,7 @@
-/* A figure that words of the text have set comes to these words, where it is not on the screen
-   already: it is pinned to the half of the screen that they are not in, and nothing scrolls. It
-   goes home when the reader leaves the words, closes it, or comes to its own place. */
-window.ExplorablePin = (function () {
+/* A figure, chart or stage, that words of the text have set comes to these words, where it is not
+   on the screen already: it is pinned to the half of the screen that they are not in, and nothing
+   scrolls. It goes home when the reader leaves the words, closes it, or comes to its own place. */
+window.FigurePin = (function () {
   "use strict";
   const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
   const GAP = 8;  // px around a pinned figure
@@ -51,21 +51,21 @@ window.ExplorablePin = (function () {
     for (const watch of watches) watch.disconnect();
     place.remove();
     bar.remove();
-    figure.classList.remove("explorable-pinned", "explorable-pinned-low");
-    document.body.classList.remove("explorable-pinning");
+    figure.classList.remove("figure-pinned", "figure-pinned-low");
+    document.body.classList.remove("figure-pinning");
   }
 
   /* To its own place, and from there back to the words. */
   function goHome(figure, link) {
     release();
     figure.scrollIntoView({ block: "start" });
-    figure.querySelector(".explorable-back")?.remove();
+    figure.querySelector(".figure-back")?.remove();
     const back = button("Back to the text", () => {
       back.remove();
       link.scrollIntoView({ block: "center" });
       link.focus({ preventScroll: true });
     });
-    back.className = "explorable-back";
+    back.className = "figure-back";
     figure.prepend(back);
     back.focus({ preventScroll: true });
   }
@@ -96,14 +96,14 @@ window.ExplorablePin = (function () {
       link.focus({ preventScroll: true });
     };
     const bar = document.createElement("div");
-    bar.className = "explorable-pin-bar";
+    bar.className = "figure-pin-bar";
     bar.append(button("Go to the figure", () => goHome(figure, link)), button("Close", close));
     figure.prepend(bar);
     figure.style.setProperty("--pin-room", `${low ? below : above}px`);
     figure.style.setProperty("--pin-top", `${head + GAP}px`);
-    figure.classList.add("explorable-pinned");
-    figure.classList.toggle("explorable-pinned-low", low);
-    document.body.classList.add("explorable-pinning");
+    figure.classList.add("figure-pinned");
+    figure.classList.toggle("figure-pinned-low", low);
+    document.body.classList.add("figure-pinning");
     figure.scrollTop = 0;
     const words = link.closest("p, li, td, dd") ?? link;
     // The first reports are of where they stand now.
