@@ -49,8 +49,8 @@ def figure(id: str = "design-bytes") -> Explorable:
             "**Longer walks, fewer bytes.** Counted, not measured: what each design moves for a "
             "token of one head. Storing the state of every chunk costs several times the least "
             "possible, whatever the number of heads. Segments cost nothing extra where heads fill "
-            "the GPU. Where heads are few, segments are short, and their own states weigh about as "
-            "much."
+            "the GPU. Where heads are few, segments are short, and their states can weigh as "
+            "much as stored ones."
         ),
         alt=(
             "Bytes a token and head against the number of heads. The design that stores every "

@@ -6,7 +6,7 @@ import re
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .results import NotMeasuredError, Record, Row, have, of_config, provenance, rows
-from .words import Missing, WrittenFor, in_words
+from .words import NOT_MEASURED, Missing, WrittenFor, in_words
 
 ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
 WITH = {"no": "without", "yes": "with"}
@@ -40,6 +40,7 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     records = newest("kernel_build")
     if not records:
         return Missing("kernel_build")
+    passes = in_words(hopper=lambda: gradient_passes(90), ampere=lambda: gradient_passes(80))
     spilled = any(row["spilled"] for run in records for row in rows(run))
     series = [
         Series(
@@ -59,7 +60,7 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
             f"**Full registers{'' if spilled else ', nothing spilled'}.** What Triton "
             f"{compilers_of(records)[0]} made of every kernel of one call and its gradient, with "
             "32 heads of 4,096 tokens. Where nothing fades, is divided or mapped, a narrow head's "
-            "three gradients fit in one kernel on Hopper; on Ampere they take three."
+            f"three gradients take {passes['hopper']} on Hopper and {passes['ampere']} on Ampere."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "
@@ -145,6 +146,14 @@ def least_traffic(arch: int) -> float:
     return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))
 
 
+def gradient_passes(arch: int) -> str:
+    """How many kernels form the gradients of heads of 64 that are not normalised or mapped."""
+    run = of_config(newest("kernel_build"), arch=arch)
+    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
+    count = sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in found)
+    return {1: "one kernel", 2: "two kernels", 3: "three kernels"}.get(count, NOT_MEASURED)
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on kernels says of what was compiled, by every version that is stored.
 
@@ -181,6 +190,8 @@ def numbers() -> dict[str, str]:
         full=lambda: sum(row["registers"] >= FULL for row in launches(newest("kernel_build"))),
         got_wgmma=new_instructions,
         old_mma=lambda: sum(row["mma"] > 0 for row in tile_launches()),
+        passes_hopper=lambda: gradient_passes(90),
+        passes_ampere=lambda: gradient_passes(80),
         built_hopper=lambda: f"{least_traffic(90):,.0f}",
         built_ampere=lambda: f"{least_traffic(80):,.0f}",
     )
