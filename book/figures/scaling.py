@@ -233,7 +233,11 @@ def _of_the_difference() -> str:
     found = difference()
     if found.wide is None:
         raise NotMeasuredError(f"{EXPERIMENT}: two sizes make a line and no uncertainty")
-    interval = f"{found.exponent:+.4f} ± {found.wide:.4f} (95%)".replace("-", "−")
+    # A loss falls with size, so its power is the exponent with a minus sign.
+    interval = f"{-found.exponent:+.4f} ± {found.wide:.4f} (95%)".replace("-", "−")
+    power = (
+        f"the ratio of linear's loss to softmax's goes as the parameters to the power {interval}"
+    )
     ends = points("softmax")
     parameters = [n for n, *_ in ends]
     range_in_nats = (
@@ -243,17 +247,15 @@ def _of_the_difference() -> str:
     )
     if abs(found.exponent) <= found.wide:
         return (
-            f"The two cannot be told apart: size by size linear's differs by {interval}, an "
-            "interval that contains zero"
+            f"The two cannot be told apart: size by size, {power}, an interval that contains zero"
         )
     if range_in_nats <= (least := noise()):
         return (
-            f"The two cannot be told apart: size by size linear's differs by {interval}, which "
-            f"over all of these sizes makes {range_in_nats:.3f} nats, and another seed can move a "
-            f"loss by {least:.3f}"
+            f"The two cannot be told apart: size by size, {power}, which over all of these sizes "
+            f"makes {range_in_nats:.3f} nats, and another seed can move a loss by {least:.3f}"
         )
     first = "linear attention" if found.exponent > 0 else "softmax"
-    return f"The loss of {first} falls faster: size by size the exponents differ by {interval}"
+    return f"The loss of {first} falls faster: size by size, {power}"
 
 
 def more_compute(size: str) -> float:
