@@ -13,7 +13,7 @@
   const each = (read, written, launch) => Array.from({ length: N }, (_, n) => ({ n, read, written, launch }));
   const designs = {
     kept: { name: "Keep it on the chip", steps: each(["q", "k", "v"], ["o"], "") },
-    stored: { name: "Store it every chunk", steps: [
+    stored: { name: "Store it after every chunk", steps: [
       ...each(["k", "v"], ["S"], "First launch, "), ...each(["q", "k", "v", "S"], ["o"], "Second launch, ")] },
   };
   const bytes = ({ read, written }) => [...read, ...written].reduce((sum, name) => sum + (name === "S" ? STATE : TILE), 0);

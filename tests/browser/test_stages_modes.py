@@ -18,7 +18,7 @@ COUNTED = ("flops", "bytes", "steps", "seconds")
 def test_chip_moves_what_the_account_says(open_stage):
     tab, frame = open_stage("chip")
     T, d = 6 * 64, 64
-    designs = {"Keep it on the chip": "three passes", "Store it every chunk": "chunk states"}
+    designs = {"Keep it on the chip": "three passes", "Store it after every chunk": "chunk states"}
     for state, design in designs.items():
         frame.get_by_role("radio", name=state).check()
         frame.get_by_role("button", name="Step").focus()
