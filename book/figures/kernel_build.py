@@ -175,8 +175,8 @@ def numbers() -> dict[str, str]:
     def serialised() -> str:
         waiting = sum(SERIALISED in row["warnings"] for row in launches(stored))
         if waiting:
-            return f"Of {waiting} of them it says so."
-        return "It says so of none of them."
+            return f"Of {waiting} of them the compiler says so."
+        return "The compiler says so of none of them."
 
     def new_instructions() -> str:
         tiles = tile_launches()
