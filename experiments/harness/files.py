@@ -1,9 +1,10 @@
-"""Files written whole or not at all, and files that are of no use but may be someone's work."""
+"""Files written whole or not at all, files that are of no use but may be someone's work, errors."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -27,13 +28,31 @@ def replace_with(path: Path, *parts: bytes | memoryview) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove what a killed process left of writing `path`. Only for who holds the run's lock."""
     for left in path.parent.glob(f".{path.name}.*.tmp"):
-        left.unlink(missing_ok=True)
+        with suppress(OSError):
+            left.unlink()
+
+
+def is_there(path: Path) -> bool:
+    """Whether a name is taken, by a link to nothing too."""
+    return path.is_symlink() or path.exists()
 
 
 def set_aside(path: Path) -> Path:
     """Rename a file that is of no use here, so that nobody's work is lost; returns the new name."""
     for i in range(1, 10_000):
         aside = path.with_name(f"{path.name}.aside-{i}")
-        if not aside.exists():
+        if not is_there(aside):
             return path.rename(aside)
     raise FileExistsError(f"{path}: too many files set aside")
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, in one line that can be printed; the system's as path and reason.
+
+    Names of files may have anything in them: line ends, a terminal's commands, bytes of no text.
+    """
+    said = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = error.filename2 or error.filename
+        said = f"{place}: {error.strerror}" if place else error.strerror
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in said)

@@ -1,55 +1,25 @@
-"""One run, one JSON file: how results are written, named, checked and read back.
+"""One run, one JSON file: how results are written, named and read back.
 
-A record holds `schema`, `experiment`, `name`, `config`, `complete`, `provenance`, `units`,
-`tables` and `digest`; a table is a set of columns of one length. Reading checks everything and
-says which file and which field is wrong. What a table's columns are, an experiment declares:
-`check_declared` in `tables`.
+What a record holds, `schema` says, and what a table's columns are an experiment declares:
+`check_declared` in `tables`. Reading checks everything and says which file and which field is
+wrong.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
-from datetime import datetime
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .files import replace_with
-from .tables import check_values
+from .schema import SCHEMA, check_schema, slug
 
-SCHEMA = 2
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 PARTIAL = ".partial.json"
-
-FIELDS = {
-    "schema": int,
-    "experiment": str,
-    "name": str,
-    "config": dict,
-    "complete": bool,
-    "provenance": dict,
-    "units": dict,
-    "tables": dict,
-}
-PROVENANCE = {
-    "commit": str,
-    "dirty": bool,
-    "command": str,
-    "started": str,
-    "seconds": (int, float),
-    "seed": int,
-    "device": dict,
-    "versions": dict,
-}
-OPTIONAL_PROVENANCE = {"corpus": (str, type(None)), "warnings": list, "legs": list, "code": str}
-LEG = {"commit": str, "dirty": bool, "started": str, "seconds": (int, float)}
-DEVICE = {"kind": str, "name": str, "count": int, "memory_bytes": int}
-# Names become parts of paths.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
-COMMIT = re.compile(r"[0-9a-f]{40}|unknown")
 
 
 class RecordError(Exception):
@@ -58,11 +28,6 @@ class RecordError(Exception):
 
 class WriteError(RecordError):
     """A result that is sound and finds no place; the message names the file and the reason."""
-
-
-def slug(text: str) -> str:
-    """A name fit for a folder: lower case letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def device_folder(device: dict[str, Any]) -> str:
@@ -89,11 +54,17 @@ def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> Non
     WriteError when the folder cannot be written to.
     """
     check(record, str(path), signed=False)
-    record = sign(record)
+    with _named(path):
+        contents = (_layout(sign(record)) + "\n").encode()
     if path.exists() and not overwrite:
         raise RecordError(f"{path}: exists already; --force replaces it")
+    put(path, contents)
+
+
+def put(path: Path, contents: bytes) -> None:
+    """Write a file of results, whole or not at all. Raises WriteError."""
     try:
-        replace_with(path, (_layout(record) + "\n").encode())
+        replace_with(path, contents)
     except OSError as error:
         raise WriteError(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --out"
@@ -105,16 +76,20 @@ def read(path: Path, *, older: bool = False) -> dict[str, Any]:
 
     older: also accept schema 1, which had no digest, and return it as one of this schema.
     """
-    if Path(path).exists() and not Path(path).is_file():  # a pipe would be waited for
-        raise RecordError(f"{path}: expected a regular file")
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_reject)
+        if Path(path).exists() and not Path(path).is_file():  # a pipe would be waited for
+            raise RecordError(f"{path}: expected a regular file")
+        text = Path(path).read_text(encoding="utf-8")
+        record = json.loads(text, parse_constant=_reject, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: not a whole JSON file ({error})") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
     if older and isinstance(record, dict) and record.get("schema") == 1:
-        record = sign(record)
+        record = {**record, "schema": SCHEMA}
+        check(record, str(path), signed=False)
+        with _named(path):
+            return sign(record)
     check(record, str(path))
     return record
 
@@ -205,100 +180,29 @@ def check(record: Any, where: str, *, signed: bool = True) -> None:
 
     signed: whether it already has its digest.
     """
-    try:
-        _check(record)
+    with _named(where):
+        check_schema(record)
         if signed and digest(record) != record.get("digest"):
             raise ValueError("digest: the contents are not those that were written")
+
+
+@contextmanager
+def _named(where: object) -> Iterator[None]:
+    """What is wrong inside is a RecordError that starts with `where`."""
+    try:
+        yield
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}: {error}") from error
 
 
-def _check(record: Any) -> None:
-    if not isinstance(record, dict):
-        raise ValueError("expected a JSON object")
-    if record.get("schema") != SCHEMA:
-        raise ValueError(f"schema: expected {SCHEMA}, got {record.get('schema')!r:.40}")
-    _check_fields("", record, FIELDS, {"digest": str})
-    for field in ("experiment", "name"):
-        if not NAME.fullmatch(record[field]) or record[field].endswith(".partial"):
-            raise ValueError(f"{field}: expected a name fit for a file, got {record[field]!r:.40}")
-    if not record["config"]:
-        raise ValueError("config: expected what was run, got nothing")
-    _check_provenance(record["provenance"])
-    for unit in record["units"].values():
-        if not isinstance(unit, str):
-            raise ValueError(f"units: expected texts, got {unit!r:.40}")
-    check_values(record["tables"], record["units"])
-    if record["complete"] and not any(
-        len(values) for columns in record["tables"].values() for values in columns.values()
-    ):
-        raise ValueError("tables: expected rows, got none")
-
-
-def _check_provenance(provenance: dict[str, Any]) -> None:
-    _check_fields("provenance.", provenance, PROVENANCE, OPTIONAL_PROVENANCE)
-    _check_leg("provenance.", provenance)
-    for i, leg in enumerate(provenance.get("legs", [])):
-        if not isinstance(leg, dict):
-            raise ValueError(f"provenance.legs[{i}]: expected an object")
-        _check_fields(f"provenance.legs[{i}].", leg, LEG)
-        _check_leg(f"provenance.legs[{i}].", leg)
-    device = provenance["device"]
-    _check_fields("provenance.device.", device, DEVICE)
-    if device["kind"] not in ("cpu", "cuda"):
-        raise ValueError(f"provenance.device.kind: expected cpu or cuda, got {device['kind']!r}")
-    if not slug(device["name"]):
-        raise ValueError(f"provenance.device.name: expected a name, got {device['name']!r:.40}")
-    if not 0 < device["count"] < 10**6 or device["memory_bytes"] <= 0:
-        raise ValueError("provenance.device: expected a count and memory_bytes above 0")
-    if not provenance["versions"]:
-        raise ValueError("provenance.versions: expected what it ran with, got nothing")
-    for name, version in provenance["versions"].items():
-        if not isinstance(version, str | None):
-            raise ValueError(f"provenance.versions.{name}: expected a text, got {version!r:.40}")
-    if not all(isinstance(warning, str) for warning in provenance.get("warnings", [])):
-        raise ValueError("provenance.warnings: expected texts")
-
-
-def _check_leg(where: str, leg: dict[str, Any]) -> None:
-    """What a record says of itself and of each of its legs."""
-    if not COMMIT.fullmatch(leg["commit"]):
-        raise ValueError(
-            f"{where}commit: expected 40 hexadecimal digits, got {leg['commit']!r:.50}"
-        )
-    if leg["commit"] == "unknown" and not leg["dirty"]:
-        raise ValueError(f"{where}dirty: expected true where the commit is unknown")
-    if not 0 <= leg["seconds"] < 10**9:
-        raise ValueError(f"{where}seconds: expected 0 or more, got {leg['seconds']!r:.40}")
-    try:
-        aware = datetime.fromisoformat(leg["started"]).tzinfo
-    except ValueError:
-        aware = None
-    if aware is None:
-        raise ValueError(
-            f"{where}started: expected a date, time and zone, got {leg['started']!r:.40}"
-        )
-
-
-def _check_fields(
-    where: str, found: dict[str, Any], kinds: dict[str, Any], optional: dict[str, Any] | None = None
-) -> None:
-    for field, kind in kinds.items():
-        if field not in found:
-            raise ValueError(f"{where}{field}: missing")
-        _check_kind(where + field, found[field], kind)
-    optional = optional or {}
-    for field in found.keys() - kinds.keys():
-        if field not in optional:
-            raise ValueError(f"{where}{field}: not a field of a record")
-        _check_kind(where + field, found[field], optional[field])
-
-
-def _check_kind(where: str, value: Any, kind: Any) -> None:
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        names = " or ".join("null" if one is type(None) else one.__name__ for one in kinds)
-        raise ValueError(f"{where}: expected {names}, got {value!r:.40}")
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which a name that stands twice would hide what the first one says."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r:.40} stands twice")
+        found[name] = value
+    return found
 
 
 def _reject(constant: str) -> None:

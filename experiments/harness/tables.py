@@ -109,6 +109,15 @@ def check_repeated(tables: Tables) -> None:
             raise ValueError(f"tables.{name}: expected rows that differ, got each more than once")
 
 
+def is_text(text: str) -> bool:
+    """Whether UTF-8 can hold it: half of a surrogate pair, which JSON can name, it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _check_column(where: str, values: list, unit: Any) -> None:
     if unit is None:
         raise ValueError(f"{where}: no unit")
@@ -116,7 +125,7 @@ def _check_column(where: str, values: list, unit: Any) -> None:
         return
     for i, value in enumerate(values):
         if unit in WORDS:
-            if not isinstance(value, str):
+            if not isinstance(value, str) or not is_text(value):
                 raise ValueError(f"{where}[{i}]: expected a text, got {value!r:.40}")
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -137,7 +146,7 @@ def _are_sound(values: list, unit: str) -> bool:
     """
     kinds = set(map(type, values))
     if unit in WORDS:
-        return kinds <= {str}
+        return kinds <= {str} and is_text("".join(values))
     try:
         if not kinds <= ({int} if unit in COUNTS else {int, float}) or any(map(math.isnan, values)):
             return False

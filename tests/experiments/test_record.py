@@ -92,6 +92,12 @@ def change(path, value):
         (["provenance", "device", "name"], "...", "provenance.device.name: expected a name"),
         (["tables", "train", "loss"], [1.0], "tables.train: columns differ in length"),
         (["units", "loss"], None, "tables.train.loss: no unit"),
+        (["provenance", "device", "name"], "a" * 101, "provenance.device.name: expected a name of"),
+        (["provenance", "code"], "zzz", "provenance.code: expected 64 hexadecimal digits"),
+        (["provenance", "corpus"], "novels", "provenance.corpus: expected 64 hexadecimal digits"),
+        (["config", "x"], ["a", "\ud800"], r"config.x\[1\]: expected text that UTF-8 can hold"),
+        (["config", "\udfff"], 1, "config: expected text that UTF-8 can hold"),
+        (["tables", "train", "mode"], ["\ud800", "b"], r"tables.train.mode\[0\]: expected a text"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, path, value, message):
@@ -114,6 +120,25 @@ def test_a_truncated_file_is_named(tmp_path):
     with pytest.raises(record.RecordError, match="x.json: expected a JSON object"):
         file.write_text("[]")
         record.read(file)
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1e999", "config.scale: expected a finite number, got inf"),
+        ('1, "scale": 2', "'scale' stands twice"),
+    ],
+)
+def test_json_that_cannot_be_signed_is_named(tmp_path, schema, value, message):
+    file = tmp_path / "x.json"
+    text = json.dumps({**record.sign(good()), "schema": schema})
+    file.write_text(text.replace('"nano"', value))
+    with pytest.raises(record.RecordError, match=f"x.json: .*{message}"):
+        record.read(file, older=True)
+    if value == "1e999":
+        with pytest.raises(record.RecordError, match=message):
+            record.write(tmp_path / "y.json", change(["config", "scale"], float(value)))
 
 
 def test_nothing_stored_is_overwritten_unless_asked(tmp_path):
