@@ -11,9 +11,12 @@ from typing import Any
 from . import record
 from .changes import Changes, changed_since
 from .code import is_known
-from .plan import Catalogue
+from .files import one_line
+from .plan import Catalogue, Experiment
 from .tables import check_declared, check_repeated
 
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that was never set says less
+ROUNDED = 0.1  # seconds that a sum may be off, which is rounded as its terms are
 NAMED = 4  # files that an experiment's line names; `check --changes` names them all
 
 
@@ -22,22 +25,54 @@ def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> d
     found = record.read(path, older=older)
     if found["experiment"] not in catalogue:
         raise record.RecordError(f"{path}: experiment: there is no {found['experiment']!r}")
-    declared = catalogue[found["experiment"]].tables
+    experiment = catalogue[found["experiment"]]
     try:
-        check_declared(found["tables"], declared, found["units"], complete=found["complete"])
+        check_declared(
+            found["tables"], experiment.tables, found["units"], complete=found["complete"]
+        )
         check_repeated(found["tables"])
-        _check_started(found["provenance"])
+        _check_times(found["provenance"])
+        _check_config(experiment, found)
     except ValueError as error:
         raise record.RecordError(f"{path}: {error}") from error
     return found
 
 
-def _check_started(origin: dict[str, Any]) -> None:
-    """Raise ValueError for a run of the future. A day is left to clocks that are wrong."""
+def _check_times(origin: dict[str, Any]) -> None:
+    """Raise ValueError for a run of the future or of no clock, or legs that are not all of it.
+
+    A day is left to clocks that are wrong.
+    """
     latest = datetime.now(UTC) + timedelta(days=1)
-    for leg in (origin, *origin.get("legs", [])):
-        if datetime.fromisoformat(leg["started"]) > latest:
+    legs = origin.get("legs", [])
+    for leg in (origin, *legs):
+        started = datetime.fromisoformat(leg["started"])
+        if started > latest:
             raise ValueError(f"provenance.started: expected the past, got {leg['started']}")
+        if started < EARLIEST:
+            raise ValueError(
+                f"provenance.started: expected {EARLIEST.year} or later, got {leg['started']}"
+            )
+    total = sum(leg["seconds"] for leg in legs)
+    if "legs" in origin and round(abs(total - origin["seconds"]), 3) > ROUNDED:
+        raise ValueError(
+            f"provenance.legs: expected seconds that add up to {origin['seconds']}, got {total:.1f}"
+        )
+
+
+def _check_config(experiment: Experiment, found: dict[str, Any]) -> None:
+    """Raise ValueError for a configuration that none of an experiment's runs can have had.
+
+    It may have more keys than are planned now: an older plan's.
+    """
+    config, seed = found["config"], found["provenance"]["seed"]
+    missing = sorted(experiment.keys - config.keys())
+    if missing:
+        raise ValueError(f"config: expected {', '.join(missing)} in it too")
+    if config.get("seed", 0) != seed:
+        raise ValueError(
+            f"config.seed: expected that of the provenance, {seed}, got {config.get('seed')!r:.40}"
+        )
 
 
 def check_folder(
@@ -59,7 +94,7 @@ def check_folder(
             record.check_place(path, found)
             _check_commits(path, found)
         except record.RecordError as error:
-            problems.append(str(error))
+            problems.append(one_line(error))
             continue
         experiment = found["experiment"]
         ages.setdefault(experiment, []).append(changed_since(experiment, found))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import lzma
+import os
 import tarfile
 import tempfile
-import zlib
 from pathlib import Path
 
 from . import record
 from .checking import read_declared
-from .files import replace_with
 from .plan import Catalogue
 from .trained import WEIGHTS, unpack_weights
 
@@ -20,10 +18,11 @@ def collect(
 ) -> list[str]:
     """Copy every record under `source` (a folder, or a .tar.* of one) into `results`.
 
-    All of them are read and checked before the first is written, and a record's place is made of
-    its own fields, which are names: nothing is written outside `results`. A stored record is
-    replaced only with force, or when it was partial and the new one is further. Returns a line a
-    file. Raises RecordError.
+    All of them, and the weights beside them, are read and checked before the first is written, and
+    a record's place is made of its own fields, which are names: nothing is written outside
+    `results`. A stored record is replaced only with force, or when it was partial and the new one
+    is further; one that is the same and lacks its weights gets them. Returns a line a file. Raises
+    RecordError.
     """
     source = Path(source)
     if source.is_dir():
@@ -34,7 +33,7 @@ def collect(
         try:
             with tarfile.open(source) as archive:
                 archive.extractall(folder, filter="data")
-        except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
+        except Exception as error:  # whatever may be said of a member that someone else made
             (reason, *_) = str(error).splitlines() or [type(error).__name__]
             raise record.RecordError(
                 f"{source}: not a folder or a whole archive ({reason})"
@@ -44,48 +43,60 @@ def collect(
 
 def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> list[str]:
     found = [
-        (file, read_declared(catalogue, file, older=True))
+        (read_declared(catalogue, file, older=True), _packed_beside(file))
         for file in sorted(source.rglob("*.json"))
         if not file.name.startswith(".")
     ]
     if not found:
         raise record.RecordError(f"{source}: no result files in it")
     lines = []
-    for file, new in sorted(found, key=lambda one: one[1]["complete"]):
+    for new, packed in sorted(found, key=lambda one: one[0]["complete"]):
         whole = record.path_of(results, new["experiment"], new["provenance"]["device"], new["name"])
         path = whole if new["complete"] else record.partial_path(whole)
-        if not path.resolve().is_relative_to(Path(results).resolve()):  # by a link, perhaps
+        real, home = map(os.path.realpath, (path, results))
+        if not Path(real).is_relative_to(home):  # by a link, perhaps
             raise record.RecordError(f"{path}: leads out of {results}")
+        weights = whole.with_suffix(WEIGHTS)
         reason = "" if force else _reason_to_keep(new, whole, path)
+        if packed and (not reason or (not weights.exists() and _is_stored(new, whole))):
+            record.put(weights, packed)  # first: where the record lies, all of the run does
+            lines.append(f"collected {weights}")
         if reason:
             lines.append(f"kept      {path if path.exists() else whole}: {reason}")
             continue
         record.write(path, new, overwrite=True)
         if new["complete"]:
             record.partial_path(whole).unlink(missing_ok=True)
-            _bring_weights(file, whole)
         lines.append(f"collected {path}")
     return lines
 
 
-def _bring_weights(source: Path, target: Path) -> None:
-    """What a run leaves beside its record comes along."""
-    weights = source.with_suffix(WEIGHTS)
+def _packed_beside(file: Path) -> bytes | None:
+    """The weights that a run has left beside its record, if any. Raises RecordError."""
+    weights = file.with_suffix(WEIGHTS)
     if not weights.is_file():
-        return
-    packed = weights.read_bytes()
+        return None
     try:
+        packed = weights.read_bytes()
         unpack_weights(packed)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise record.RecordError(f"{weights}: {error}") from error
-    replace_with(target.with_suffix(WEIGHTS), packed)
+    return packed
+
+
+def _is_stored(new: dict, whole: Path) -> bool:
+    """Whether the very record lies at `whole`: weights of another run do not belong there."""
+    try:
+        return record.read(whole, older=True)["digest"] == new["digest"]
+    except record.RecordError:
+        return False
 
 
 def _reason_to_keep(new: dict, whole: Path, path: Path) -> str:
     """Why what is stored stays; "" where there is nothing, or less than the new record has."""
-    if whole.exists():
+    if whole.is_file():
         return "stored already; --force replaces it"
-    if new["complete"] or not path.exists():
+    if new["complete"] or not path.is_file():
         return ""
     further = record.rows(record.read(path)["tables"]) >= record.rows(new["tables"])
     return "at least as far" if further else ""

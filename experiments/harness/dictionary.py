@@ -24,7 +24,7 @@ tell.
 |---|---|
 | `schema` | version of this layout: {record.SCHEMA} |
 | `experiment`, `name` | which module of `experiments/` made it, and which run of its plan |
-| `config` | everything that decides what was computed |
+| `config` | everything that decides what was computed; it has what all runs planned now have |
 | `complete` | false for a run that was stopped; such a file is named `*{record.PARTIAL}` |
 | `provenance` | where the numbers come from, below |
 | `units` | the unit of every column |

@@ -16,7 +16,7 @@ import torch
 
 from . import record, runner
 from .corpora import load_corpus
-from .files import replace_with
+from .files import one_line, replace_with
 from .outlook import choose, expected
 from .plan import Catalogue, Experiment, Run
 from .provenance import describe_device
@@ -187,7 +187,7 @@ def told(out: Path) -> list[str]:
         try:
             run = record.read(path, older=True)
         except record.RecordError as error:
-            lines.append(f"{path}: {error}")
+            lines.append(one_line(error))
             continue
         origin = run["provenance"]
         state = "whole" if run["complete"] else "partial"

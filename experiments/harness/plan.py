@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,17 @@ class Experiment:
             for table in self.tables.values()
             for name, column in table.columns.items()
         }
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """What the configuration of each of its runs has, on any device."""
+        planned = [
+            frozenset(run.config)
+            for kind in ("cpu", "cuda")
+            for smoke in (False, True)
+            for run in self.runs(kind, smoke)
+        ]
+        return planned[0].intersection(*planned) if planned else frozenset()
 
 
 # Every experiment by name; `experiments.catalogue` finds them.

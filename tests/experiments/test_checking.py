@@ -1,5 +1,6 @@
 """`check` and `collect` before results that were changed, misplaced or made to do harm."""
 
+import io
 import json
 import os
 import tarfile
@@ -11,6 +12,8 @@ from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness import checking, code, provenance, record
 from experiments.harness.dictionary import dictionary
+from experiments.harness.trained import WEIGHTS, pack_weights
+from lsa.gpt import GPT, GPTConfig
 
 STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.json"
 
@@ -66,7 +69,9 @@ def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys, monke
 
 
 FUTURE = "2999-01-01T00:00:00+00:00"
+FIRST = "0001-01-01T00:00:00+23:59"
 LEG = {"commit": "unknown", "dirty": True, "started": FUTURE, "seconds": 1.0}
+PAST = {**LEG, "started": "2026-01-01T00:00:00+00:00"}
 DEEP = '{"schema": 2, "config": ' + "[" * 100_000 + "]" * 100_000 + "}"
 
 
@@ -102,6 +107,10 @@ DEEP = '{"schema": 2, "config": ' + "[" * 100_000 + "]" * 100_000 + "}"
         ),
         ({"tables__validation__update": [0, 2.5]}, "validation.update[1]: expected a whole number"),
         ({"provenance__legs": [{}]}, "provenance.legs[0].commit: missing"),
+        ({"provenance__legs": [PAST]}, "provenance.legs: expected seconds that add up to"),
+        ({"provenance__started": FIRST}, "provenance.started: expected 2020 or later, got 0001"),
+        ({"config__seed": 99}, "config.seed: expected that of the provenance, 0, got 99"),
+        ({"config": {"nonsense": 1}}, "config: expected attention, context, corpus, learning_rate"),
     ],
 )
 def test_what_is_wrong_with_a_result_is_one_line(tmp_path, capsys, changes, message):
@@ -214,6 +223,69 @@ def test_flipped_bytes_in_an_archive_are_one_line(tmp_path, capsys):
         archive.write_bytes(raw)
         assert main(["collect", str(archive), "--out", str(tmp_path / "out")]) == 1
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def spoiled_member(how):
+    member = tarfile.TarInfo("a.json")
+    member.size = 1
+    if how in ("link to nothing", "link to itself"):
+        member.type, member.size = tarfile.LNKTYPE, 0
+        member.linkname = "a.json" if "itself" in how else "nowhere"
+    elif how == "newline":
+        member.name = "a\nb.json"
+    else:
+        member.pax_headers = dict([how])
+    return member
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "link to nothing",
+        "link to itself",
+        "newline",
+        ("mtime", "nan"),
+        ("mtime", "inf"),
+        ("path", "a\0b.json"),
+        ("GNU.sparse.map", "x,y"),
+    ],
+    ids=str,
+)
+def test_an_odd_member_of_an_archive_is_one_line(tmp_path, capsys, how):
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.addfile(spoiled_member(how), io.BytesIO(b"{"))
+    assert main(["collect", str(tmp_path / "a.tar"), "--out", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_links_to_itself_is_one_line(tmp_path, capsys):
+    put(tmp_path / "new", record.sign(one()))
+    (tmp_path / "out").symlink_to(tmp_path / "out")
+    assert main(["collect", str(tmp_path / "new"), "--out", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("bad", [b"", b"zzz", b"PK\x03\x04 cut"])
+def test_weights_come_along_or_nothing_does(tmp_path, capsys, bad):
+    new, out = tmp_path / "new", tmp_path / "out"
+    weights = put(new, record.sign(one())).with_suffix(WEIGHTS)
+    weights.write_bytes(bad)
+    assert main(["collect", str(new), "--out", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert "weights.npz: packed: expected" in said and said.count("\n") == 1
+    assert not list(out.rglob("*.*"))
+    weights.unlink()  # the result alone, and its weights later
+    assert main(["collect", str(new), "--out", str(out)]) == 0
+    whole = pack_weights(GPT(GPTConfig(n_layer=1, n_head=1, d_model=4, n_positions=4)))
+    weights.write_bytes(whole)
+    assert main(["collect", str(new), "--out", str(out)]) == 0
+    (brought,) = out.rglob(f"*{WEIGHTS}")
+    assert brought.read_bytes() == whole
+    # Those of another run of the same name do not.
+    brought.unlink()
+    put(new, record.sign(one(provenance__seconds=7.0)))
+    assert main(["collect", str(new), "--out", str(out)]) == 0
+    assert not list(out.rglob(f"*{WEIGHTS}"))
 
 
 def test_the_dictionary_is_made_of_what_experiments_declare():
