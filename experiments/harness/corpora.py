@@ -11,18 +11,17 @@ A corpus is prepared once into a cache of plain .npy files and memory-mapped fro
 from __future__ import annotations
 
 import hashlib
-import lzma
 import os
-import sys
 import tarfile
-import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from .files import one_line
+from .prepared import TOKENS_SUM, CorpusError, Split, open_prepared, store
 
 HERE = Path(__file__).resolve().parent
 
@@ -54,20 +53,6 @@ STREAMS = {
     "openwebtext": {"path": "Skylion007/openwebtext"},
 }
 STREAM_TOKENS = 200_000_000
-SPLITS = ("train", "validation", "test")
-TOKENS_SUM, STARTS_SUM = "sha256", "starts.sha256"
-
-
-class CorpusError(Exception):
-    """A corpus that cannot be had or is not what it should be; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """tokens: every document in a row. starts: where each begins, and, last, where all end."""
-
-    tokens: np.ndarray
-    starts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -92,18 +77,22 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     makers = {"novels": novels, "enwik8": enwik8}
     if name not in makers and name not in STREAMS:
         raise CorpusError(f"corpus: expected one of {', '.join([*makers, *STREAMS])}, got {name!r}")
-    for _ in _sources(source):  # what was named must exist, even where it is not needed
-        pass
-    folder = Path(cache or _default_cache()) / name
-    splits = _open(folder)
-    if splits is None:
-        dtype = np.uint8 if name in makers else np.uint16
-        store(folder, makers[name](source) if name in makers else stream(name), dtype)
-        splits = _open(folder)
-    if splits is None:
-        raise CorpusError(f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder")
-    vocab_size = 256 if name in makers else 50257
-    return Corpus(name, vocab_size, (folder / TOKENS_SUM).read_text(), splits)
+    vocab_size, dtype = (256, np.uint8) if name in makers else (50257, np.uint16)
+    try:
+        for _ in _sources(source):  # what was named must exist, even where it is not needed
+            pass
+        folder = Path(cache or _default_cache()) / name
+        splits = open_prepared(folder, dtype)
+        if splits is None:
+            store(folder, makers[name](source) if name in makers else stream(name), dtype)
+            splits = open_prepared(folder, dtype)
+        if splits is None:
+            raise CorpusError(
+                f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder"
+            )
+        return Corpus(name, vocab_size, (folder / TOKENS_SUM).read_text(), splits)
+    except OSError as error:
+        raise CorpusError(f"{name}: {one_line(error)}") from error
 
 
 def _default_cache() -> Path:
@@ -113,67 +102,6 @@ def _default_cache() -> Path:
         return Path.home() / ".cache" / "lsa-book"
     except RuntimeError as error:
         raise CorpusError("no home directory: set LSA_CACHE to a folder for the corpora") from error
-
-
-def _open(folder: Path) -> dict[str, Split] | None:
-    """The splits of a prepared corpus; None where there is none, or not as it was written."""
-    if not (folder / TOKENS_SUM).is_file():
-        return None
-    try:
-        splits = {
-            split: Split(
-                np.load(folder / f"{split}.npy", mmap_mode="r"),
-                np.load(folder / f"{split}-starts.npy"),
-            )
-            for split in SPLITS
-        }
-    except (OSError, ValueError, EOFError):
-        splits = {}
-    found = {
-        TOKENS_SUM: _digest(split.tokens for split in splits.values()),
-        STARTS_SUM: _digest(split.starts for split in splits.values()),
-    }
-    kept = {name: (folder / name).read_text() for name in found if (folder / name).is_file()}
-    if (
-        splits
-        and all(split.starts[-1:] == len(split.tokens) for split in splits.values())
-        and kept == found
-    ):
-        return splits
-    print(f"{folder}: not as it was written; prepared again", file=sys.stderr)
-    return None
-
-
-def _digest(arrays: Iterable[np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
-    """Write (split, tokens) documents as arrays; the checksum comes last and marks them whole.
-
-    It is of the tokens alone, and names the corpus in results; their places have one of their own.
-    """
-    parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
-    for split, tokens in documents:
-        parts[split].append(tokens.astype(dtype))
-    tokens = {
-        split: np.concatenate(arrays) if arrays else np.empty(0, dtype)
-        for split, arrays in parts.items()
-    }
-    starts = {split: np.cumsum([0, *map(len, arrays)]) for split, arrays in parts.items()}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        for split in SPLITS:
-            np.save(f"{temporary}/{split}.npy", tokens[split])
-            np.save(f"{temporary}/{split}-starts.npy", starts[split])
-        Path(temporary, STARTS_SUM).write_text(_digest(starts.values()))
-        Path(temporary, TOKENS_SUM).write_text(_digest(tokens.values()))
-        folder.mkdir(exist_ok=True)
-        for file in sorted(Path(temporary).iterdir(), key=lambda file: file.name == TOKENS_SUM):
-            os.replace(file, folder / file.name)
 
 
 def _sources(source: Path | None) -> Iterator[Path]:
@@ -254,7 +182,7 @@ def _archive_reader(archive: Path) -> Callable[[str], bytes]:
                 if member.isfile() and member.name.endswith(".txt")
                 if (file := tar.extractfile(member))
             }
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
+    except Exception as error:  # whatever may be said of a member that is not as it should be
         said = str(error).partition("\n")[0].rstrip(":")  # the rest is of each format it is not
         raise CorpusError(f"{archive}: not a whole archive ({said}); fetch it again") from error
 
@@ -299,7 +227,7 @@ def _read_enwik8(path: Path) -> np.ndarray:
         try:
             with zipfile.ZipFile(path) as archive:
                 raw = archive.read("enwik8")
-        except (KeyError, zipfile.BadZipFile) as error:
+        except Exception as error:  # encrypted, of a method that is unknown here, cut
             raise CorpusError(f"{path}: not a whole archive ({error}); fetch it again") from error
     if len(raw) != 100_000_000:
         raise CorpusError(f"{path}: expected 100000000 bytes, got {len(raw)}; fetch it again")

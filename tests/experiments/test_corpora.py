@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from experiments.harness import corpora
 from experiments.harness.batches import held_out_tokens, update_tokens
 from experiments.harness.corpora import CorpusError, Split, load_corpus
+from experiments.harness.prepared import STARTS_SUM, TOKENS_SUM
 
 BOOKS = {
     "Doyle_Hound_1902.txt": b"\xef\xbb\xbfMr. Sherlock\r\nHolmes",
@@ -199,7 +201,7 @@ def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how
     if how == "moved":
         np.save(made_corpus / "novels" / "train-starts.npy", np.array([0, 4999, 8000]))
     elif how == "older":
-        (made_corpus / "novels" / corpora.STARTS_SUM).unlink()
+        (made_corpus / "novels" / STARTS_SUM).unlink()
     else:
         raw = file.read_bytes()
         half = len(raw) // 2
@@ -209,7 +211,75 @@ def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how
     assert (again.splits["train"].tokens == documents_of(documents, "train")).all()
     assert again.splits["train"].starts.tolist() == [0, 5000, 8000]
     assert "not as it was written; prepared again" in capsys.readouterr().err
-    assert (made_corpus / "novels" / corpora.STARTS_SUM).is_file()
+    assert (made_corpus / "novels" / STARTS_SUM).is_file()
+
+
+@pytest.mark.parametrize(
+    ("file", "contents"),
+    [
+        ("train.npy", np.int8),
+        ("train.npy", np.array(3)),
+        ("train-starts.npy", np.array(3)),
+        ("train-starts.npy", np.array([], int)),
+        ("train-starts.npy", np.array([[0, 5000, 8000]])),
+        ("train-starts.npy", np.float64),
+        (TOKENS_SUM, b"\xff\xfe"),
+        (STARTS_SUM, b"\xff\xfe"),
+        ("test.npy", None),
+        (TOKENS_SUM, None),
+    ],
+)
+def test_an_odd_file_in_the_cache_is_no_corpus(made_corpus, capsys, monkeypatch, file, contents):
+    whole = corpora.load_corpus("novels")
+    parts = [(name, np.array(part.tokens)) for name, part in whole.splits.items()]
+    monkeypatch.setattr(corpora, "novels", lambda source: iter(parts))
+    place = made_corpus / "novels" / file
+    if isinstance(contents, type):  # the same bytes, said to be something else
+        contents = np.load(place).view(contents)
+    if contents is None:
+        place.unlink()
+        place.mkdir()
+        with pytest.raises(CorpusError, match=f"{file}: .*directory.*set LSA_CACHE"):
+            corpora.load_corpus("novels")
+        return
+    place.write_bytes(contents) if isinstance(contents, bytes) else np.save(place, contents)
+    again = corpora.load_corpus("novels")
+    assert again.sha256 == whole.sha256 and again.splits["train"].tokens.dtype == np.uint8
+    assert "not as it was written; prepared again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cache", ["file", "file/below", "a" * 300, "full"])
+def test_a_cache_that_cannot_be_written_is_named(small_novels, tmp_path, monkeypatch, cache):
+    (tmp_path / "file").write_text("")
+    if cache == "full":
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(np, "save", full)
+    with pytest.raises(CorpusError, match="(directory|exists|too long|No space left)"):
+        load_corpus("novels", small_novels, tmp_path / cache)
+    assert (tmp_path / "file").is_file() and not list(tmp_path.glob("full/*"))
+
+
+def test_an_archive_that_cannot_be_read_is_one_line(small_novels, tmp_path):
+    with tarfile.open(tmp_path / "novels.tar", "w") as tar:
+        member = tarfile.TarInfo("a.txt")
+        member.pax_headers = {"GNU.sparse.map": "x,y"}
+        tar.addfile(member)
+    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
+        archive.writestr("enwik8", b"text")
+    raw = (tmp_path / "enwik8.zip").read_bytes()
+    kinds = {"encrypted": (6, 8, 1), "unknown": (8, 10, 99)}  # places of flags and of the method
+    for kind, (here, there, value) in kinds.items():
+        spoiled = bytearray(raw)
+        spoiled[here], spoiled[raw.index(b"PK\x01\x02") + there] = value, value
+        (tmp_path / kind).write_bytes(spoiled)
+    for name, file in (("novels", "novels.tar"), ("enwik8", "encrypted"), ("enwik8", "unknown")):
+        with pytest.raises(CorpusError, match="not a whole archive .*fetch it again"):
+            load_corpus(name, tmp_path / file, tmp_path / "cache")
+    with pytest.raises(CorpusError, match="File name too long"):
+        load_corpus("novels", tmp_path / ("a" * 300), tmp_path / "cache")
 
 
 def documents_of(documents, wanted):
