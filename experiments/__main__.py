@@ -18,8 +18,12 @@ from .harness.checking import check_folder
 from .harness.collect import collect
 from .harness.corpora import CorpusError
 from .harness.dictionary import dictionary
+from .harness.files import one_line
 from .harness.plan import Run
 from .harness.provenance import describe_device
+
+# What goes wrong outside of the code is said in a line.
+SAID = (runner.UsageError, runner.FailedError, record.RecordError, CorpusError, OSError)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,12 +33,12 @@ def main(arguments: list[str] | None = None) -> int:
         status = options.do(options)
         sys.stdout.flush()  # now, where a pipe that was closed can be told from other ends
         return status
-    except (runner.UsageError, runner.FailedError, record.RecordError, CorpusError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:  # who read what we print has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except SAID as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as stop:
         print(
             "\ninterrupted: what was stored stays; run the same command to go on", file=sys.stderr
@@ -214,7 +218,7 @@ def _with_text(runs: list[Run], options: argparse.Namespace) -> list[Run]:
 
 def _foresee(options: argparse.Namespace, seconds: float) -> int:
     """Say what `gpu` would do and what it would miss, on a machine without a GPU too."""
-    device = torch.device(options.device)
+    device = runner.find_device(options.device, elsewhere=True)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
     print("\n".join(outlook.lacks(device)))
     if device.type == "cpu" or torch.cuda.is_available():

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import record
-from .files import remove_leftovers, set_aside
+from .files import is_there, one_line, remove_leftovers, set_aside
 from .plan import Experiment, Leg, Run, Session, Tables
 from .provenance import provenance
 from .tables import check_declared
@@ -34,25 +34,34 @@ class Keeper:
     def open(self, session: Session, *, force: bool) -> None:
         """Look at what an earlier attempt has left. force: start anew."""
         self.session = session
-        for path in (self.path, self.partial, self.checkpoint):
+        folder, files = self.checkpoint.parent, (self.path, self.partial, self.checkpoint)
+        if is_there(folder) and not folder.is_dir():
+            self._set_aside(folder, "expected a folder")
+        for path in files:
             remove_leftovers(path)
+            if is_there(path) and not path.is_file():
+                self._set_aside(path, "expected a regular file")
         if force:
-            self.partial.unlink(missing_ok=True)
-            self.checkpoint.unlink(missing_ok=True)
+            for path in files[1:]:
+                path.unlink(missing_ok=True)
         if not self.partial.exists():
             return
         try:
             kept = record.read(self.partial, older=True)
             problem = None if kept["config"] == self.run.config else "of another configuration"
         except record.RecordError as error:
-            problem = str(error)
+            problem = one_line(error)
         if problem:
-            aside = set_aside(self.partial)
-            session.warn(f"{self.partial.name}: {problem}; set aside as {aside.name}")
+            self._set_aside(self.partial, problem)
         else:
             self._kept_rows = record.rows(kept["tables"])
             if kept["provenance"].get("code") == self.origin["code"]:
                 session.kept = kept
+
+    def _set_aside(self, path: Path, problem: str) -> None:
+        """Someone's work perhaps, but nothing that this run can go on from."""
+        aside = set_aside(path)
+        self.session.warn(f"{path.name}: {problem}; set aside as {aside.name}")
 
     def leg(self) -> Leg:
         """What this process has had of the run so far."""
@@ -99,8 +108,11 @@ class Keeper:
             self.keep(tables)
             raise record.RecordError(f"{self.path}: {error}") from error
         record.write(self.path, contents, overwrite=True)
-        self.partial.unlink(missing_ok=True)
-        self.checkpoint.unlink(missing_ok=True)
+        for path in (self.partial, self.checkpoint):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # the result is stored all the same
+                self.session.warn(f"cannot be removed: {one_line(error)}")
 
     def _contents(self, tables: Tables, complete: bool) -> dict[str, Any]:
         legs = [*self.session.earlier, self.leg()]

@@ -120,7 +120,7 @@ def bring(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> Non
         whole = record.path_of(home, run.experiment, device, run.name)
         here = record.path_of(out, run.experiment, device, run.name)
         kept = record.partial_path(whole)
-        if state_of(run, out, device) != "missing" or whole.exists() or not kept.exists():
+        if state_of(run, out, device) != "missing" or whole.is_file() or not kept.is_file():
             continue
         found = record.read(kept)
         if found["config"] == run.config:

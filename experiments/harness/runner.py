@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from . import record
 from .corpora import Corpus, CorpusError, load_corpus, named_place
+from .files import one_line
 from .keeping import Keeper
 from .plan import Catalogue, Experiment, Run, Session
 from .provenance import describe_device
@@ -31,11 +32,14 @@ class FailedError(Exception):
     """Runs that broke off; the others went on. The message names them."""
 
 
-def find_device(name: str | None) -> torch.device:
-    """The device asked for, or the best there is. Raises UsageError."""
+def find_device(name: str | None, *, elsewhere: bool = False) -> torch.device:
+    """The device asked for, or the best there is. Raises UsageError.
+
+    elsewhere: that this machine lacks it does not matter.
+    """
     if name not in (None, "cpu", "cuda"):
         raise UsageError(f"device: expected cpu or cuda, got {name!r}")
-    if name == "cuda" and not torch.cuda.is_available():
+    if name == "cuda" and not elsewhere and not torch.cuda.is_available():
         raise UsageError("device: cuda asked for, but torch sees no GPU; use --device cpu")
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
@@ -73,9 +77,9 @@ def plan(
 def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
     """stored, changed (stored, of another configuration), partial or missing."""
     path = record.path_of(out, run.experiment, device, run.name)
-    if path.exists():
+    if path.is_file():
         return "changed" if changes(run, path) else "stored"
-    return "partial" if record.partial_path(path).exists() else "missing"
+    return "partial" if record.partial_path(path).is_file() else "missing"
 
 
 def changes(run: Run, path: Path) -> list[str]:
@@ -117,30 +121,31 @@ def run_all(
     with stop.listening():
         for i, run in enumerate(runs):
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
-            with lock(record.path_of(out, run.experiment, description, run.name)) as mine:
-                if not mine:
-                    print(f"{label}: another process is running it", flush=True)
-                    continue
-                if state_of(run, out, description) in ("stored", "changed") and not force:
-                    print(f"{label}: {_stored_already(run, out, description)}", flush=True)
-                    continue
-                if deadline is not None and time.monotonic() >= deadline:
-                    print(f"budget spent: {len(runs) - i} runs left", flush=True)
+            name, said, over = f"{run.experiment} {run.name}", "", False
+            try:
+                with lock(record.path_of(out, run.experiment, description, run.name)) as mine:
+                    if not mine:
+                        said = f"{label}: another process is running it"
+                    elif state_of(run, out, description) in ("stored", "changed") and not force:
+                        said = f"{label}: {_stored_already(run, out, description)}"
+                    elif over := deadline is not None and time.monotonic() >= deadline:
+                        said = f"budget spent: {len(runs) - i} runs left"
+                    else:
+                        task = (catalogue[run.experiment], run, device, out, label, deadline, texts)
+                        ended += perform(*task, force=force, stop=stop)
+            except (CorpusError, record.RecordError, OSError) as error:
+                print(f"{label}: {one_line(error)}", file=sys.stderr)
+                failed.append(name)
+            except Exception:
+                traceback.print_exc()
+                failed.append(name)
+                if is_lost(device):
+                    print("the device is lost to this process: begin another", file=sys.stderr)
                     break
-                experiment = catalogue[run.experiment]
-                try:
-                    ended += perform(
-                        experiment, run, device, out, label, deadline, texts, force=force, stop=stop
-                    )
-                except CorpusError as error:
-                    print(f"{label}: {error}", file=sys.stderr)
-                    failed.append(f"{run.experiment} {run.name}")
-                except Exception:
-                    traceback.print_exc()
-                    failed.append(f"{run.experiment} {run.name}")
-                    if is_lost(device):
-                        print("the device is lost to this process: begin another", file=sys.stderr)
-                        break
+            if said:
+                print(said, flush=True)
+            if over:
+                break
             clear(device)
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")

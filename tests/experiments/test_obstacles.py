@@ -1,0 +1,126 @@
+"""What lies where a file should: a run goes on past it or says so in a line, and keeps it."""
+
+import os
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness import record, runner
+from experiments.harness.files import is_there
+from experiments.harness.provenance import describe_device
+from tests.experiments.command import smoke
+
+LONG = "a" * 300
+UNSOUND = '{"schema": 1, "x": 1e999}'
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Where the record of a short run is to lie, in its folder."""
+    device = runner.find_device("cpu")
+    (run,) = runner.plan(EXPERIMENTS, ["rnn_orders"], "cpu", smoke=True)
+    path = record.path_of(tmp_path / "out", run.experiment, describe_device(device), run.name)
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("record", "folder"),
+        ("record", "pipe"),
+        ("partial", "folder"),
+        ("partial", "link"),
+        ("checkpoint", "folder"),
+        ("checkpoints", "file"),
+        ("checkpoints", "link"),
+    ],
+)
+def test_what_is_no_file_of_a_run_is_set_aside(place, tmp_path, capsys, where, what, force):
+    kept = place.parent / ".checkpoints"
+    at = {
+        "record": place,
+        "partial": record.partial_path(place),
+        "checkpoint": kept / f"{place.stem}.pt",
+        "checkpoints": kept,
+    }[where]
+    at.parent.mkdir(exist_ok=True)
+    if what == "folder":
+        (at / "in it").mkdir(parents=True)
+    elif what == "link":
+        at.symlink_to(at)
+    else:
+        at.write_text("") if what == "file" else os.mkfifo(at)
+    assert smoke(tmp_path, "rnn_orders", *force) == 0
+    said = capsys.readouterr()
+    assert "1 runs stored" in said.out and "Traceback" not in said.err
+    assert said.err.count(f"{at.name}: expected a ") == 1
+    assert is_there(at.with_name(f"{at.name}.aside-1"))
+    assert record.read(place)["complete"]
+
+
+@pytest.mark.parametrize("where", ["lock", "device"])
+def test_what_is_in_the_way_of_a_run_is_one_line_and_others_have_theirs(
+    place, tmp_path, capsys, where
+):
+    if where == "lock":
+        place.with_name(f".{place.name}.lock").mkdir()
+    else:
+        place.parent.rmdir()
+        place.parent.write_text("")
+    assert smoke(tmp_path, "rnn_orders", "taylor_error") == 1
+    said = capsys.readouterr().err
+    assert "Traceback" not in said and f"{place.parent}" in said
+    assert "1 runs stored" in said and "broke off: rnn_orders" in said
+
+
+def test_a_partial_record_that_cannot_be_signed_is_set_aside(place, tmp_path, capsys):
+    record.partial_path(place).write_text(UNSOUND)
+    assert smoke(tmp_path, "rnn_orders") == 0
+    said = capsys.readouterr().err
+    assert "set aside as" in said and "Traceback" not in said
+
+
+def test_an_unsound_record_does_not_keep_the_plan_from_being_listed(place, tmp_path, capsys):
+    place.write_text(UNSOUND)
+    out = ["--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main(["list", "rnn_orders", *out]) == 0 and "stored" in capsys.readouterr().out
+    assert main(["run", "rnn_orders", *out]) == 0 and "stored already" in capsys.readouterr().out
+    assert main(["collect", str(tmp_path / "out"), "--out", str(tmp_path / "home")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_result_that_is_stored_is_not_lost_to_what_cannot_be_removed(
+    place, tmp_path, monkeypatch, capsys
+):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("experiments.harness.keeping.Path.unlink", refused)
+    assert smoke(tmp_path, "rnn_orders") == 0
+    said = capsys.readouterr()
+    assert "1 runs stored" in said.out and "cannot be removed" in said.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", LONG],
+        ["collect", LONG],
+        ["collect", ".", "--out", LONG],
+        ["list", "rnn_orders", "--device", "cpu", "--out", LONG],
+        ["run", "variants", "--smoke", "--device", "cpu", "--corpus-source", LONG],
+        ["run", "variants", "--smoke", "--device", "cpu", "--out", LONG],
+        ["gpu", "--dry-run", "--device", "tpu"],
+        ["gpu", "--dry-run", "--device", "cpu:99:1"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_a_path_or_a_device_is_one_line(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if "--out" not in arguments and arguments[0] in ("run", "gpu"):
+        arguments = [*arguments, "--out", "out"]
+    assert main(arguments) == 1
+    assert capsys.readouterr().err.count("\n") == 1
