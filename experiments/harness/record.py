@@ -1,9 +1,8 @@
 """One run, one JSON file: how results are written, named, checked and read back.
 
-A record holds `schema`, `experiment`, `name`, `config`, `complete`, `provenance`, `units`,
-`tables` and `digest`; a table is a set of columns of one length. Reading checks everything and
-says which file and which field is wrong. What a table's columns are, an experiment declares:
-`check_declared` in `tables`.
+`Contents` and `Record` say what a record holds; a table is a set of columns of one length. Reading
+checks everything and says which file and which field is wrong. What a table's columns are, an
+experiment declares: `check_declared` in `tables`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast, get_origin, get_type_hints
 
 from .files import replace_with
 from .tables import check_values
@@ -24,16 +23,28 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 PARTIAL = ".partial.json"
 
-FIELDS = {
-    "schema": int,
-    "experiment": str,
-    "name": str,
-    "config": dict,
-    "complete": bool,
-    "provenance": dict,
-    "units": dict,
-    "tables": dict,
-}
+
+class Contents(TypedDict):
+    """What a run writes."""
+
+    schema: int
+    experiment: str
+    name: str
+    config: dict[str, Any]
+    complete: bool
+    provenance: dict[str, Any]
+    units: dict[str, str]
+    tables: dict[str, dict[str, list]]
+
+
+class Record(Contents):
+    """What is read back: signed, and with its place relative to the project."""
+
+    digest: str
+    path: str
+
+
+FIELDS = {field: get_origin(kind) or kind for field, kind in get_type_hints(Contents).items()}
 PROVENANCE = {
     "commit": str,
     "dirty": bool,
@@ -134,43 +145,26 @@ def digest(record: dict[str, Any]) -> str:
 
 def load(
     experiment: str | None = None, results: Path = RESULTS, *, partial: bool = True
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """All records of an experiment (or of all), each with its `path` relative to the project.
 
-    A run that was stopped is included, with complete = False, unless partial is False. What a
-    caller does to a record, no other sees.
+    A run that was stopped is included, with complete = False, unless partial is False. A page asks
+    hundreds of times: all callers share the records, and none changes one.
     """
-    return [_copy(_read_once(path)) for path in paths(results, experiment, partial)]
+    return [_read_once(path) for path in paths(results, experiment, partial)]
 
 
-def _copy(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of its own; columns hold nothing but numbers and words, and are copied as lists."""
-    tables = {
-        name: {column: [*values] for column, values in columns.items()}
-        for name, columns in record["tables"].items()
-    }
-    rest = {key: _own(value) for key, value in record.items() if key != "tables"}
-    return {**rest, "tables": tables}
+_parsed: dict[Path, tuple[tuple[int, int], Record]] = {}
 
 
-def _own(value: Any) -> Any:
-    """`copy.deepcopy` of what JSON can hold, but far faster: a page asks hundreds of times."""
-    if isinstance(value, dict):
-        return {key: _own(one) for key, one in value.items()}
-    return [_own(one) for one in value] if isinstance(value, list) else value
-
-
-_parsed: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
-
-
-def _read_once(path: Path) -> dict[str, Any]:
+def _read_once(path: Path) -> Record:
     """A record in its place and its `path`, parsed again only when its file has changed."""
     found = path.stat()
     version = (found.st_mtime_ns, found.st_size)
     if _parsed.get(path, (None,))[0] != version:
         record = read(path)
         check_place(path, record)
-        _parsed[path] = version, {**record, "path": _relative(path)}
+        _parsed[path] = version, cast(Record, {**record, "path": _relative(path)})
     return _parsed[path][1]
 
 
