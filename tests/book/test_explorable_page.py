@@ -151,16 +151,16 @@ def test_still_takes_the_colours_of_a_theme():
     assert palette.colour("linear", "dark") in still(figure(), theme="dark")
 
 
-def test_a_notebook_shows_the_page_and_is_told_of_this_machine():
+def test_a_notebook_shows_the_page_and_is_told_of_this_computer():
     drawn = figure()
     live, again = drawn.live(), figure().live()
     assert live.html == explorable_page.html(drawn)
     assert live.library == again.library, "a megabyte, once a kernel"
-    drawn.add_machine(
+    drawn.add_computer(
         Series({"context": 1024}, {"update": [0, 900], "hours": [0, 2], "loss": [9, 3.2]})
     )
-    assert "This machine" in live.html
-    assert "This machine" not in again.html
+    assert "This computer" in live.html
+    assert "This computer" not in again.html
 
 
 def test_display_is_html_in_the_book_and_a_widget_in_a_notebook(monkeypatch):
