@@ -64,9 +64,18 @@ def test_two_figures_of_one_name_are_refused():
         explorable_page.page(figure())
 
 
-def test_captions_are_marked_up_and_escaped():
-    marked = explorable_page.inline("*a* `x<y` [t](#u) & **b**")
-    assert marked == ('<em>a</em> <code>x&lt;y</code> <a href="#u">t</a> &amp; <strong>b</strong>')
+@pytest.mark.parametrize(
+    ("caption", "marked"),
+    [
+        ("*a* `x<y` & **b**", "<em>a</em> <code>x&lt;y</code> &amp; <strong>b</strong>"),
+        ("<b>[t](#u)</b>", '&lt;b&gt;<a href="#u">t</a>&lt;/b&gt;'),
+        ("`a*b*c` 2 * 3 * 4", "<code>a*b*c</code> 2 * 3 * 4"),
+        ("[x](a_(b)) *y*", '<a href="a_(b)">x</a> <em>y</em>'),
+        ("*a **b** c*", "<em>a <strong>b</strong> c</em>"),
+    ],
+)
+def test_captions_are_marked_up_and_escaped(caption, marked):
+    assert explorable_page.inline(caption) == marked
 
 
 @pytest.mark.parametrize("name", ["</script>", "<!--<script>"])
