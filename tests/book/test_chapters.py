@@ -110,7 +110,7 @@ def test_stored_results_were_made_by_code_in_the_history():
 def test_the_readme_shows_the_figure_as_it_is():
     drawn = still(race.figure(), theme="light")
     kept = (BOOK / "theme" / "static" / "headline.svg").read_text(encoding="utf-8")
-    assert drawn == kept, "run python -m book.figures.headline"
+    assert drawn == kept, "run python -m book.figures.readme_picture"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
