@@ -22,7 +22,7 @@ from .arguments import Given, Gradients, Inputs, Options, Results, schema, taken
 
 
 def _unrecorded(called: torch._ops.OpOverload, *flat: Any) -> tuple[Tensor, ...]:
-    """A call whose gradient nobody will ask for goes past the registered one, unless it is on."""
+    """Bypass autograd dispatch when gradients are disabled."""
     if torch.is_grad_enabled():
         return called(*flat)
     with torch._C._AutoDispatchBelowAutograd():

@@ -68,7 +68,7 @@ def cells(browser: Browser) -> Iterator[Callable[..., Page]]:
     assert not troubles, "\n".join(troubles)
 
 
-def test_a_figure_in_a_cell_answers_its_controls_and_takes_a_machine(cells):
+def test_a_figure_in_a_cell_answers_its_controls_and_takes_a_computer(cells):
     stored = Provenance("H100", "abc1234", "2025-11-20", "run", "../results/a.json")
     figure = headline(provenance=[stored])
     tab = cells(figure)
