@@ -40,7 +40,7 @@ lint: $(VENV)/test ## style, the direction of imports, types
 	$(BIN)/basedpyright
 
 # A stamp is as new as the requirements it was installed from. First what is locked, by its
-# hashes; then torch, whose build depends on the machine.
+# hashes; then torch, whose build depends on the computer.
 $(VENV)/book: requirements.txt requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
@@ -54,7 +54,7 @@ $(VENV)/test: tests/requirements.txt tests/requirements.lock $(VENV)/book
 	$(PIP) --no-deps --require-hashes -r tests/requirements.lock
 	@touch $@
 
-# torch, triton and what they bring for a GPU differ from machine to machine and are not locked.
+# torch, triton and what they bring for a GPU differ from computer to computer and are not locked.
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,cublas \
 	cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand cusolver cusparse \
 	cusparselt-cu13 nccl-cu13 nvjitlink nvshmem-cu13 nvtx)

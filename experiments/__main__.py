@@ -217,7 +217,7 @@ def _with_text(runs: list[Run], options: argparse.Namespace) -> list[Run]:
 
 
 def _foresee(options: argparse.Namespace, seconds: float) -> int:
-    """Say what `gpu` would do and what it would miss, on a machine without a GPU too."""
+    """Say what `gpu` would do and what it would miss, on a computer without a GPU too."""
     device = runner.find_device(options.device, elsewhere=True)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
     print("\n".join(outlook.lacks(device)))

@@ -56,7 +56,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a compute capability, the same on every device; none where there is no compiler."""
+    """One run per compute capability, the same on every device; none where there is no compiler."""
     triton = installed_triton()
     if triton is None:
         return []

@@ -219,7 +219,7 @@ def stored_seconds(row: Row, near: tuple[float, float], gpu: str) -> Seconds:
     )
 
 
-def host_seconds(hosts: list[Row], row: Row) -> Seconds:
+def host_seconds(hosts: list[record.Record], row: Row) -> Seconds:
     """What a call like this one took on the hosts: the lowest and the highest quartile."""
     found = [
         (low, high)
@@ -237,7 +237,9 @@ def host_seconds(hosts: list[Row], row: Row) -> Seconds:
     return min(low for low, _ in found), max(high for _, high in found)
 
 
-def expected(row: Row, near: tuple[float, float], hosts: list[Row], gpu: str) -> list[Row]:
+def expected(
+    row: Row, near: tuple[float, float], hosts: list[record.Record], gpu: str
+) -> list[Row]:
     """Rows of what a case of the account should take."""
     graph = graph_seconds(row, near)
     calls = {("ours", "graph"): graph, ("stored states", "graph"): stored_seconds(row, near, gpu)}

@@ -1,9 +1,9 @@
-"""Race the chunked kernels against other libraries' and against the machine's own limits.
+"""Race the chunked kernels against other libraries' and against the device's own limits.
 
 One run is one shape. First the results of all are compared with float64 on fresh inputs,
 gradients included. Then all implementations take turns on the same inputs, called from Python and
 replayed as CUDA graphs, and before each call the GPU's last cache is filled with other numbers.
-Softmax runs by every backend that the machine has. The limit is the time that reading the inputs
+Softmax runs by every backend that the device has. The limit is the time that reading the inputs
 and writing the results once would take at the copy speed measured in the same run: 8 D bytes a
 token and head in bf16, 22 D with gradients.
 """
@@ -321,5 +321,5 @@ def describe(
 
 
 EXPERIMENT = Experiment(
-    "kernel_speed", "the kernels against others and the machine's limits", TABLES, runs, perform
+    "kernel_speed", "the kernels against others and the device's limits", TABLES, runs, perform
 )

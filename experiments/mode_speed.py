@@ -2,7 +2,7 @@
 
 Inputs are q, k, v after the feature map, so that nothing but the attention is timed. All four
 take turns at each length, one call each, so drift affects all equally and their ratios hold. The
-same run measures the machine's own limits first, and chunked mode at every chunk size last.
+same run measures the device's own limits first, and chunked mode at every chunk size last.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def attention_call(
 
 
 def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float]]:
-    """What the machine can do at best: a copy, a product of matrices, the smallest call."""
+    """What the device can do at best: a copy, a product of matrices, the smallest call."""
     dtype = getattr(torch, config["dtype"])
     return {
         "copy": [copy_rate(device, config["copy_bytes"])],

@@ -11,7 +11,7 @@ one core: only the order of the work should differ, not how much of it is shared
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -102,6 +102,15 @@ def measure_shape(
         }
         for name, timing in timings.items()
     ]
+
+
+def measure_here(
+    layers: Sequence[int] = (1, 2, 4, 8), width: int = 1024, length: int = 128
+) -> list[dict[str, Any]]:
+    """The same rows, on a reader's own computer: nothing is stored."""
+    config = {"batch": 1, "dtype": "float32", "seed": 0}
+    cpu = torch.device("cpu")
+    return [row for n in layers for row in measure_shape(n, width, length, config, cpu)]
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

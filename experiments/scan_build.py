@@ -48,7 +48,7 @@ CASES = [
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a compute capability, the same on every device; none where there is no compiler."""
+    """One run per compute capability, the same on every device; none where there is no compiler."""
     if not find_spec("triton"):
         return []
     config = {

@@ -101,7 +101,7 @@ class Remembered:
         return active.get_current_device(), debug, kinds, tuple(named), tuple(values)
 
     def _remember(self, key: tuple, compiled: Any, args: tuple, named: dict[str, Any]) -> None:
-        """Keep what the binder found, where it and its arguments are of the kind that is known."""
+        """Cache the compiled kernel if this launch can be replayed."""
         rest = self.kernel.arg_names[len(args) :]
         if (
             type(compiled) is CompiledKernel  # and none that is still being compiled

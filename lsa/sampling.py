@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,6 +14,15 @@ from .machines import StateMachine
 
 LARGEST_LOGIT = LARGEST[torch.float32]
 MOST_SEED = 2**64 - 1  # what a torch.Generator takes
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How a token is drawn from logits, as `sample` says."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
 
 
 def sample(
@@ -38,7 +48,8 @@ def sample(
 
     Arguments are checked at the call, before the first token is asked for. Raises ValueError.
     """
-    _check(machine, prompt, max_tokens, temperature, top_k, top_p)
+    how = _Choice(temperature, top_k, top_p)
+    _check(machine, prompt, max_tokens, how)
     if seed is not None:
         whole("seed", seed, 0, MOST_SEED)
     prompt = prompt.long()  # an embedding takes no bytes as indices
@@ -50,7 +61,7 @@ def sample(
     room = max_tokens if machine.max_length is None else machine.max_length - prompt.shape[1]
     # The last token yielded is never read back, so a full machine still has one to give.
     ticks = min(max_tokens, room + 1)
-    return _stream(machine, prompt, ticks, temperature, top_k, top_p, generator)
+    return _stream(machine, prompt, ticks, how, generator)
 
 
 @torch.no_grad()
@@ -58,16 +69,14 @@ def _stream(
     machine: StateMachine,
     prompt: Tensor,
     ticks: int,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
+    how: _Choice,
     generator: torch.Generator,
 ) -> Iterator[Tensor]:
     if ticks < 1:
         return
     state, logits = machine.read(machine.initial_state, prompt)
     for tick in range(ticks):
-        token = _choose(logits, temperature, top_k, top_p, generator)
+        token = _choose(logits, how, generator)
         yield token
         if tick + 1 < ticks:
             state, logits = machine.step(state, token)
@@ -89,20 +98,16 @@ def choose(
     if logits.dim() not in (1, 2) or not logits.shape[-1] or not logits.is_floating_point():
         got = f"{logits.dtype} {[*logits.shape]}"
         raise ValueError(f"logits: expected floating numbers [B, vocab_size], got {got}")
-    _check_choice(temperature, top_k, top_p)
+    how = _Choice(temperature, top_k, top_p)
+    _check_choice(how)
     if generator is not None:
         instance("generator", generator, torch.Generator)
-    return _choose(logits, temperature, top_k, top_p, generator)
+    return _choose(logits, how, generator)
 
 
-def _choose(
-    logits: Tensor,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-    generator: torch.Generator | None,
-) -> Tensor:
+def _choose(logits: Tensor, how: _Choice, generator: torch.Generator | None) -> Tensor:
     """`choose` for arguments that were checked: once a text, not once a token."""
+    temperature, top_k, top_p = how.temperature, how.top_k, how.top_p
     highest = logits.amax(-1)  # NaN where one is
     size = highest.abs().max().item() if highest.numel() else 0.0
     if not size < math.inf:
@@ -133,14 +138,7 @@ def _choose(
     return torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(-1)
 
 
-def _check(
-    machine: StateMachine,
-    prompt: Tensor,
-    max_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-) -> None:
+def _check(machine: StateMachine, prompt: Tensor, max_tokens: int, how: _Choice) -> None:
     if not isinstance(machine, StateMachine):
         got = type(machine).__name__
         raise ValueError(f"machine: expected a StateMachine, got {got}; a layer's is machine()")
@@ -162,10 +160,11 @@ def _check(
             f"prompt: expected at most {machine.max_length} tokens, got {prompt.shape[1]}"
         )
     whole("max_tokens", max_tokens, 0)
-    _check_choice(temperature, top_k, top_p)
+    _check_choice(how)
 
 
-def _check_choice(temperature: float, top_k: int | None, top_p: float | None) -> None:
+def _check_choice(how: _Choice) -> None:
+    temperature, top_k, top_p = how.temperature, how.top_k, how.top_p
     finite("temperature", temperature, "0 or more, and finite", low=0, dtype=torch.float32)
     if top_k is not None:
         whole("top_k", top_k)

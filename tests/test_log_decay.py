@@ -26,8 +26,8 @@ def draw(B=2, T=7, H=2, K=3, V=4, constant=False, seed=0, strongest=2.0):
     return q, k, v, log_decay, LinearState(new(B, H, K, V), new(B, H, K))
 
 
-def definition(q, k, v, g, state, normalize, eps=1e-6):
-    """The recurrence of the docstring, written with loops over everything but features."""
+def by_loops(q, k, v, g, state, normalize, eps=1e-6):
+    """The recurrence of the docstring, in loops: `tests.helpers.definition` asks the reference."""
     B, T, H, K = q.shape
     o = torch.zeros(B, T, H, v.shape[-1], dtype=q.dtype)
     S, z = state.S.clone(), state.z.clone()
@@ -54,7 +54,7 @@ def test_every_mode_is_the_definition(mode, T, C, constant, normalize, seed):
         q, k, v, mode=mode, chunk_size=C, normalize=normalize, initial_state=state,
         return_state=True, log_decay=g,
     )  # fmt: skip
-    wanted = definition(q, k, v, g, state, normalize)
+    wanted = by_loops(q, k, v, g, state, normalize)
     for found, expected in zip((o, *after), wanted, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 

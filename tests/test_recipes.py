@@ -18,7 +18,7 @@ BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.slow
 COUNTS = {"one": 1, "two": 2, "three": 3}
 
-LAYER = '''"""Twice the token: a layer without memory."""
+LAYER = '''"""Twice the token. Its name is a word that chapters use of other things."""
 
 from torch import Tensor, nn
 
@@ -26,7 +26,7 @@ from ..machines import StateMachine, elementwise
 from .layer import ResidualLinear
 
 
-class Twofold(nn.Module):
+class Memory(nn.Module):
     """y_t = 2 W x_t. [B, T, D] to [B, T, D]."""
 
     def __init__(self, d_model: int, *, bias: bool = True) -> None:
@@ -48,13 +48,6 @@ class Twofold(nn.Module):
     def state_numbers(self, t: int) -> int:
         return 0
 '''
-# What stands before them in palette.css: the last layer's line there, in either theme.
-COLOURS = {
-    '  --power-label: "Power attention";': """  --twofold: #220022;
-  --twofold-text: #220022;
-  --twofold-label: "Twofold";""",
-    "  --power-text: #DEADC1;": "  --twofold: #FFFF88;\n  --twofold-text: #FFFF88;",
-}
 EXPERIMENT = '''"""Sums of the first integers, timed."""
 
 from .harness.plan import Experiment, Outcome, Run, Session
@@ -208,24 +201,20 @@ def written(house: Path, recipes: dict[str, set[str]]) -> None:
         run(house, str(BIN / "ruff"), *check, "--no-cache", *code)
 
 
-def test_a_layer_is_three_files_and_one_command_says_whether_it_holds(house):
-    (house / "lsa" / "layers" / "twofold.py").write_text(LAYER)
+def test_a_layer_is_two_files_and_one_command_says_whether_it_holds(house):
+    (house / "lsa" / "layers" / "memory.py").write_text(LAYER)
     layers = house / "lsa" / "layers" / "__init__.py"
-    append_after(layers, "from .taylor import TaylorAttention", "from .twofold import Twofold")
-    append_after(layers, '    "power": PowerAttention,', '    "twofold": Twofold,')
-    palette = house / "book" / "theme" / "static" / "palette.css"
-    for before, colours in COLOURS.items():
-        append_after(palette, before, colours)
-    files = {"lsa/layers/twofold.py", "lsa/layers/__init__.py", "book/theme/static/palette.css"}
-    written(house, {"A layer": files})
+    append_after(layers, "from .mamba import S6, Mamba", "from .memory import Memory")
+    append_after(layers, '    "power": PowerAttention,', '    "memory": Memory,')
+    written(house, {"A layer": {"lsa/layers/memory.py", "lsa/layers/__init__.py"}})
 
     (command,) = re.findall(r"`pytest ([^`]+)`", recipe("A layer"))
-    arguments = shlex.split(command.replace("NAME", "twofold"))
+    arguments = shlex.split(command.replace("NAME", "memory"))
     said = run(house, sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments)
     passed = {line.partition(" ")[0] for line in said.splitlines() if " PASSED" in line}
     # Its law, its costs and its training, each by its name.
-    for room in ("layers/test_laws", "layers/test_costs", "test_gpt", "book/test_palette"):
-        assert any(test.startswith(f"tests/{room}.py") and "[twofold" in test for test in passed)
+    for room in ("layers/test_laws", "layers/test_costs", "test_gpt"):
+        assert any(test.startswith(f"tests/{room}.py") and "[memory" in test for test in passed)
     # What all layers are held to together.
     tests = {re.sub(r".*::|\[.*", "", test) for test in passed}
     assert {"test_no_two_layers_look_alike", "test_palette_is_readable_in_both_themes"} <= tests
@@ -233,15 +222,19 @@ def test_a_layer_is_three_files_and_one_command_says_whether_it_holds(house):
     assert any(test.startswith("test_the_plan_holds_every_layer") for test in tests)
 
 
-def test_an_experiment_is_a_file_and_a_figure_a_stage_and_a_chapter_are_two(house):
+def test_an_experiment_a_figure_a_stage_and_a_chapter_are_two_files_each(house):
     (house / "experiments" / "toy.py").write_text(EXPERIMENT)
     (house / "book" / "figures" / "toy.py").write_text(FIGURE)
     (house / "book" / "stages" / "toy.js").write_text(STAGE)
     (house / "book" / "toy.md").write_text(CHAPTER)
     toc = house / "_toc.yml"
     append_after(toc, "      - file: book/state-spaces", "      - file: book/toy")
+    experiments = (sys.executable, "-m", "experiments")
+    run(house, *experiments, "describe")
+    described = (house / "results" / "README.md").read_text(encoding="utf-8")
+    assert "| `rows.total` | numbers | their sum |" in described
     written(house, {
-        "An experiment": {"experiments/toy.py"},
+        "An experiment": {"experiments/toy.py", "results/README.md"},
         "A figure": {"book/figures/toy.py", "book/toy.md"},
         "A stage": {"book/stages/toy.js", "book/toy.md"},
         "A chapter": {"book/toy.md", "_toc.yml"},
@@ -249,13 +242,9 @@ def test_an_experiment_is_a_file_and_a_figure_a_stage_and_a_chapter_are_two(hous
     # One page is built with a list of its own, so that of the book is read here.
     assert "book/toy" in parse_toc_yaml(toc)
 
-    experiments = (sys.executable, "-m", "experiments")
     assert "toy" in run(house, *experiments, "list", "toy", "--device", "cpu")
     run(house, *experiments, "run", "toy", "--device", "cpu")
     assert "1 of 1 results are sound" in run(house, *experiments, "check")
-    run(house, *experiments, "describe")
-    described = (house / "results" / "README.md").read_text(encoding="utf-8")
-    assert "| `rows.total` | numbers | their sum |" in described
 
     run(house, "make", "-o", ".venv/book", "chapter", "C=toy", f"BIN={BIN}")
     built = house / "_build" / "chapter" / "_build" / "html"

@@ -179,7 +179,7 @@
         return [{ ...common, type: "bar", orientation: g.y.category ? "h" : "v", marker, ...errors(view, trace, color) }];
       }
       const lines = ceiling || spec.mark.startsWith("line");
-      const width = { ceiling: 1.5, machine: 4 }[curve.role] || (many ? 1.4 : 2.4);
+      const width = { ceiling: 1.5, computer: 4 }[curve.role] || (many ? 1.4 : 2.4);
       const drawn = {
         ...common,
         type: "scatter",
@@ -194,7 +194,7 @@
   }
 
   function rank({ curve }) {
-    return { ceiling: 0, series: 1, machine: 2 }[curve.role];
+    return { ceiling: 0, series: 1, computer: 2 }[curve.role];
   }
 
   function band(trace, color, common) {

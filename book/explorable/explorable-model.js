@@ -29,7 +29,7 @@
     const filters = spec.controls.filter((control) => control.kind !== "check" && !control.axis);
     const toggles = spec.controls.filter((control) => control.kind === "check");
     const has = (curve, key) => Object.hasOwn(curve.keys, key);
-    // A curve without the key is not subject to the control: a ceiling, or this machine.
+    // A curve without the key is not subject to the control: a ceiling, or this computer.
     const eligible = spec.curves.filter((curve) =>
       filters.every(({ name }) => !has(curve, name) || curve.keys[name] === state[name]));
     const needed = [x, y].flatMap((axis) => [axis.column, axis.low, axis.high]).filter(Boolean);

@@ -78,7 +78,7 @@ class Explorable:
         self.color, self.dash, self.provenance = color, dash, list(provenance)
         self.axes = {name: _axes(name, given) for name, given in (("x", x), ("y", y))}
         self.crossing = readouts[0] if readouts else None
-        self.shown = []  # notebook faces, to be told of a new machine
+        self.shown = []  # notebook faces, to be told of a new computer
         self._check_columns(series)
         for i, limit in enumerate(ceilings):
             where = f"ceilings[{i}].label"
@@ -98,13 +98,13 @@ class Explorable:
     def __repr__(self):
         return f"Explorable({self.id!r}, {len(self.curves)} series)"
 
-    def add_machine(self, series):
+    def add_computer(self, series):
         """Add a Series measured here and now: a thick line in the colour of the text.
 
         Its keys need only hold those that filters select on. Returns the figure.
         """
         self._check_columns([series])
-        self.curves.append(self._curve(series, "machine"))
+        self.curves.append(self._curve(series, "computer"))
         for face in self.shown:
             face.refresh()
         return self
@@ -215,9 +215,9 @@ class Explorable:
             return Curve(
                 series.label, color, strokes(i, limit=True), role, keys, columns, series.source
             )
-        if role == "machine":
-            name = series.label or palette.label("this-machine")
-            return Curve(name, "this-machine", strokes(0), role, keys, columns, series.source)
+        if role == "computer":
+            name = series.label or palette.label("this-computer")
+            return Curve(name, "this-computer", strokes(0), role, keys, columns, series.source)
         told_apart = self.labels | {c.name: c.options for c in self.controls if c.kind == "check"}
         parts = [
             labels[keys[key]]

@@ -1,8 +1,11 @@
 """HTML by hand: elements, the few marks of a caption, and data in a page."""
 
 import json
-import re
 from html import escape
+
+from markdown_it import MarkdownIt
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
 def tag(name, /, *children, **attributes):
@@ -23,15 +26,7 @@ def tag(name, /, *children, **attributes):
 
 def inline(text):
     """Escaped HTML of text with *emphasis*, **strength**, `code` and [links](target)."""
-    text = escape(text, quote=False)
-    for pattern, replacement in (
-        (r"`([^`]+)`", r"<code>\1</code>"),
-        (r"\[([^\]]+)\]\(([^)\s]+)\)", r'<a href="\2">\1</a>'),
-        (r"\*\*([^*]+)\*\*", r"<strong>\1</strong>"),
-        (r"\*([^*]+)\*", r"<em>\1</em>"),
-    ):
-        text = re.sub(pattern, replacement, text)
-    return text
+    return _MARKDOWN.renderInline(text)
 
 
 def json_script(document, **attributes):

@@ -1,7 +1,7 @@
 """The notebook's face of an Explorable: the page's own HTML and scripts in a cell's output.
 
 anywidget carries them into JupyterLab, VS Code or Colab, and asks no other host for anything.
-Controls are answered by the scripts, as on the page; "this machine" joins the stored curves as
+Controls are answered by the scripts, as on the page; "this computer" joins the stored curves as
 soon as it is measured.
 """
 
@@ -60,7 +60,7 @@ def shared_library():
 class Live(anywidget.AnyWidget):
     """A figure in a running notebook.
 
-    html     what the page would show, written again when a machine is added
+    html     what the page would show, written again when a computer is added
     library  id of the model that holds plotly
     """
 

@@ -112,7 +112,7 @@ def _draw(axes, mark, trace, view, place):
     if mark in ("line", "line+dot") or ceiling:
         every = max(1, len(trace.x) // min(160, POINTS // len(view.traces)))
         xs, ys = trace.x[::every], trace.y[::every]
-        width = {"ceiling": 1.2, "machine": 3}.get(curve.role, 1.9)
+        width = {"ceiling": 1.2, "computer": 3}.get(curve.role, 1.9)
         # Matplotlib counts strokes in widths of the line.
         style = (0, tuple(n / width for n in curve.dash)) if curve.dash else "-"
         dots = "o" if mark == "line+dot" and not ceiling else None
@@ -236,7 +236,7 @@ def _tenth(found):
 def _themed(svg, theme):
     if theme:
         fixed = {
-            INK: palette.colour("this-machine", theme),
+            INK: palette.colour("this-computer", theme),
             GRID: {"light": GRID_ON_WHITE, "dark": "#3A3F45"}[theme],
         }
     else:

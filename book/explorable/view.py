@@ -28,7 +28,7 @@ class Curve:
     name: str
     color: str  # a palette name
     dash: tuple[int, ...]  # strokes and gaps in px; () is solid
-    role: Literal["series", "ceiling", "machine"]
+    role: Literal["series", "ceiling", "computer"]
     keys: dict[str, str]
     columns: dict[str, list]
     source: str
@@ -69,7 +69,7 @@ def resolve(figure, state):
         if c.name not in figure.axes and c.kind != "check"
     }
     toggles = {c.name: state[c.name] for c in figure.controls if c.kind == "check"}
-    # A curve without the key is not subject to the control: a ceiling, or this machine.
+    # A curve without the key is not subject to the control: a ceiling, or this computer.
     eligible = [
         c
         for c in figure.curves

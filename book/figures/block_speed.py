@@ -16,7 +16,10 @@ def seconds(scale: str, mode: str, length: int) -> float:
 
 
 def lengths(scale: str, *modes: str) -> list[int]:
-    """At which all of these modes were measured; at least one. Raises NotMeasuredError."""
+    """Sequence lengths at which all of these modes were measured, one at least.
+
+    Raises NotMeasuredError.
+    """
     run = of_config(have("block_speed"), scale=scale)
     found = ({point["length"] for point in rows(run, mode=mode)} for mode in modes)
     if not (common := sorted(set.intersection(*found))):

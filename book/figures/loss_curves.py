@@ -15,7 +15,7 @@ from .results import (
     have,
     provenance,
 )
-from .words import Missing, Table, WrittenFor, in_words, signed, times
+from .words import Missing, Table, WrittenFor, in_words, times
 
 CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
@@ -230,15 +230,13 @@ def numbers() -> dict[str, str]:
         return "no" if found is None else f"{found:,}"
 
     return in_words(
-        both_2048=lambda: f"{common_updates(*nano_pair(2048)):,}",
-        gap_2048=lambda: signed(behind(*nano_pair(2048))),
-        lead_changes_2048=lambda: f"{lead_changes(2048):,}",
+        old_updates=lambda: f"{common_updates(*nano_pair(2048)):,}",
+        old_gap=lambda: f"{abs(behind(*nano_pair(2048))):.3f}",
+        lead_changes=lambda: f"{lead_changes(2048):,}",
         late_softmax_4096=lambda: left_pairs(4096, 0),
         late_linear_4096=lambda: left_pairs(4096, 1),
         update_4096=lambda: times(update_ratio(4096)),
         update_16384=lambda: times(update_ratio(16384)),
-        pairs=lambda: f"{ngram_baseline.loss(2):.3f}",
-        triples=lambda: f"{ngram_baseline.loss(3):.3f}",
         device=lambda: device_name(told_of()[0]),
     )
 

@@ -34,7 +34,7 @@ def cost(run: Record, mode: str, length: int, direction: str, chunk_size: int = 
 
 
 def limits(run: Record) -> dict[str, float] | None:
-    """`copy` B/s, `matmul` FLOP/s and `call` s of a record's machine, if they were measured."""
+    """`copy` B/s, `matmul` FLOP/s and `call` s of a record's device, if they were measured."""
     table = run["tables"].get("limits")
     return {name: values[0] for name, values in table.items()} if table else None
 
@@ -42,7 +42,7 @@ def limits(run: Record) -> dict[str, float] | None:
 def least_seconds(
     run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK
 ) -> float | None:
-    """The roofline of a stored point on its own machine; None without measured limits.
+    """The roofline of a stored point on its own device; None without measured limits.
 
     Of the traffic only inputs and outputs are charged, once each: all else may stay in a cache.
     On a CPU a step of recurrent mode is a call into the library or more. The other modes' steps

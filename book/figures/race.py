@@ -159,11 +159,11 @@ def _series() -> list[Series]:
     for context in CONTEXTS:
         for model, found in by_model(context).items():
             attention, sight = MODELS[model]
+            pace = seconds(model, context) / 60
             shown = {"mean": [mean_curve(found)]}
             shown |= {"each": [losses(run) for run in found]} if len(found) > 1 else {}
             for seeds, lines in shown.items():
                 for i, line in enumerate(lines):
-                    pace = seconds(model, context) / 60
                     series.append(
                         Series(
                             keys={

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any, TypedDict
+from typing import Any
 
 from experiments.harness import record
+from experiments.harness.schema import Record
 from lsa.gpt import SCALES
 
 from ..explorable.figure import Provenance
@@ -19,20 +20,6 @@ from ..explorable.figure import Provenance
 SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
 
 Row = dict[str, Any]
-
-
-class Record(TypedDict):
-    """One run as `experiments.harness.record` reads it."""
-
-    schema: int
-    experiment: str
-    name: str
-    config: dict[str, Any]
-    complete: bool
-    provenance: dict[str, Any]
-    units: dict[str, str]
-    tables: dict[str, dict[str, list]]
-    path: str
 
 
 class NotMeasuredError(LookupError):

@@ -78,14 +78,11 @@ def _columns(points: list[Row], base: dict[int, float]) -> dict[str, list]:
 
 
 def here(points: list[Row]) -> Series:
-    """Rows measured by a reader, of one width and length, time-major; for `add_machine`.
-
-    Each row: layers, width, length, seconds, weights; and layer_major, the other order's seconds.
-    """
-    rows_ = [{"low": row["seconds"], "high": row["seconds"], **row} for row in points]
-    base = {row["layers"]: row["layer_major"] for row in points}
+    """What `experiments.rnn_orders.measure_here` found, time-major; for `add_computer`."""
+    by_order = {name: [row for row in points if row["order"] == name] for name in ORDERS}
+    base = {row["layers"]: row["seconds"] for row in by_order[ORDERS[-1]]}
     keys = {key: points[0][key] for key in ("width", "length")}
-    return Series(keys, _columns(rows_, base))
+    return Series(keys, _columns(by_order[ORDERS[0]], base))
 
 
 def ratios(points: list[Row], **shape: int) -> tuple[float, float, float]:
@@ -129,10 +126,9 @@ def _whole(points: list[Row]) -> list[Row]:
 def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
     """Seconds, a box of the grid each, if nothing waits longer than it must: by formula."""
     return {
-        "wave_layers": f"{layers:,}",
-        "wave_length": f"{length:,}",
-        "wave_attention": f"{layers:,}",  # within a layer no tick waits for another
-        "wave_rnn": f"{layers + length - 1:,}",  # one for each diagonal
+        "wait_layers": f"{layers}",
+        "wait_tokens": f"{length}",
+        "wait_rnn": f"{layers + length - 1}",  # one for each diagonal
     }
 
 

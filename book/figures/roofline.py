@@ -44,7 +44,7 @@ def data() -> str:
             [point["mode"], point["length"], point["seconds"], heads]
             for point in rows(run, **{"pass": "forward"})
         ]
-    return json_script(list(devices.values()), id="machines-data")
+    return json_script(list(devices.values()), id="devices-data")
 
 
 def numbers() -> dict[str, str]:

@@ -287,7 +287,7 @@ class Claim(NamedTuple):
 
 
 def published() -> Table | Missing:
-    """What others found, beside the same comparison here, and whether it comes out."""
+    """Published comparisons beside ours, and whether they agree."""
     if not learned(EXPERIMENT):
         return Missing(EXPERIMENT)
     pairs = {"pairs": 64}

@@ -40,5 +40,10 @@ def figure(id: str = "taylor-sums") -> Explorable:
     )
 
 
+def numbers(away: dict[str, float]) -> dict[str, str]:
+    """away: the share of the weight that goes to keys with a negative score, by weight."""
+    return {"away_two": f"{away['n = 2']:.0%}", "away_exp": f"{away['exponential']:.2%}"}
+
+
 def _sum(s: float, n: int) -> float:
     return sum(s**m / math.factorial(m) for m in range(n + 1))

@@ -45,7 +45,7 @@ window.Recall ??= (() => {
     };
   }
 
-  /* A direction in which all are as likely, of length 1. */
+  /* A uniformly random unit vector. */
   function direction(text, width) {
     const next = uniform(hash(text));
     const x = range(width).map(() => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next()));
@@ -94,7 +94,7 @@ window.Recall ??= (() => {
     return scores.findIndex((score) => score >= most);
   }
 
-  /* Words to what they are for a memory of this width. */
+  /* Words as vectors of this width. */
   const pairs = (words, { width }) => words.map(([k, v]) => ({ k: key(k, width), v: value(v, width) }));
 
   /* All states from the empty one on. `shares` holds, for every state, the same sums with one axis

@@ -1,8 +1,8 @@
 "use strict";
 
-/* The least time that each mode can take on a machine of the reader's choice, against the
-   length, and what was measured where a stored run has that shape. The machines are data that
-   the page's figures module writes: element #machines-data. */
+/* The least time that each mode can take on a device of the reader's choice, against the
+   length, and what was measured where a stored run has that shape. The devices are data that
+   the page's figures module writes: element #devices-data. */
 
 {
   const { element, svg } = Stage;
@@ -56,7 +56,7 @@
     sentence() {
       const { t } = this.chosen, at = Object.keys(MODES).map((mode) => [mode, this.bound(mode, t).seconds]);
       const where = `At ${t.toLocaleString("en")} tokens on ${this.device.name}`;
-      if (at[0][1] === null) return `${where}: this machine's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
+      if (at[0][1] === null) return `${where}: this device's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
       const least = Math.min(...at.map(([, seconds]) => seconds));
       const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
       const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) => `${mode} ${digits(seconds / least)} times`);
@@ -130,7 +130,7 @@
   }
 
   Stage.mount("roofline", (stage) => {
-    const source = document.getElementById("machines-data");
+    const source = document.getElementById("devices-data");
     if (!source) return;
     const devices = JSON.parse(source.textContent), limits = new Limits(devices), { chosen } = limits;
     const names = devices.map(({ name }) => name), first = names[chosen.device];
@@ -151,7 +151,7 @@
       update();
     };
     const heads = Stage.radios("Heads", Object.fromEntries(HEADS.map((n) => [n, n])), String(chosen.heads), (value) => set("heads")(Number(value)));
-    /* A measured machine is shown with as many heads as were measured. */
+    /* A measured device is shown with as many heads as were measured. */
     function setDevice(index) {
       chosen.device = index;
       const [point] = limits.device.points;
@@ -164,15 +164,15 @@
     const slider = (key, label) => Stage.slider(`roofline-${key}`, label, LISTS[key], chosen[key], set(key));
     const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
     const waits = Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]));
-    const machine = Stage.select("roofline-device", "Machine", names, chosen.device, setDevice);
+    const device = Stage.select("roofline-device", "Device", names, chosen.device, setDevice);
     stage.append(
-      element("div", { class: "stage-row" }, machine, heads, waits),
+      element("div", { class: "stage-row" }, device, heads, waits),
       element("div", { class: "stage-row" }, Object.values(sliders)),
       frame, cards, line);
     update();
     new ResizeObserver(drawHere).observe(frame);
     return {
-      device: [Stage.entry(machine, names), first], heads: [Stage.pick(heads), String(FIRST.heads)],
+      device: [Stage.entry(device, names), first], heads: [Stage.pick(heads), String(FIRST.heads)],
       ...Object.fromEntries(Object.entries(LISTS).map(([key, list]) => [key, [Stage.slide(sliders[key], list), FIRST[key]]])),
       wait: [Stage.entry(waits), 0],
     };

@@ -80,7 +80,7 @@ class Built:
 
 
 def kernel_digests(package: ModuleType = kernels) -> dict[str, str]:
-    """A digest of each module of the kernels, to tell whether what was compiled is what there is.
+    """A digest of each module of the kernels, to detect stale compiled tables.
 
     Of the code alone: new words in a comment or a docstring change no kernel.
     """

@@ -1,4 +1,4 @@
-"""Call the kernels on a machine without a GPU, with all of the host's work and no launch.
+"""Call the kernels on a computer without a GPU, with all of the host's work and no launch.
 
 For each launch what was compiled for its arguments is looked up, by Triton's binder or past it
 (lsa/launches.py), and handed to the GPU's driver; here that last call does nothing. So the time
@@ -28,7 +28,7 @@ MOST_SHARED = 227 * 1024
 def launches_replaced(arch: int) -> Iterator[list[int]]:
     """Inside, kernels are compiled for `arch` and never run; the list grows with each launch.
 
-    The results of calls are whatever was in memory. Not for a machine with a GPU: what is
+    The results of calls are whatever was in memory. Not for a computer with a GPU: what is
     compiled inside would be found again by its launches.
     """
     launched: list[int] = []

@@ -25,10 +25,10 @@ from .workers import Worker
 
 ARCHIVE = "results.tar.xz"
 RESERVE = 20.0  # seconds kept for packing, and for a run to see that its time is over
-TOLD, STOPPED = 3.0, 10.0  # of them: after so many a run is told, and after so many ended by force
-PATIENCE, AT_LEAST = 4, 60.0  # times what a run was expected to take, and seconds: then the next
+TOLD, STOPPED = 3.0, 10.0  # seconds past the deadline: asked to stop, then killed
+PATIENCE, AT_LEAST = 4, 60.0  # a run may take 4 x its expected time + 60 s
 TRIES = 3  # of a run that loses the device and comes further each time
-MOST_BYTES = 16 * 2**20  # what such a machine gives back in one file
+MOST_BYTES = 16 * 2**20  # what such a computer gives back in one file
 # Weights go last into an archive, and not at all into one that would be too large. They are
 # compressed already: xz is asked for little more than that the archive is one, in a third of the
 # time that its lowest preset takes.

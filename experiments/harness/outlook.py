@@ -1,4 +1,4 @@
-"""What fits into the time that is left on a lent machine, and what that machine lacks."""
+"""What fits into the time that is left on a lent computer, and what that computer lacks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def schedule(runs: list[Run], seconds: float) -> list[str]:
 
 
 def lacks(device: torch.device) -> list[str]:
-    """What this machine has for the plan, and what it lacks."""
+    """What this computer has for the plan, and what it lacks."""
     found = versions()
     lines = [f"torch {found['torch']}, Triton {found['triton'] or 'none: no kernel can run'}"]
     if device.type == "cuda" and not torch.cuda.is_available():
@@ -115,7 +115,7 @@ def without_text(runs: list[Run], source: Path | None) -> tuple[list[Run], dict[
 
 
 def bring(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> None:
-    """Copy what an earlier lease has left of runs from `home`, to be gone on with."""
+    """Copy an earlier lease's partial records from `home`, so that runs resume."""
     for run in runs:
         whole = record.path_of(home, run.experiment, device, run.name)
         here = record.path_of(out, run.experiment, device, run.name)

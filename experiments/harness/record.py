@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .files import replace_with
-from .schema import SCHEMA, check_schema, slug
+from .schema import SCHEMA, Record, check_schema, slug
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -109,43 +109,26 @@ def digest(record: dict[str, Any]) -> str:
 
 def load(
     experiment: str | None = None, results: Path = RESULTS, *, partial: bool = True
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """All records of an experiment (or of all), each with its `path` relative to the project.
 
-    A run that was stopped is included, with complete = False, unless partial is False. What a
-    caller does to a record, no other sees.
+    A run that was stopped is included, with complete = False, unless partial is False. A page asks
+    hundreds of times: all callers share the records, and none changes one.
     """
-    return [_copy(_read_once(path)) for path in paths(results, experiment, partial)]
+    return [_read_once(path) for path in paths(results, experiment, partial)]
 
 
-def _copy(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of its own; columns hold nothing but numbers and words, and are copied as lists."""
-    tables = {
-        name: {column: [*values] for column, values in columns.items()}
-        for name, columns in record["tables"].items()
-    }
-    rest = {key: _own(value) for key, value in record.items() if key != "tables"}
-    return {**rest, "tables": tables}
+_parsed: dict[Path, tuple[tuple[int, int], Record]] = {}
 
 
-def _own(value: Any) -> Any:
-    """`copy.deepcopy` of what JSON can hold, but far faster: a page asks hundreds of times."""
-    if isinstance(value, dict):
-        return {key: _own(one) for key, one in value.items()}
-    return [_own(one) for one in value] if isinstance(value, list) else value
-
-
-_parsed: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
-
-
-def _read_once(path: Path) -> dict[str, Any]:
+def _read_once(path: Path) -> Record:
     """A record in its place and its `path`, parsed again only when its file has changed."""
     found = path.stat()
     version = (found.st_mtime_ns, found.st_size)
     if _parsed.get(path, (None,))[0] != version:
         record = read(path)
         check_place(path, record)
-        _parsed[path] = version, {**record, "path": _relative(path)}
+        _parsed[path] = version, cast(Record, {**record, "path": _relative(path)})
     return _parsed[path][1]
 
 

@@ -1,7 +1,6 @@
 """What a record of a run holds, and how it is told from what is none.
 
-A record holds `schema`, `experiment`, `name`, `config`, `complete`, `provenance`, `units`,
-`tables` and `digest`; a table is a set of columns of one length.
+`Contents` and `Record` name its fields; a table is a set of columns of one length.
 """
 
 from __future__ import annotations
@@ -9,21 +8,34 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, get_origin, get_type_hints
 
 from .tables import check_values, is_text
 
 SCHEMA = 2
-FIELDS = {
-    "schema": int,
-    "experiment": str,
-    "name": str,
-    "config": dict,
-    "complete": bool,
-    "provenance": dict,
-    "units": dict,
-    "tables": dict,
-}
+
+
+class Contents(TypedDict):
+    """What a run writes."""
+
+    schema: int
+    experiment: str
+    name: str
+    config: dict[str, Any]
+    complete: bool
+    provenance: dict[str, Any]
+    units: dict[str, str]
+    tables: dict[str, dict[str, list]]
+
+
+class Record(Contents):
+    """What is read back: signed, and with its place relative to the project."""
+
+    digest: str
+    path: str
+
+
+FIELDS = {field: get_origin(kind) or kind for field, kind in get_type_hints(Contents).items()}
 PROVENANCE = {
     "commit": str,
     "dirty": bool,

@@ -1,4 +1,4 @@
-"""A cost, and the least time it takes: what a machine can do at best."""
+"""A cost, and the least time it takes: what a device can do at best."""
 
 from __future__ import annotations
 

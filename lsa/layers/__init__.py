@@ -8,25 +8,29 @@ from typing import Any
 
 from ..checks import one_of
 from .aft import AFTFull, AFTLocal, AFTSimple
-from .bidirectional import BidirectionalAttention
+from .bidirectional import BidirectionalAttention as BidirectionalAttention
 from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, ResidualLinear, StartingLinear
+from .layer import Layer
+from .layer import ResidualLinear as ResidualLinear
+from .layer import StartingLinear as StartingLinear
 from .linear import LinearAttention
 from .mamba import S6, Mamba
 from .none import NoAttention
 from .power import PowerAttention
-from .rnn import RNN, DeepRNN
+from .rnn import RNN
+from .rnn import DeepRNN as DeepRNN
 from .rwkv import RWKVTimeMixing
 from .s4 import S4
 from .s4d import S4D
-from .softmax import KVCache, SoftmaxAttention, softmax_attention
+from .softmax import KVCache as KVCache
+from .softmax import SoftmaxAttention
+from .softmax import softmax_attention as softmax_attention
 from .taylor import TaylorAttention
 
-# Every layer that can stand in a GPT's attention. A new one is its file, its colours in
-# book/theme/static/palette.css and a line here.
+# Every layer that can stand in a GPT's attention. A new one is its file and a line here.
 LAYERS: dict[str, Callable[..., Layer]] = {
     "softmax": SoftmaxAttention,
     "linear": LinearAttention,
@@ -89,23 +93,3 @@ def make_layer(
             got = ", ".join(options) or "none"
             raise ValueError(f"attention_options: expected {name}'s {option}, got {got}")
     return LAYERS[name](d_model, **given)
-
-
-__all__ = [
-    "LAYERS",
-    "RNN",
-    "BidirectionalAttention",
-    "DeepRNN",
-    "KGram",
-    "KVCache",
-    "Layer",
-    "LinearAttention",
-    "NoAttention",
-    "ResidualLinear",
-    "SoftmaxAttention",
-    "StartingLinear",
-    "TaylorAttention",
-    "layer_options",
-    "make_layer",
-    "softmax_attention",
-]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..operators import HAS_TRITON, launching_on, triton_module
 from . import composed, cpu
-from .arguments import Given, Inputs, Options, Results, taken_apart
+from .arguments import Given, Gradients, Inputs, Options, Results, taken_apart
 from .composed import accumulator_dtype as accumulator_dtype
 from .composed import feature_slope as feature_slope
 from .composed import heads_of
@@ -42,8 +42,9 @@ def _kernels(mode: str) -> ModuleType:
 
 def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
     return _kernels("problem").Problem(
-        *x[:5], options.scale, options.eps, options.normalize, options.feature_map,
-        options.normalize or with_z, x.g, options.with_dg,
+        q=x.q, k=x.k, v=x.v, S=x.S, z=x.z, scale=options.scale, eps=options.eps,
+        normalize=options.normalize, feature_map=options.feature_map,
+        with_z=options.normalize or with_z, g=x.g, with_dg=options.with_dg,
     )  # fmt: skip
 
 
@@ -65,19 +66,19 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     if uses_kernels(x.q, x.v, options.scale):
         with launching_on(x.q.device):
             out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
-        return out.o, out.S_T, out.z_T, out.den, out.states, out.exact
+        return Results(**vars(out))
     if x.g is not None:
         return _with_decay(x, options)
     with torch.autocast(x.q.device.type, enabled=False):
-        heads = heads_of(x, options)
+        heads = *_, S, z = heads_of(x, options)
         eps = options.eps if normalize else None
         o, den, S_T, z_T = cpu.forward(*heads, eps, options.mode, options.chunk_size)
         o = o.transpose(1, 2)
     empty = S_T.new_empty
     return (
         _own(o.to(x.v.dtype), x.v),
-        _own(S_T, heads[3]),
-        _own(z_T, heads[4]) if normalize or options.with_z else empty(0),
+        _own(S_T, S),
+        _own(z_T, z) if normalize or options.with_z else empty(0),
         empty(0) if den is None else den.transpose(1, 2).contiguous(),
         empty(0),
         o.contiguous() if _keeps_exact(x.q, normalize) else empty(0),
@@ -133,35 +134,37 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
             kept = _kernels("problem").Outputs(*out)
             grads = _kernels(options.mode).backward(problem, kept, *given)
         dg = grads.dS.new_empty(0) if grads.dg is None else grads.dg.sum_to_size(x.g.shape)
-        return grads.dq, grads.dk, grads.dv, grads.dS, grads.dz, dg
+        return Gradients(**{**vars(grads), "dg": dg})
     if x.g is not None:
         found = composed.gradient(x, given, options, composed.attend)
-        dtypes = (*(y.dtype for y in x[:3]), *(y.dtype for y in found[3:]))
-        dg = found.dg if options.with_dg else found.dg.new_empty(0)
-        found = found._replace(dg=dg)
-        return tuple(y.to(dtype).contiguous() for y, dtype in zip(found, dtypes, strict=True))
+        found = found._replace(
+            dq=found.dq.to(x.q.dtype),
+            dk=found.dk.to(x.k.dtype),
+            dv=found.dv.to(x.v.dtype),
+            dg=found.dg if options.with_dg else found.dg.new_empty(0),
+        )
+        return tuple(y.contiguous() for y in found)
     with torch.autocast(x.q.device.type, enabled=False):
-        heads = heads_of(x, options)
-        dtype = heads[0].dtype
-        grads = cpu.backward(
+        heads = q, _, _, S, z = heads_of(x, options)
+        dtype = q.dtype
+        dq, dk, dv, dS, dz = cpu.backward(
             *heads,
             options.eps if options.normalize else None,
             (out.exact if out.exact.numel() else out.o).transpose(1, 2).to(dtype),
             out.den.transpose(1, 2) if options.normalize else None,
             given.do.transpose(1, 2).to(dtype),
-            torch.zeros_like(heads[3]) if given.dS is None else given.dS.to(dtype),
-            torch.zeros_like(heads[4]) if given.dz is None else given.dz.to(dtype),
+            torch.zeros_like(S) if given.dS is None else given.dS.to(dtype),
+            torch.zeros_like(z) if given.dz is None else given.dz.to(dtype),
             options.mode,
             options.chunk_size,
         )
-        dq, dk, dv = (y.transpose(1, 2) for y in grads[:3])
+        dq, dk, dv = (y.transpose(1, 2) for y in (dq, dk, dv))
         dq = dq * options.scale
         if options.feature_map != "identity":
             dq = dq * feature_slope(x.q.to(dtype), options.feature_map)
             dk = dk * feature_slope(x.k.to(dtype), options.feature_map)
     dq, dk, dv = (y.to(x.q.dtype).contiguous() for y in (dq, dk, dv))
-    dS, dz = grads[3].contiguous(), grads[4].contiguous()
-    return dq, dk, dv, dS, dz, dS.new_empty(0)
+    return dq, dk, dv, dS.contiguous(), dz.contiguous(), dS.new_empty(0)
 
 
 def gradient_shapes(*flat: Any) -> tuple[Tensor, ...]:
@@ -170,7 +173,7 @@ def gradient_shapes(*flat: Any) -> tuple[Tensor, ...]:
     B, _, H, K = x.q.shape
     new = {"dtype": accumulator_dtype(x.q.dtype)}
     return (
-        *(y.new_empty(y.shape) for y in x[:3]),
+        *(y.new_empty(y.shape) for y in (x.q, x.k, x.v)),
         x.q.new_empty(B, H, K, x.v.shape[-1], **new),
         x.q.new_empty(B, H, K, **new),
         x.q.new_empty(x.g.shape if options.with_dg else (0,), **new),

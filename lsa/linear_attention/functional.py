@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..checks import boolean, finite, is_at_hand, one_of, tensor, whole
+from .arguments import Inputs, Options
 from .bodies import FUSED_MAPS
 from .bodies import accumulator_dtype as accumulator_dtype
 from .feature_maps import FEATURE_MAPS
@@ -128,8 +129,18 @@ def linear_attention(
         S, z = check_state(initial_state, (B, H, K, v.shape[-1]), q.device)
     scale = float(K**-0.5) if scale is None else scale
     g = None if log_decay is None else _check_decay(log_decay, q)
-    options = (mode, chunk_size or 0, normalize, scale, eps, feature_map, return_state)
-    o, S, z = attend(q, k, v, S, z, g, *options, False)[:3]
+    inputs = Inputs(q, k, v, S, z, g)
+    options = Options(
+        mode=mode,
+        chunk_size=chunk_size or 0,
+        normalize=normalize,
+        scale=scale,
+        eps=eps,
+        feature_map=feature_map,
+        with_z=return_state,
+        with_dg=False,
+    )
+    o, S, z, *_ = attend(*inputs, *options)
     return (o, LinearState(S, z)) if return_state else o
 
 

@@ -22,7 +22,7 @@ from .arguments import Given, Gradients, Inputs, Options, Results, schema, taken
 
 
 def _unrecorded(called: torch._ops.OpOverload, *flat: Any) -> tuple[Tensor, ...]:
-    """A call whose gradient nobody will ask for goes past the registered one, unless it is on."""
+    """Bypass autograd dispatch when gradients are disabled."""
     if torch.is_grad_enabled():
         return called(*flat)
     with torch._C._AutoDispatchBelowAutograd():
@@ -43,11 +43,9 @@ def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None,
     needed = taken_apart(ctx.needs_input_grad, Inputs)[0]
     options = ctx.options._replace(with_dg=needed.g)
     found = Gradients(*_unrecorded(gradient, *x, *out, do, dS, dz, *options))
-    wide = [
-        d.to(y.dtype) if y is not None and need else None
-        for y, d, need in zip(x[3:], found[3:], needed[3:], strict=True)
-    ]
-    return *found[:3], *wide, *(None for _ in ctx.options)
+    wide = (x.S, found.dS, needed.S), (x.z, found.dz, needed.z), (x.g, found.dg, needed.g)
+    narrowed = [d.to(y.dtype) if y is not None and need else None for y, d, need in wide]
+    return found.dq, found.dk, found.dv, *narrowed, *(None for _ in ctx.options)
 
 
 def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -96,7 +94,8 @@ class _Recorded(torch.autograd.Function):
     def forward(ctx: Any, *flat: Any) -> tuple[Tensor, ...]:
         out = _unrecorded(attend_operator, *flat)
         _save_forward(ctx, flat, out)
-        ctx.mark_non_differentiable(*out[3:])
+        kept = Results(*out)
+        ctx.mark_non_differentiable(kept.den, kept.states, kept.exact)
         return out
 
     @staticmethod

@@ -1,5 +1,6 @@
 """The chapters' figures come from stored results, and their prose from the same files."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_stored_results_were_made_by_code_in_the_history():
 def test_the_readme_shows_the_figure_as_it_is():
     drawn = still(race.figure(), theme="light")
     kept = (BOOK / "theme" / "static" / "headline.svg").read_text(encoding="utf-8")
-    assert drawn == kept, "run python -m book.figures.headline"
+    assert drawn == kept, "run python -m book.figures.readme_picture"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -174,3 +175,25 @@ def test_every_letter_of_a_chapter_is_in_the_notation(name):
     known = set().union(*map(letters, formulas(BOOK / "notation.md")))
     used = set().union(*map(letters, formulas(BOOK / f"{name}.md")))
     assert used <= known
+
+
+def hidden_cells():
+    """The cells of which a page shows the output at most."""
+    cell = re.compile(r"^```+\{code-cell\}[^\n]*\n:tags: \[remove-[^\n]*\n\n(.*?)^```", re.M | re.S)
+    for name in CHAPTERS:
+        for i, code in enumerate(cell.findall((BOOK / f"{name}.md").read_text(encoding="utf-8"))):
+            yield pytest.param(code, id=f"{name}-{i}")
+
+
+@pytest.mark.parametrize("code", hidden_cells())
+def test_a_hidden_cell_is_one_call_that_computes_nothing(code):
+    """A setting of the environment may stand before it, where an import has to find it."""
+    lines = ast.parse(code).body
+    calls = [one for one in lines if not isinstance(one, ast.Import | ast.ImportFrom)]
+    if ast.unparse(calls[0]).startswith("os.environ["):
+        calls = calls[1:]
+    assert len(calls) <= 1, "expected one call: the rest belongs into a function of book/figures"
+    reckoned = ast.BinOp | ast.Subscript | ast.JoinedStr | ast.comprehension | ast.Compare
+    for one in calls:
+        assert isinstance(one, ast.Expr)
+        assert not any(isinstance(node, reckoned) for node in ast.walk(one))

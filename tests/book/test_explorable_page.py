@@ -64,9 +64,18 @@ def test_two_figures_of_one_name_are_refused():
         explorable_page.page(figure())
 
 
-def test_captions_are_marked_up_and_escaped():
-    marked = explorable_page.inline("*a* `x<y` [t](#u) & **b**")
-    assert marked == ('<em>a</em> <code>x&lt;y</code> <a href="#u">t</a> &amp; <strong>b</strong>')
+@pytest.mark.parametrize(
+    ("caption", "marked"),
+    [
+        ("*a* `x<y` & **b**", "<em>a</em> <code>x&lt;y</code> &amp; <strong>b</strong>"),
+        ("<b>[t](#u)</b>", '&lt;b&gt;<a href="#u">t</a>&lt;/b&gt;'),
+        ("`a*b*c` 2 * 3 * 4", "<code>a*b*c</code> 2 * 3 * 4"),
+        ("[x](a_(b)) *y*", '<a href="a_(b)">x</a> <em>y</em>'),
+        ("*a **b** c*", "<em>a <strong>b</strong> c</em>"),
+    ],
+)
+def test_captions_are_marked_up_and_escaped(caption, marked):
+    assert explorable_page.inline(caption) == marked
 
 
 @pytest.mark.parametrize("name", ["</script>", "<!--<script>"])
@@ -151,16 +160,16 @@ def test_still_takes_the_colours_of_a_theme():
     assert palette.colour("linear", "dark") in still(figure(), theme="dark")
 
 
-def test_a_notebook_shows_the_page_and_is_told_of_this_machine():
+def test_a_notebook_shows_the_page_and_is_told_of_this_computer():
     drawn = figure()
     live, again = drawn.live(), figure().live()
     assert live.html == explorable_page.html(drawn)
     assert live.library == again.library, "a megabyte, once a kernel"
-    drawn.add_machine(
+    drawn.add_computer(
         Series({"context": 1024}, {"update": [0, 900], "hours": [0, 2], "loss": [9, 3.2]})
     )
-    assert "This machine" in live.html
-    assert "This machine" not in again.html
+    assert "This computer" in live.html
+    assert "This computer" not in again.html
 
 
 def test_display_is_html_in_the_book_and_a_widget_in_a_notebook(monkeypatch):

@@ -10,7 +10,7 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.harness import runner
 
 
-def test_rnn_orders_draws_ratios_and_takes_a_machine(store):
+def test_rnn_orders_draws_ratios_and_takes_a_computer(store):
     (run,) = experiment.runs("cpu", True)
     runner.perform(EXPERIMENTS[run.experiment], run, torch.device("cpu"), store, "x")
     figure = rnn_orders.figure()
@@ -21,7 +21,8 @@ def test_rnn_orders_draws_ratios_and_takes_a_machine(store):
     (run_again,) = stored("rnn_orders")
     whole, cache, together = rnn_orders.ratios(rows(run_again), layers=2, width=8, length=4)
     assert whole == pytest.approx(cache * together)
-    here = {"layers": 2, "width": 8, "length": 4, "seconds": 1e-3, "layer_major": 5e-4}
-    figure.add_machine(rnn_orders.here([{**here, "weights": 2**20}]))
-    assert figure.curves[-1].columns["ratio"] == [2.0]
-    assert figure.curves[-1].columns["box"] == [125]
+    figure.add_computer(rnn_orders.here(experiment.measure_here((1, 2), width=8, length=4)))
+    added = figure.curves[-1].columns
+    assert added["layers"] == [1, 2]
+    for layers, ms, box in zip(added["layers"], added["ms"], added["box"], strict=True):
+        assert box == pytest.approx(1e3 * ms / layers / 4, rel=0.01)

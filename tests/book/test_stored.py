@@ -48,7 +48,7 @@ def figures():
 
 
 def stopped(one):
-    """The first few rows of a run, on a larger machine: what `run --budget 25` leaves."""
+    """The first few rows of a run, on a larger computer: what `run --budget 25` leaves."""
     tables = {
         name: {column: values[:3] for column, values in columns.items()}
         for name, columns in one["tables"].items()

@@ -7,7 +7,7 @@ from bs4 import BeautifulSoup
 
 from tests.browser.test_pages import CHAPTER_PAGES
 
-SECONDS = 40  # for all the controls of a page; they take two on a machine with nothing else to do
+SECONDS = 40  # for all the controls of a page; they take two on a computer with nothing else to do
 MOST = 12  # positions of a slider
 
 # One press after the other, as a reader would have it: the page draws in between.

@@ -68,7 +68,7 @@ def cells(browser: Browser) -> Iterator[Callable[..., Page]]:
     assert not troubles, "\n".join(troubles)
 
 
-def test_a_figure_in_a_cell_answers_its_controls_and_takes_a_machine(cells):
+def test_a_figure_in_a_cell_answers_its_controls_and_takes_a_computer(cells):
     stored = Provenance("H100", "abc1234", "2025-11-20", "run", "../results/a.json")
     figure = headline(provenance=[stored])
     tab = cells(figure)
@@ -84,10 +84,10 @@ def test_a_figure_in_a_cell_answers_its_controls_and_takes_a_machine(cells):
     expect(tab.locator("figcaption")).to_contain_text("JSON")
 
     here = {"update": [0, 900], "hours": [0, 2], "loss": [9, 3.2], "perplexity": [8103, 24.5]}
-    figure.add_machine(Series({"context": 1024}, here))
+    figure.add_computer(Series({"context": 1024}, here))
     tab.evaluate("html => window.views[0].set('html', html)", page.html(figure))
     names = {one["name"] for one in traces(tab, "headline")}
-    assert names == {"Softmax attention", "This machine"}
+    assert names == {"Softmax attention", "This computer"}
     assert axis_title(tab, "headline") == "Time (h)", "what the reader had set is lost"
     tab.evaluate("window.views[0].close()")
 

@@ -85,7 +85,7 @@ def test_the_triangle_tells_at_first_what_the_chapter_says(open_stage):
 )
 def test_least_times_are_what_the_package_says(open_stage, device, t, d, c, heads):
     _, frame = open_stage("roofline")
-    frame.get_by_label("Machine").select_option(f"NVIDIA {device}")
+    frame.get_by_label("Device").select_option(f"NVIDIA {device}")
     frame.get_by_role("radio", name=str(heads), exact=True).check()
     slide(frame, "Tokens", [64 * 2**i for i in range(12)], t)
     slide(frame, "Head width", [2**i for i in range(4, 9)], d)
@@ -115,7 +115,7 @@ def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
 
 
 def test_measured_points_are_the_stored_ones(open_stage):
-    """The machine of the CPU's record: a dot a point, its time said, none at another width."""
+    """The device of the CPU's record: a dot a point, its time said, none at another width."""
     one = next(r for r in load("mode_speed") if r["provenance"]["device"]["kind"] == "cpu")
     rows = one["tables"]["rows"]
     points = {
@@ -126,8 +126,8 @@ def test_measured_points_are_the_stored_ones(open_stage):
         if name == "forward"
     }
     _, frame = open_stage("roofline")
-    machine = frame.get_by_label("Machine")
-    machine.select_option(label=machine.locator("option", has_text="measured here").inner_text())
+    device = frame.get_by_label("Device")
+    device.select_option(label=device.locator("option", has_text="measured here").inner_text())
     assert frame.locator(".roofline-point").count() == len(points)
     slide(frame, "Tokens", [64 * 2**i for i in range(12)], 4096)
     said = frame.locator("[data-mode=chunked]").inner_text()

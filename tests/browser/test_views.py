@@ -15,7 +15,7 @@ from tests.browser.test_pages import CHAPTER_PAGES, ROOT
 
 MEANT = re.compile(r"\bfigure-meant\b")
 
-# A figure is marked for a moment only, which a busy machine could miss.
+# A figure is marked for a moment only, which a busy computer could miss.
 REMEMBER_TOLD = """(figure) => new MutationObserver(() => {
     if (figure.classList.contains("figure-told")) figure.dataset.wasTold = "";
 }).observe(figure, { attributeFilter: ["class"] })"""

@@ -112,3 +112,22 @@ NEEDED_TOGETHER = {
     (False, 64): (1.8,),
 }
 NEEDED_OTHERWISE = 4.0  # of other dtypes, whose products are slower
+
+# The tiles of attention mode that Triton before 3.7 can have no more than half as long. By
+# Gpu.large, decay, role, width and column of the launch tables.
+HALVED_BEFORE_3_7 = {
+    (True, False, "dq", 64, 3),
+    (True, True, "dk", 64, 3),
+    (False, False, "dq", 256, 2),
+    (False, False, "dv", 256, 3),
+    (False, True, "dv", 64, 1),
+    (False, True, "dk", 64, 2),
+    (False, True, "dv", 64, 2),
+    (False, True, "dk", 64, 3),
+    (False, True, "dv", 64, 3),
+    (False, True, "dk", 128, 3),
+    (False, True, "o", 256, 1),
+    (False, True, "dv", 256, 1),
+    (False, True, "o", 256, 3),
+    (False, True, "dv", 256, 3),
+}

@@ -15,6 +15,7 @@ import triton
 from .gpu import Gpu, gpu_of
 from .launch_tables import (
     BEFORE_3_7,
+    HALVED_BEFORE_3_7,
     LARGE,
     LARGE_FADED,
     NEEDED,
@@ -231,26 +232,6 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
 def plan_of(problem: Problem, cut: tuple[int, int] | None = None) -> Plan:
     """The plan of a problem on its device."""
     return plan(case_of(problem), cut)
-
-
-# The tiles of attention mode that Triton before 3.7 can have no more than half as long. By
-# Gpu.large, decay, role, width and column of the launch tables.
-HALVED_BEFORE_3_7 = {
-    (True, False, "dq", 64, 3),
-    (True, True, "dk", 64, 3),
-    (False, False, "dq", 256, 2),
-    (False, False, "dv", 256, 3),
-    (False, True, "dv", 64, 1),
-    (False, True, "dk", 64, 2),
-    (False, True, "dv", 64, 2),
-    (False, True, "dk", 64, 3),
-    (False, True, "dv", 64, 3),
-    (False, True, "dk", 128, 3),
-    (False, True, "o", 256, 1),
-    (False, True, "dv", 256, 1),
-    (False, True, "o", 256, 3),
-    (False, True, "dv", 256, 3),
-}
 
 
 class Tiles(NamedTuple):

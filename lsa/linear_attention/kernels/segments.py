@@ -95,7 +95,7 @@ def reach(G: int) -> int:
 
 
 def stages_of_sums(device: torch.device, weighted: bool) -> int:
-    """How many tiles the sums of bf16 inputs have on their way. weighted: by r, with those of δ.
+    """Pipeline stages (num_stages) of the segment-sum kernel. weighted: by r, with sums of δ.
 
     Ampere has no registers for a third of these: with Triton 3.6 it spilled, and takes fewer
     instructions with two.

@@ -32,8 +32,8 @@ def outputs_kernel(
     o_n, o_d = tl.arange(0, BN), i_d * BD + tl.arange(0, BD)
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[:, None] & m_d[None, :]
-    # Not known to be aligned, so that no thread takes neighbours, to load four at once: n would be
-    # spread over lanes.
+    # multiple_of(1) hides the alignment: vectorised loads would spread n
+    # over lanes.
     o_h = tl.multiple_of(o_n[:, None] * D + o_d[None, :], (1, 1))
     begin = i_g * L
     end = tl.minimum(T, begin + L)
@@ -110,8 +110,8 @@ def ends_kernel(
     o_n, o_d = tl.arange(0, BN), i_d * BD + tl.arange(0, BD)
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[:, None] & m_d[None, :]
-    # Not known to be aligned, so that no thread takes neighbours, to load four at once: n would be
-    # spread over lanes.
+    # multiple_of(1) hides the alignment: vectorised loads would spread n
+    # over lanes.
     o_h = tl.multiple_of(o_n[:, None] * D + o_d[None, :], (1, 1))
     begin = i_g * L
     end = tl.minimum(T, begin + L)

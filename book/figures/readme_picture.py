@@ -1,6 +1,6 @@
 """Draws the README's picture and a shared link's, the first figure as it stands by default.
 
-python -m book.figures.headline     writes headline.svg and card.png in book/theme/static/
+python -m book.figures.readme_picture     writes headline.svg and card.png in book/theme/static/
 """
 
 from pathlib import Path
