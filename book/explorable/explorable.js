@@ -317,8 +317,10 @@
     if (!figures.length) return;
     hash.listen(take, said);
     watchReader();
-    new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
-      .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    // A drawing holds the colours that it was drawn in. Paper is white, whatever the theme.
+    const redraw = () => figures.forEach((figure) => figure.drawn && figure.draw());
+    new MutationObserver(redraw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    matchMedia("print").addEventListener("change", redraw);
   }
 
   window.Explorables = { adopt, release };
