@@ -220,6 +220,7 @@
       const level = leveled ? this.level : null;
       const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view, level);
       this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
+      this.names.replaceChildren(...window.ExplorableDraw.unnamed(this.spec, this.view, geometry));
       this.cursor.place(this.spec, this.view, geometry, level);
     }
 
@@ -227,6 +228,9 @@
       const drawing = document.createElement("div");
       this.plot.replaceChildren(drawing);
       this.cursor = new window.ExplorableCursor(this.frame);
+      this.names = document.createElement("ul");
+      this.names.className = "explorable-names";
+      this.frame.before(this.names);
       return drawing;
     }
 
