@@ -78,12 +78,26 @@ def slightly_worse(behind: dict[int, float], losses: dict[int, float], spread: f
 
     behind: nats by context; losses: softmax's after as many updates; spread: between two seeds.
     """
-    if min(behind.values()) <= spread:
+    worse = [n for n, by in behind.items() if by > spread]
+    if not worse:
         return False
-    worst = max(behind[n] / losses[n] for n in behind)
+    everywhere = len(worse) == len(behind)
+    worst = max(behind[n] / losses[n] for n in worse)
     if worst <= SLIGHTLY:
-        return True
-    return f"worse, and more than slightly: by up to {percent(worst)} of softmax's loss"
+        verdict = everywhere or f"slightly worse{_at(worse)}"
+    else:
+        much = f"and more than slightly: by up to {percent(worst)} of softmax's loss"
+        verdict = f"worse{'' if everywhere else _at(worse)}, {much}"
+    better = [n for n, by in behind.items() if by < -spread]
+    level = [n for n in behind if n not in (*worse, *better)]
+    others = [
+        f"{word}{_at(where)}" for word, where in (("level", level), ("better", better)) if where
+    ]
+    return "; ".join([verdict, *others]) if isinstance(verdict, str) else verdict
+
+
+def _at(contexts: list[int]) -> str:
+    return f" at {' and '.join(f'{n:,}' for n in contexts)}"
 
 
 def _slightly_worse() -> str | bool:
@@ -92,10 +106,10 @@ def _slightly_worse() -> str | bool:
         softmax, linear = loss_curves.nano_pair(n)
         losses[n] = loss_curves.loss_after(softmax, loss_curves.common_updates(softmax, linear))
     verdict = slightly_worse(_behind(), losses, variants.seed_spread())
-    first = [f"{n:,}" for n in CONTEXTS if n >= PLATEAU_FROM and _softmax_left_first(n)]
+    first = [n for n in CONTEXTS if n >= PLATEAU_FROM and _softmax_left_first(n)]
     if not isinstance(verdict, str) or not first:
         return verdict
-    return f"{verdict}; at {' and '.join(first)} softmax had left the plateau first"
+    return f"{verdict};{_at(first)} softmax had left the plateau first"
 
 
 def _softmax_left_first(context: int) -> bool:
