@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .checks import LARGEST, finite, instance, real, shown, tensor, whole
+from .checks import LARGEST, finite, instance, real, shown, tensor, whole, with_data
 from .machines import StateMachine
 
 LARGEST_LOGIT = LARGEST[torch.float32]
@@ -89,6 +89,7 @@ def choose(
     if logits.dim() not in (1, 2) or not logits.shape[-1] or not logits.is_floating_point():
         got = f"{logits.dtype} {[*logits.shape]}"
         raise ValueError(f"logits: expected floating numbers [B, vocab_size], got {got}")
+    with_data("logits", logits)
     _check_choice(temperature, top_k, top_p)
     if generator is not None:
         instance("generator", generator, torch.Generator)
@@ -150,6 +151,7 @@ def _check(
         raise ValueError(f"prompt: expected integer tokens [B, T], got {got}")
     if prompt.shape[1] == 0:
         raise ValueError("prompt: expected at least one token, got none; start from a newline, say")
+    with_data("prompt", prompt)
     if machine.vocab_size is not None and prompt.numel():
         low, high = int(prompt.min()), int(prompt.max())
         if low < 0 or high >= machine.vocab_size:

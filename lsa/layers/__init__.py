@@ -13,7 +13,7 @@ from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, ResidualLinear, StartingLinear
+from .layer import Layer, ResidualLinear, StartingLinear, checking_counts
 from .linear import LinearAttention
 from .mamba import S6, Mamba
 from .none import NoAttention
@@ -47,6 +47,8 @@ LAYERS: dict[str, Callable[..., Layer]] = {
     "delta": DeltaNet,
     "power": PowerAttention,
 }
+for _layer in LAYERS.values():
+    checking_counts(_layer)
 
 
 def layer_options(name: str) -> list[str]:
