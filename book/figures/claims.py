@@ -19,19 +19,18 @@ from . import (
 )
 from .chunk_sizes import best
 from .results import NotMeasuredError, have
+from .verdicts import SLIGHTLY, at, slightly_worse
 from .words import (
     NOT_MEASURED,
     Marked,
     Table,
     duration,
     in_words,
-    percent,
     seeds_in_words,
     signed,
     times,
 )
 
-SLIGHTLY = 0.05  # of the loss: more than that is not called slightly worse
 CONTEXTS = (256, 2048, 4096)
 PLATEAU_FROM = 1024  # bytes of context, where no head fades
 LONG = 16384  # tokens
@@ -73,33 +72,6 @@ def _behind_in_words() -> str:
     return "nano, one run of each: loss " + ", ".join(parts)
 
 
-def slightly_worse(behind: dict[int, float], losses: dict[int, float], spread: float) -> str | bool:
-    """The verdict on "slightly worse per update".
-
-    behind: nats by context; losses: softmax's after as many updates; spread: between two seeds.
-    """
-    worse = [n for n, by in behind.items() if by > spread]
-    if not worse:
-        return False
-    everywhere = len(worse) == len(behind)
-    worst = max(behind[n] / losses[n] for n in worse)
-    if worst <= SLIGHTLY:
-        verdict = everywhere or f"slightly worse{_at(worse)}"
-    else:
-        much = f"and more than slightly: by up to {percent(worst)} of softmax's loss"
-        verdict = f"worse{'' if everywhere else _at(worse)}, {much}"
-    better = [n for n, by in behind.items() if by < -spread]
-    level = [n for n in behind if n not in (*worse, *better)]
-    others = [
-        f"{word}{_at(where)}" for word, where in (("level", level), ("better", better)) if where
-    ]
-    return "; ".join([verdict, *others]) if isinstance(verdict, str) else verdict
-
-
-def _at(contexts: list[int]) -> str:
-    return f" at {' and '.join(f'{n:,}' for n in contexts)}"
-
-
 def _slightly_worse() -> str | bool:
     losses = {}
     for n in CONTEXTS:
@@ -109,7 +81,7 @@ def _slightly_worse() -> str | bool:
     first = [n for n in CONTEXTS if n >= PLATEAU_FROM and _softmax_left_first(n)]
     if not isinstance(verdict, str) or not first:
         return verdict
-    return f"{verdict};{_at(first)} softmax had left the plateau first"
+    return f"{verdict};{at(first)} softmax had left the plateau first"
 
 
 def _softmax_left_first(context: int) -> bool:
