@@ -87,6 +87,19 @@ def tensor(name: str, value: Any, layout: str) -> None:
         raise ValueError(f"{name}: expected a tensor {layout}, got {type(value).__name__}")
 
 
+def floating(name: str, value: Any, layout: str) -> None:
+    """Raise ValueError unless `value` is a tensor of floating numbers; `layout`: of which shape."""
+    tensor(name, value, layout)
+    if not value.dtype.is_floating_point:
+        raise ValueError(f"{name}: expected a floating dtype, got {value.dtype}")
+
+
+def with_data(name: str, value: Tensor) -> None:
+    """Raise ValueError if `value` is a tensor on meta, which has a shape and no numbers."""
+    if value.is_meta:
+        raise ValueError(f"{name}: expected a tensor with data, got one on {value.device}")
+
+
 def is_at_hand(x: Tensor) -> bool:
     """Whether the numbers in x can be looked at and nothing waits or breaks for it.
 

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .checks import boolean, instance, one_of, tensor, whole
+from .checks import boolean, finite, floating, instance, one_of, tensor, whole
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
@@ -119,7 +119,11 @@ class GPT(nn.Module):
         self.initialise()
 
     def initialise(self, std: float = 0.02) -> None:
-        """Draw the first weights, by default GPT-2's; again, when `h` was given other blocks."""
+        """Draw the first weights, by default GPT-2's; again, when `h` was given other blocks.
+
+        Raises ValueError unless std is finite, and 0 or more.
+        """
+        std = finite("std", std, "0 or more, and finite", low=0)
         self.apply(partial(self._initialise, std=std))
         # Each residual branch is scaled down so that their sum keeps its size (GPT-2, 2.3).
         for module in self.modules():
@@ -146,6 +150,7 @@ class GPT(nn.Module):
         if tokens.dtype not in (torch.int32, torch.int64) or not tokens.dim():
             got = f"{tokens.dtype} {list(tokens.shape)}"
             raise ValueError(f"tokens: expected int64 or int32 [B, T], got {got}")
+        whole("start", start, 0)
         if self.wpe is None:
             return self._looked_up(tokens)
         T = tokens.shape[-1]
@@ -208,5 +213,15 @@ def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy in nats a token. logits [B, T, vocab_size], targets [B, T]."""
+    """Mean cross-entropy in nats a token. logits [B, T, vocab_size], targets [B, T], whole numbers.
+
+    Raises ValueError for dtypes or shapes that do not fit.
+    """
+    floating("logits", logits, "[B, T, vocab_size]")
+    tensor("targets", targets, "[B, T]")
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise ValueError(f"targets: expected integer tokens, got {targets.dtype}")
+    if targets.shape != logits.shape[:-1]:
+        wanted, got = list(logits.shape[:-1]), list(targets.shape)
+        raise ValueError(f"targets: expected {wanted}, a token for each of the logits, got {got}")
     return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten().to(torch.long))

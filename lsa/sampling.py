@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .checks import LARGEST, finite, instance, real, shown, tensor, whole
+from .checks import LARGEST, finite, instance, real, shown, tensor, whole, with_data
 from .machines import StateMachine
 
 LARGEST_LOGIT = LARGEST[torch.float32]
@@ -98,6 +98,7 @@ def choose(
     if logits.dim() not in (1, 2) or not logits.shape[-1] or not logits.is_floating_point():
         got = f"{logits.dtype} {[*logits.shape]}"
         raise ValueError(f"logits: expected floating numbers [B, vocab_size], got {got}")
+    with_data("logits", logits)
     how = _Choice(temperature, top_k, top_p)
     _check_choice(how)
     if generator is not None:
@@ -148,6 +149,7 @@ def _check(machine: StateMachine, prompt: Tensor, max_tokens: int, how: _Choice)
         raise ValueError(f"prompt: expected integer tokens [B, T], got {got}")
     if prompt.shape[1] == 0:
         raise ValueError("prompt: expected at least one token, got none; start from a newline, say")
+    with_data("prompt", prompt)
     if machine.vocab_size is not None and prompt.numel():
         low, high = int(prompt.min()), int(prompt.max())
         if low < 0 or high >= machine.vocab_size:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from .checks import tensor
+from .checks import finite, shown, tensor
 
 Token = Hashable
 Probability = float | Fraction
@@ -101,11 +101,13 @@ def sample_by_walking(p: Callable[[T], Probability], outcomes: Iterable[T], rng:
     """Draw from p by walking through the outcomes until their summed probability passes u.
 
     The dumb way when the outcomes are all of Seq_t X. Raises ValueError when no outcome has
-    any probability.
+    any probability, and for one that is negative or not finite.
     """
     u, total, chosen = rng.random(), 0, []
     for x in outcomes:
         probability = p(x)
+        if not 0 <= probability < math.inf:
+            raise ValueError(f"p: expected 0 or more, and finite, got {shown(probability)}")
         if probability:
             chosen = [x]
         total += probability
@@ -172,10 +174,16 @@ def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4
     """The definition at one tensor x [B, T, ...]: cutting x short leaves the outputs before alone.
 
     True is evidence, not a proof: a tensor has infinitely many neighbours. atol absorbs the
-    rounding of sums taken in another order. Raises ValueError when x is no tensor.
+    rounding of sums taken in another order. Raises ValueError when x is no tensor, or h does not
+    give as many outputs as it has inputs.
     """
     tensor("x", x, "[B, T, ...]")
+    finite("atol", atol, "0 or more, and finite", low=0)
     y = h(x)
+    tensor("h", y, "[B, T, ...]")
+    if y.shape[:2] != x.shape[:2]:
+        wanted, got = list(x.shape[:2]), list(y.shape[:2])
+        raise ValueError(f"h: expected outputs [B, T] as its inputs, {wanted}, got {got}")
     return all(
         torch.allclose(h(x[:, :i]), y[:, :i], rtol=0, atol=atol) for i in range(1, x.shape[1])
     )

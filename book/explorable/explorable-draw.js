@@ -262,5 +262,34 @@
     return g;
   }
 
-  window.ExplorableDraw = { draw, rgba };
+  const SVG = "http://www.w3.org/2000/svg";
+
+  function svg(tag, attributes, ...children) {
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  }
+
+  /* What a curve looks like, as controls.py draws it. */
+  function swatch(bars, { color, dash, role }) {
+    const stroke = `var(--${color})`, filled = bars && role === "series";
+    const path = filled
+      ? { d: "M1 1H21V9H1Z", stroke, "stroke-width": 1.5, fill: dash.length ? "none" : stroke }
+      : { d: "M0 5H22", stroke, "stroke-width": 3, "stroke-dasharray": dash.join(" ") || "none" };
+    return svg("svg", { class: "explorable-swatch", width: 22, height: 10, "aria-hidden": true }, svg("path", path));
+  }
+
+  /* List items that name what nothing in the drawing names: neither a label nor an axis. */
+  function unnamed(spec, view, { labels, x, y }) {
+    const said = new Set([...labels.map(({ name }) => name), ...(x.names || []), ...(y.names || [])]);
+    const curves = new Map(view.traces.map(({ curve }) => [curve.name, curve]));
+    return [...curves.values()].filter(({ name }) => !said.has(name)).map((curve) => {
+      const item = document.createElement("li");
+      item.append(swatch(spec.mark === "bar", curve), curve.name);
+      return item;
+    });
+  }
+
+  window.ExplorableDraw = { draw, rgba, unnamed };
 })();

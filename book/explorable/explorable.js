@@ -220,6 +220,7 @@
       const level = leveled ? this.level : null;
       const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view, level);
       this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
+      this.names.replaceChildren(...window.ExplorableDraw.unnamed(this.spec, this.view, geometry));
       this.cursor.place(this.spec, this.view, geometry, level);
     }
 
@@ -227,6 +228,9 @@
       const drawing = document.createElement("div");
       this.plot.replaceChildren(drawing);
       this.cursor = new window.ExplorableCursor(this.frame);
+      this.names = document.createElement("ul");
+      this.names.className = "explorable-names";
+      this.frame.before(this.names);
       return drawing;
     }
 
@@ -317,8 +321,10 @@
     if (!figures.length) return;
     hash.listen(take, said);
     watchReader();
-    new MutationObserver(() => figures.forEach((figure) => figure.drawn && figure.draw()))
-      .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    // A drawing holds the colours that it was drawn in. Paper is white, whatever the theme.
+    const redraw = () => figures.forEach((figure) => figure.drawn && figure.draw());
+    new MutationObserver(redraw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    matchMedia("print").addEventListener("change", redraw);
   }
 
   window.Explorables = { adopt, release };

@@ -1,6 +1,7 @@
 /* A figure, chart or stage, that words of the text have set comes to these words, where it is not
    on the screen already: it is pinned to the half of the screen that they are not in, and nothing
-   scrolls. It goes home when the reader leaves the words, closes it, or comes to its own place. */
+   scrolls. It goes home when the reader leaves the words, goes back to them, or comes to its own
+   place. */
 window.FigurePin = (function () {
   "use strict";
   const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
@@ -55,17 +56,23 @@ window.FigurePin = (function () {
     document.body.classList.remove("figure-pinning");
   }
 
+  /* The way back to the words; first `leave` the figure. */
+  function wayBack(link, block, leave) {
+    const back = button("Back to the text", () => {
+      leave();
+      link.scrollIntoView({ block });
+      link.focus({ preventScroll: true });
+    });
+    back.className = "figure-back";
+    return back;
+  }
+
   /* To its own place, and from there back to the words. */
   function goHome(figure, link) {
     release();
     figure.scrollIntoView({ block: "start" });
     figure.querySelector(".figure-back")?.remove();
-    const back = button("Back to the text", () => {
-      back.remove();
-      link.scrollIntoView({ block: "center" });
-      link.focus({ preventScroll: true });
-    });
-    back.className = "figure-back";
+    const back = wayBack(link, "center", () => back.remove());
     figure.prepend(back);
     back.focus({ preventScroll: true });
   }
@@ -91,13 +98,10 @@ window.FigurePin = (function () {
     const low = below > 0.75 * above;
     const tall = pictureOf(figure).getBoundingClientRect().height, room = innerHeight - head;
     const place = holdPlace(figure);
-    const close = () => {
-      release();
-      link.focus({ preventScroll: true });
-    };
+    const back = wayBack(link, "nearest", release);
     const bar = document.createElement("div");
     bar.className = "figure-pin-bar";
-    bar.append(button("Go to the figure", () => goHome(figure, link)), button("Close", close));
+    bar.append(button("Go to the figure", () => goHome(figure, link)), back);
     figure.prepend(bar);
     figure.style.setProperty("--pin-room", `${low ? below : above}px`);
     figure.style.setProperty("--pin-top", `${head + GAP}px`);
@@ -115,11 +119,11 @@ window.FigurePin = (function () {
     }, { threshold: enough, rootMargin: `${-Math.ceil(head)}px 0px 0px` });
     left.observe(words);
     home.observe(hole);
-    pinned = { figure, place, bar, watches: [left, home], close };
+    pinned = { figure, place, bar, watches: [left, home], back };
   }
 
   addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && pinned) pinned.close();
+    if (event.key === "Escape" && pinned) pinned.back.click();
   });
   addEventListener("resize", release);
   addEventListener("beforeprint", release);

@@ -19,19 +19,18 @@ from . import (
 )
 from .chunk_sizes import best
 from .results import NotMeasuredError, have
+from .verdicts import SLIGHTLY, at, slightly_worse
 from .words import (
     NOT_MEASURED,
     Marked,
     Table,
     duration,
     in_words,
-    percent,
     seeds_in_words,
     signed,
     times,
 )
 
-SLIGHTLY = 0.05  # of the loss: more than that is not called slightly worse
 CONTEXTS = (256, 2048, 4096)
 PLATEAU_FROM = 1024  # bytes of context, where no head fades
 LONG = 16384  # tokens
@@ -73,29 +72,16 @@ def _behind_in_words() -> str:
     return "nano, one run of each: loss " + ", ".join(parts)
 
 
-def slightly_worse(behind: dict[int, float], losses: dict[int, float], spread: float) -> str | bool:
-    """The verdict on "slightly worse per update".
-
-    behind: nats by context; losses: softmax's after as many updates; spread: between two seeds.
-    """
-    if min(behind.values()) <= spread:
-        return False
-    worst = max(behind[n] / losses[n] for n in behind)
-    if worst <= SLIGHTLY:
-        return True
-    return f"worse, and more than slightly: by up to {percent(worst)} of softmax's loss"
-
-
 def _slightly_worse() -> str | bool:
     losses = {}
     for n in CONTEXTS:
         softmax, linear = loss_curves.nano_pair(n)
         losses[n] = loss_curves.loss_after(softmax, loss_curves.common_updates(softmax, linear))
     verdict = slightly_worse(_behind(), losses, variants.seed_spread())
-    first = [f"{n:,}" for n in CONTEXTS if n >= PLATEAU_FROM and _softmax_left_first(n)]
+    first = [n for n in CONTEXTS if n >= PLATEAU_FROM and _softmax_left_first(n)]
     if not isinstance(verdict, str) or not first:
         return verdict
-    return f"{verdict}; at {' and '.join(first)} softmax had left the plateau first"
+    return f"{verdict};{at(first)} softmax had left the plateau first"
 
 
 def _softmax_left_first(context: int) -> bool:

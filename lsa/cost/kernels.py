@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..checks import whole
 from ..linear_attention.kernels.segments import LONGEST_RECOVERED, Pass, reach, segments
 from .rooflines import STATE_BYTES
 
@@ -37,6 +38,8 @@ def least_flops(D: int, C: int, gradients: bool) -> int:
     Forwards 2 products with a chunk and 2 with a state. Backwards 5 with a chunk (q k^T and
     do v^T, then one for each gradient) and 5 with a state (both states' updates are two).
     """
+    for name, size in (("D", D), ("C", C)):
+        whole(name, size)
     return (14 if gradients else 4) * (C * D + D * D)
 
 

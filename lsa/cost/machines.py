@@ -43,6 +43,7 @@ def machine_cost(
     """
     for name, value in (("t", t), ("D", D), ("n_heads", n_heads), ("k", k)):
         whole(name, value)
+    whole("itemsize", itemsize)
     whole("degree", degree, 0)
     hidden = 4 * D if hidden is None else hidden
     whole("hidden", hidden)

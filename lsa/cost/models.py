@@ -20,6 +20,7 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
     """
     instance("config", config, GPTConfig)
     whole("t", t, 0)
+    whole("itemsize", itemsize)
     L, layer, weights = config.n_layer, described(config), matrix_weights(config)
     grows = layer.state_numbers(t + 1) > layer.state_numbers(t)
     state = L * layer.state_numbers(t + 1) * (itemsize if grows else STATE_BYTES)

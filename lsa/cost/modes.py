@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 
-from ..checks import whole
+from ..checks import finite, whole
 from ..linear_attention.counts import mode_flops
 from .rooflines import STATE_BYTES, Cost
 
@@ -13,6 +14,7 @@ TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
 
 def least_bytes(T: int, K: int, V: int, *, itemsize: int = 2, training: bool = False) -> int:
     """Bytes that no program avoids: q, k, v in and o out; training also q, k, v, do, dq, dk, dv."""
+    _check(T, K=K, V=V, itemsize=itemsize)
     return T * (6 * K + 5 * V if training else 2 * K + 2 * V) * itemsize
 
 
@@ -22,6 +24,10 @@ def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: f
     Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes
     T / C times twice its bytes. With 32-bit states and K = V = d, C is 2 sqrt(d F / B).
     """
+    for name, size in (("K", K), ("V", V)):
+        whole(name, size)
+    for name, speed in (("flops", flops_per_second), ("bytes", bytes_per_second)):
+        finite(f"{name}_per_second", speed, "a finite number above 0", low=sys.float_info.min)
     state = (K * V + K) * STATE_BYTES
     return math.sqrt(2 * state * flops_per_second / bytes_per_second / (K + V))
 
@@ -35,9 +41,7 @@ def mode_cost(
     itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode or a size
         that is no whole number.
     """
-    whole("T", T, 0)
-    for name, value in (("K", K), ("V", V), ("chunk_size", chunk_size)):
-        whole(name, value)
+    _check(T, K=K, V=V, chunk_size=chunk_size, itemsize=itemsize)
     tokens = least_bytes(T, K, V, itemsize=itemsize)
     flops = mode_flops(mode, T, K, V, chunk_size)
     state = (K * V + K) * STATE_BYTES
@@ -74,6 +78,7 @@ def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) 
 
     What torch's FLOP counter reports for it; `mode_cost` is what has to be spent.
     """
+    _check(T, K=K, V=V, chunk_size=chunk_size)
     state = 2 * T * K * V
     if mode == "attention":
         return 2 * T * T * (K + V) + 2 * state + 2 * T * K
@@ -84,3 +89,10 @@ def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) 
         padded = -(-T // C) * C
         return 2 * padded * C * (K + V) + 4 * padded * K * V + 2 * padded * K
     raise ValueError(f"mode: expected attention, recurrent or chunked, got {mode!r}")
+
+
+def _check(T: int, **sizes: int) -> None:
+    """Raise ValueError unless T is a whole number, 0 or more, and all sizes are from 1."""
+    whole("T", T, 0)
+    for name, size in sizes.items():
+        whole(name, size)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from ..checks import finite
+from ..checks import finite, whole
 from ..machines import StateMachine
 
 
@@ -43,6 +44,23 @@ class Layer(Protocol):
     def state_numbers(self, t: int) -> int:
         """Numbers in the state after t ticks. A complex number is two."""
         ...
+
+
+def checking_counts(layer: Any) -> None:
+    """Have the three counts of a layer's class raise ValueError for what is no number of tokens."""
+    for method, name, least in (
+        ("sequence_flops", "T", 0), ("tick_flops", "t", 1), ("state_numbers", "t", 0),
+    ):  # fmt: skip
+        setattr(layer, method, _checking(getattr(layer, method), name, least))
+
+
+def _checking(count: Callable[[Any, int], int], name: str, least: int) -> Callable[[Any, int], int]:
+    @wraps(count)
+    def checked(self: Any, tokens: int) -> int:
+        whole(name, tokens, least)
+        return count(self, tokens)
+
+    return checked
 
 
 class StartingLinear(nn.Linear):

@@ -35,6 +35,9 @@ def feature_slope(x: Tensor, feature_map: str) -> Tensor:
 def heads_of(x: Inputs, options: Options) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The inputs as cpu.py wants them: mapped, scaled, heads before time, summed wide."""
     B, _, H, K = x.q.shape
+    for name, y in zip("qkv", x[:3], strict=True):  # here, where it costs a GPU's calls nothing
+        if y.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a strided tensor, got {y.layout}")
     dtype = accumulator_dtype(x.q.dtype)
     q, k, v = (y.transpose(1, 2).to(dtype) for y in x[:3])
     phi = FEATURE_MAPS[options.feature_map]

@@ -15,6 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..checks import one_of, tensor
+
 
 def steps(a: Tensor, b: Tensor) -> Tensor:
     """Token by token, from h_0 = 0: T steps of one multiply-add an entry. [B, T, ...]."""
@@ -62,10 +64,19 @@ def scan(
     initial_state: h_0 [B, ...] (a batch of one is enough); zeros by default.
     mode: "steps", one after the other, or "tree", in 2 log2 T steps. The same function.
 
-    Returns h [B, T, ...]. Raises ValueError for another mode, or lengths that differ.
+    Returns h [B, T, ...]. Raises ValueError for another mode, numbers that are neither floating nor
+    complex, or lengths, dtypes or devices that differ.
     """
-    if mode not in SCANS:
-        raise ValueError(f"mode: expected one of {', '.join(SCANS)}, got {mode!r}")
+    one_of("mode", mode, SCANS)
+    for name, x in (("a", a), ("b", b)):
+        tensor(name, x, "[B, T, ...]")
+        if x.dim() < 2 or not (x.is_floating_point() or x.is_complex()):
+            got = f"{x.dtype} {list(x.shape)}"
+            raise ValueError(f"{name}: expected floating or complex [B, T, ...], got {got}")
+    if a.dtype != b.dtype:
+        raise ValueError(f"a: expected b's dtype {b.dtype}, got {a.dtype}")
+    if a.device != b.device:
+        raise ValueError(f"a: expected b's device {b.device}, got {a.device}")
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"a: expected b's length {b.shape[1]}, got {a.shape[1]}")
     if b.shape[1] == 0:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..checks import one_of
+from ..checks import floating, one_of, whole
 from ..operators import is_transformed
 from . import selective_operator as operator
 from .reference import SCANS
@@ -24,6 +24,7 @@ from .selective_plain import in_chunks, selective_step, state_dtype
 
 INPUT_RULES = ("euler", "zoh")
 MODES = ("auto", "kernel", *SCANS)
+LAYOUTS = ("[B, T, D]", "[B, T, D]", "[D, N]", "[B, T, N]", "[B, T, N]", "[B, D, N]")
 
 __all__ = ["INPUT_RULES", "MODES", "selective_scan", "selective_step"]
 
@@ -51,14 +52,18 @@ def selective_scan(
     chunk_size: tokens whose states [B, C, D, N] exist at the same time (plain torch only).
 
     y has u's dtype; all is computed, and h_T returned, in float32, or in float64 where an input
-    is. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, shapes that do
-    not fit, and with mode="kernel" for what the kernels do not take.
+    is. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, shapes, dtypes or
+    devices that do not fit, and with mode="kernel" for what the kernels do not take.
     """
     one_of("input_rule", input_rule, INPUT_RULES)
     one_of("mode", mode, MODES)
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}")
+    whole("chunk_size", chunk_size)
     h = initial_state
+    given = (u, delta, A, B, C) if h is None else (u, delta, A, B, C, h)
+    for name, layout, x in zip(operator.NAMES, LAYOUTS, given, strict=False):
+        floating(name, x, layout)
+        if x.device != u.device:
+            raise ValueError(f"{name}: expected u's device {u.device}, got {x.device}")
     if h is not None and h.dim() == 3 and h.shape[0] == 1:
         h = h.expand(u.shape[0], -1, -1)
     if wrong := operator.wrong_shape(u, delta, A, B, C, h):

@@ -8,10 +8,17 @@ from book.figures import claims, variants
 @pytest.mark.parametrize(
     ("behind", "verdict"),
     [
-        ({256: 0.02, 4096: 0.05}, False),  # one of them another seed would make
+        ({256: 0.02, 4096: -0.01}, False),  # both of them another seed would make
+        ({256: 0.02, 4096: -0.2}, False),
+        ({256: 0.02, 4096: 0.05}, "slightly worse at 4,096; level at 256"),
         ({256: 0.05, 4096: 0.09}, True),
         ({256: 0.05, 4096: 0.3}, "worse, and more than slightly: by up to 15% of softmax's loss"),
-        ({256: -0.2, 4096: 0.05}, False),
+        ({256: -0.2, 4096: 0.05}, "slightly worse at 4,096; better at 256"),
+        (
+            {256: 0.01, 2048: 0.3, 4096: 0.05},
+            "worse at 2,048 and 4,096, and more than slightly: by up to 15% of softmax's loss; "
+            "level at 256",
+        ),
     ],
 )
 def test_slightly_worse_is_neither_noise_nor_much(behind, verdict):

@@ -54,3 +54,21 @@ def test_variants_tells_what_broke(store):
     assert "| relu |  | not finite after 10 |" in table
     assert "| softmax | 2.000 |  | 100 ms |" in table
     assert variants.seed_spread() == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("taylor", "broken"),
+    [
+        (2.032, []),
+        (2.1, ["two seeds have differed by about as much"]),
+        (2.01, ["two seeds have differed by about as much"]),
+        (
+            1.97,
+            ["taylor features end behind elu plus 1", "two seeds have differed by about as much"],
+        ),
+    ],
+)
+def test_taylor_ends_behind_by_what_another_seed_makes(monkeypatch, taylor, broken):
+    monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
+    monkeypatch.setattr(variants, "final_loss", {"linear": 2.0, "taylor": taylor}.__getitem__)
+    assert variants.taylor_claims().broken == broken

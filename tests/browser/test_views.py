@@ -79,6 +79,15 @@ IN_SIGHT = """figure => {
     return seen >= 0.5 * Math.min(height, innerHeight - head);
 }"""
 
+# Every line of a pinned figure has its name, in the picture or in a line above it.
+NAMED = """(figure) => {
+    const { data, layout } = figure.querySelector(".js-plotly-plot");
+    const listed = [...figure.querySelectorAll(".explorable-names li")]
+        .filter((name) => name.checkVisibility()).map((name) => name.textContent);
+    const said = [...listed, ...layout.annotations.map(({ text }) => text)];
+    return data.length > 0 && data.every(({ name }) => said.includes(name));
+}"""
+
 
 @pytest.mark.parametrize("page", WITH_VIEWS)
 def test_what_a_link_asks_of_a_figure_can_be_chosen_there(built_book: Path, page):
@@ -131,8 +140,17 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     assert box["y"] >= 0
     assert box["y"] + box["height"] <= 800
     assert figure.locator(".explorable-frame").bounding_box()["height"] > 200
+    # What its controls would say of the lines stands in the picture or above it.
+    drawn = figure.locator(".js-plotly-plot")
+    expect(drawn).to_be_attached(timeout=30_000)
+    tab.wait_for_function(NAMED, arg=figure.element_handle())
     tab.keyboard.press("Escape")
     expect(figure).not_to_have_class(re.compile(r"\bfigure-pinned\b"))
+    expect(link).to_be_focused()
+    link.press("Enter")
+    figure.get_by_role("button", name="Back to the text").click()
+    expect(figure).not_to_have_class(re.compile(r"\bfigure-pinned\b"))
+    expect(link).to_be_in_viewport()
     expect(link).to_be_focused()
     link.press("Enter")
     figure.get_by_role("button", name="Go to the figure").click()
