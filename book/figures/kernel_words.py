@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from lsa.cost import PEAKS, least_bytes
 
-from . import design_bytes, host_time, kernel_build, kernel_prediction, kernel_speed, mode_speed
+from . import (
+    design_bytes,
+    host_time,
+    kernel_build,
+    kernel_errors,
+    kernel_prediction,
+    kernel_speed,
+    mode_speed,
+)
 from .words import duration, times
 
 
@@ -16,6 +24,7 @@ def numbers(errors: dict[str, float], bound: dict[bool, float]) -> dict[str, obj
         **design_bytes.numbers(),
         **host_time.numbers(),
         **kernel_build.numbers(),
+        **kernel_errors.numbers(),
         **kernel_prediction.numbers(),
         **kernel_speed.numbers(),
         "device": mode_speed.numbers()["device"],

@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from experiments import __main__ as command
-from experiments import kernel_errors
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import lease, outlook, record
+from experiments.harness import errors, lease, outlook, record
 from experiments.harness.collect import collect
 from experiments.harness.plan import Experiment, Outcome, Run
 from experiments.harness.stopping import Interrupted
@@ -240,7 +239,7 @@ def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
 
 
 def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_errors, "BOUNDS", {"float32": 1e-9})
+    monkeypatch.setattr(errors, "BOUNDS", {"float32": 1e-9})
     command.main(["run", "kernel_errors", "--device", "cpu", "--smoke", "--out", str(tmp_path)])
     (stored,) = record.load("kernel_errors", tmp_path)
     assert any("beyond 1e-09: o " in text for text in stored["provenance"]["warnings"])

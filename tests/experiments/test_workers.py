@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from experiments import kernel_errors
-from experiments.harness import plan, record, runner, workers
+from experiments.harness import errors, plan, record, runner, workers
 from experiments.harness.plan import Session
 from experiments.harness.workers import DeviceLostError, Worker, in_parallel
 from tests.experiments.command import smoke
@@ -100,16 +100,16 @@ def test_a_race_ends_at_once_where_the_device_is_lost(tmp_path, monkeypatch):
 
 
 def rows(case, **options):
-    """`kernel_errors.rows` of a device that some cases lose."""
+    """`errors.rows` of a device that some cases lose."""
     if case[0] == "attention":
         raise DeviceLostError("an illegal memory access was encountered")
-    return kernel_errors.measured(case, **options)
+    return errors.measured(case, **options)
 
 
 def test_correctness_goes_on_after_a_fault_and_where_it_was_left(tmp_path, monkeypatch):
-    whole = kernel_errors.rows
-    monkeypatch.setattr(kernel_errors, "measured", whole, raising=False)
-    monkeypatch.setattr(kernel_errors, "rows", rows)
+    whole = errors.rows
+    monkeypatch.setattr(errors, "measured", whole, raising=False)
+    monkeypatch.setattr(errors, "rows", rows)
     parallel = kernel_errors.in_parallel
     monkeypatch.setattr(
         kernel_errors, "_answers", lambda work, cases, device: parallel(work, cases, device, 2)
@@ -121,7 +121,7 @@ def test_correctness_goes_on_after_a_fault_and_where_it_was_left(tmp_path, monke
     assert set(first["rows"]["mode"]) == {"chunked", "recurrent"}
     assert sum("illegal memory access" in text for text in session.warnings) == 5
 
-    monkeypatch.setattr(kernel_errors, "rows", whole)
+    monkeypatch.setattr(errors, "rows", whole)
     origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
     kept = {"provenance": {**origin, "warnings": session.warnings}, "tables": first}
     counted = []

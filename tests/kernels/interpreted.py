@@ -117,6 +117,24 @@ def test_the_gradient_of_q_is_close_far_from_the_beginning():
     check("chunked", inputs, (True, "elu_plus_one", True, True), cut=(1, 1024))
 
 
+@pytest.mark.parametrize("mode", ["attention", "chunked"])
+def test_the_gradient_of_q_is_close_while_tokens_are_few(mode):
+    """A small difference of large terms: n from rounded features would put dq off by 1e-2."""
+    for seed in range(8):
+        inputs = draw(1, 5, 1, 16, 16, torch.bfloat16, feature_map="elu_plus_one", seed=seed)
+        kind = {"normalize": True, "feature_map": "elu_plus_one", "first": False, "last": False}
+        assert errors(MODES[mode], inputs, **kind)["dq"] <= RELATIVE[torch.bfloat16], seed
+
+
+@pytest.mark.parametrize("mode", ["attention", "chunked"])
+@pytest.mark.parametrize("faded", [False, True])
+def test_gradients_that_few_tokens_make(mode, faded):
+    """With φ(k) rounded once dv would be 3.5e-3 off, with a faded φ(q) the gradient of z 4e-3."""
+    for seed in (3, 6):
+        inputs = draw(1, 64, 1, 16, 16, torch.bfloat16, feature_map="elu_plus_one", seed=seed)
+        check(mode, inputs, KINDS[0], decay=fading(64, 0.3) if faded else None)
+
+
 def test_bfloat16_as_an_ampere_takes_it():
     inputs = draw(1, 70, 1, 96, 96, torch.bfloat16, feature_map="softplus")
     with planned_for(AMPERE):

@@ -111,6 +111,9 @@ def tile_kernel(
     b_o = tl.zeros([C, BD], dtype=tl.float32)
     b_n = tl.zeros([C], dtype=tl.float32)
     b_m = tl.zeros([BD], dtype=tl.float32)
+    # SPLIT_FIRST: φ(k) as in dkv_kernel, and S where δ is formed, as in dq_kernel.
+    MAPPED_A: tl.constexpr = (MAP_A != "identity") and (MAP_A != "relu")
+    SPLIT_FIRST: tl.constexpr = FOLD and (MAPPED_A or ((ROLE == "dq") and NORMALIZE))
     if FIRST:
         # In slices: the whole of a wide state would not fit into shared memory.
         BS: tl.constexpr = 64 if BA > 64 else BA
@@ -119,8 +122,15 @@ def tile_kernel(
             o_M = o_s[:, None] * s_ma + o_d[None, :] * s_mc
             m_M = (o_s < A)[:, None] & m_d[None, :]
             b_M = tl.load(p_first + i_bh * A * D + o_M, mask=m_M, other=0.0) * first_factor
-            b_s = enter(load_tile(p_a, x, T, s_at, j, A, MAP_A, C, BS), OPERAND)
+            b_f = load_tile(p_a, x, T, s_at, j, A, MAP_A, C, BS)
+            b_s = enter(b_f, OPERAND)
             b_o += tl.dot(enter(b_s, WIDE), enter(b_M, WIDE), input_precision=PRECISION)
+            if ROLE == "dv" and SPLIT_FIRST:
+                b_f = enter(b_f - b_s.to(tl.float32), WIDE)
+                b_o += tl.dot(b_f, enter(b_M, WIDE), input_precision=PRECISION)
+            if ROLE == "dq" and SPLIT_FIRST:
+                b_M = enter(b_M - enter(b_M, WIDE).to(tl.float32), WIDE)
+                b_o += tl.dot(enter(b_s, WIDE), b_M, input_precision=PRECISION)
         if DECAY:
             b_o *= b_left[:, None]
     if FIRST_Z and ROLE == "o":
@@ -189,11 +199,8 @@ def tile_kernel(
         b_o *= (scale / (b_n + eps))[:, None]
     else:
         if ROLE == "dq" and NORMALIZE:
-            # δ as in dq_kernel: do·num is q times its own gradient.
-            b_r = 1.0 / (load_tokens(p_den, x, T, H, 1.0, C) + eps)
-            b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD)
-            b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
-            store_tokens(b_delta, p_delta, x, T, H, C)
+            # δ, and n once more, as in dq_kernel.
+            b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD).to(tl.float32)
             b_k = load_tile(p_c, x, T, s_ct, 0, D, MAP_C, C, BD)
             b_1 = enter(b_k, OPERAND)
             if DECAY:
@@ -215,6 +222,9 @@ def tile_kernel(
             if DECAY and FOLD:
                 # Without decay a weight is 1, which is not rounded.
                 b_past = tl.dot(b_w2, b_1, b_past, input_precision=PRECISION)
+            b_r = 1.0 / (scale * tl.sum(b_q * b_past, axis=1) + eps)
+            b_delta = -scale * b_r * tl.sum(b_q * b_o, axis=1)
+            store_tokens(b_delta, p_delta, x, T, H, C)
             b_o = (b_o + b_delta[:, None] * b_past) * b_r[:, None]
         if ROLE == "dk" and FIRST_Z:
             b_o += b_m[None, :] * b_left[:, None] if DECAY else b_m[None, :]

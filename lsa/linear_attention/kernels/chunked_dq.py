@@ -89,21 +89,24 @@ def dq_kernel(
     # itself, so it enters in two tiles. Normalising takes the mean out of φ(k) again, and with it
     # most of what a map has added, but not what rounding S has left, 2.5e-3 of dq past the first
     # chunks: so there S enters in two as well, or products are in tf32.
-    FOLD: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
-    PRECISE: tl.constexpr = NORMALIZE and FOLD
+    BF16: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
+    PRECISE: tl.constexpr = NORMALIZE and BF16
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
-    SPLIT: tl.constexpr = FOLD and ROUNDS and (WIDE != "tf32")
+    SPLIT: tl.constexpr = BF16 and ROUNDS and (WIDE != "tf32")
     # TWICE: the products inside the chunk enter in two. So does S where δ is given: it comes from
     # an unrounded o, and takes nothing out of what rounding S would leave.
     TWICE: tl.constexpr = PRECISE and (WIDE != "tf32")
     SPLIT_S: tl.constexpr = (SPLIT and NORMALIZE) or (TWICE and not FORM_DELTA)
     # Decay goes on φ(k), which is rounded anew: without a map it was exact.
-    SPLIT_FADED: tl.constexpr = FOLD and DECAY and (WIDE != "tf32")
+    SPLIT_FADED: tl.constexpr = BF16 and DECAY and (WIDE != "tf32")
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
     # With 16 rows the chunk enters the state before δ is formed: after it, each warp would form
     # most products of all, 225 instructions of the tensor cores in place of 56.
     EARLY: tl.constexpr = FORM_DELTA and PRECISE and (C == 16)
-    # FOLD: z as the first of 16 columns, so that tensor cores form its sums.
+    # Where δ is formed, z comes with it. Elsewhere chunks are added, FOLD: as the first of 16
+    # columns, so that tensor cores form the sums.
+    ADD_Z: tl.constexpr = WITH_Z and not (NORMALIZE and FORM_DELTA)
+    FOLD: tl.constexpr = ADD_Z and BF16
     o_n = tl.arange(0, 16)[None, :]
     b_Z = tl.where(o_n == 0, b_z[:, None], 0.0)
     b_ones = enter(tl.full([C, 16], 1.0, dtype=tl.float32), ENTRY)
@@ -118,9 +121,9 @@ def dq_kernel(
         until, left = 1.0, 1.0
         if DECAY:
             b_G, b_g, since, until, left = load_decay(p_G, start, end, H, C)
-        if NORMALIZE:
+        if NORMALIZE and not FORM_DELTA:
             b_r = 1.0 / (load_tokens(p_den, start, end, H, 1.0, C) + eps)
-        if WITH_Z and FOLD:
+        if FOLD:
             b_z = tl.sum(tl.where(o_n == 0, b_Z, 0.0), axis=1)
         if KEEP and start % KEPT == 0:
             p_n = p_kept + (start // KEPT) * step
@@ -161,34 +164,40 @@ def dq_kernel(
         if SPLIT:
             b_l = enter(b_k - b_c.to(tl.float32), WIDE)
             b_dq = tl.dot(b_P, b_l, b_dq, input_precision=PRECISION)
-        b_y = b_z
         if EARLY:
             b_S, b_Z, b_z = with_chunk(
                 b_S, b_Z, b_z, b_k, b_v, b_l, b_ones, until, left,
-                DECAY, SPLIT, SPLIT_FADED, WITH_Z, FOLD, ENTRY, PRECISION,
+                DECAY, SPLIT, SPLIT_FADED, ADD_Z, FOLD, ENTRY, PRECISION,
             )  # fmt: skip
         if NORMALIZE:
             if FORM_DELTA:
                 # do·num is q times its own gradient. Formed from the rounded sum itself, δ
                 # takes out what rounding left along q, where the exact gradient has nothing.
+                # δ multiplies Y, the sum of the keys so far, which gives n once more: dq is a
+                # small difference of large terms while tokens are few, and n from features that
+                # were rounded, as the forward pass has it, would put it off by up to 1e-2.
                 b_q = load_tile(p_q, start, end, s_qt, 0, K, MAP, C, BK)
+                if DECAY and BF16:
+                    b_1, b_2 = in_two(b_w, WIDE)
+                elif DECAY:
+                    b_1 = enter(b_w, WIDE)
+                else:
+                    b_1 = enter(tl.where(m_A, 1.0, 0.0), WIDE)
+                b_Y = tl.dot(b_1, b_c, input_precision=PRECISION)
+                if SPLIT:
+                    b_Y = tl.dot(b_1, b_l, b_Y, input_precision=PRECISION)
+                if DECAY and BF16:
+                    b_Y = tl.dot(b_2, b_c, b_Y, input_precision=PRECISION)
+                b_Y += since[:, None] * b_z[None, :] if DECAY else b_z[None, :]
+                b_r = 1.0 / (scale * tl.sum(b_q.to(tl.float32) * b_Y, axis=1) + eps)
                 b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_dq, axis=1)
                 store_tokens(b_delta, p_delta, start, end, H, C)
-                # δ in two parts, times the k of its past.
+                b_dq = (b_dq + b_delta[:, None] * b_Y) * (scale * b_r)[:, None]
+                b_z = tl.sum(tl.where(o_x[:, None] == C - 1, b_Y, 0.0), axis=0)
+            else:
                 if DECAY:
-                    b_P, b_p = in_two(b_delta[:, None] * b_w, WIDE)
-                else:
-                    b_1 = b_delta.to(tl.bfloat16).to(tl.float32)
-                    b_P = enter(tl.where(m_A, b_1[:, None], 0.0), WIDE)
-                b_dq = tl.dot(b_P, b_c, b_dq, input_precision=PRECISION)
-                if SPLIT:
-                    b_dq = tl.dot(b_P, b_l, b_dq, input_precision=PRECISION)
-                if not DECAY:
-                    b_p = enter(tl.where(m_A, (b_delta - b_1)[:, None], 0.0), WIDE)
-                b_dq = tl.dot(b_p, b_c, b_dq, input_precision=PRECISION)
-            if DECAY:
-                b_delta *= since
-            b_dq = (b_dq + b_delta[:, None] * b_y[None, :]) * (scale * b_r)[:, None]
+                    b_delta *= since
+                b_dq = (b_dq + b_delta[:, None] * b_z[None, :]) * (scale * b_r)[:, None]
         else:
             b_dq *= scale
         if MAP != "identity":
@@ -199,29 +208,30 @@ def dq_kernel(
         if not EARLY:
             b_S, b_Z, b_z = with_chunk(
                 b_S, b_Z, b_z, b_k, b_v, b_l, b_ones, until, left,
-                DECAY, SPLIT, SPLIT_FADED, WITH_Z, FOLD, ENTRY, PRECISION,
+                DECAY, SPLIT, SPLIT_FADED, ADD_Z, FOLD, ENTRY, PRECISION,
             )  # fmt: skip
 
 
 @triton.jit
 def with_chunk(
     b_S, b_Z, b_z, b_k, b_v, b_l, b_ones, until, left,
-    DECAY: tl.constexpr, SPLIT: tl.constexpr, SPLIT_FADED: tl.constexpr, WITH_Z: tl.constexpr,
+    DECAY: tl.constexpr, SPLIT: tl.constexpr, SPLIT_FADED: tl.constexpr, ADD_Z: tl.constexpr,
     FOLD: tl.constexpr, ENTRY: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """S^T and z (b_Z where FOLD) after a chunk. b_l: what rounding b_k has left, where SPLIT."""
+    """S^T and, where ADD_Z, z (b_Z where FOLD) after a chunk. b_l: what rounding b_k left."""
     if DECAY:
         b_k = b_k.to(tl.float32) * until[:, None]
         b_S *= left
-        b_Z *= left
-        b_z *= left
+        if ADD_Z:
+            b_Z *= left
+            b_z *= left
     b_c, b_v = enter(b_k, ENTRY), enter(b_v, ENTRY)
     if SPLIT_FADED:
         b_l = enter(b_k - b_c.to(tl.float32), ENTRY)
     b_S += tl.dot(tl.trans(b_v), b_c, input_precision=PRECISION)
     if SPLIT or SPLIT_FADED:
         b_S += tl.dot(tl.trans(b_v), b_l, input_precision=PRECISION)
-    if WITH_Z:
+    if ADD_Z:
         if FOLD:
             b_Z += tl.dot(tl.trans(b_c), b_ones, input_precision=PRECISION)
             if SPLIT or SPLIT_FADED:

@@ -16,7 +16,7 @@ R and m run backwards in time, from the gradients of the returned state over sca
 in them after the first token is the gradient of the initial state.
 
 Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs,
-6 C D more where it forms δ;
+4 C D more where it forms δ;
 dk and dv together 12 D bytes and 8 C D + 6 D^2 FLOPs, apart 8 D bytes and 4 C D + 4 D^2 FLOPs
 each. R is the same for both. What parts them is that a program holds all of it together, and a
 block of it apart: past 128 registers are too few, and few heads have too few programs.
@@ -121,6 +121,11 @@ def dkv_kernel(
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
     SPLIT: tl.constexpr = DK and ROUNDS and BF16
+    # What the gradient of the returned state gives to dv is no sum over tokens, in which rounding
+    # φ(k) would average out: there φ(k) enters in two. So does r φ(q) into an m that fades, most
+    # of which is of a few tokens.
+    SPLIT_R: tl.constexpr = DV and LAST and ROUNDS and BF16
+    SPLIT_M: tl.constexpr = FOLD and DECAY
 
     o_y = tl.arange(0, C)
     m_A = o_y[:, None] <= o_y[None, :]
@@ -142,7 +147,8 @@ def dkv_kernel(
             tl.store(p_n + K * V + o_k, b_m, mask=m_k)
         if DV:
             # 2. dv. The weights r go on the products, which are rounded anyway.
-            b_k = enter(load_tile(p_k, start, end, s_kt, i_k * BK, K, MAP, C, BK), OPERAND)
+            b_f = load_tile(p_k, start, end, s_kt, i_k * BK, K, MAP, C, BK)
+            b_k = enter(b_f, OPERAND)
             b_A = tl.dot(b_k, tl.trans(enter(b_q, OPERAND)), input_precision=PRECISION)
             if NORMALIZE:
                 b_A *= b_r[None, :]
@@ -152,6 +158,9 @@ def dkv_kernel(
                 b_A = tl.where(m_A, b_A, 0.0)
             b_A = enter(b_A, WIDE)
             b_dv = tl.dot(enter(b_k, WIDE), enter(b_R, WIDE), input_precision=PRECISION)
+            if SPLIT_R:
+                b_f = enter(b_f - b_k.to(tl.float32), WIDE)
+                b_dv = tl.dot(b_f, enter(b_R, WIDE), b_dv, input_precision=PRECISION)
             if DECAY:
                 b_dv *= until[:, None]
             b_dv = tl.dot(b_A, enter(b_do, WIDE), b_dv, input_precision=PRECISION)
@@ -209,6 +218,10 @@ def dkv_kernel(
                 b_1, b_2 = in_two(b_delta if BK <= BV else b_delta * b_r, WIDE)
                 b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
                 b_M += tl.dot(tl.trans(b_t), b_d, input_precision=PRECISION)
+                if SPLIT_M:
+                    b_f = b_q.to(tl.float32) * b_r[:, None] if BK <= BV else b_q.to(tl.float32)
+                    b_l = enter(b_f - b_t.to(tl.float32), WIDE)
+                    b_M += tl.dot(tl.trans(b_l), b_d, input_precision=PRECISION)
             elif DK:
                 b_m += tl.sum(b_q.to(tl.float32) * (b_delta * b_r)[:, None], axis=0)
         elif FLIP:
