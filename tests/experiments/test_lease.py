@@ -244,5 +244,5 @@ def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):
     (stored,) = record.load("kernel_errors", tmp_path)
     assert any("beyond 1e-09: o " in text for text in stored["provenance"]["warnings"])
     rows = stored["tables"]["rows"]
-    assert {"o", "S", "z", "dq", "dk", "dv", "dS", "dz", "dg"} == set(rows["tensor"])
+    assert {"o", "S", "z", "dq", "dk", "dv", "dS", "dz", "dg", "rounded"} == set(rows["tensor"])
     assert 0 < max(rows["error"]) <= 2e-6
