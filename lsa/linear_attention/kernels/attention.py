@@ -200,7 +200,6 @@ def tile_kernel(
     else:
         if ROLE == "dq" and NORMALIZE:
             # δ, and n once more, as in dq_kernel.
-            b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD).to(tl.float32)
             b_k = load_tile(p_c, x, T, s_ct, 0, D, MAP_C, C, BD)
             b_1 = enter(b_k, OPERAND)
             if DECAY:
@@ -222,8 +221,9 @@ def tile_kernel(
             if DECAY and FOLD:
                 # Without decay a weight is 1, which is not rounded.
                 b_past = tl.dot(b_w2, b_1, b_past, input_precision=PRECISION)
-            b_r = 1.0 / (scale * tl.sum(b_q * b_past, axis=1) + eps)
-            b_delta = -scale * b_r * tl.sum(b_q * b_o, axis=1)
+            b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD)
+            b_r = 1.0 / (scale * tl.sum(b_q.to(tl.float32) * b_past, axis=1) + eps)
+            b_delta = -scale * b_r * tl.sum(b_q.to(tl.float32) * b_o, axis=1)
             store_tokens(b_delta, p_delta, x, T, H, C)
             b_o = (b_o + b_delta[:, None] * b_past) * b_r[:, None]
         if ROLE == "dk" and FIRST_Z:
