@@ -208,19 +208,12 @@ def of_rates() -> str:
     )
 
 
-def _both(remedy: str) -> str:
-    said = (f"{name} ends at {mean_and_spread(ends(remedy, name))}" for name in ATTENTION)
-    return " and ".join(said)
-
-
 def numbers() -> dict[str, str]:
     """What the chapter on training says of the plateau."""
     return in_words(
         plateau_best=lambda: f"{best_attention():.2f}",
         plateau_before=lambda: f"{end('token before', 'none'):.2f}",
         plateau_rates=of_rates,
-        plateau_with_far=lambda: _both("fades in 4"),
-        plateau_near_only=lambda: _both("near only"),
     )
 
 

@@ -205,6 +205,9 @@ def claims() -> WrittenFor:
         a_softmax_update_takes_about_twice_as_long=lambda: 1.5 < ratio(MAIN) < 3,
         it_takes_no_longer_at_256=lambda: ratio(256) < 1.1,
         the_two_end_level_at_16384=lambda: abs(behind(16384)) < noise(16384),
+        the_head_that_sees_everything_adds_nothing_beyond_the_noise=lambda: all(
+            abs(far_head(name, MAIN)) <= noise(MAIN) for name in ("softmax", "linear")
+        ),
         the_ratio_grows_with_the_context=lambda: (
             [ratio(n) for n in CONTEXTS] == sorted(ratio(n) for n in CONTEXTS)
         ),
