@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..explorable import palette
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from .results import NotMeasuredError, Record, learned, provenance, rows
-from .words import Missing, WrittenFor, bars, in_words, percent, seeds_in_words
+from .words import Missing, Table, WrittenFor, bars, in_words, percent, seeds_in_words
 
 EXPERIMENT = "distant_recall"
 NAMES = {
@@ -23,6 +23,7 @@ NAMES = {
     "no attention": "none",
 }
 BETWEEN = {"noise": "noise", "pairs": "other pairs"}
+TOLD = 16, 4096, 16384  # distances that the table tells
 
 
 class Share(NamedTuple):
@@ -107,11 +108,7 @@ def figure(id: str = "found-again") -> Explorable | Missing:
             Toggle(
                 "model",
                 "Attention",
-                options={
-                    name: palette.label(name) or name[0].upper() + name[1:]
-                    for name in NAMES.values()
-                    if name in drawn
-                },
+                options={name: _label(name) for name in NAMES.values() if name in drawn},
             ),
         ],
         provenance=provenance([run for runs in found.values() for run in runs]),
@@ -173,21 +170,37 @@ def _caption(found: dict[str, list[Record]]) -> str:
     )
 
 
+def _label(name: str) -> str:
+    return palette.label(name) or name[0].upper() + name[1:]
+
+
+def table() -> Table | Missing:
+    """Answered right at three distances, with noise and with other pairs between."""
+    if not (found := shares()):
+        return Missing(EXPERIMENT)
+    where = [("noise", distance) for distance in TOLD] + [("pairs", at) for at in TOLD[:2]]
+    cells = [
+        [
+            _label(NAMES[model]),
+            *(
+                percent(found[model, *what].mean) if (model, *what) in found else "–"
+                for what in where
+            ),
+        ]
+        for model in by_model()
+    ]
+    titles = [f"{BETWEEN[between]}, {distance:,}" for between, distance in where]
+    return Table(["", *titles], cells)
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on long context says of these runs."""
     found = shares()
-
-    def at(model: str, between: str, distance: int) -> str:
-        return percent(of(found, model, between, distance))
-
     told = {
-        f"again_{name.replace(' ', '_')}_{between}_{where}": (
-            lambda name=name, between=between, distance=distance: at(name, between, distance)
+        f"again_linear_noise_{where}": (
+            lambda distance=distance: percent(of(found, "linear", "noise", distance))
         )
-        for name in NAMES
-        for between in BETWEEN
-        for where, distance in (("near", 16), ("far", 4096), ("farthest", 16384))
-        if not (name == "softmax" and where == "farthest")
+        for where, distance in (("near", TOLD[0]), ("farthest", TOLD[-1]))
     }
     return in_words(
         **told,
@@ -206,6 +219,9 @@ def claims() -> WrittenFor:
         return of(found, model, between, distance)
 
     return WrittenFor(
+        after_16_tokens_what_fades_answers_less_than_the_sum_and_the_delta_rule_more=lambda: (
+            right("fades", "noise", 16) < right("linear", "noise", 16) < right("delta", "noise", 16)
+        ),
         with_noise_between_linear_attention_answers_as_well_from_afar=lambda: (
             abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1
         ),

@@ -12,7 +12,7 @@ from lsa.cost import PEAKS, least_bytes
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from .kernel_speed import LADDERS, LAUNCHES, PASS_LABELS, shape_label
 from .results import NotMeasuredError, Row, have, provenance, rows
-from .words import Missing, WrittenFor, in_words, percent
+from .words import Missing, Table, WrittenFor, in_words
 
 IMPLEMENTATIONS = {
     "chunked": "ours",
@@ -233,25 +233,39 @@ def numbers() -> dict[str, str]:
         low, high = _times_ahead(128, kind)
         return f"{low:.1f} to {high:.1f}"
 
-    def wide(normalized: str, kind: str, seconds: Callable[[Row], tuple[float, float]]) -> str:
-        low, high = seconds(_large(256, normalized, kind)[0])
-        return f"{low * 1e3:.1f} to {high * 1e3:.1f} ms"
-
-    def wide_published() -> str:
-        return f"{1e3 * (published_seconds(_large(256, 'no', BOTH)[0]) or 0):.2f} ms"
-
     return in_words(
         near_account=near,
         ahead_forward=lambda: ahead("forward"),
         ahead_both=lambda: ahead(BOTH),
-        normaliser_cost=lambda: percent(_normaliser_cost()),
-        wide_normalised=lambda: wide("yes", "forward", expected),
-        wide_stored=lambda: wide("no", "forward", expected_of_stored),
-        wide_peer=lambda: wide("yes", "forward", expected_of_stored),
-        wide_normalised_both=lambda: wide("yes", BOTH, expected),
-        wide_published_both=wide_published,
-        wide_peer_both=lambda: wide("yes", BOTH, expected_of_stored),
     )
+
+
+def table() -> Table | Missing:
+    """Heads of 256, with the normaliser and without: milliseconds expected, and published ones."""
+
+    def span(row: Row, seconds: Callable[[Row], tuple[float, float]]) -> str:
+        low, high = seconds(row)
+        return f"{low * 1e3:.1f} to {high * 1e3:.1f}"
+
+    try:
+        wide = {
+            normalized: [_large(256, normalized, kind)[0] for kind in PASS_LABELS]
+            for normalized in ("no", "yes")
+        }
+        cells = [
+            [IMPLEMENTATIONS[name], *(span(row, seconds) for row in wide[normalized])]
+            for name, normalized, seconds in (
+                ("normalised", "yes", expected),
+                ("stored normalised", "yes", expected_of_stored),
+                ("chunked", "no", expected),
+                ("stored states", "no", expected_of_stored),
+            )
+        ]
+    except NotMeasuredError:
+        return Missing("kernel_prediction")
+    told = [published_seconds(row) for row in wide["no"]]
+    cells.append(["fla, as published", *("–" if s is None else f"{s * 1e3:.2f}" for s in told)])
+    return Table(["heads of 256", *(f"{label}, ms" for label in PASS_LABELS.values())], cells)
 
 
 def claims() -> WrittenFor:

@@ -178,15 +178,17 @@ def _given_words() -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _again_words() -> str:
-    parts = []
-    for name in MODELS:
-        found = rows(run(name, MAIN), "again")
-        gains = ", ".join(_plain(1000 * one["gain"]) for one in found)
-        parts.append(f"with {name} attention the gain is {gains} thousandths of a nat a byte")
-    distances = ", ".join(f"{one['distance']:,}" for one in found)
-    said = "; ".join(parts)
-    return f"At distances of {distances} bytes, {said}."
+def table() -> Table | Missing:
+    """What having met a passage is worth, by how far back it stood."""
+    if not (found := have("long_context")):
+        return Missing("long_context")
+    distances = sorted({one["distance"] for each in found for one in rows(each, "again")})
+    cells = [[f"{at:,}", *(_again_in_words(name, at) for name in MODELS)] for at in distances]
+    return Table(["bytes back", *MODELS], cells, align="rrr")
+
+
+def _again_in_words(attention: str, distance: int) -> str:
+    return in_words(gain=lambda: _worth(attention, "again", distance))["gain"]
 
 
 def _falls_like_an_average(attention: str) -> bool:
@@ -199,7 +201,6 @@ def numbers() -> dict[str, str]:
     """What the chapter on long context says of these runs."""
     return in_words(
         given_words=_given_words,
-        again_words=_again_words,
         given_least=lambda: f"{given('linear', MAIN, 16)['loss']:.2f}",
         given_most=lambda: f"{given('linear', MAIN, 16384)['loss']:.2f}",
         longest=lambda: f"{max(run('linear', MAIN)['config']['given']):,}",
@@ -234,8 +235,7 @@ def verdicts() -> Table:
     cells = []
     for question, seeds, answer in (
         (
-            "loss at 8,192 to 16,383 minus loss at 1,024 to 2,047, trained at 4,096, beyond the "
-            "same difference of a model trained at 16,384, nats",
+            f"what it costs to read on to 16,384 bytes after training at 4,096, {MILLI}",
             _raced,
             _late,
         ),
@@ -292,4 +292,6 @@ def _late(attention: str) -> str:
             raise NotMeasuredError(f"race: no positions of {attention} trained at {context}")
         return losses[16383] - losses[2047]
 
-    return f"{late(MAIN) - late(CONTEXTS[-1]):+.3f}"
+    # Later pages may be harder, for whichever model: what the longest context makes of them is
+    # taken off.
+    return f"{1000 * (late(MAIN) - late(CONTEXTS[-1])):.0f}".replace("-", "−")

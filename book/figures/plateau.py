@@ -8,7 +8,7 @@ from statistics import mean
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from . import ngram_baseline, variants
 from .results import NotMeasuredError, Record, have, learned, provenance
-from .words import Missing, Table, WrittenFor, in_words, mean_and_spread
+from .words import Missing, Table, WrittenFor, in_words, mean_and_spread, seeds_in_words
 
 REMEDIES = {
     "as it was": "as in GPT-2, rate 0.001",
@@ -138,9 +138,7 @@ def figure(id: str = "plateau") -> Explorable | Missing:
 def _caption() -> str:
     every = runs()
     config = next(iter(every.values()))[0]["config"]
-    fewest, most = (f(map(len, every.values())) for f in (min, max))
-    seeds = f"{most} seeds each" if fewest == most else f"{fewest} to {most} seeds each"
-    seeds = "one seed each" if most == 1 else seeds
+    seeds = seeds_in_words([*map(len, every.values())])
     return (
         f"**What ends the plateau.** Held-out loss of the nano model at {config['context']:,} "
         f"bytes, {config['updates']} updates for every curve, fixed beforehand; {seeds}. Changes "
@@ -210,19 +208,12 @@ def of_rates() -> str:
     )
 
 
-def _both(remedy: str) -> str:
-    said = (f"{name} ends at {mean_and_spread(ends(remedy, name))}" for name in ATTENTION)
-    return " and ".join(said)
-
-
 def numbers() -> dict[str, str]:
     """What the chapter on training says of the plateau."""
     return in_words(
         plateau_best=lambda: f"{best_attention():.2f}",
         plateau_before=lambda: f"{end('token before', 'none'):.2f}",
         plateau_rates=of_rates,
-        plateau_with_far=lambda: _both("fades in 4"),
-        plateau_near_only=lambda: _both("near only"),
     )
 
 

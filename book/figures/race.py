@@ -16,7 +16,7 @@ from experiments.harness import record
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
 from . import ngram_baseline
 from .results import NotMeasuredError, Record, device_name, have, learned, provenance, row, rows
-from .words import Missing
+from .words import Missing, counted, how_many_seeds
 
 MODELS = {
     "softmax": ("softmax", "far"),
@@ -232,8 +232,8 @@ def figure(id: str = "headline") -> Explorable | Missing:
 def _caption(context: int) -> str:
     found = by_model(context)
     fewest, most = (limit(map(len, found.values())) for limit in (min, max))
-    seeds = "One seed" if most == 1 else f"Means of {most} seeds"
-    seeds += f", of the controls at least {fewest}" if fewest < most else ""
+    seeds = "One seed" if most == 1 else f"Means of {how_many_seeds(most)}"
+    seeds += f", of the controls at least {counted(fewest)}" if fewest < most else ""
     of_pair = {n: {len(by_model(n).get(name, ())) for name in PAIR} for n in CONTEXTS}
     alone = [f"{n:,}" for n, counts in of_pair.items() if counts == {1} and most > 1]
     seeds += f"; one at {' and '.join(alone)}" if alone else ""

@@ -23,7 +23,7 @@ from .race import (
     spread,
 )
 from .results import NotMeasuredError
-from .words import WrittenFor, in_words, seeds_in_words, signed, times
+from .words import WrittenFor, how_many_seeds, in_words, seeds_in_words, signed, times
 
 
 def noise(context: int) -> float:
@@ -51,7 +51,7 @@ def far_head(attention: str, context: int) -> float:
 def _of_updates(context: int) -> str:
     by, least = behind(context), noise(context)
     count = len(differences("linear", "softmax", context))
-    seeds = "" if count == 1 else f" in the mean of {count} seeds"
+    seeds = "" if count == 1 else f" in the mean of {how_many_seeds(count)}"
     if abs(by) <= least:
         return (
             f"the two cannot be told apart: {abs(by):.3f} nats are between their ends{seeds}, and "
@@ -95,7 +95,7 @@ def _of_linear_alone(context: int) -> list[str]:
     )
     return [
         f"At {context:,} bytes linear attention alone has made its {updates(context):,} updates so "
-        f"far ({'one seed' if count == 1 else f'{count} seeds'}): in {taken:.0f} minutes it comes "
+        f"far ({how_many_seeds(count)}): in {taken:.0f} minutes it comes "
         f"to {end('linear', context):.3f} nats, where letter triples stand at "
         f"{ngram_baseline.loss(3):.3f}. For softmax these updates take {needed:.0f} minutes."
     ]
@@ -205,6 +205,9 @@ def claims() -> WrittenFor:
         a_softmax_update_takes_about_twice_as_long=lambda: 1.5 < ratio(MAIN) < 3,
         it_takes_no_longer_at_256=lambda: ratio(256) < 1.1,
         the_two_end_level_at_16384=lambda: abs(behind(16384)) < noise(16384),
+        the_head_that_sees_everything_adds_nothing_beyond_the_noise=lambda: all(
+            abs(far_head(name, MAIN)) <= noise(MAIN) for name in ("softmax", "linear")
+        ),
         the_ratio_grows_with_the_context=lambda: (
             [ratio(n) for n in CONTEXTS] == sorted(ratio(n) for n in CONTEXTS)
         ),

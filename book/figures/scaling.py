@@ -14,6 +14,7 @@ from .words import (
     Missing,
     Table,
     bars,
+    counted,
     in_words,
     mean_and_spread,
     seeds_in_words,
@@ -25,7 +26,6 @@ EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
 TERA = 1e12
-NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 
 
 def sizes() -> dict[str, dict[str, list[Record]]]:
@@ -284,8 +284,9 @@ def sizes_in_words() -> str:
     low, high = (signed(end(gaps())) for end in (min, max))
     names = _names()
     return (
-        f"{len(names)} sizes, {names[0]} to {names[-1]}, {_config()['updates']:,} updates: loss "
-        f"from {low} to {high} with linear attention; noise {noise():.3f} ({_seeds()})"
+        f"{counted(len(names))} sizes, {names[0]} to {names[-1]}, {_config()['updates']:,} "
+        f"updates: loss from {low} to {high} with linear attention; noise {noise():.3f} "
+        f"({_seeds()})"
     )
 
 
@@ -302,7 +303,7 @@ def numbers() -> dict[str, str]:
     """What the chapter on training says of size."""
     return in_words(
         scaling_seeds=_seeds,
-        scaling_sizes=lambda: NUMBERS[exponent("linear").points],
+        scaling_sizes=lambda: counted(exponent("linear").points),
         scaling_softmax=lambda: _in_words(exponent("softmax")),
         scaling_linear=lambda: _in_words(exponent("linear")),
         scaling_difference=_of_the_difference,

@@ -13,7 +13,7 @@ from ..explorable import palette
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from . import random_codes
 from .results import NotMeasuredError, Record, learned, provenance, rows
-from .words import Missing, Table, percent
+from .words import Missing, Table, how_many_seeds, percent
 
 EXPERIMENT = "synthetic_tasks"
 TASKS = ("copying", "selective copying", "induction", "recall")
@@ -130,7 +130,7 @@ def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int) -> s
         "**What a state can recall depends on its size and on how it is written.** "
         f"With {pairs} pairs, each layer at its largest: {', '.join(told)}. Grey: the share "
         "that sums of codes drawn at random, in so many numbers, answer untrained. "
-        + (f"Bars span {max(seeds)} seeds." if max(seeds) > 1 else "One seed so far.")
+        + (f"Bars span {how_many_seeds(max(seeds))}." if max(seeds) > 1 else "One seed so far.")
     )
 
 

@@ -17,7 +17,7 @@ from .synthetic_tasks import (
     of_task,
     score,
 )
-from .words import WrittenFor, in_words, percent
+from .words import WrittenFor, how_many_seeds, in_words, percent
 
 SOME, MANY = 16, 64  # pairs that the words speak of
 FEW_FEATURES = 8, 128, MANY, 500  # K, V, pairs, tokens: where the law errs on the other side
@@ -68,16 +68,13 @@ def _by_seed(found: Score) -> str:
 
 
 def _seeds(records: Iterable[Record]) -> str:
-    """One seed, 3 seeds, or up to 3 where some of the runs have fewer."""
+    """One seed, three seeds, or up to three where some of the runs have fewer."""
     found: dict[str, set[int]] = defaultdict(set)
     for run in records:
         seed = run["config"]["seed"]
         found[run["name"].removesuffix(f"-seed{seed}")].add(seed)
     counts = {len(seeds) for seeds in found.values()}
-    most = max(counts)
-    return (
-        "one seed" if most == 1 else f"{most} seeds" if len(counts) == 1 else f"up to {most} seeds"
-    )
+    return f"{'up to ' if len(counts) > 1 else ''}{how_many_seeds(max(counts))}"
 
 
 def solved(task: str, layer: str) -> Score:

@@ -14,6 +14,10 @@ from IPython.display import Markdown, display
 from .results import NotMeasuredError
 
 NOT_MEASURED = "not measured yet"
+SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve",
+)  # fmt: skip
 
 
 def say(**values: object) -> None:
@@ -49,10 +53,19 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
 
 
+def counted(number: int) -> str:
+    """A whole number as prose writes it: a word up to twelve, digits beyond."""
+    return SMALL[number] if 0 <= number < len(SMALL) else f"{number:,}"
+
+
+def how_many_seeds(count: int) -> str:
+    """ "one seed", "three seeds"."""
+    return f"{counted(count)} seed{'' if count == 1 else 's'}"
+
+
 def seeds_in_words(counts: Sequence[int]) -> str:
     """How many seeds several models have: "one seed", "two seeds each", "one to three seeds"."""
-    names = {1: "one", 2: "two", 3: "three"}
-    fewest, most = (names.get(count, str(count)) for count in (min(counts), max(counts)))
+    fewest, most = counted(min(counts)), counted(max(counts))
     if fewest == most:
         return "one seed" if most == "one" else f"{most} seeds each"
     return f"{fewest} to {most} seeds"

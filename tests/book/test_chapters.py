@@ -135,6 +135,11 @@ def test_numbers_are_said_as_a_reader_would():
     assert words.signed(0.0124) == "0.012 higher"
     assert words.signed(-0.5) == "0.500 lower"
     assert words.signed(0.0001) == "the same"
+    assert [words.counted(n) for n in (1, 12, 13, 1024)] == ["one", "twelve", "13", "1,024"]
+    assert [words.how_many_seeds(n) for n in (1, 3)] == ["one seed", "three seeds"]
+    assert [words.seeds_in_words(counts) for counts in ([1], [4, 4], [1, 3])] == [
+        "one seed", "four seeds each", "one to three seeds",
+    ]  # fmt: skip
 
 
 def test_an_experiment_without_results_says_how_to_get_them():

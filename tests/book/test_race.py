@@ -31,7 +31,7 @@ def test_attentions_are_compared_on_the_seeds_that_both_have(raced):
     assert race_words.behind(race.MAIN) == pytest.approx((0.02 + 0.05) / 2)
     assert race.spread(race.MAIN) == pytest.approx(0.13)
     assert race_words.noise(race.MAIN) == pytest.approx(0.13)
-    assert "cannot be told apart: 0.035 nats are between their ends in the mean of 2 seeds" in (
+    assert "cannot be told apart: 0.035 nats are between their ends in the mean of two seeds" in (
         race_words._of_updates(race.MAIN)
     )
 
