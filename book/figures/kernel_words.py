@@ -7,8 +7,8 @@ from lsa.cost import PEAKS, least_bytes
 from . import (
     design_bytes,
     host_time,
+    interpreted_errors,
     kernel_build,
-    kernel_errors,
     kernel_prediction,
     kernel_speed,
     mode_speed,
@@ -16,7 +16,7 @@ from . import (
 from .words import duration, times
 
 
-def numbers(errors: dict[str, float], bound: dict[bool, float]) -> dict[str, object]:
+def of_computed(errors: dict[str, float], bound: dict[bool, float]) -> dict[str, object]:
     """errors: of dq, by where δ is from. bound: on C + d, without and with gradients."""
     rounded, exact = errors["δ from the rounded output"], errors["δ from the sum itself"]
     memory = PEAKS["H200"].bytes
@@ -24,7 +24,7 @@ def numbers(errors: dict[str, float], bound: dict[bool, float]) -> dict[str, obj
         **design_bytes.numbers(),
         **host_time.numbers(),
         **kernel_build.numbers(),
-        **kernel_errors.numbers(),
+        **interpreted_errors.numbers(),
         **kernel_prediction.numbers(),
         **kernel_speed.numbers(),
         "device": mode_speed.numbers()["device"],

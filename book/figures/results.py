@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from experiments.harness import record
-from experiments.harness.schema import Record
+from experiments.harness.record import Record
 from lsa.gpt import SCALES
 
 from ..explorable.figure import Provenance

@@ -40,7 +40,7 @@ def figure(id: str = "taylor-sums") -> Explorable:
     )
 
 
-def numbers(away: dict[str, float]) -> dict[str, str]:
+def of_computed(away: dict[str, float]) -> dict[str, str]:
     """away: the share of the weight that goes to keys with a negative score, by weight."""
     return {"away_two": f"{away['n = 2']:.0%}", "away_exp": f"{away['exponential']:.2%}"}
 
