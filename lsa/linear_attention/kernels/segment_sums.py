@@ -65,20 +65,20 @@ def sums_kernel(
             b_b = b_b.to(tl.float32) / (load_tokens(p_den, start, end, H, 1.0, C) + eps)[:, None]
             b_e = enter(b_b, WIDE)
             b_t = tl.trans(b_e)
-            b_S += tl.dot(b_t, enter(b_c, WIDE), input_precision=PRECISION)
             if WITH_Z:
                 b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
                 if FOLD:
                     b_1, b_2 = in_two(b_delta, WIDE)
                     b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
-                    b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
                     if DECAY:
                         # Most of what fades is of a few tokens, whose rounding does not average
                         # out: it would put m off by up to 4e-3.
                         b_l = tl.trans(enter(b_b - b_e.to(tl.float32), WIDE))
                         b_Z += tl.dot(b_l, b_d, input_precision=PRECISION)
+                    b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
                 else:
                     b_z += tl.sum(b_b * b_delta[:, None], axis=0)
+            b_S += tl.dot(b_t, enter(b_c, WIDE), input_precision=PRECISION)
         else:
             b_t = tl.trans(enter(b_b, OPERAND))
             if FOLD:
