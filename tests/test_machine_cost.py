@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -50,6 +52,26 @@ def test_machine_cost_is_what_ticking_costs(machine):
         cost = machine_cost(machine, t, D, n_heads=H, degree=DEGREE, k=K_GRAM)
         assert state_bytes(state) == cost.state
         assert counter.get_total_flops() == cost.flops - not_counted(machine, t)
+
+
+@given(H=st.integers(1, 4), K=st.integers(1, 16), t=st.integers(1, 5000))
+def test_a_layers_own_counts_and_its_projections_are_the_cost_of_its_machine(H, K, t):
+    """Widths and contexts that no machine here ticks through: the chapter's formulas by hand."""
+    D, F, k = H * K, (K + 1) * (K + 2) // 2, 8
+    attention, rnn, k_gram = 4 * D * D, 2 * D * D, (k + 1) * D * 4 * D
+    by_hand = {  # weights of the projections, FLOPs of the mixing, numbers in the state
+        "rnn state": (rnn, 0, D),
+        "k-gram state": (k_gram, 0, (k - 1) * D),
+        "kv cache": (attention, 4 * t * D, 2 * t * D),
+        "linear state": (attention, 4 * D * K, D * (K + 1)),
+        "taylor state": (attention, 4 * F * D, H * F * (K + 1)),
+        "rnn tape": (rnn * t, 0, t * D),
+        "attention tape": (attention * t, 2 * t * (t + 1) * D, t * D),
+    }
+    for machine, (projections, mixing, numbers) in by_hand.items():
+        cost = machine_cost(machine, t, D, n_heads=H)
+        assert cost.flops == 2 * projections + mixing
+        assert cost.state == 4 * numbers
 
 
 def test_a_deep_machine_costs_the_sum_of_its_layers():

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from lsa.cost import machine_cost
+from lsa.cost import MACHINES, machine_cost
 
 from ..explorable.figure import Axis, Choice, Explorable, Series
 
 TICKS = [2**i for i in range(4, 18)]
 WIDTH = 64
-MACHINES = {  # by the layer that colours them
-    "rnn": ("rnn tape", "rnn state"),
-    "softmax": ("attention tape", "kv cache"),
-    "linear": ("linear state",),
-    "kgram": ("k-gram state",),
-    "Taylor, n = 2": ("taylor state",),
-}
+COLOURS = {"taylor": "Taylor, n = 2"}  # where it is not the layer's own
 
 
 def figure(id: str = "machine-costs") -> Explorable:
@@ -30,7 +24,7 @@ def figure(id: str = "machine-costs") -> Explorable:
             "proportion to the tick, the other four are flat; work per tick behaves likewise, the "
             "attention tape rising fastest."
         ),
-        series=[_series(layer, name) for layer, names in MACHINES.items() for name in names],
+        series=[_series(COLOURS.get(layer, layer), name) for name, layer in MACHINES.items()],
         x=Axis("tick", "Tokens read", log=2),
         y=Choice(
             "Show",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from typing import NoReturn
+from functools import lru_cache
 
-from ..checks import whole
+import torch
+
+from ..checks import one_of, whole
+from ..layers import Layer, make_layer
+from .models import projection_weights
 from .rooflines import STATE_BYTES, Cost
 
-MACHINES = (
-    "rnn tape",
-    "rnn state",
-    "k-gram state",
-    "attention tape",
-    "kv cache",
-    "linear state",
-    "taylor state",
-)
+MACHINES = {  # and the layer in lsa.layers.LAYERS whose machine, or whose tape, it is
+    "rnn tape": "rnn",
+    "rnn state": "rnn",
+    "k-gram state": "kgram",
+    "attention tape": "softmax",
+    "kv cache": "softmax",
+    "linear state": "linear",
+    "taylor state": "taylor",
+}
+SUMS = ("linear", "taylor")  # of features, kept in float32 whatever the inputs are
 
 
 def machine_cost(
@@ -37,9 +41,10 @@ def machine_cost(
         hidden is 4 D by default.
     itemsize: bytes of a number in weights and inputs.
 
-    `state` is the state's size after the tick; bytes are the weights once, a growing state read
-    once, a fixed one read and written. Raises ValueError for an unknown machine, or sizes that are
-    no whole numbers or do not fit.
+    FLOPs are those of the whole layer: what its own count says of mixing the tokens, and its
+    projections, which that count leaves out. `state` is the state's size after the tick; bytes are
+    the weights once, a growing state read once, a fixed one read and written. Raises ValueError for
+    an unknown machine, or sizes that are no whole numbers or do not fit.
     """
     for name, value in (("t", t), ("D", D), ("n_heads", n_heads), ("k", k)):
         whole(name, value)
@@ -49,24 +54,29 @@ def machine_cost(
     whole("hidden", hidden)
     if D % n_heads:
         raise ValueError(f"n_heads: expected a divisor of D {D}, got {n_heads}")
-    K = D // n_heads
-    F = math.comb(K + degree, degree)
-    rnn, attention, kgram = 2 * D * D, 4 * D * D, (k + 1) * D * hidden
-    features = {"linear state": K, "taylor state": F}
+    one_of("machine", machine, MACHINES)
+    name = MACHINES[machine]
+    options = {"kgram": {"k": k, "hidden": hidden}, "taylor": {"degree": degree}}.get(name, {})
+    layer, weights = _layer(name, D, n_heads, **options)
 
-    if machine in features:
-        sums = n_heads * features[machine]
-        state = sums * (K + 1) * STATE_BYTES
-        return Cost(2 * attention + 4 * sums * K, attention * itemsize + 2 * state, 1, state)
-    flops, weights, steps, state, passes = {
-        "rnn tape": (2 * rnn * t, rnn, t, t * D, 1),
-        "rnn state": (2 * rnn, rnn, 1, D, 2),
-        "k-gram state": (2 * kgram, kgram, 1, (k - 1) * D, 2),
-        "attention tape": (2 * attention * t + 2 * t * (t + 1) * D, attention, 1, t * D, 1),
-        "kv cache": (2 * attention + 4 * t * D, attention, 1, 2 * t * D, 1),
-    }.get(machine) or _unknown(machine)
-    return Cost(flops, (weights + passes * state) * itemsize, steps, state * itemsize)
+    if machine.endswith("tape"):  # of D numbers a token
+        state = t * D * itemsize
+        # The states of an RNN wait for each other; attention takes all tokens at once.
+        steps = t if name == "rnn" else 1
+        flops = 2 * weights * t + layer.sequence_flops(t)
+        return Cost(flops, weights * itemsize + state, steps, state)
+    state = layer.state_numbers(t) * (STATE_BYTES if name in SUMS else itemsize)
+    passes = 1 if layer.state_numbers(t + 1) > layer.state_numbers(t) else 2
+    flops = 2 * weights + layer.tick_flops(t)
+    return Cost(flops, weights * itemsize + passes * state, 1, state)
 
 
-def _unknown(machine: str) -> NoReturn:
-    raise ValueError(f"machine: expected one of {', '.join(MACHINES)}, got {machine!r}")
+@lru_cache
+def _layer(name: str, D: int, n_heads: int, **options: int) -> tuple[Layer, int]:
+    """A layer without room for its weights, and how many its projections have.
+
+    Kept, because a sum over ticks asks for the same layer at each of them.
+    """
+    with torch.device("meta"):
+        layer = make_layer(name, D, n_heads, options=options)
+    return layer, projection_weights(layer)

@@ -39,9 +39,14 @@ def update_flops(config: GPTConfig, T: int) -> int:
 def matrix_weights(config: GPTConfig) -> int:
     """Weights of all matrices that a token meets: each layer's projections, MLPs, and the head."""
     D = config.d_model
-    attention = described(config).modules()
-    projections = sum(m.weight.numel() for m in attention if isinstance(m, nn.Linear))
-    return config.n_layer * (projections + 8 * D * D) + config.vocab_size * D
+    return (
+        config.n_layer * (projection_weights(described(config)) + 8 * D * D) + config.vocab_size * D
+    )
+
+
+def projection_weights(layer: Layer) -> int:
+    """Weights that each token is multiplied by, which a layer's own counts leave out."""
+    return sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
 
 
 def described(config: GPTConfig) -> Layer:

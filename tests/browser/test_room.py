@@ -19,6 +19,10 @@ WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 CUT = """() => [...document.querySelectorAll("article .cell_output pre")]
     .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.textContent.slice(0, 60))"""
+CODE = CUT.replace("cell_output", "cell_input")
+BROKEN_LINES = """() => [...document.querySelectorAll("article .cell_output pre")]
+    .filter((one) => getComputedStyle(one).whiteSpace !== "pre")
+    .map((one) => one.textContent.slice(0, 60))"""
 CUT_ON_PAPER = """() => [...document.querySelectorAll("article :is(table, pre)")]
     .filter((one) => one.clientWidth && !one.closest(".explorable-tools"))
     .filter((one) => one.getBoundingClientRect().right > innerWidth
@@ -56,6 +60,19 @@ def test_a_figures_table_shows_its_numbers_on_a_phone(browser, built_book, scrip
 @pytest.mark.parametrize("page", ["relatives", "sampling"])
 def test_what_a_cell_prints_is_whole(open_page, page, width):
     assert open_page(f"book/{page}.html", width=width).evaluate(CUT) == []
+
+
+@pytest.mark.parametrize("page", ["relatives", "sampling", "state-machines", "three-modes"])
+def test_lines_of_code_fit_the_column_of_a_desk(open_page, page):
+    assert open_page(f"book/{page}.html", width=1280).evaluate(CODE) == []
+
+
+@pytest.mark.parametrize("page", ["sampling", "state-machines"])
+def test_what_is_printed_in_columns_stays_in_columns_on_a_phone(open_page, page):
+    tab = open_page(f"book/{page}.html", width=375)
+    assert tab.evaluate(BROKEN_LINES) == []
+    assert tab.evaluate(CUT) != [], "no table is wider than a phone, and the test shows nothing"
+    assert tab.evaluate(WIDER) <= 0
 
 
 def test_the_first_column_of_a_wide_table_stays_at_a_desk(open_page):
