@@ -119,6 +119,7 @@ NEEDED_OTHERWISE = 4.0  # of other dtypes, whose products are slower
 HALVED_BEFORE_3_7 = {
     (True, False, "dq", 64, 3),
     (True, True, "dk", 64, 3),
+    (True, True, "dq", 128, 2),
     (False, False, "dq", 256, 2),
     (False, False, "dv", 256, 3),
     (False, True, "dv", 64, 1),

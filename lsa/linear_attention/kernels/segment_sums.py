@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .problem import Problem, block, faded, pointer
-from .segments import MOST_ADDED, stages_of_sums
+from .segments import MOST_ADDED, stages_of_sums, warps_of_sums
 from .tiles import enter, in_two, left_between, load_tile, load_tokens
 
 
@@ -65,20 +65,20 @@ def sums_kernel(
             b_b = b_b.to(tl.float32) / (load_tokens(p_den, start, end, H, 1.0, C) + eps)[:, None]
             b_e = enter(b_b, WIDE)
             b_t = tl.trans(b_e)
+            b_S += tl.dot(b_t, enter(b_c, WIDE), input_precision=PRECISION)
             if WITH_Z:
                 b_delta = load_tokens(p_delta, start, end, H, 0.0, C)
                 if FOLD:
                     b_1, b_2 = in_two(b_delta, WIDE)
                     b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
+                    b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
                     if DECAY:
                         # Most of what fades is of a few tokens, whose rounding does not average
                         # out: it would put m off by up to 4e-3.
                         b_l = tl.trans(enter(b_b - b_e.to(tl.float32), WIDE))
                         b_Z += tl.dot(b_l, b_d, input_precision=PRECISION)
-                    b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
                 else:
                     b_z += tl.sum(b_b * b_delta[:, None], axis=0)
-            b_S += tl.dot(b_t, enter(b_c, WIDE), input_precision=PRECISION)
         else:
             b_t = tl.trans(enter(b_b, OPERAND))
             if FOLD:
@@ -174,14 +174,17 @@ def segment_sums(
     wide = problem.q.dtype == torch.bfloat16
     BK, BV = block(K, 64), block(V, 128 if wide else 64)
     kinds = problem.precision()
-    stages = stages_of_sums(sums.device, reverse and problem.normalize) if wide else 2
     P, s_Gb, decay = faded(prefixes, sums)
+    weighted, stages, warps = reverse and problem.normalize, 2, 4
+    if wide:
+        stages = stages_of_sums(sums.device, weighted)
+        warps = warps_of_sums(sums.device, weighted, decay, max(K, V))
     sums_kernel[(-(-K // BK) * -(-V // BV) * n * B * H,)](
         b, c, pointer(den, sums), pointer(delta, sums), sums, *b.stride()[:3], *c.stride()[:3],
         T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, P, s_Gb, K, V,
         reverse, problem.normalize, problem.normalize if reverse else problem.with_z,
         problem.feature_map, decay, 64 if wide else 32, BK, BV,
-        kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=4, num_stages=stages,
+        kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if scanned and between and G > MOST_ADDED:
         scan_sums(problem, sums, L, prefixes, reverse)
