@@ -108,4 +108,4 @@ def warps_of_sums(device: torch.device, weighted: bool, faded: bool, width: int)
 
     What fades is added in two parts, for which Ampere has no registers beside wide sums of δ.
     """
-    return 8 if weighted and faded and width > 128 and not gpu_of(device).large else 4
+    return 8 if weighted and faded and width > 64 and not gpu_of(device).large else 4
