@@ -124,7 +124,7 @@ def _results(
 def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outcome:
     """All cases of a type; what misses its bound is a warning, and stored like the others."""
     tables = session.go_on()
-    done = _cases_of(tables.get("rows", {}))
+    done = cases_of(tables.get("rows", {}))
     cases = [case for case in config["cases"] if tuple(case) not in done]
     work = partial(
         rows, dtype=config["dtype"], seed=config["seed"], device=session.device
@@ -149,7 +149,7 @@ def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outc
     return Outcome(tables)
 
 
-def _cases_of(columns: Mapping[str, list]) -> set[tuple]:
+def cases_of(columns: Mapping[str, list]) -> set[tuple]:
     """The cases of which there are rows."""
     shapes = [columns.get(name, []) for name in ("mode", *SIZES)]
     whether = {name: [x == "yes" for x in columns.get(name, [])] for name in YES_OR_NO}
