@@ -2,16 +2,23 @@
 
 Where nothing tells near from far, a model of a long context stays at what counting letter pairs
 achieves. Here every remedy gets the same updates, with both attentions and three seeds: another
-learning rate, no table of positions, a head whose weights fade with distance at several rates.
-Controls tell whether the attention does the learning: every head near-sighted, the token before
-alone, and no attention at all.
+learning rate, four times the text an update, positions in several ways, a head whose weights fade
+with distance at several rates, a token shift. Controls tell whether the attention does the
+learning: every head near-sighted, the token before alone, the shift alone, and no attention at all.
 
 The rule for stopping is fixed before the runs: every run makes the same number of updates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lsa import GPT
 
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.training import TABLES, Training, train_through
@@ -47,14 +54,21 @@ EITHER: dict[str, dict[str, Any]] = {
     "as it was": {"n_positions": 1024, "learning_rate": 1e-3, "warmup_updates": 10},
     "higher rate": {"n_positions": 1024},
     "no positions": {},
+    "four times the bytes": {"spans": 8},
+    "sinusoids": {"n_positions": 1024, "meets": "sinusoids"},
+    "rotation": {"meets": "rotation"},
+    "token shift": {"meets": "token shift"},
     **{f"fades in {n}": {"log_decay": [slope, 0.0]} for n, slope in HALF_LIVES.items()},
     "near only": {"log_decay": [NEAR, NEAR]},
 }
 CONTROLS: dict[str, dict[str, Any]] = {
     "none": {"attention": "none", "attention_options": {}},
     "token before": {"attention": "conv", "attention_options": {"width": 2}},
+    "shift alone": {"attention": "none", "attention_options": {}, "meets": "token shift"},
 }
 SEEDS = (0, 1, 2)
+# x [B, T, D] to q, k, v.
+Projection = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -80,11 +94,73 @@ def _run(remedy: str, seed: int, priority: int, change: dict[str, Any]) -> Run:
     return Run("plateau", name, {**BASE, "remedy": remedy, "seed": seed, **change}, priority)
 
 
+def sinusoids(model: GPT) -> None:
+    """Start the table of positions where Vaswani et al. (2017), 3.5, have theirs; it is learned.
+
+    As large as what GPT-2 draws for it, since tokens are of that size too.
+    """
+    assert model.wpe is not None
+    T, D = model.wpe.weight.shape
+    angle = torch.arange(T)[:, None] * 10_000.0 ** (-torch.arange(0, D, 2) / D)
+    with torch.no_grad():
+        drawn = model.wpe.weight.std()
+        model.wpe.weight.copy_(torch.stack((angle.sin(), angle.cos()), -1).flatten(1))
+        model.wpe.weight.mul_(drawn / model.wpe.weight.square().mean().sqrt())
+
+
+def rotated(x: Tensor) -> Tensor:
+    """Pairs of features turned by an angle that grows with the position. x [B, T, H, K].
+
+    Rotary positions, Su et al. (2021), eq. 15: products of two such vectors know their distance.
+    """
+    T, half = x.shape[1], x.shape[-1] // 2
+    turn = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
+    angle = (torch.arange(T, device=x.device)[:, None] * turn)[:, None]  # [T, 1, K / 2]
+    a, b = x.float().chunk(2, -1)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x.dtype)
+
+
+def rotation(model: GPT) -> None:
+    """Have every layer rotate its queries and keys: before the feature map, if there is one."""
+
+    def rotating(qkv: Projection) -> Projection:
+        def projected(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            q, k, v = qkv(x)
+            return rotated(q), rotated(k), v
+
+        return projected
+
+    _change(model, rotating)
+
+
+def shifted(x: Tensor) -> Tensor:
+    """The first half of the features of each token are those of the token before. x [B, T, D]."""
+    half = x.shape[-1] // 2
+    return torch.cat((F.pad(x[..., :half], (0, 0, 1, -1)), x[..., half:]), -1)
+
+
+def token_shift(model: GPT) -> None:
+    """Have every layer see what RWKV's do (Peng et al., 2023, 3.1.1), in its plainest form."""
+    _change(model, lambda qkv: lambda x: qkv(shifted(x)))
+
+
+def _change(model: GPT, changed: Callable[[Projection], Projection]) -> None:
+    for block in model.blocks:
+        attention: Any = block.attn  # of MultiHead, as no attention is too
+        attention.qkv = changed(attention.qkv)
+
+
+# How tokens of a fresh model may meet otherwise than they do in GPT-2.
+MEETS = {"sinusoids": sinusoids, "rotation": rotation, "token shift": token_shift}
+
+
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    return train_through(
-        Training(config, session.corpus(config["corpus"]), session.device), session
-    )
+    training = Training(config, session.corpus(config["corpus"]), session.device)
+    if "meets" in config:
+        MEETS[config["meets"]](training.model)
+    return train_through(training, session)
 
 
 EXPERIMENT = Experiment(

@@ -13,7 +13,11 @@ from .words import Missing, Table, WrittenFor, in_words, mean_and_spread, seeds_
 REMEDIES = {
     "as it was": "as in GPT-2, rate 0.001",
     "higher rate": "rate 0.002, warm-up of 100",
+    "sinusoids": "the table begins with sinusoids",
     "no positions": "no table of positions",
+    "four times the bytes": "four times the bytes an update",
+    "rotation": "rotary positions",
+    "token shift": "token shift",
     "fades in 256": "one head fades, half in 256 bytes",
     "fades in 64": "one head fades, half in 64 bytes",
     "fades in 16": "one head fades, half in 16 bytes",
@@ -21,7 +25,11 @@ REMEDIES = {
     "fades in 1": "one head fades, half in 1 byte",
     "near only": "both heads fade, half in 4 bytes",
 }
-CONTROLS = {"token before": "no attention, the byte before", "none": "no attention"}
+CONTROLS = {
+    "token before": "no attention, the byte before",
+    "shift alone": "no attention, token shift",
+    "none": "no attention",
+}
 NAMED = {**REMEDIES, **CONTROLS}
 ATTENTION = {"softmax": "Softmax", "linear": "Linear"}
 # What the chart draws: as many lines as have colours of their own. The table has them all.
