@@ -6,8 +6,7 @@ window.FigurePin = (function () {
   "use strict";
   const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
   const GAP = 8;  // px around a pinned figure
-  const LOOKS = 12;  // frames in which what lies between words and figure may still be laid out
-  let pinned = null, asking = null;  // the link that was pressed last
+  let pinned = null, looking = null;
 
   const pictureOf = (figure) => figure.querySelector(".explorable-frame, .stage") ?? figure;
 
@@ -77,18 +76,26 @@ window.FigurePin = (function () {
     back.focus({ preventScroll: true });
   }
 
+  /* What was far from the screen has a guessed height until it comes near, and may move a figure
+     off the screen that was on it when the link was pressed. So it is looked after until the
+     reader does something else. */
   function show(figure, link) {
-    asking = link;
+    stopLooking();
     if (pinned?.figure !== figure) release();
-    unlessSeen(figure, link, LOOKS);
+    if (pinned) return;
+    const pinUnlessSeen = () => {
+      if (share(figure) >= SHOWN) return;
+      stopLooking();
+      pin(figure, link);
+    };
+    looking = new ResizeObserver(pinUnlessSeen);
+    looking.observe(document.body);
+    pinUnlessSeen();
   }
 
-  /* What was far from the screen has a guessed height until it comes near, and may then move a
-     figure off the screen that was on it when the link was pressed. */
-  function unlessSeen(figure, link, looks) {
-    if (pinned || asking !== link) return;
-    if (share(figure) < SHOWN) pin(figure, link);
-    else if (looks) requestAnimationFrame(() => unlessSeen(figure, link, looks - 1));
+  function stopLooking() {
+    looking?.disconnect();
+    looking = null;
   }
 
   function pin(figure, link) {
@@ -125,6 +132,9 @@ window.FigurePin = (function () {
   addEventListener("keydown", (event) => {
     if (event.key === "Escape" && pinned) pinned.back.click();
   });
+  for (const does of ["wheel", "touchmove", "pointerdown", "keydown", "focusout"]) {
+    addEventListener(does, stopLooking, { passive: true });
+  }
   addEventListener("resize", release);
   addEventListener("beforeprint", release);
 

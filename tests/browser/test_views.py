@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from tests.browser.test_pages import CHAPTER_PAGES, ROOT
 
 MEANT = re.compile(r"\bfigure-meant\b")
+PINNED = re.compile(r"\bfigure-pinned\b")
 
 # A figure is marked for a moment only, which a busy computer could miss.
 REMEMBER_TOLD = """(figure) => new MutationObserver(() => {
@@ -121,6 +122,30 @@ def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
         target.evaluate(FORGET_TOLD)
 
 
+@pytest.mark.parametrize("scrolls", [False, True])
+def test_a_figure_that_is_moved_away_is_brought_back_unless_the_reader_went_on(open_page, scrolls):
+    """What lies between may be laid out late, however busy the computer is."""
+    tab = open_page("book/index.html", height=1600)
+    link = tab.locator("a.figure-view[href^='#headline:']").first
+    figure = tab.locator("#headline")
+    link.evaluate("link => link.scrollIntoView({ block: 'end' })")
+    link.press("Enter")
+    expect(figure).not_to_have_class(PINNED)
+    if scrolls:
+        tab.mouse.wheel(0, 1)
+    tab.wait_for_timeout(500)
+    # The words stay where they are.
+    figure.evaluate("""figure => {
+        figure.style.marginBottom = "2000px";
+        scrollBy(0, 2000);
+    }""")
+    if scrolls:
+        tab.wait_for_timeout(500)
+        expect(figure).not_to_have_class(PINNED)
+    else:
+        expect(figure).to_have_class(PINNED)
+
+
 @pytest.mark.parametrize("width", [1280, 375])
 def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, width):
     """Nothing scrolls, the figure covers no word of the sentence, and it can be left again."""
@@ -132,7 +157,7 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     link.evaluate("link => link.scrollIntoView({ block: 'center' })")
     before = link.bounding_box()
     link.press("Enter")
-    expect(figure).to_have_class(re.compile(r"\bfigure-pinned\b"))
+    expect(figure).to_have_class(PINNED)
     words, box = link.bounding_box(), figure.bounding_box()
     # Boxes have heights of fractions of a pixel, and a page scrolls by whole ones.
     assert words == pytest.approx(before, abs=1)
@@ -145,11 +170,11 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     expect(drawn).to_be_attached(timeout=30_000)
     tab.wait_for_function(NAMED, arg=figure.element_handle())
     tab.keyboard.press("Escape")
-    expect(figure).not_to_have_class(re.compile(r"\bfigure-pinned\b"))
+    expect(figure).not_to_have_class(PINNED)
     expect(link).to_be_focused()
     link.press("Enter")
     figure.get_by_role("button", name="Back to the text").click()
-    expect(figure).not_to_have_class(re.compile(r"\bfigure-pinned\b"))
+    expect(figure).not_to_have_class(PINNED)
     expect(link).to_be_in_viewport()
     expect(link).to_be_focused()
     link.press("Enter")
