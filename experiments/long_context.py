@@ -11,6 +11,7 @@ length that a model was trained on.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch.nn.functional as F
 
 from lsa.gpt import GPT, gpt_config
 
+from .harness import record
 from .harness.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
@@ -78,13 +80,18 @@ def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
     return Run("long_context", f"{attention}-{context}", config, 300)
 
 
-def model_of(config: dict[str, Any], results: Path, device: torch.device) -> tuple[GPT, str]:
-    """The race's model and its file's SHA-256. Raises FileNotFoundError, ValueError."""
+def model_of(
+    config: dict[str, Any], places: Sequence[Path], device: torch.device
+) -> tuple[GPT, str]:
+    """The race's model, from the first folder of results that has it, and its file's SHA-256.
+
+    Raises FileNotFoundError, ValueError.
+    """
     name = f"{config['trained']}{WEIGHTS}"
-    found = sorted(results.glob(f"race/*/{name}"))
+    found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
     if not found:
         command = f"python -m experiments run race --only context={config['context']}"
-        raise FileNotFoundError(f"{results}/race/*/{name}: not there; {command}")
+        raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
     packed = found[0].read_bytes()
     shape = gpt_config(
         config["scale"], vocab_size=256, n_positions=None,
@@ -127,7 +134,9 @@ def met_before(model: GPT, text: torch.Tensor, other: torch.Tensor, distance: in
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    model, sha256 = model_of(config, session.checkpoint.parents[3], session.device)
+    # Results that are kept apart need not have a race of their own.
+    places = session.checkpoint.parents[3], record.RESULTS
+    model, sha256 = model_of(config, places, session.device)
     pieces = texts(config, session)
     others = pieces.roll(VALIDATION_SPANS, 0)  # from elsewhere in the same novel
     tables: Tables = {}

@@ -49,7 +49,7 @@ def test_the_bytes_to_predict_are_the_same_whatever_is_given():
 def test_it_reads_the_weights_that_the_race_left(tmp_path):
     config = next(run.config for run in long_context.runs("cpu", smoke=False))
     with pytest.raises(FileNotFoundError, match="experiments run race"):
-        long_context.model_of(config, tmp_path, torch.device("cpu"))
+        long_context.model_of(config, [tmp_path], torch.device("cpu"))
     shape = gpt_config(
         "nano",
         vocab_size=256,
@@ -62,7 +62,8 @@ def test_it_reads_the_weights_that_the_race_left(tmp_path):
     (tmp_path / "race" / "cpu" / f"{config['trained']}.weights.npz").write_bytes(
         pack_weights(model)
     )
-    found, sha256 = long_context.model_of(config, tmp_path, torch.device("cpu"))
+    apart = tmp_path / "apart"
+    found, sha256 = long_context.model_of(config, [apart, tmp_path], torch.device("cpu"))
     assert len(sha256) == 64
     tokens = torch.randint(256, (1, 30))
     torch.testing.assert_close(found(tokens), model(tokens), atol=0.05, rtol=0.05)
