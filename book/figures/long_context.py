@@ -7,8 +7,8 @@ from math import floor, log10
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import distant_recall, race, race_words
-from .results import NotMeasuredError, Record, have, provenance, row, rows
-from .words import Missing, Table, WrittenFor, in_words, percent, seeds_in_words
+from .results import NotMeasuredError, Record, learned, provenance, row, rows
+from .words import NOT_MEASURED, Missing, Table, WrittenFor, in_words, percent, seeds_in_words
 
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
 MODELS = ("softmax", "linear")
@@ -19,7 +19,7 @@ MILLI = "thousandths of a nat"  # in which so small gains are told
 
 def run(attention: str, context: int) -> Record:
     """What the model trained at a context was asked. Raises NotMeasuredError."""
-    for one in have("long_context"):
+    for one in learned("long_context"):
         config = one["config"]
         if (config["attention"], config["context"]) == (attention, context):
             return one
@@ -107,7 +107,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
 def figure(id: str = "long-past") -> Explorable | Missing:
     """What a passage met before is worth by distance, and what more text is worth."""
     series = []
-    for one in have("long_context"):
+    for one in learned("long_context"):
         config = one["config"]
         keys = {"attention": config["attention"], "context": config["context"]}
         for kind, column in (("again", "distance"), ("given", "given")):
@@ -146,13 +146,13 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             ),
             Filter("context", "Trained at", options=CONTEXTS, default=_main(contexts)),
         ],
-        provenance=provenance(have("long_context")),
+        provenance=provenance(learned("long_context")),
     )
 
 
-def _worth(attention: str, kind: str, at: int) -> str:
+def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
     """A gain in thousandths of a nat, with what two standard errors allow."""
-    found = rows(run(attention, MAIN), kind)
+    found = rows(run(attention, context), kind)
     column = {"again": "distance", "given": "given"}[kind]
     for one in found:
         if one[column] == at:
@@ -180,11 +180,32 @@ def _given_words() -> str:
 
 def table() -> Table | Missing:
     """What having met a passage is worth, by how far back it stood."""
-    if not (found := have("long_context")):
+    if not (found := learned("long_context")):
         return Missing("long_context")
     distances = sorted({one["distance"] for each in found for one in rows(each, "again")})
     cells = [[f"{at:,}", *(_again_in_words(name, at) for name in MODELS)] for at in distances]
     return Table(["bytes back", *MODELS], cells, align="rrr")
+
+
+def by_context() -> Table | Missing:
+    """What a long past is worth to models trained at each context."""
+    cells = []
+    for context in CONTEXTS:
+        told = _far_at(context)
+        if NOT_MEASURED not in told.values():
+            cells.append([f"{context:,}", *told.values()])
+    titles = ["trained at", *(f"{what}, {n}" for what in ("more text", "passage") for n in MODELS)]
+    return Table(titles, cells, align="rrrrr") if cells else Missing("long_context")
+
+
+def _far_at(context: int) -> dict[str, str]:
+    return in_words(
+        **{
+            f"{kind} {name}": lambda kind=kind, name=name, at=at: _worth(name, kind, at, context)
+            for kind, at in (("given", 16384), ("again", 1024))
+            for name in MODELS
+        }
+    )
 
 
 def _again_in_words(attention: str, distance: int) -> str:
@@ -210,14 +231,24 @@ def numbers() -> dict[str, str]:
 def claims() -> WrittenFor:
     """What its words say of the figure, beyond the numbers in them."""
 
-    def worth_little(name: str) -> bool:
-        return given(name, MAIN, 16384)["gain"] < 0.02
+    def worth_little(name: str, context: int = MAIN) -> bool:
+        return given(name, context, 16384)["gain"] < 0.02
+
+    def worth_no_more(name: str, context: int) -> bool:
+        """Beyond 1,024 bytes, as far as two standard errors let one tell."""
+        some, most = (given(name, context, length) for length in (1024, 16384))
+        return most["gain"] - some["gain"] < 2 * max(some["error"], most["error"])
 
     return WrittenFor(
         the_gain_falls_as_the_distance_grows_for_both=lambda: all(
             map(_falls_like_an_average, MODELS)
         ),
         a_few_dozen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
+        nor_does_the_trained_length_matter=lambda: all(
+            worth_little(name, context) and worth_no_more(name, context)
+            for name in MODELS
+            for context in CONTEXTS
+        ),
         neither_line_turns_upwards_past_the_trained_length=lambda: all(
             _rise(name, context) < race_words.noise(context)
             for name in MODELS

@@ -216,12 +216,25 @@ def of_rates() -> str:
     )
 
 
+def _seeds(*remedies: str) -> str:
+    """Over how many seeds the ends of these are told. Raises NotMeasuredError."""
+    counts = [len(found) for (remedy, _), found in runs().items() if remedy in remedies]
+    if not counts:
+        raise NotMeasuredError(f"plateau: no {', '.join(remedies)}")
+    return seeds_in_words(counts)
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on training says of the plateau."""
     return in_words(
         plateau_best=lambda: f"{best_attention():.2f}",
         plateau_before=lambda: f"{end('token before', 'none'):.2f}",
         plateau_rates=of_rates,
+        plateau_shift_alone=lambda: f"{end('shift alone', 'none'):.2f}",
+        plateau_shift_softmax=lambda: f"{end('token shift', 'softmax'):.2f}",
+        plateau_shift_linear=lambda: f"{end('token shift', 'linear'):.2f}",
+        plateau_shift_seeds=lambda: _seeds("shift alone", "token shift"),
+        plateau_others_seeds=lambda: _seeds("rotation", "token shift"),
     )
 
 
@@ -232,8 +245,8 @@ def claims() -> WrittenFor:
         return all(leaves(remedy, attention) is None for attention in ATTENTION)
 
     return WrittenFor(
-        rate_and_warm_up_and_positions_do_not_end_it=lambda: (
-            stays("as it was") and stays("higher rate") and stays("no positions")
+        rate_and_warm_up_and_positions_do_not_end_it=lambda: all(
+            map(stays, ("as it was", "higher rate", "sinusoids", "no positions"))
         ),
         a_head_that_fades_ends_it_for_both=lambda: all(
             leaves("fades in 4", attention) is not None for attention in ATTENTION
@@ -254,6 +267,14 @@ def claims() -> WrittenFor:
         ),
         a_head_that_sees_everything_adds_nothing=lambda: all(
             abs(end("fades in 4", attention) - end("near only", attention)) < noise()
+            for attention in ATTENTION
+        ),
+        rotary_positions_end_it_for_softmax_and_not_for_linear_attention=lambda: (
+            leaves("rotation", "softmax") is not None and leaves("rotation", "linear") is None
+        ),
+        a_token_shift_ends_it_for_both_and_its_control_is_ahead=lambda: all(
+            leaves("token shift", attention) is not None
+            and end("shift alone", "none") < end("token shift", attention) - noise()
             for attention in ATTENTION
         ),
         the_byte_before_ends_it_without_attention_and_is_ahead=lambda: (

@@ -61,25 +61,20 @@ def have(experiment: str, **wanted: list) -> list[Record]:
 
 
 def learned(experiment: str, **wanted: list) -> list[Record]:
-    """`have`, with the further seeds that other devices of its kind trained; by seed.
+    """`have`, with the runs that it lacks and other devices of its kind have; by seed.
 
     For what has no seconds in it: a loss after so many updates belongs to its configuration and
-    seed, not to the processor. Another device's run is taken as a further seed of a run by this
-    name, and of no other.
+    seed, not to the processor. A run of a name that is there already is not taken.
     """
     found = have(experiment, **wanted)
     kinds = {run["provenance"]["device"]["kind"] for run in found}
-    stems, names = {_but_for_the_seed(run) for run in found}, {run["name"] for run in found}
+    names = {run["name"] for run in found}
     for run in record.load(experiment) if found else ():
         of_kind = run["complete"] and run["provenance"]["device"]["kind"] in kinds
-        if of_kind and _but_for_the_seed(run) in stems and run["name"] not in names:
+        if of_kind and run["name"] not in names:
             names.add(run["name"])
             found = [*found, run]
     return sorted(found, key=lambda run: run["config"].get("seed", 0))
-
-
-def _but_for_the_seed(run: Record) -> str:
-    return run["name"].removesuffix(f"-seed{run['config'].get('seed')}")
 
 
 def of_config(records: Iterable[Record], **wanted: object) -> Record:
