@@ -156,7 +156,8 @@ def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
     column = {"again": "distance", "given": "given"}[kind]
     for one in found:
         if one[column] == at:
-            return f"{_plain(1000 * one['gain'])} ± {_plain(2000 * one['error'], 1)}"
+            gain = _plain(1000 * one["gain"]).replace("-", "−")
+            return f"{gain} ± {_plain(2000 * one['error'], 1)}"
     raise NotMeasuredError(f"long_context: no {kind} at {at}")
 
 
@@ -224,6 +225,8 @@ def numbers() -> dict[str, str]:
         given_words=_given_words,
         given_least=lambda: f"{given('linear', MAIN, 16)['loss']:.2f}",
         given_most=lambda: f"{given('linear', MAIN, 16384)['loss']:.2f}",
+        given_softmax_longest=lambda: _worth("softmax", "given", 16384, CONTEXTS[-1]),
+        given_linear_longest=lambda: _worth("linear", "given", 16384, CONTEXTS[-1]),
         longest=lambda: f"{max(run('linear', MAIN)['config']['given']):,}",
     )
 
@@ -231,21 +234,19 @@ def numbers() -> dict[str, str]:
 def claims() -> WrittenFor:
     """What its words say of the figure, beyond the numbers in them."""
 
-    def worth_little(name: str, context: int = MAIN) -> bool:
-        return given(name, context, 16384)["gain"] < 0.02
+    def worth(name: str, context: int) -> float:
+        return given(name, context, 16384)["gain"]
 
-    def worth_no_more(name: str, context: int) -> bool:
-        """Beyond 1,024 bytes, as far as two standard errors let one tell."""
-        some, most = (given(name, context, length) for length in (1024, 16384))
-        return most["gain"] - some["gain"] < 2 * max(some["error"], most["error"])
+    def worth_little(name: str, context: int = MAIN) -> bool:
+        return worth(name, context) < 0.02
 
     return WrittenFor(
         the_gain_falls_as_the_distance_grows_for_both=lambda: all(
             map(_falls_like_an_average, MODELS)
         ),
         a_few_dozen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
-        nor_does_the_trained_length_matter=lambda: all(
-            worth_little(name, context) and worth_no_more(name, context)
+        more_text_is_worth_little_to_all_and_most_to_those_of_the_longest_context=lambda: all(
+            worth_little(name, context) and worth(name, context) <= worth(name, CONTEXTS[-1])
             for name in MODELS
             for context in CONTEXTS
         ),
