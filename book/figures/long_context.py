@@ -250,6 +250,11 @@ def claims() -> WrittenFor:
             for name in MODELS
             for context in CONTEXTS
         ),
+        their_lead_over_those_of_4096_is_within_the_errors=lambda: all(
+            worth(name, CONTEXTS[-1]) - worth(name, MAIN)
+            < 2 * max(given(name, n, 16384)["error"] for n in (MAIN, CONTEXTS[-1]))
+            for name in MODELS
+        ),
         neither_line_turns_upwards_past_the_trained_length=lambda: all(
             _rise(name, context) < race_words.noise(context)
             for name in MODELS

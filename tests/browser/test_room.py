@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from book.explorable import palette
 from tests.browser.charts import plot
+from tests.browser.test_pages import CHAPTER_PAGES
 
 # How far a row's name lies from the left edge of the box, and how many of its numbers are seen.
 NUMBERS_IN_SIGHT = """(box) => {
@@ -62,9 +63,9 @@ def test_what_a_cell_prints_is_whole(open_page, page, width):
     assert open_page(f"book/{page}.html", width=width).evaluate(CUT) == []
 
 
-@pytest.mark.parametrize("page", ["relatives", "sampling", "state-machines", "three-modes"])
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
 def test_lines_of_code_fit_the_column_of_a_desk(open_page, page):
-    assert open_page(f"book/{page}.html", width=1280).evaluate(CODE) == []
+    assert open_page(page, width=1280).evaluate(CODE) == []
 
 
 @pytest.mark.parametrize("page", ["sampling", "state-machines"])
