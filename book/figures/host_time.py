@@ -49,9 +49,14 @@ def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
 def numbers() -> dict[str, str]:
     """What the chapter on kernels says of the host."""
 
+    def span(found: list[float], digits: int) -> str:
+        return " to ".join(dict.fromkeys(f"{end(found):,.{digits}f}" for end in (min, max)))
+
     def ratios(pass_name: str) -> str:
-        found = [a["seconds"] / b["seconds"] for a, b in _pairs(**{"pass": pass_name})]
-        return " to ".join(dict.fromkeys(f"{end(found):.1f}" for end in (min, max)))
+        return span([a["seconds"] / b["seconds"] for a, b in _pairs(**{"pass": pass_name})], 1)
+
+    def microseconds(pass_name: str) -> str:
+        return span([1e6 * ours["seconds"] for ours, _ in _pairs(**{"pass": pass_name})], 0)
 
     def cases() -> int:
         return len(_pairs()) // len(PASSES)
@@ -62,7 +67,9 @@ def numbers() -> dict[str, str]:
 
     return in_words(
         host_forward=lambda: ratios("forward"),
+        host_forward_us=lambda: microseconds("forward"),
         host_both=lambda: ratios("forward+backward"),
+        host_both_us=lambda: microseconds("forward+backward"),
         host_cases=cases,
         host_device=device,
     )

@@ -64,17 +64,18 @@ def measure_in_turns(
     calls: dict[str, Callable[[], object]],
     device: torch.device,
     between: Callable[[], object] = nothing,
+    most: int = MOST,
 ) -> dict[str, Timing]:
     """Time several calls interleaved, each once a round, so that drift affects all equally.
 
-    between: done before each timed call, and not timed.
+    between: done before each timed call, and not timed. most: rounds, at most.
     """
     for call in calls.values():
         for _ in range(2):
             call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(calls), 0.0, 0
-    while rounds < FEWEST or (spent < enough and rounds < MOST):
+    while rounds < FEWEST or (spent < enough and rounds < most):
         for name, call in calls.items():
             between()
             synchronize(device)
