@@ -10,22 +10,19 @@ length that a model was trained on.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from lsa.gpt import GPT, gpt_config
+from lsa.gpt import GPT
 
 from .harness import record
 from .harness.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
-from .harness.trained import WEIGHTS, unpack_weights
+from .harness.trained import model_of
 
 NEAR = -0.171875  # the race's slope of a head that fades
 PASSAGE = 64  # bytes that come again; of these the first are left out
@@ -78,28 +75,6 @@ def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
         **rest,
     }
     return Run("long_context", f"{attention}-{context}", config, 300)
-
-
-def model_of(
-    config: dict[str, Any], places: Sequence[Path], device: torch.device
-) -> tuple[GPT, str]:
-    """The race's model, from the first folder of results that has it, and its file's SHA-256.
-
-    Raises FileNotFoundError, ValueError.
-    """
-    name = f"{config['trained']}{WEIGHTS}"
-    found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
-    if not found:
-        command = f"python -m experiments run race --only context={config['context']}"
-        raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
-    packed = found[0].read_bytes()
-    shape = gpt_config(
-        config["scale"], vocab_size=256, n_positions=None,
-        attention=config["attention"], attention_options=config["attention_options"],
-    )  # fmt: skip
-    model = GPT(shape)
-    model.load_state_dict(unpack_weights(packed))
-    return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
 
 
 @torch.no_grad()

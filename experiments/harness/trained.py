@@ -7,15 +7,18 @@ model, see `pack_weights`.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from lsa.gpt import GPT
+from lsa.gpt import GPT, gpt_config
 from lsa.sampling import sample
 
 from .batches import VALIDATION_SPANS, held_out_tokens
@@ -194,3 +197,25 @@ def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
             return weights
     except Exception as error:  # whatever zip and NumPy may say of bytes that are not theirs
         raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
+
+
+def model_of(
+    config: dict[str, Any], places: Sequence[Path], device: torch.device
+) -> tuple[GPT, str]:
+    """The race's model, from the first folder of results that has it, and its file's SHA-256.
+
+    Raises FileNotFoundError, ValueError.
+    """
+    name = f"{config['trained']}{WEIGHTS}"
+    found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
+    if not found:
+        command = f"python -m experiments run race --only context={config['context']}"
+        raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
+    packed = found[0].read_bytes()
+    shape = gpt_config(
+        config["scale"], vocab_size=256, n_positions=None,
+        attention=config["attention"], attention_options=config["attention_options"],
+    )  # fmt: skip
+    model = GPT(shape)
+    model.load_state_dict(unpack_weights(packed))
+    return model.to(device).eval(), hashlib.sha256(packed).hexdigest()

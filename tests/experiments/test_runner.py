@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 
 # An experiment that reads what another left is performed after it.
-GROUPS = [["race", "long_context"]]
+GROUPS = [["race", "long_context", "whole_novels"]]
 
 
 GROUPS += [[name] for name in EXPERIMENTS if name not in GROUPS[0]]

@@ -1,0 +1,145 @@
+"""Whole novels, read from the first byte to the last by models trained on far shorter texts.
+
+The race's models of the first seed, from their stored weights, on the novels that were held out.
+Linear attention's machine goes on to the end, up to a million bytes, in the time it takes for any
+million bytes; softmax's cache grows, so it is read as far as `reach` alone.
+
+A page may be easier than another, whoever reads it. So every byte is predicted twice by the same
+model: with the whole novel before it, and with the last half of a window up to a whole one of it
+and nothing else. What differs is what the model makes of all that lies further back. A state that
+were worn out by a million tokens would show it here, and so would one that had use for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lsa.gpt import GPT
+
+from .harness import record
+from .harness.corpora import Split
+from .harness.plan import Experiment, Outcome, Run, Session
+from .harness.tables import Tables, append, table
+from .harness.trained import model_of
+
+NEAR = -0.171875  # the race's slope of a head that fades
+CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
+REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
+BASE = {
+    "scale": "nano",
+    "corpus": "novels",
+    "window": 4096,
+    "piece": 1024,  # read at a time, so that a cache's scores fit into memory
+    "seed": 0,
+}
+SMOKE = {"window": 64, "piece": 32, "reach": 200}
+TABLES = {
+    "weights": table(sha256=("name", "of the file of weights that was read")),
+    "positions": table(
+        novel=("number", "which of the held-out novels"),
+        first=("tokens", "position in the novel of the first token counted, from 1"),
+        last=("tokens", "of the last token: twice as far, or the end of what is read"),
+        whole=("nats/token", "mean loss with the whole novel before each token"),
+        window=("nats/token", "the same with the last half of a window up to a whole one of it"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Both attentions at every context of the race."""
+    contexts = (64,) if smoke else CONTEXTS
+    return [
+        _run(attention, context, SMOKE if smoke else {})
+        for context in contexts
+        for attention in ("softmax", "linear")
+    ]
+
+
+def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
+    config = {
+        **BASE,
+        "attention": attention,
+        "attention_options": {"log_decay": [NEAR, 0.0]},
+        "context": context,
+        "trained": f"{attention}-{context}-seed0",
+        "reach": REACH[attention],
+        **rest,
+    }
+    return Run("whole_novels", f"{attention}-{context}", config, 310)
+
+
+def novels(split: Split, reach: int) -> list[Tensor]:
+    """The tokens of each document, as far as `reach` of them and one to predict."""
+    bounds = zip(split.starts[:-1], split.starts[1:], strict=True)
+    return [
+        torch.from_numpy(split.tokens[start : min(end, start + reach + 1)].astype("int64"))
+        for start, end in bounds
+    ]
+
+
+def _loss(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.float(), targets, reduction="none").cpu().double()
+
+
+@torch.no_grad()
+def read_whole(model: GPT, tokens: Tensor, piece: int) -> Tensor:
+    """Loss of each token but the first, all before it being read by the machine: [T - 1]."""
+    machine = model.machine()
+    state, losses = machine.initial_state, []
+    for start in range(0, len(tokens) - 1, piece):
+        read = tokens[start : start + piece + 1]
+        state, logits = machine.prefill(state, read[None, :-1])
+        losses.append(_loss(logits[0], read[1:]))
+    return torch.cat(losses)
+
+
+@torch.no_grad()
+def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
+    """The same with nothing before the window: each begins half a window after the last.
+
+    The first window is counted whole, of the others the second half.
+    """
+    half = window // 2
+    losses = []
+    for start in range(0, max(1, len(tokens) - 1 - half), half):
+        read = tokens[start : start + window + 1]
+        logits = model(read[None, :-1])[0]
+        counted = half if start else 0
+        losses.append(_loss(logits[counted:], read[1 + counted :]))
+    return torch.cat(losses)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    # Results that are kept apart need not have a race of their own.
+    places = session.checkpoint.parents[3], record.RESULTS
+    model, sha256 = model_of(config, places, session.device)
+    tables: Tables = {}
+    append(tables, "weights", {"sha256": sha256})
+    texts = novels(session.corpus(config["corpus"]).splits["validation"], config["reach"])
+    for novel, text in enumerate(texts):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        tokens = text.to(session.device)
+        whole = read_whole(model, tokens, config["piece"])
+        window = read_windows(model, tokens, config["window"])
+        first = config["window"] + 1  # before it both have read the same
+        while first <= len(whole):
+            last = min(2 * (first - 1), len(whole))
+            means = {
+                name: round(losses[first - 1 : last].mean().item(), 6)
+                for name, losses in (("whole", whole), ("window", window))
+            }
+            append(tables, "positions", {"novel": novel, "first": first, "last": last, **means})
+            first = last + 1
+        session.show(novel + 1, len(texts), f"{len(tokens):,} bytes")
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "whole_novels", "novels read from the first byte to the last", TABLES, runs, perform
+)
