@@ -233,6 +233,7 @@ def numbers() -> dict[str, str]:
         plateau_shift_alone=lambda: f"{end('shift alone', 'none'):.2f}",
         plateau_shift_softmax=lambda: f"{end('token shift', 'softmax'):.2f}",
         plateau_shift_linear=lambda: f"{end('token shift', 'linear'):.2f}",
+        plateau_bytes_seeds=lambda: _seeds("four times the bytes"),
         plateau_shift_seeds=lambda: _seeds("shift alone", "token shift"),
         plateau_others_seeds=lambda: _seeds("rotation", "token shift"),
     )
@@ -248,6 +249,7 @@ def claims() -> WrittenFor:
         rate_and_warm_up_and_positions_do_not_end_it=lambda: all(
             map(stays, ("as it was", "higher rate", "sinusoids", "no positions"))
         ),
+        four_times_the_bytes_an_update_do_not_either=lambda: stays("four times the bytes"),
         a_head_that_fades_ends_it_for_both=lambda: all(
             leaves("fades in 4", attention) is not None for attention in ATTENTION
         ),
