@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import floor, log10
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
-from . import distant_recall, race, race_words
+from . import distant_recall, race, race_words, whole_novels
 from .results import NotMeasuredError, Record, learned, provenance, row, rows
 from .words import NOT_MEASURED, Missing, Table, WrittenFor, in_words, percent, seeds_in_words
 
@@ -280,6 +280,11 @@ def verdicts() -> Table:
             f"16,384 bytes given in place of 16, {MILLI}",
             _asked,
             lambda name: _worth(name, "given", 16384),
+        ),
+        (
+            f"what a whole novel costs, in place of its last few thousand bytes, {MILLI}",
+            lambda name: len([whole_novels.run(name, MAIN)]),
+            whole_novels.cost,
         ),
         *(
             (

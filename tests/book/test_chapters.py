@@ -17,11 +17,13 @@ from book.figures import (
     mode_speed,
     plateau,
     race,
+    recall,
     results,
     rnn_orders,
     sampling_speed,
     taylor_error,
     variants,
+    whole_novels,
     words,
 )
 from book.figures.words import WrittenFor
@@ -35,7 +37,7 @@ CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 
 DRAWN = [
     block_speed, kernel_build, kernel_prediction, long_context, loss_curves, mode_speed, plateau,
-    race, rnn_orders, sampling_speed, taylor_error, variants,
+    race, recall, rnn_orders, sampling_speed, taylor_error, variants, whole_novels,
 ]  # fmt: skip
 
 

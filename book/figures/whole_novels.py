@@ -1,0 +1,181 @@
+"""Whole novels: what reading on for a million bytes does to a model trained on a few thousand."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from statistics import mean, stdev
+
+from ..explorable.figure import Axis, Explorable, Filter, Series
+from . import race
+from .results import NotMeasuredError, Record, learned, of_config, provenance, rows
+from .words import Missing, WrittenFor, counted, in_words
+
+MODELS = ("linear", "softmax")
+
+
+def run(attention: str, context: int) -> Record:
+    """What the model trained at a context made of the novels. Raises NotMeasuredError."""
+    return of_config(learned("whole_novels"), attention=attention, context=context)
+
+
+def by_doubling(one: Record) -> list[dict[str, float]]:
+    """Loss with all of a novel before a byte, less the loss with a window of it, by position.
+
+    A row for each doubling of the position that at least two novels reach: the mean over these
+    novels, two standard errors, and how many they are.
+    """
+    found: dict[int, list[dict]] = {}
+    for each in rows(one, "positions"):
+        found.setdefault(each["first"], []).append(each)
+    out = []
+    for first, several in sorted(found.items()):
+        if len(several) > 1:
+            cost = [each["whole"] - each["window"] for each in several]
+            out.append({
+                "first": first,
+                "last": max(each["last"] for each in several),
+                "loss": mean(each["whole"] for each in several),
+                "cost": mean(cost),
+                "error": 2 * stdev(cost) / math.sqrt(len(cost)),
+                "novels": len(several),
+            })  # fmt: skip
+    return out
+
+
+def figure(id: str = "whole-novels") -> Explorable | Missing:
+    """What the far past costs or is worth, to the end of the novels."""
+    stored = learned("whole_novels")
+    series = []
+    for one in stored:
+        config = one["config"]
+        found = by_doubling(one)
+        columns = {
+            "position": [each["last"] for each in found],
+            "cost": [1000 * each["cost"] for each in found],
+            "low": [1000 * (each["cost"] - each["error"]) for each in found],
+            "high": [1000 * (each["cost"] + each["error"]) for each in found],
+        }
+        keys = {"attention": config["attention"], "context": config["context"]}
+        if found:
+            series.append(Series(keys, columns, source=one["path"]))
+    if not series:
+        return Missing("whole_novels")
+    contexts = {one.keys["context"] for one in series}
+    window = stored[0]["config"]["window"]
+    return Explorable(
+        id=id,
+        caption=(
+            "**What all that lies far back does to a model.** The loss of held-out novels read "
+            "from their first byte, less the loss of the same bytes by the same model with only "
+            f"the last {window // 2:,} to {window:,} bytes before them. Above zero the far past "
+            "does harm, below it helps. A point stands for all positions from half of it on; "
+            "bars of two standard errors over the novels. One model of each kind."
+        ),
+        alt="Difference in loss by position, for both attentions, near zero.",
+        series=series,
+        ceilings=[_level(series)],
+        x=Axis("position", "Position", "bytes read", log=True),
+        y=Axis(
+            "cost", "Cost of the far past", "thousandths of a nat per byte",
+            digits=2, low="low", high="high",
+        ),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "context",
+                "Trained at",
+                options=[n for n in race.CONTEXTS if n in contexts],
+                default=race.MAIN if race.MAIN in contexts else max(contexts),
+            ),
+        ],
+        provenance=provenance(stored),
+    )  # fmt: skip
+
+
+def _level(series: list[Series]) -> Series:
+    """Where the far past makes no difference."""
+    ends = [position for one in series for position in one.columns["position"]]
+    columns: dict[str, list] = {"position": [min(ends), max(ends)]}
+    columns |= {name: [0, 0] for name in ("cost", "low", "high")}
+    return Series({}, columns, label="no difference")
+
+
+def _last(attention: str, context: int) -> dict[str, float]:
+    """Of the latest positions that at least two novels reach. Raises NotMeasuredError."""
+    if not (found := by_doubling(run(attention, context))):
+        raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
+    return found[-1]
+
+
+def _first(context: int) -> dict[str, float]:
+    """Of linear attention's first positions beyond the window. Raises NotMeasuredError."""
+    if not (found := by_doubling(run("linear", context))):
+        raise NotMeasuredError(f"whole_novels: no positions of linear of {context}")
+    return found[0]
+
+
+def _plain(found: dict[str, float]) -> str:
+    """Thousandths of a nat, with two standard errors: 0.24 ± 0.02."""
+    cost, error = (f"{1000 * found[name]:.2f}" for name in ("cost", "error"))
+    return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {error}"
+
+
+def _longest(attention: str) -> int:
+    """Bytes of the longest novel, as far as it was read."""
+    return max(one["last"] for one in rows(run(attention, race.MAIN), "positions"))
+
+
+def cost(attention: str, context: int = race.MAIN) -> str:
+    """What the far past costs at the end, in words. Raises NotMeasuredError."""
+    return _plain(_last(attention, context))
+
+
+def _by_context() -> str:
+    """What the end of the novels costs linear attention, by the context of its training."""
+    told = [f"{cost('linear', context)} at {context:,}" for context in race.CONTEXTS]
+    return f"{', '.join(told[:-1])} and {told[-1]} bytes"
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on long context says of these runs."""
+    return in_words(
+        novels_longest=lambda: f"{_longest('linear'):,}",
+        novels_times=lambda: f"{_longest('linear') / race.MAIN:.0f}",
+        novels_softmax=lambda: f"{_longest('softmax'):,}",
+        novels_from=lambda: f"{_last('linear', race.MAIN)['first'] - 1:,}",
+        novels_cost=lambda: cost("linear"),
+        novels_loss=lambda: f"{_last('linear', race.MAIN)['loss']:.2f}",
+        novels_count=lambda: counted(len({
+            one["novel"] for one in rows(run("linear", race.MAIN), "positions")
+        })),
+        novels_by_context=_by_context,
+        novels_longest_trained=lambda: _plain(_first(max(race.CONTEXTS))),
+        novels_shortest_times=lambda: f"{_longest('linear') / min(race.CONTEXTS):,.0f}",
+    )  # fmt: skip
+
+
+def claims() -> WrittenFor:
+    """What the words say of the figure, beyond the numbers in it."""
+
+    def costs(attention: str, context: int) -> list[float]:
+        return [one["cost"] for one in by_doubling(run(attention, context))]
+
+    return WrittenFor(
+        a_million_bytes_cost_hardly_anything_and_bring_nothing=lambda: all(
+            abs(one) < 0.002 for context in race.CONTEXTS for one in costs("linear", context)
+        ),
+        the_longer_the_texts_of_the_training_the_less_it_costs=lambda: all(
+            _last("linear", shorter)["cost"] > _last("linear", longer)["cost"]
+            for shorter, longer in pairwise(race.CONTEXTS)
+        ),
+        what_was_trained_longest_alone_has_a_little_use_for_it_at_first=lambda: all(
+            (found["cost"] + found["error"] < 0) == (context == max(race.CONTEXTS))
+            for context in race.CONTEXTS
+            for found in [_first(context)]
+        ),
+        nor_do_65536_bytes_to_softmax=lambda: all(
+            abs(one) < 0.002 for one in costs("softmax", race.MAIN)
+        ),
+    )
