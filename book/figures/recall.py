@@ -92,7 +92,7 @@ def _highest(model: str) -> float:
 
 def _state(model: str) -> int:
     """Bytes, after the longest text. Raises NotMeasuredError."""
-    return of_pairs(model, MANY)[-1].state
+    return max(one.state for one in shares(model).values())
 
 
 def figure(id: str = "recall-windows") -> Explorable | Missing:
@@ -153,18 +153,15 @@ def _seeds() -> str:
 
 
 def table() -> Table | Missing:
-    """Answered right by pairs, all lengths together, beside the bytes of state."""
+    """Answered right by pairs, all lengths together, beside the bytes after the longest."""
     if not (found := by_model()):
         return Missing(EXPERIMENT)
     cells = []
     for model in found:
-        ends = [shares(model)[length] for length in sorted(shares(model))]
-        states = sorted({one.state for one in ends})
-        state = f"{states[0]:,}" + (f" to {states[-1]:,}" if len(states) > 1 else "")
         told = in_words(
             **{str(n): lambda model=model, n=n: percent(recalled(model, n)) for n in PAIRS}
         )
-        cells.append([_label(model), state, *told.values()])
+        cells.append([_label(model), f"{_state(model):,}", *told.values()])
     return Table(["", "state, B", *(f"{n} pairs" for n in PAIRS)], cells)
 
 

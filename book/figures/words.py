@@ -196,8 +196,10 @@ class Table:
 
     def _lines(self, written: Callable[[str], str]) -> str:
         def kept_together(cell: str) -> str:
-            held = self.wrap or isinstance(cell, Marked)
-            return cell if held else cell.replace(" ", "\N{NO-BREAK SPACE}")
+            if isinstance(cell, Marked):
+                return cell
+            apart = " ± " if self.wrap else " "  # a number and its spread are one
+            return cell.replace(apart, apart.replace(" ", "\N{NO-BREAK SPACE}"))
 
         rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
         # What a row is about may take two lines on a phone, where its column is narrow.
