@@ -272,11 +272,25 @@ def gaps() -> list[float]:
     return [mean(b) - mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
 
 
+def _side(gap: float) -> str:
+    return "higher" if gap > 0 else "lower"
+
+
 def _of_the_gaps() -> str:
-    largest, least = max(map(abs, gaps())), noise()
-    said = f"At no size are their ends further apart than {largest:.3f} nats"
-    link = "and" if largest <= least else "where"
-    return f"{said}, {link} another seed can move a loss by {least:.3f}"
+    least = noise()
+    found = dict(zip(_names(), gaps(), strict=True))
+    beyond = {name: gap for name, gap in found.items() if abs(gap) > least}
+    within = [abs(gap) for name, gap in found.items() if name not in beyond]
+    another = f"another seed can move a loss by {least:.3f}"
+    if not beyond:
+        return f"At no size are their ends further apart than {max(within):.3f} nats, and {another}"
+    seeds = {name: seeds_in_words([len(sizes()["linear"][name])]) for name in beyond}
+    told = [
+        f"At {name} linear attention ends {abs(gap):.3f} nats {_side(gap)} ({seeds[name]})"
+        for name, gap in beyond.items()
+    ]
+    rest = f", and at the others they end at most {max(within):.3f} apart" if within else ""
+    return f"{'; '.join(told)}, where {another}{rest}".replace("; At", "; at")
 
 
 def sizes_in_words() -> str:

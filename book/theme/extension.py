@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from . import notebooks
+from .fonts import fit_fonts
 from .styles import join_sheets
 
 THEME = Path(__file__).resolve().parent
@@ -180,6 +181,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     drop_unused_assets(app)
     calm_theme(app)
     join_sheets(Path(app.outdir))
+    fit_fonts(Path(app.outdir))
 
 
 def setup(app: Sphinx) -> dict:

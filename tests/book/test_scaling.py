@@ -61,6 +61,13 @@ def test_a_difference_within_its_interval_is_none(trained):
     assert "another seed can move a loss by 0.03" in said["scaling_gaps"]
 
 
+def test_a_size_that_stands_out_is_named_with_its_seeds(trained):
+    trained(lambda attention, n, seed: 2 - 0.05 * (attention == "linear" and n > 1e6), BOTH)
+    said = scaling.numbers()["scaling_gaps"]
+    assert "At 1.6M linear attention ends 0.050 nats lower (two seeds" in said
+    assert "at the others they end at most 0.000 apart" in said
+
+
 def test_a_difference_smaller_than_a_seed_makes_is_none(trained):
     alpha = {"softmax": 0.06, "linear": 0.062}
     trained(lambda attention, n, seed: 4 * n ** -alpha[attention], BOTH)
