@@ -2,11 +2,12 @@
 
 Multi-query associative recall, as in `synthetic_tasks`, with pairs and window told apart: 4, 16
 or 64 keys and their values open a text of 128 to 1,024 tokens, and each key comes again among
-noise. One small model is trained on all these texts and asked for each. Dense ones come first, of
-8 pairs in 32 tokens and so on: without them not even softmax began to learn within 1,200 updates,
-the one thing that a trial decided. All have one head of 32, so the states of those that add up
-differ by their feature maps alone: elu + 1 keeps 32 features of a key, Taylor 2 561 and Taylor 4
-58,905.
+noise. One small model is trained on these texts and asked for each. Dense ones come first, of 8
+pairs in 32 tokens and so on: without them softmax had hardly begun to learn after 1,200 updates
+of a trial (one rate, not stored), and nothing else was decided by one. What answers all of them
+before the others join, as softmax may, is done. All have one head of 32, so the states of those
+that add up differ by their feature maps alone: elu + 1 keeps 32 features of a key, Taylor 2 561
+and Taylor 4 58,905.
 
 The way to choose a learning rate and the end of training are those of `synthetic_tasks`, fixed
 before the runs.

@@ -21,7 +21,9 @@ NAMES = {
     "Taylor 4": "Taylor 4",
     "no attention": "none",
 }
-FEW, SOME, MANY = PAIRS = 4, 16, 64
+PAIRS = 4, 16, 64
+MANY = PAIRS[-1]
+SHORTEST = 128  # tokens; what is shorter is dense, and only teaches
 
 
 class Share(NamedTuple):
@@ -43,7 +45,7 @@ def by_model() -> dict[str, list[Record]]:
 
 
 def shares(model: str) -> dict[tuple[int, int], Share]:
-    """By pairs and length of the text, of what is not dense. Raises NotMeasuredError."""
+    """By pairs and length of the text. Raises NotMeasuredError."""
     if model not in (found := by_model()):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
     asked: dict[tuple[int, int], list[dict]] = defaultdict(list)
@@ -54,8 +56,8 @@ def shares(model: str) -> dict[tuple[int, int], Share]:
 
 
 def _counts(row: dict) -> bool:
-    """Whether it is no dense text, which only teaches."""
-    return row["pairs"] in PAIRS and row["length"] > 4 * min(PAIRS[1:])
+    """Whether it is one of the texts that the figure is about."""
+    return row["pairs"] in PAIRS and row["length"] >= SHORTEST
 
 
 def _share(asked: list[dict]) -> Share:

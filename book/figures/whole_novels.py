@@ -11,8 +11,6 @@ from . import race
 from .results import NotMeasuredError, Record, learned, of_config, provenance, rows
 from .words import Missing, WrittenFor, counted, in_words
 
-MODELS = ("linear", "softmax")
-
 
 def run(attention: str, context: int) -> Record:
     """What the model trained at a context made of the novels. Raises NotMeasuredError."""

@@ -1,4 +1,4 @@
-"""Whole novels and recall: paired differences, the right rows, one level where nothing differs."""
+"""Whole novels and recall: differences on the same pages, and the rows that are shown."""
 
 import math
 
