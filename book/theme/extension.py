@@ -17,7 +17,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from . import notebooks
+from . import icons, notebooks
 from .fonts import fit_fonts
 from .styles import join_sheets
 
@@ -45,7 +45,7 @@ BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
 THEME_UNKNOWN = ('data-theme="auto"', 'data-theme="light"')
 RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
 
-# The icon library is half a megabyte compressed for nine icons, which book.css draws instead.
+# The icon library is half a megabyte compressed for eight icons, which icons.py draws instead.
 UNUSED_ASSETS = (
     "design-tabs.js",
     "scripts/*.map",
@@ -176,6 +176,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         publish_results(app, page, html)
+        html = icons.drawn(html)
         html = html.replace(BIBLIOGRAPHY_ROLE, 'role="listitem"').replace(*THEME_UNKNOWN)
         page.write_text(html, encoding="utf-8")
     drop_unused_assets(app)
