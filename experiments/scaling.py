@@ -8,6 +8,9 @@ The rule for stopping is fixed before the runs: every size makes the same number
 reads the same text in the same order. (As many tokens a parameter for all would give the largest
 twenty times the updates of the smallest, more than a CPU has time for, and other text as well.)
 
+One rate for all may suit one of the attentions better. So the largest size is trained again at half
+and at twice the rate, with either.
+
 Compute is counted, not timed: updates times tokens times `lsa.cost.update_flops`. On a GPU the
 sizes go on to GPT-2's own, with larger updates and the learning rates usual at their width.
 """
@@ -50,6 +53,9 @@ BASE: dict[str, Any] = {
     "validate_every": 64,
     "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
 }
+# The largest again, to see whether the comparison hangs on the rate.
+AGAIN = "2.7M"
+CHANGES = {"half the rate": {"learning_rate": 1e-3}, "twice the rate": {"learning_rate": 4e-3}}
 SMALL = {"spans": 2, "learning_rate": 2e-3, "micro_batches": 1}  # 2,048 bytes an update
 SMOKE = {
     "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
@@ -70,6 +76,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         _run(size, name, seed, 500 + 20 * seed + place, rest)
         for seed in SEEDS
         for place, size in enumerate(ORDER)
+        for name in ATTENTIONS
+    ]
+    plan += [
+        _run(AGAIN, name, seed, 510 + 20 * seed, {**rest, **changed, "change": change})
+        for seed in SEEDS
+        for change, changed in CHANGES.items()
         for name in ATTENTIONS
     ]
     if kind != "cpu":
@@ -94,7 +106,8 @@ def _run(size: str, attention: str, seed: int, priority: int, rest: dict[str, An
         "seed": seed,
         **rest,
     }
-    return Run("scaling", f"{attention}-{size.lower()}-seed{seed}", config, priority)
+    parts = [attention, size.lower(), *rest.get("change", "").split(), f"seed{seed}"]
+    return Run("scaling", "-".join(parts), config, priority)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

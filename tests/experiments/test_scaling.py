@@ -24,11 +24,24 @@ def test_sizes_are_what_they_are_called():
 
 
 def test_runs_differ_in_size_attention_and_seed_alone():
-    runs = scaling.runs("cpu", smoke=False)
-    assert len({run.name for run in runs}) == len(runs) == 3 * 2 * len(scaling.SIZES)
+    plan = scaling.runs("cpu", smoke=False)
+    assert len({run.name for run in plan}) == len(plan)
+    runs = [run for run in plan if "change" not in run.config]
+    assert len(runs) == 3 * 2 * len(scaling.SIZES)
     told_apart = {"size", "shape", "attention", "seed"}
     rest = [{k: v for k, v in run.config.items() if k not in told_apart} for run in runs]
     assert all(one == rest[0] for one in rest)
+
+
+def test_the_largest_size_is_trained_at_other_rates():
+    plan = {run.name: run.config for run in scaling.runs("cpu", smoke=False)}
+    again = {name: config for name, config in plan.items() if "change" in config}
+    assert len(again) == 3 * 2 * len(scaling.CHANGES)
+    for name, config in again.items():
+        usual = plan[name.replace("-" + config["change"].replace(" ", "-"), "")]
+        apart = {key for key in config if config[key] != usual.get(key)}
+        assert apart == {"learning_rate", "change"}
+        assert usual["size"] == max(scaling.SIZES, key=parameters)
 
 
 def test_a_gpu_goes_on_to_the_sizes_of_gpt_2():
