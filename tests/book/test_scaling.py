@@ -4,6 +4,7 @@ import pytest
 
 from book.figures import power_law, scaling, variants
 from book.figures.results import NotMeasuredError
+from book.figures.words import NOT_MEASURED
 
 SIZES = {"0.1M": 1e5, "0.2M": 2e5, "0.5M": 5e5, "0.8M": 8e5, "1.6M": 1.6e6}
 
@@ -59,6 +60,54 @@ def test_a_difference_within_its_interval_is_none(trained):
     said = scaling.numbers()
     assert "cannot be told apart" in said["scaling_difference"]
     assert "another seed can move a loss by 0.03" in said["scaling_gaps"]
+
+
+RATES = {"half the rate": 1e-3, scaling.USUAL: 2e-3, "twice the rate": 4e-3}
+
+
+def at_rates(trained, monkeypatch, linear, seeds=(0, 1)):
+    """The largest size at several rates: softmax ends at 2, linear at `linear[rate]`."""
+    trained(lambda attention, n, seed: 2.0 if attention == "softmax" else linear[scaling.USUAL],
+            dict.fromkeys(BOTH, (0, 1)), {"2.7M": 2.7e6})  # fmt: skip
+    runs = scaling.learned("scaling")
+    for run in runs:
+        run["config"]["learning_rate"] = RATES[scaling.USUAL]
+    for change, rate in RATES.items():
+        for run in list(runs) if change != scaling.USUAL else ():
+            config = {**run["config"], "learning_rate": rate, "change": change}
+            if "change" in run["config"] or config["seed"] not in seeds:
+                continue
+            end = 2.0 if config["attention"] == "softmax" else linear[change]
+            tables = {**run["tables"], "validation": {"update": [0, 4], "loss": [5.5, end]}}
+            runs.append({**run, "config": config, "tables": tables})
+    monkeypatch.setattr(scaling, "learned", lambda experiment: runs)
+
+
+def test_other_rates_are_no_further_seeds(trained, monkeypatch):
+    at_rates(trained, monkeypatch, dict(zip(RATES, (1.5, 1.9, 1.6), strict=True)))
+    assert scaling.gaps() == [pytest.approx(-0.1)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((1.9, 1.95, 1.92), "ends 0.100 nats lower (two seeds each), and it is ahead at every"),
+        ((2.1, 2.05, 2.2), "ends 0.050 nats higher (two seeds each), and it is behind at every"),
+        ((2.01, 1.95, 1.92), "ends 0.080 nats lower (two seeds each), but not at every one"),
+        ((2.1, 1.99, 2.1), "ends 0.010 nats lower (two seeds each), no more than another seed"),
+    ],
+)
+def test_no_verdict_on_the_rates_is_stronger_than_the_noise(trained, monkeypatch, ends, said):
+    at_rates(trained, monkeypatch, dict(zip(RATES, ends, strict=True)))
+    assert said in scaling.numbers()["scaling_rates"]
+    assert [cells[0] for cells in scaling.rates_table().cells] == list(RATES)
+
+
+def test_rates_are_compared_on_the_same_seeds(trained, monkeypatch):
+    at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=(1,))
+    assert "one seed" in scaling.numbers()["scaling_rates"]
+    at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=())
+    assert scaling.numbers()["scaling_rates"] == NOT_MEASURED
 
 
 def test_a_size_that_stands_out_is_named_with_its_seeds(trained):
