@@ -127,7 +127,16 @@ def _of_the_far_head(context: int) -> str:
         + ("" if abs(gain) > least else " (within the noise)")
         for name, gain in worth.items()
     ]
-    return f"with it the loss ends {said[0]} and {said[1]}"
+    return f"that with it the loss ends {said[0]} and {said[1]}"
+
+
+def _of_the_far_head_elsewhere() -> str:
+    """At every other context whose controls are stored, for both attentions."""
+    controls = {f"{name}, near only" for name in ("softmax", "linear")}
+    others = [n for n in CONTEXTS if n != MAIN and controls <= by_model(n).keys()]
+    if not others:
+        raise NotMeasuredError("race: controls at another context")
+    return ". ".join(f"At {n:,} bytes the answer is {_of_the_far_head(n)}" for n in others)
 
 
 def minutes(model: str, context: int) -> float:
@@ -183,6 +192,7 @@ def numbers() -> dict[str, str]:
         "verdict_updates": lambda: _of_updates(MAIN),
         "verdict_elsewhere": _of_other_contexts,
         "verdict_far": lambda: _of_the_far_head(MAIN),
+        "verdict_far_elsewhere": _of_the_far_head_elsewhere,
         "behind_4096": lambda: signed(behind(MAIN)),
         "seeds_16384": lambda: seeds_in_words(
             [len(ends(name, 16384)) for name in ("softmax", "linear")]

@@ -25,7 +25,7 @@ from .words import (
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
-USUAL = "the same for all"  # the learning rate of every size
+USUAL = "as above"  # the learning rate of every size
 TERA = 1e12
 
 
@@ -339,13 +339,13 @@ def rates_table() -> Table | Missing:
         return Missing(EXPERIMENT)
     cells = [
         [
-            rate,
+            rate.removesuffix(" the rate"),
             *(mean_and_spread(list(of_rate[name].values())) for name in ATTENTIONS),
             f"{_behind(**of_rate):+.3f}".replace("-", "−"),
         ]
         for rate, of_rate in found.items()
     ]
-    titles = ["learning rate", "softmax ends at", "linear ends at", "linear is behind by"]
+    titles = ["rate", "softmax", "linear", "apart"]
     return Table(titles, cells, align="lrrr")
 
 

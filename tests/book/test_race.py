@@ -8,18 +8,19 @@ from book.figures.results import NotMeasuredError
 
 @pytest.fixture
 def raced(monkeypatch):
-    """Have these last losses stored: {model: {seed: loss}}."""
+    """Have these last losses stored: {model: {seed: loss}}, at one context after the other."""
+    stored = {}
 
-    def store(ends):
-        runs = [
+    def store(ends, at=race.MAIN):
+        stored[at] = [
             {
-                "config": {"model": model, "seed": seed, "context": race.MAIN},
+                "config": {"model": model, "seed": seed, "context": at},
                 "tables": {"validation": {"update": [0, 1], "loss": [5.0, loss]}},
             }
             for model, seeds in ends.items()
             for seed, loss in seeds.items()
         ]
-        monkeypatch.setattr(race, "curves", lambda context=None: runs)
+        monkeypatch.setattr(race, "curves", lambda context: stored.get(context, []))
         monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
 
     return store
@@ -64,3 +65,17 @@ def test_seeds_that_all_agree_are_told_even_below_the_noise(raced, last, agreed)
     assert said.startswith("nothing that can be told from the noise")
     told = "; yet every seed of either ends lower without it, by 0.010 to 0.020"
     assert said.endswith(told) is agreed
+
+
+def test_the_far_head_is_judged_wherever_its_controls_are(raced):
+    ends = {name: {0: 1.6, 1: 1.6} for name in ("softmax", "linear")}
+    near = {f"{name}, near only": {0: 1.7, 1: 1.7} for name in ends}
+    raced(ends | near)
+    with pytest.raises(NotMeasuredError, match="another context"):
+        race_words._of_the_far_head_elsewhere()
+    raced(ends | near, at=1024)
+    raced(ends | {"softmax, near only": {0: 1.7}}, at=256)
+    assert race_words._of_the_far_head_elsewhere() == (
+        "At 1,024 bytes the answer is that with it the loss ends 0.100 nats lower with softmax "
+        "attention and 0.100 nats lower with linear attention"
+    )
