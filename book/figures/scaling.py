@@ -25,7 +25,6 @@ from .words import (
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
-USUAL = "as above"  # the learning rate of every size
 TERA = 1e12
 
 
@@ -38,7 +37,7 @@ def sizes() -> dict[str, dict[str, list[Record]]]:
     found: dict[str, dict[str, dict[int, Record]]] = {name: {} for name in ATTENTIONS}
     for run in learned(EXPERIMENT):
         config = run["config"]
-        if _finished(run) and "change" not in config:
+        if finished(run) and "change" not in config:
             of_size = found[config["attention"]].setdefault(config["size"], {})
             of_size[config["seed"]] = run
     first, second = (found[name] for name in ATTENTIONS)
@@ -50,7 +49,8 @@ def sizes() -> dict[str, dict[str, list[Record]]]:
     return kept
 
 
-def _finished(run: Record) -> bool:
+def finished(run: Record) -> bool:
+    """Whether a run made all of its updates."""
     made = run["tables"].get("validation", {"update": [0]})["update"]
     return bool(made) and made[-1] >= run["config"]["updates"] and "model" in run["tables"]
 
@@ -277,7 +277,8 @@ def gaps() -> list[float]:
     return [mean(b) - mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
 
 
-def _side(gap: float) -> str:
+def side(gap: float) -> str:
+    """Where linear attention ends, seen from softmax."""
     return "higher" if gap > 0 else "lower"
 
 
@@ -291,82 +292,11 @@ def _of_the_gaps() -> str:
         return f"At no size are their ends further apart than {max(within):.3f} nats, and {another}"
     seeds = {name: seeds_in_words([len(sizes()["linear"][name])]) for name in beyond}
     told = [
-        f"At {name} linear attention ends {abs(gap):.3f} nats {_side(gap)} ({seeds[name]})"
+        f"At {name} linear attention ends {abs(gap):.3f} nats {side(gap)} ({seeds[name]})"
         for name, gap in beyond.items()
     ]
     rest = f", and at the others they end at most {max(within):.3f} apart" if within else ""
     return f"{'; '.join(told)}, where {another}{rest}".replace("; At", "; at")
-
-
-def _again() -> tuple[list[Record], str]:
-    """The runs at other learning rates, and their size. Raises NotMeasuredError."""
-    again = [run for run in learned(EXPERIMENT) if _finished(run) and "change" in run["config"]]
-    if not again:
-        raise NotMeasuredError(f"{EXPERIMENT}: other rates")
-    return again, again[0]["config"]["size"]
-
-
-def _rates() -> dict[str, dict[str, dict[int, float]]]:
-    """{rate: {attention: {seed: its last loss}}} of the size that was trained at several rates.
-
-    The usual rate stands between those below and above it. Raises NotMeasuredError.
-    """
-    again, size = _again()
-    usual = [run for name in ATTENTIONS for run in sizes()[name].get(size, [])]
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    for run in sorted([*usual, *again], key=lambda run: run["config"]["learning_rate"]):
-        config = run["config"]
-        of_rate = found.setdefault(config.get("change", USUAL), {name: {} for name in ATTENTIONS})
-        of_rate[config["attention"]][config["seed"]] = run["tables"]["validation"]["loss"][-1]
-    every = [of_one.keys() for of_rate in found.values() for of_one in of_rate.values()]
-    if not (seeds := sorted(set.intersection(*map(set, every)))):
-        raise NotMeasuredError(f"{EXPERIMENT}: other rates, with the same seeds")
-    return {
-        rate: {name: {seed: ends[seed] for seed in seeds} for name, ends in of_rate.items()}
-        for rate, of_rate in found.items()
-    }
-
-
-def _behind(softmax: dict[int, float], linear: dict[int, float]) -> float:
-    return mean(linear.values()) - mean(softmax.values())
-
-
-def rates_table() -> Table | Missing:
-    """The same size at several learning rates, on the same seeds."""
-    try:
-        found = _rates()
-    except NotMeasuredError:
-        return Missing(EXPERIMENT)
-    cells = [
-        [
-            rate.removesuffix(" the rate"),
-            *(mean_and_spread(list(of_rate[name].values())) for name in ATTENTIONS),
-            f"{_behind(**of_rate):+.3f}".replace("-", "−"),
-        ]
-        for rate, of_rate in found.items()
-    ]
-    titles = ["rate", "softmax", "linear", "apart"]
-    return Table(titles, cells, align="lrrr")
-
-
-def _of_the_rates() -> str:
-    """Whether the comparison at this size hangs on the one rate that all sizes have."""
-    found = _rates()
-    seeds = seeds_in_words([len(next(iter(found.values()))["linear"])])
-    apart = [_behind(**of_rate) for of_rate in found.values()]
-    best = [min(found.values(), key=lambda of, name=name: mean(of[name].values()))[name]
-            for name in ATTENTIONS]  # fmt: skip
-    at_best = _behind(*best)
-    each = (
-        f"With each attention at the best of the {counted(len(found))} rates, linear attention "
-        f"ends {abs(at_best):.3f} nats {_side(at_best)} ({seeds})"
-    )
-    least = noise()
-    if abs(at_best) <= least:
-        return f"{each}, no more than another seed may do ({least:.3f})"
-    if min(map(abs, apart)) > least and len({gap > 0 for gap in apart}) == 1:
-        return f"{each}, and it is {'behind' if at_best > 0 else 'ahead'} at every one of them"
-    return f"{each}, but not at every one of them by more than another seed may do ({least:.3f})"
 
 
 def sizes_in_words() -> str:
@@ -398,8 +328,6 @@ def numbers() -> dict[str, str]:
         scaling_linear=lambda: _in_words(exponent("linear")),
         scaling_difference=_of_the_difference,
         scaling_gaps=_of_the_gaps,
-        scaling_rates=_of_the_rates,
-        scaling_again=lambda: _again()[1],
         scaling_updates=lambda: f"{_config()['updates']:,}",
         scaling_more_least=lambda: times(more_compute(_names()[0])),
         scaling_more_most=lambda: times(more_compute(_names()[-1])),

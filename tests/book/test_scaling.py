@@ -2,7 +2,7 @@
 
 import pytest
 
-from book.figures import power_law, scaling, variants
+from book.figures import power_law, scaling, scaling_rates, variants
 from book.figures.results import NotMeasuredError
 from book.figures.words import NOT_MEASURED
 
@@ -62,18 +62,18 @@ def test_a_difference_within_its_interval_is_none(trained):
     assert "another seed can move a loss by 0.03" in said["scaling_gaps"]
 
 
-RATES = {"half the rate": 1e-3, scaling.USUAL: 2e-3, "twice the rate": 4e-3}
+RATES = {"half the rate": 1e-3, scaling_rates.USUAL: 2e-3, "twice the rate": 4e-3}
 
 
 def at_rates(trained, monkeypatch, linear, seeds=(0, 1)):
     """The largest size at several rates: softmax ends at 2, linear at `linear[rate]`."""
-    trained(lambda attention, n, seed: 2.0 if attention == "softmax" else linear[scaling.USUAL],
-            dict.fromkeys(BOTH, (0, 1)), {"2.7M": 2.7e6})  # fmt: skip
+    ends = {"softmax": 2.0, "linear": linear[scaling_rates.USUAL]}
+    trained(lambda attention, n, seed: ends[attention], BOTH, {"2.7M": 2.7e6})
     runs = scaling.learned("scaling")
     for run in runs:
-        run["config"]["learning_rate"] = RATES[scaling.USUAL]
+        run["config"]["learning_rate"] = RATES[scaling_rates.USUAL]
     for change, rate in RATES.items():
-        for run in list(runs) if change != scaling.USUAL else ():
+        for run in list(runs) if change != scaling_rates.USUAL else ():
             config = {**run["config"], "learning_rate": rate, "change": change}
             if "change" in run["config"] or config["seed"] not in seeds:
                 continue
@@ -99,15 +99,19 @@ def test_other_rates_are_no_further_seeds(trained, monkeypatch):
 )
 def test_no_verdict_on_the_rates_is_stronger_than_the_noise(trained, monkeypatch, ends, said):
     at_rates(trained, monkeypatch, dict(zip(RATES, ends, strict=True)))
-    assert said in scaling.numbers()["scaling_rates"]
-    assert [cells[0] for cells in scaling.rates_table().cells] == ["half", scaling.USUAL, "twice"]
+    assert said in scaling_rates.numbers()["scaling_rates"]
+    assert [cells[0] for cells in scaling_rates.table().cells] == [
+        "half",
+        scaling_rates.USUAL,
+        "twice",
+    ]
 
 
 def test_rates_are_compared_on_the_same_seeds(trained, monkeypatch):
     at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=(1,))
-    assert "one seed" in scaling.numbers()["scaling_rates"]
+    assert "one seed" in scaling_rates.numbers()["scaling_rates"]
     at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=())
-    assert scaling.numbers()["scaling_rates"] == NOT_MEASURED
+    assert scaling_rates.numbers()["scaling_rates"] == NOT_MEASURED
 
 
 def test_a_size_that_stands_out_is_named_with_its_seeds(trained):
