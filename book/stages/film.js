@@ -62,11 +62,6 @@
     picture.setAttribute("aria-label", `${NAMES[model.name]}, ${name}, after ${model.updates[i]} updates: the weights of ${looked.length} letters`);
   }
 
-  /* Where the numbers come from. */
-  const provenance = (sources) => element("p", { class: "figure-provenance" },
-    [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
-    sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]));
-
   Stage.mount("film", (stage) => {
     const source = document.getElementById("film-data");
     if (!source) {
@@ -110,7 +105,7 @@
       steps.bar, steps.line,
       element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
       element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
-      provenance(sources));
+      Stage.provenance(sources));
     Stage.keys(stage, steps, length);
     steps.show(length());
     /* The last stop up to a number of updates or minutes. */

@@ -193,6 +193,11 @@ window.Stage ??= (() => {
     });
   }
 
+  /* Where numbers come from: a line of stored runs, each with a link. */
+  const provenance = (sources) => element("p", { class: "figure-provenance" },
+    [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
+    sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]));
+
   /* Repeatable numbers in [0, 1): Numerical Recipes' generator, 32 bits. */
   function random(seed) {
     let state = seed >>> 0;
@@ -202,5 +207,5 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, setter, pick, slider, slide, put, select, entry, whole, stepper, keys, random, calm: calm.matches };
+  return { element, svg, mount, radios, setter, pick, slider, slide, put, select, entry, whole, stepper, keys, provenance, random, calm: calm.matches };
 })();

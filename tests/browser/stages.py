@@ -15,6 +15,7 @@ PLACES = {
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
     "chip": "book/kernels.html",
+    "sampler": "book/sampling.html",
     "film": "book/training.html",
     "recurrence": "book/relatives.html",
     "convolution": "book/state-spaces.html",

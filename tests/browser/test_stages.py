@@ -42,7 +42,7 @@ UNCOLOURED = """(frame) => [...frame.querySelectorAll(".stage svg :is(rect, circ
     .map((node) => node.outerHTML.slice(0, 120)).slice(0, 3)"""
 
 
-@pytest.mark.parametrize("name", [name for name in PLACES if name != "opener"])
+@pytest.mark.parametrize("name", [name for name in PLACES if name not in ("opener", "sampler")])
 def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, open_stage, name):
     tab, frame = open_stage(name, reduced_motion="reduce")
     assert not frame.evaluate(UNCOLOURED)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from types import SimpleNamespace
+
+import pytest
+from sphinx.errors import ExtensionError
 
 from book.explorable.markup import json_script
 from book.theme import apart
@@ -31,3 +35,16 @@ def test_the_script_lies_beside_the_page(tmp_path):
     assert (tmp_path / "_static" / "data" / "film-data.js").is_file()
     apart.put_apart(SimpleNamespace(outdir=tmp_path), "search", "", search := {}, None)
     assert search == {"body": "", "data_scripts": []}
+
+
+def test_a_named_file_becomes_a_script_that_the_page_does_not_load(tmp_path):
+    held = bytes(range(256))
+    (tmp_path / "a.weights.npz").write_bytes(held)
+    cell = json_script({}, id="x", data_files="a.weights.npz")
+    [(name, script)] = apart.asked_for(f"<p>{cell}", tmp_path).items()
+    assert name == "a"
+    said = script.removeprefix('(window.BookFiles ??= {})["a"] = "').removesuffix('";\n')
+    assert base64.b64decode(said) == held
+    assert apart.split(cell)[1] == {}
+    with pytest.raises(ExtensionError, match="expected files of the project, got a.weights.npz"):
+        apart.asked_for(cell, tmp_path / "elsewhere")

@@ -1,0 +1,298 @@
+"use strict";
+
+/* Two trained models write on the reader's own device, a letter a tick, and are timed doing so.
+   Which models is data that the page's figures module writes: element #sampler-data. Their weights
+   are files of the book, data/<file>.js, loaded when the reader asks for them. */
+
+{
+  const { element, svg } = Stage;
+  const HERE = document.currentScript.src;
+  const NAMES = { softmax: "Softmax attention", linear: "Linear attention" };
+  const COLOURS = { softmax: "film-softmax", linear: "film-linear" };
+  const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
+  const MOST = 16384;  // letters, the prompt's too
+  const TURN = 4, FRAME = 12;  // ms that a writer has in a row, and both together between two frames
+  const BUCKET = 128;  // letters whose time is one point of the chart
+  const SHOWN = 280, LIKELY = 5, REDRAWN = 150;
+  const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 40;
+
+  const count = (n) => Math.round(n).toLocaleString("en");
+  const digits = (value) => Number(value.toPrecision(2)).toLocaleString("en");
+  const bytesText = (n) => (n < 2 ** 20 ? `${digits(n / 2 ** 10)} KiB` : `${digits(n / 2 ** 20)} MiB`);
+  const readable = (text) => text.replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
+  const letterName = (byte) => ({ 10: "↵", 32: "space" }[byte] ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
+
+  /* The weights in a file of the book, which is a script because a page opened from a disk may load no other kind. */
+  function loaded(file) {
+    return new Promise((resolve, reject) => {
+      const found = () => window.BookFiles?.[file];
+      const hand = () => resolve(Uint8Array.from(atob(found()), (letter) => letter.charCodeAt(0)).buffer);
+      if (found()) return hand();
+      const script = element("script", { src: new URL(`../data/${file}.js`, HERE).href, onload: hand,
+        onerror: () => reject(new Error("the models are not beside this page")) });
+      document.head.append(script);
+    });
+  }
+
+  const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
+
+  /* A model at work: what it has written, and the time it took. */
+  class Writer {
+    constructor({ name, slopes }, weights) {
+      this.name = name;
+      this.machine = Writers.machine(weights, name, slopes);
+    }
+
+    begin(prompt, seed) {
+      Object.assign(this, { state: this.machine.start(), bytes: [], spent: 0, points: [], bucket: [0, 0], dice: Stage.random(seed) });
+      for (const byte of prompt) this.read(byte);
+      this.prompt = prompt.length;
+    }
+
+    read(byte) {
+      this.bytes.push(byte);
+      this.logits = this.machine.read(this.state, byte);
+    }
+
+    /* Write for so many milliseconds, one letter at least. */
+    write(milliseconds, temperature) {
+      const from = performance.now();
+      let letters = 0, now = from;
+      do {
+        this.read(Writers.drawn(Writers.probabilities(this.logits, temperature), this.dice()));
+        letters++;
+        now = performance.now();
+      } while (now - from < milliseconds && this.bytes.length < MOST);
+      this.spent += now - from;
+      this.bucket = [this.bucket[0] + letters, this.bucket[1] + now - from];
+      if (this.bucket[0] >= BUCKET) {
+        this.points.push([this.bytes.length - this.bucket[0] / 2, this.bucket[1] / this.bucket[0]]);
+        this.bucket = [0, 0];
+      }
+    }
+
+    get written() {
+      return this.bytes.length - this.prompt;
+    }
+
+    /* Milliseconds a letter took lately; null before the first point. */
+    get pace() {
+      return this.points.length ? this.points.at(-1)[1] : null;
+    }
+  }
+
+  /* The part of the page that shows a writer. */
+  function sideOf({ name }) {
+    const text = element("p", { class: "film-text sampler-text", dir: "ltr" });
+    const fact = (label) => {
+      const value = element("b", {}, "–");
+      return [value, element("div", {}, element("span", {}, label), value)];
+    };
+    const [[written, first], [pace, second], [kept, third]] = ["Letters", "Time of one", "Memory"].map(fact);
+    const likely = element("ol", { class: "sampler-likely" });
+    const writing = element("section", { class: `film-writing ${COLOURS[name]}`, "aria-label": `${NAMES[name]} writes` },
+      element("p", { class: "film-name" }, NAMES[name]), text,
+      element("div", { class: "stage-counts sampler-facts" }, first, second, third));
+    const next = element("section", { class: COLOURS[name], "aria-label": `${NAMES[name]}, its next letter` },
+      element("p", { class: "film-quiet" }, "Its next letter"), likely);
+    return { name, text, written, pace, kept, likely, writing, next };
+  }
+
+  function bars(shares) {
+    const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY);
+    return best.map((byte) => element("li", {},
+      element("span", {}, letterName(byte)),
+      element("span", { class: "sampler-bar", style: `--share: ${shares[byte].toFixed(4)}` }),
+      element("span", {}, `${Math.round(100 * shares[byte])}%`)));
+  }
+
+  function showSide(side, writer, temperature) {
+    const text = clean(writer.bytes);
+    side.text.textContent = text.length > SHOWN ? `… ${text.slice(-SHOWN)}` : text;
+    side.written.textContent = count(writer.written);
+    side.pace.textContent = writer.pace ? `${digits(writer.pace)} ms` : "–";
+    side.kept.textContent = bytesText(4 * writer.machine.kept(writer.bytes.length));
+    side.likely.replaceChildren(...bars(Writers.probabilities(writer.logits, temperature || 1)));
+  }
+
+  /* 1, 2 or 5 times a power of ten, not below the value. */
+  function roundUp(value) {
+    const power = 10 ** Math.floor(Math.log10(value));
+    return power * [1, 2, 5, 10].find((one) => one * power >= value * 0.999);
+  }
+
+  /* What the chart shows: writers at work, and `bills`, {name: multiply-adds a letter as [of the
+     first, more for each letter before]}. Milliseconds, once there are two points of linear
+     attention, whose letters give the price of a multiply-add. */
+  function charted(writers, bills) {
+    const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));
+    const bill = (name, t) => bills[name][0] + bills[name][1] * t;
+    const sum = (list) => list.reduce((a, b) => a + b, 0);
+    const known = points.linear ?? [], timed = known.length > 1;
+    const price = timed ? sum(known.map(([, ms]) => ms)) / sum(known.map(([t]) => bill("linear", t))) : 1e-6;
+    const far = 2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
+    const ends = Object.fromEntries(Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * price)]));
+    const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
+    return { timed, far, ends, points: timed ? points : {}, high: roundUp(Math.max(...Object.values(ends).flat(), ...times)) };
+  }
+
+  function drawChart(picture, width, writers, bills) {
+    const { timed, far, ends, points, high } = charted(writers, bills), right = width - 8;
+    const x = (t) => LEFT + ((right - LEFT) * t) / far, y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
+    const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
+    const nodes = [
+      text({ x: 0, y: 12 }, timed ? "Milliseconds a letter, on this device" : "Million multiply-adds a letter, counted"),
+      text({ x: right, y: HEIGHT - 2, "text-anchor": "end" }, "Letters read so far"),
+    ];
+    for (const part of [0, 0.5, 1]) {
+      nodes.push(svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(part * high)}H${right}` }),
+        text({ x: LEFT - 8, y: y(part * high) + 4, "text-anchor": "end" }, digits(part * high)),
+        text({ x: x(part * far), y: HEIGHT - BOTTOM + 16, "text-anchor": part === 1 ? "end" : "middle" }, count(part * far)));
+    }
+    for (const [name, [first, last]] of Object.entries(ends)) {
+      const line = (points[name] ?? []).map(([t, ms], i) => `${i ? "L" : "M"}${x(t).toFixed(1)} ${y(ms).toFixed(1)}`).join("");
+      nodes.push(svg("path", { class: `sampler-counted ${COLOURS[name]}`, d: `M${x(0)} ${y(first)}L${right} ${y(last)}` }),
+        svg("path", { class: `sampler-line ${COLOURS[name]}`, d: line }),
+        svg("text", { class: `sampler-label ${COLOURS[name]}`, x: right, y: y(last) - 6, "text-anchor": "end" }, NAMES[name]));
+    }
+    picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    picture.replaceChildren(...nodes);
+  }
+
+  function sentence(writers) {
+    if (!writers.length || !writers[0].written) return "Nothing is written yet.";
+    const told = writers.map(({ name, written, pace }) => {
+      const lately = pace ? `, lately at ${digits(pace)} ms each` : "", plural = written === 1 ? "" : "s";
+      return `${NAMES[name].toLowerCase()} has written ${count(written)} letter${plural}${lately}`;
+    });
+    const spent = Math.max(...writers.map((writer) => writer.spent)) / 1000;
+    return `In ${digits(spent)} s each: ${told.join("; ")}.`;
+  }
+
+  class Sampler {
+    constructor(stage, data) {
+      Object.assign(this, { stage, data, writers: [], seed: 0, running: false, temperature: FIRST, drawn: 0 });
+      this.sides = data.models.map(sideOf);
+      this.line = element("p", { class: "stage-line", role: "status" }, sentence([]));
+      this.picture = svg("svg", { class: "sampler-chart", role: "img", "aria-label": "Time of a letter against the letters read so far; the latest times stand above." });
+      this.prompt = element("input", { type: "text", id: "sampler-prompt", value: data.prompt, maxlength: 1000, autocomplete: "off", onchange: () => this.over() });
+      this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
+        this.temperature = value;
+        this.show();
+      });
+      const button = (words, act) => element("button", { type: "button", onclick: act }, words);
+      this.play = button("Write", () => (this.running ? this.pause() : this.start()));
+      this.one = button("One letter", () => this.step());
+      this.again = button("Start over", () => {
+        this.seed++;
+        this.over();
+      });
+      const load = element("p", { class: "film-quiet" }, `The first press loads both models, ${digits(data.bytes / 1e6)} MB. They run in this page; what you type stays in it.`);
+      stage.append(
+        element("div", { class: "figure-control" }, element("label", { class: "figure-label", for: "sampler-prompt" }, "Both go on from"), this.prompt),
+        element("div", { class: "stage-row film-settings" }, this.slider,
+          element("div", { class: "stage-buttons", role: "group", "aria-label": "Writing" }, this.play, this.one, this.again)),
+        load, this.line,
+        element("div", { class: "film" }, this.sides.map(({ writing }) => writing)),
+        this.picture,
+        element("div", { class: "film" }, this.sides.map(({ next }) => next)),
+        Stage.provenance(data.sources));
+      this.begin();
+      new ResizeObserver(() => this.show()).observe(this.picture);
+    }
+
+    /* The models, once: loaded at the first call. A promise of whether they are there. */
+    ready() {
+      this.coming ??= (async () => {
+        this.line.textContent = "Loading the models …";
+        this.writers = await Promise.all(this.data.models.map(async (model) => new Writer(model, await Writers.open(await loaded(model.file)))));
+        this.begin();
+        return true;
+      })().catch((error) => {
+        this.line.textContent = `The models cannot run here: ${error.message}.`;
+        this.coming = null;
+        return false;
+      });
+      return this.coming;
+    }
+
+    begin() {
+      const prompt = new TextEncoder().encode(this.prompt.value || "\n");
+      for (const writer of this.writers) writer.begin(prompt, this.seed);
+      this.sides.forEach(({ text }) => text.replaceChildren(this.prompt.value));
+      this.show();
+      this.line.textContent = sentence(this.writers);
+    }
+
+    async start() {
+      if (!(await this.ready()) || this.running) return;
+      if (this.full()) this.begin();
+      this.running = true;
+      this.play.textContent = "Pause";
+      this.line.setAttribute("aria-live", "off");
+      requestAnimationFrame(() => this.frame());
+    }
+
+    pause() {
+      this.running = false;
+      this.play.textContent = "Write";
+      this.line.setAttribute("aria-live", "polite");
+      this.show();
+      this.line.textContent = sentence(this.writers);
+    }
+
+    async step() {
+      if (!(await this.ready())) return;
+      if (this.running) this.pause();
+      if (this.full()) return;
+      for (const writer of this.writers) writer.read(Writers.drawn(Writers.probabilities(writer.logits, this.temperature), writer.dice()));
+      this.show();
+      this.line.textContent = sentence(this.writers);
+    }
+
+    over() {
+      if (this.running) this.pause();
+      this.begin();
+    }
+
+    full() {
+      return this.writers.some(({ bytes }) => bytes.length >= MOST);
+    }
+
+    /* Between two frames: turns for whoever has had less time, so that both have the same. */
+    frame() {
+      if (!this.running) return;
+      const until = performance.now() + FRAME;
+      do {
+        const next = this.writers.reduce((a, b) => (b.spent < a.spent ? b : a));
+        next.write(TURN, this.temperature);
+      } while (performance.now() < until && !this.full());
+      if (this.full()) return this.pause();
+      if (performance.now() - this.drawn > REDRAWN) {
+        this.show();
+        this.line.textContent = sentence(this.writers);
+      }
+      requestAnimationFrame(() => this.frame());
+    }
+
+    show() {
+      this.drawn = performance.now();
+      this.writers.forEach((writer, i) => showSide(this.sides[i], writer, this.temperature));
+      drawChart(this.picture, this.picture.clientWidth || 600, this.writers, this.data.bills);
+    }
+  }
+
+  Stage.mount("sampler", (stage) => {
+    const source = document.getElementById("sampler-data");
+    if (!source) {
+      stage.append(element("p", { class: "film-quiet" }, "No trained models are stored yet."));
+      return {};
+    }
+    const sampler = new Sampler(stage, JSON.parse(source.textContent));
+    const prompt = Stage.setter((text) => {
+      sampler.prompt.value = text;
+      sampler.over();
+    }, () => sampler.prompt.value);
+    return { temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST], prompt: [prompt, sampler.data.prompt] };
+  });
+}

@@ -1,0 +1,191 @@
+"use strict";
+
+/* A trained nano GPT of lsa as a state machine, in JavaScript: one letter a tick, attention by the
+   exponential with a cache, or by elu + 1 with a state. Weights are read from the files that the
+   race stores (`experiments.harness.trained.pack_weights`). Tests hold both equal to lsa. */
+
+window.Writers ??= (() => {
+  const NORM_EPS = 1e-5, EPS = 1e-6, ROOM = 256;
+  const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+  /* The members of a zip archive, whose directory stands at its end: {name: bytes}. */
+  async function unzipped(buffer) {
+    const bytes = new DataView(buffer), members = {};
+    let end = buffer.byteLength - 22;
+    while (end >= 0 && bytes.getUint32(end, true) !== 0x06054b50) end--;
+    if (end < 0) throw new Error("weights: expected a .npz");
+    let at = bytes.getUint32(end + 16, true);
+    for (let left = bytes.getUint16(end + 10, true); left > 0; left--) {
+      const method = bytes.getUint16(at + 10, true), size = bytes.getUint32(at + 20, true);
+      const [named, extra, comment] = [28, 30, 32].map((i) => bytes.getUint16(at + i, true));
+      const name = new TextDecoder().decode(new Uint8Array(buffer, at + 46, named));
+      const place = bytes.getUint32(at + 42, true);
+      const from = place + 30 + bytes.getUint16(place + 26, true) + bytes.getUint16(place + 28, true);
+      const packed = new Blob([new Uint8Array(buffer, from, size)]).stream();
+      const stream = method ? packed.pipeThrough(new DecompressionStream("deflate-raw")) : packed;
+      members[name] = await new Response(stream).arrayBuffer();
+      at += 46 + named + extra + comment;
+    }
+    return members;
+  }
+
+  /* A NumPy array of bytes or of floats, flat. */
+  function numbers(npy) {
+    const length = new DataView(npy).getUint16(8, true), from = 10 + length;
+    const header = new TextDecoder().decode(new Uint8Array(npy, 10, length));
+    return header.includes("'|i1'") ? new Int8Array(npy, from) : new Float32Array(npy.slice(from));
+  }
+
+  /* The state dictionary in a .npz: matrices are int8 rows, each times its scale. */
+  async function open(buffer) {
+    const arrays = Object.fromEntries(Object.entries(await unzipped(buffer)).map(([name, npy]) => [name.replace(/\.npy$/, ""), numbers(npy)]));
+    return Object.fromEntries(Object.entries(arrays).filter(([name]) => !name.endsWith(".scale")).map(([name, values]) => {
+      const scale = arrays[`${name}.scale`], width = scale && values.length / scale.length;
+      return [name, scale ? Float32Array.from(values, (value, i) => value * scale[Math.floor(i / width)]) : values];
+    }));
+  }
+
+  /* y = W x + b, W row by row. Four sums, so that no product waits for the one before. */
+  function affine(W, b, x, y) {
+    const n = x.length;
+    for (let r = 0, at = 0; r < y.length; r++) {
+      let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+      for (let c = 0; c < n; c += 4, at += 4) {
+        s0 += W[at] * x[c];
+        s1 += W[at + 1] * x[c + 1];
+        s2 += W[at + 2] * x[c + 2];
+        s3 += W[at + 3] * x[c + 3];
+      }
+      y[r] = s0 + s1 + s2 + s3 + (b ? b[r] : 0);
+    }
+    return y;
+  }
+
+  function norm(x, weight, bias, y) {
+    const mean = x.reduce((a, b) => a + b, 0) / x.length;
+    const variance = x.reduce((a, b) => a + (b - mean) ** 2, 0) / x.length, by = 1 / Math.sqrt(variance + NORM_EPS);
+    for (let i = 0; i < x.length; i++) y[i] = (x[i] - mean) * by * weight[i] + bias[i];
+    return y;
+  }
+
+  const gelu = (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+
+  /* Heads as machines: start(width) is a state, step(state, q, k, v, slope, o) a tick, which
+     changes the state and writes o. slope: log of what a weight keeps of itself per letter. */
+  const HEADS = {
+    softmax: {
+      start: (width) => ({ k: new Float32Array(ROOM * width), v: new Float32Array(ROOM * width), scores: new Float64Array(ROOM), length: 0 }),
+      step(cache, q, k, v, slope, o) {
+        const width = q.length, at = cache.length++, n = cache.length;
+        if (n > cache.scores.length) {
+          for (const [name, { constructor, length }] of Object.entries(cache).filter(([, one]) => one.length)) {
+            const wider = new constructor(2 * length);
+            wider.set(cache[name]);
+            cache[name] = wider;
+          }
+        }
+        cache.k.set(k, at * width);
+        cache.v.set(v, at * width);
+        const { k: keys, v: values, scores } = cache, scale = width ** -0.5;
+        let most = -Infinity, sum = 0;
+        for (let j = 0, i = 0; j < n; j++) {
+          let s0 = 0, s1 = 0;
+          for (let c = 0; c < width; c += 2, i += 2) {
+            s0 += q[c] * keys[i];
+            s1 += q[c + 1] * keys[i + 1];
+          }
+          scores[j] = (s0 + s1) * scale + slope * (n - 1 - j);
+          if (scores[j] > most) most = scores[j];
+        }
+        o.fill(0);
+        for (let j = 0, i = 0; j < n; j++) {
+          const weight = Math.exp(scores[j] - most);
+          sum += weight;
+          for (let c = 0; c < width; c++, i++) o[c] += weight * values[i];
+        }
+        for (let c = 0; c < width; c++) o[c] /= sum;
+      },
+      kept: (width, t) => 2 * width * t,
+      products: (width, t) => 2 * width * t,
+    },
+    linear: {
+      start: (width) => ({ S: new Float32Array(width * width), z: new Float32Array(width) }),
+      step({ S, z }, q, k, v, slope, o) {
+        const width = q.length, keep = Math.exp(slope), scale = width ** -0.5;
+        const phi = (x) => (x > 0 ? x + 1 : Math.exp(x));
+        let sum = EPS;
+        o.fill(0);
+        for (let r = 0, i = 0; r < width; r++) {
+          const f = phi(k[r]), g = phi(q[r]) * scale;
+          z[r] = keep * z[r] + f;
+          sum += g * z[r];
+          for (let c = 0; c < width; c++, i++) {
+            S[i] = keep * S[i] + f * v[c];
+            o[c] += g * S[i];
+          }
+        }
+        for (let c = 0; c < width; c++) o[c] /= sum;
+      },
+      kept: (width) => width * (width + 1),
+      products: (width) => 2 * width * width,
+    },
+  };
+
+  /* The machine of a GPT: weights of `open`, which heads it has, and one slope for each of them.
+     start() is the empty state; read(state, letter) the logits of the letter after, good until the
+     next tick; kept(t) and products(t) what it keeps after t letters, and multiplies to read the
+     next. */
+  function machine(weights, kind, slopes) {
+    const { start, step, kept, products } = HEADS[kind];
+    const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;
+    const layers = range(1 + Math.max(...Object.keys(weights).map((name) => Number(name.match(/^h\.(\d+)/)?.[1] ?? -1))));
+    const blocks = layers.map((i) => (name) => weights[`h.${i}.${name}`]);
+    const [x, y, o, qkv, hidden, logits] = [1, 1, 1, 3, 4].map((n) => new Float64Array(n * width)).concat(new Float64Array(wte.length / width));
+    const part = (which, head) => qkv.subarray(which * width + head * wide, which * width + (head + 1) * wide);
+    const parts = slopes.map((_, head) => [part(0, head), part(1, head), part(2, head), o.subarray(head * wide, (head + 1) * wide)]);
+    const add = () => x.forEach((_, i) => { x[i] += y[i]; });
+
+    function read(state, letter) {
+      x.set(wte.subarray(letter * width, (letter + 1) * width));
+      blocks.forEach((of, i) => {
+        norm(x, of("ln_1.weight"), of("ln_1.bias"), y);
+        affine(of("attn.c_attn.weight"), of("attn.c_attn.bias"), y, qkv);
+        parts.forEach(([q, k, v, out], head) => step(state[i][head], q, k, v, slopes[head], out));
+        affine(of("attn.c_proj.weight"), of("attn.c_proj.bias"), o, y);
+        add();
+        norm(x, of("ln_2.weight"), of("ln_2.bias"), y);
+        affine(of("mlp.c_fc.weight"), of("mlp.c_fc.bias"), y, hidden);
+        for (let j = 0; j < hidden.length; j++) hidden[j] = gelu(hidden[j]);
+        affine(of("mlp.c_proj.weight"), of("mlp.c_proj.bias"), hidden, y);
+        add();
+      });
+      return affine(wte, null, norm(x, weights["ln_f.weight"], weights["ln_f.bias"], y), logits);
+    }
+
+    const heads = layers.length * slopes.length, fixed = 12 * layers.length * width * width + wte.length;
+    return {
+      start: () => layers.map(() => slopes.map(() => start(wide))),
+      read,
+      kept: (t) => heads * kept(wide, t),
+      products: (t) => fixed + heads * products(wide, t),
+    };
+  }
+
+  /* Probabilities of the letters, at a temperature; at 0 the likeliest has all. */
+  function probabilities(logits, temperature) {
+    const most = Math.max(...logits);
+    if (!temperature) return Array.from(logits, (_, i) => Number(i === logits.indexOf(most)));
+    const weights = Array.from(logits, (value) => Math.exp((value - most) / temperature));
+    const sum = weights.reduce((a, b) => a + b, 0);
+    return weights.map((weight) => weight / sum);
+  }
+
+  /* The letter at a place of [0, 1) when all are laid end to end. */
+  function drawn(shares, place) {
+    let before = 0;
+    const found = shares.findIndex((share) => (before += share) > place);
+    return found < 0 ? shares.indexOf(Math.max(...shares)) : found;
+  }
+
+  return { open, machine, probabilities, drawn };
+})();

@@ -1,0 +1,90 @@
+"""The sampler's models, in JavaScript, are those of lsa."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from py_mini_racer import MiniRacer
+
+from lsa import GPT, gpt_config
+from lsa.cost import tick_cost
+
+SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "writers.js"
+# Logits after each letter, and what is kept and multiplied for the last of them.
+RUN = """({ weights, kind, slopes, text }) => {
+    const arrays = Object.fromEntries(
+        Object.entries(weights).map(([name, values]) => [name, Float32Array.from(values)]));
+    const machine = Writers.machine(arrays, kind, slopes), state = machine.start();
+    const logits = text.map((letter) => [...machine.read(state, letter)]);
+    return JSON.stringify({
+        logits, kept: machine.kept(text.length), products: machine.products(text.length) });
+}"""
+
+
+@pytest.fixture(scope="module")
+def script():
+    racer = MiniRacer()
+    racer.eval(f"var window = globalThis;\n{SCRIPT.read_text(encoding='utf-8')}")
+    return lambda code, **given: json.loads(racer.eval(f"({code})({json.dumps(given)})"))
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize(
+    ("heads", "layers", "slopes", "T"),
+    [
+        (1, 1, [0.0], 1),
+        (2, 1, [-0.171875, 0.0], 17),
+        (2, 3, [-0.171875, 0.0], 601),  # longer than the room that a cache begins with, twice
+        (3, 2, [-2.0, -0.001, -30.0], 53),
+    ],
+)
+def test_a_machine_gives_the_logits_of_the_model(script, kind, heads, layers, slopes, T):
+    torch.manual_seed(len(slopes) + T)
+    config = gpt_config(
+        "nano", vocab_size=11, n_positions=None, n_layer=layers, n_head=heads, d_model=4 * heads,
+        attention=kind, attention_options={"log_decay": slopes},
+    )  # fmt: skip
+    model = GPT(config)
+    model.initialise(0.4)  # large enough for every part to show
+    for one in model.parameters():
+        if one.dim() == 1:
+            torch.nn.init.normal_(one, mean=0.5)
+    text = torch.randint(11, (1, T))
+    weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}
+    found = script(RUN, weights=weights, kind=kind, slopes=slopes, text=text[0].tolist())
+    with torch.no_grad():
+        wanted = model.double()(text)[0]
+    # States are float32 there, everything else float64.
+    logits = torch.tensor(found["logits"], dtype=torch.float64)
+    torch.testing.assert_close(logits, wanted, rtol=1e-5, atol=1e-5)
+    cost = tick_cost(config, T - 1, itemsize=4)  # after so many letters
+    assert 4 * found["kept"] == cost.state
+    assert 2 * found["products"] == cost.flops
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1, 1.5])
+def test_probabilities_are_a_softmax_however_large_the_logits(script, temperature):
+    logits = torch.randn(50, dtype=torch.float64) * 300
+    code = "({ logits, t }) => JSON.stringify(Writers.probabilities(logits, t))"
+    found = script(code, logits=logits.tolist(), t=temperature)
+    torch.testing.assert_close(
+        torch.tensor(found, dtype=torch.float64), (logits / temperature).softmax(0)
+    )
+
+
+def test_without_temperature_the_likeliest_letter_is_certain(script):
+    code = "({ logits }) => JSON.stringify(Writers.probabilities(logits, 0))"
+    assert script(code, logits=[1, 3, 3, 2]) == [0, 1, 0, 0]
+
+
+def test_a_letter_is_drawn_as_often_as_it_is_likely(script):
+    code = """({ shares, n }) => JSON.stringify(
+        Array.from({ length: n }, (_, i) => Writers.drawn(shares, (i + 0.5) / n)))"""
+    drawn = script(code, shares=[0.25, 0, 0.6, 0.15], n=1000)
+    assert [drawn.count(letter) for letter in range(4)] == [250, 0, 600, 150]
+    # What rounding leaves beyond the last share goes to the likeliest.
+    code = "({ shares }) => JSON.stringify([Writers.drawn(shares, 0), Writers.drawn(shares, 0.99)])"
+    assert script(code, shares=[0, 0.3, 0.6]) == [1, 2]

@@ -1,0 +1,25 @@
+"""What the sampler is told: two models whose weights are stored, or what to run."""
+
+import json
+import re
+
+from book.figures import writers
+from experiments.harness.record import ROOT
+
+
+def test_without_weights_the_page_says_what_to_run(store):
+    missing = writers.data()
+    assert not missing and "experiments run race --only seed=0" in repr(missing)
+    assert set(writers.numbers().values()) == {"not measured yet"}
+
+
+def test_the_stage_gets_both_models_and_where_their_weights_are():
+    html = writers.data().data
+    files = re.search(r'data-files="([^"]*)"', html)[1].split()
+    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    sizes = [(ROOT / file).stat().st_size for file in files]
+    assert told["bytes"] >= sum(sizes) * 4 / 3 and max(sizes) < 1e6
+    assert [model["name"] for model in told["models"]] == ["softmax", "linear"]
+    assert [f"/{model['file']}." in file for model, file in zip(told["models"], files, strict=True)]
+    (first, grows), (flat, level) = told["bills"]["softmax"], told["bills"]["linear"]
+    assert first < flat < first + 1000 * grows and level == 0

@@ -1,0 +1,121 @@
+"""The live sampler: the models in the page are the stored ones, and both are given the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from experiments.harness.record import RESULTS
+from experiments.harness.trained import PROMPT, unpack_weights
+from lsa import GPT, gpt_config, sample
+from tests.browser.stages import line
+
+pytestmark = pytest.mark.browser
+
+# The logits after a text, from the file that the page has loaded.
+LOGITS = """async ({ file, kind, text }) => {
+    const bytes = Uint8Array.from(atob(BookFiles[file]), (letter) => letter.charCodeAt(0));
+    const weights = await Writers.open(bytes.buffer);
+    const machine = Writers.machine(weights, kind, [-0.171875, 0]), state = machine.start();
+    return text.map((letter) => [...machine.read(state, letter)]).at(-1);
+}"""
+
+
+def press(frame, name):
+    frame.get_by_role("button", name=name).click()
+
+
+def texts(frame):
+    return frame.locator(".sampler-text").all_inner_texts()
+
+
+def letters(frame):
+    return [
+        int(text.replace(",", ""))
+        for text in frame.locator(".sampler-facts > div:first-child b").all_inner_texts()
+    ]
+
+
+def trained(kind):
+    [stored] = RESULTS.glob(f"race/*/{kind}-4096-seed0.weights.npz")
+    decay = {"log_decay": [-0.171875, 0.0]}
+    shape = gpt_config(
+        "nano", vocab_size=256, n_positions=None, attention=kind, attention_options=decay
+    )
+    model = GPT(shape)
+    model.load_state_dict(unpack_weights(stored.read_bytes()))
+    return model
+
+
+def test_the_page_writes_what_the_package_writes(open_page):
+    tab = open_page("book/sampling.html#sampler:temperature=0")
+    frame = tab.locator("#sampler")
+    assert texts(frame) == [PROMPT.strip()] * 2
+    for n in range(6):
+        press(frame, "One letter")
+        expect(frame.locator("[role=status]")).to_contain_text(f"written {n + 1} letter")
+    prompt = torch.tensor([list(PROMPT.strip().encode())])
+    for kind, said in zip(("softmax", "linear"), texts(frame), strict=True):
+        model = trained(kind)
+        written = sample(model.machine(), prompt, max_tokens=6, temperature=0)
+        wanted = bytes(token.item() for token in written).decode()
+        assert said == PROMPT.strip() + wanted
+        asked = {"file": f"{kind}-4096-seed0", "kind": kind, "text": prompt[0].tolist()}
+        with torch.no_grad():
+            logits = model.double()(prompt)[0, -1]
+        found = torch.tensor(tab.evaluate(LOGITS, asked), dtype=torch.float64)
+        torch.testing.assert_close(found, logits, rtol=1e-4, atol=1e-4)
+
+
+def test_both_writers_get_the_same_time(open_stage):
+    _, frame = open_stage("sampler")
+    assert "Nothing is written yet" in line(frame)
+    press(frame, "Write")
+    # The slower of the two has passed its second point of the chart.
+    expect(frame.locator(".sampler-line").first).to_have_attribute(
+        "d", re.compile("M.*L"), timeout=60_000
+    )
+    press(frame, "Pause")
+    softmax, linear = letters(frame)
+    assert min(softmax, linear) >= 256
+    told = line(frame)
+    assert re.match(r"In [\d.]+ s each: softmax attention has written", told)
+    assert "Milliseconds a letter" in frame.locator(".sampler-chart").text_content()
+    press(frame, "One letter")
+    assert letters(frame) == [softmax + 1, linear + 1]
+    assert all(200 < len(text) <= 282 for text in texts(frame))  # the last 280, and dots
+    assert frame.locator(".sampler-likely li").count() == 10
+
+
+def test_words_of_the_reader_start_both_and_stay_in_the_address(open_stage, open_page):
+    tab, frame = open_stage("sampler")
+    words = "¿Dónde? & = ; 100%"
+    frame.get_by_role("textbox").fill(words)
+    frame.get_by_role("textbox").press("Enter")
+    assert texts(frame) == [words] * 2
+    press(frame, "One letter")
+    expect(frame.locator("[role=status]")).to_contain_text("written 1 letter;")
+    assert all(text.startswith(words) for text in texts(frame))
+    press(frame, "Start over")
+    assert texts(frame) == [words] * 2 and letters(frame) == [0, 0]
+    expect(tab).to_have_url(re.compile("#sampler:prompt="))
+    again = open_page(f"book/sampling.html#{tab.url.partition('#')[2]}").locator("#sampler")
+    assert texts(again) == [words] * 2
+
+
+def test_without_the_models_the_stage_says_so(open_stage):
+    tab, frame = open_stage("sampler")
+    data = tab.locator("#sampler-data")
+    data.evaluate("node => node.remove()")
+    # Another frame of the same stage, mounted once the data are gone.
+    frame.evaluate("""(node) => {
+        delete node.dataset.mounted;
+        node.querySelector(".stage").replaceChildren();
+        const script = document.createElement("script");
+        script.src = document.querySelector("script[src$='stages/sampler.js']").src;
+        document.head.append(script);
+    }""")
+    expect(frame.get_by_text("No trained models are stored yet.")).to_be_visible()
