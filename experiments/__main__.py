@@ -15,12 +15,13 @@ import torch
 from .catalogue import EXPERIMENTS
 from .harness import lease, outlook, record, runner
 from .harness.checking import check_folder
+from .harness.code import git
 from .harness.collect import collect
 from .harness.corpora import CorpusError
 from .harness.dictionary import dictionary
 from .harness.files import one_line
 from .harness.plan import Run
-from .harness.provenance import describe_device
+from .harness.provenance import describe_device, is_edited
 
 # What goes wrong outside of the code is said in a line.
 SAID = (runner.UsageError, runner.FailedError, record.RecordError, CorpusError, OSError)
@@ -139,6 +140,11 @@ def _run(options: argparse.Namespace) -> int:
     runs = runner.plan(
         EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     )
+    if not options.smoke and git("rev-parse", "HEAD") and is_edited():
+        print(
+            "lsa/ or experiments/ differs from its commit: these results will be marked `dirty`",
+            file=sys.stderr,
+        )
     ended = runner.run_all(
         EXPERIMENTS,
         runs,

@@ -43,11 +43,6 @@ def behind(context: int) -> float:
     return mean(differences("linear", "softmax", context))
 
 
-def far_head(attention: str, context: int) -> float:
-    """Nats that the head which sees everything is worth, by the model without it."""
-    return mean(differences(f"{attention}, near only", attention, context))
-
-
 def _of_updates(context: int) -> str:
     by, least = behind(context), noise(context)
     count = len(differences("linear", "softmax", context))
@@ -99,44 +94,6 @@ def _of_linear_alone(context: int) -> list[str]:
         f"to {end('linear', context):.3f} nats, where letter triples stand at "
         f"{ngram_baseline.loss(3):.3f}. For softmax these updates take {needed:.0f} minutes."
     ]
-
-
-def _of_one_sign(gaps: list[float]) -> str:
-    """That all seeds agree, where several do: a hint that a threshold must not hide."""
-    if len(gaps) < 4 or min(gaps) * max(gaps) <= 0:
-        return ""
-    least, most = sorted(map(abs, (min(gaps), max(gaps))))
-    where = "lower" if gaps[0] < 0 else "higher"
-    return f"; yet every seed of either ends {where} without it, by {least:.3f} to {most:.3f}"
-
-
-def _of_the_far_head(context: int) -> str:
-    least = noise(context)
-    worth = {name: far_head(name, context) for name in ("softmax", "linear")}
-    largest = max(map(abs, worth.values()))
-    if largest <= least:
-        found = [differences(f"{name}, near only", name, context) for name in worth]
-        agreed = _of_one_sign([gap for gaps in found for gap in gaps])
-        return (
-            f"nothing that can be told from the noise: without it both end within {largest:.3f} "
-            f"nats of where they end with it ({seeds_in_words([*map(len, found)])}), and another "
-            f"seed can move a loss by {least:.2f}{agreed}"
-        )
-    said = [
-        f"{abs(gain):.3f} nats {'lower' if gain > 0 else 'higher'} with {name} attention"
-        + ("" if abs(gain) > least else " (within the noise)")
-        for name, gain in worth.items()
-    ]
-    return f"that with it the loss ends {said[0]} and {said[1]}"
-
-
-def _of_the_far_head_elsewhere() -> str:
-    """At every other context whose controls are stored, for both attentions."""
-    controls = {f"{name}, near only" for name in ("softmax", "linear")}
-    others = [n for n in CONTEXTS if n != MAIN and controls <= by_model(n).keys()]
-    if not others:
-        raise NotMeasuredError("race: controls at another context")
-    return ". ".join(f"At {n:,} bytes the answer is {_of_the_far_head(n)}" for n in others)
 
 
 def minutes(model: str, context: int) -> float:
@@ -191,8 +148,6 @@ def numbers() -> dict[str, str]:
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
         "verdict_updates": lambda: _of_updates(MAIN),
         "verdict_elsewhere": _of_other_contexts,
-        "verdict_far": lambda: _of_the_far_head(MAIN),
-        "verdict_far_elsewhere": _of_the_far_head_elsewhere,
         "behind_4096": lambda: signed(behind(MAIN)),
         "seeds_16384": lambda: seeds_in_words(
             [len(ends(name, 16384)) for name in ("softmax", "linear")]
@@ -215,9 +170,6 @@ def claims() -> WrittenFor:
         a_softmax_update_takes_about_twice_as_long=lambda: 1.5 < ratio(MAIN) < 3,
         it_takes_no_longer_at_256=lambda: ratio(256) < 1.1,
         the_two_end_level_at_16384=lambda: abs(behind(16384)) < noise(16384),
-        the_head_that_sees_everything_adds_nothing_beyond_the_noise=lambda: all(
-            abs(far_head(name, MAIN)) <= noise(MAIN) for name in ("softmax", "linear")
-        ),
         the_ratio_grows_with_the_context=lambda: (
             [ratio(n) for n in CONTEXTS] == sorted(ratio(n) for n in CONTEXTS)
         ),

@@ -79,12 +79,17 @@ def end(arm: Arm) -> float:
     return mean(ends(arm).values())
 
 
-def behind(arm: Arm, other: Arm) -> float:
-    """Nats by which an arm ends behind another, the mean over the seeds that both have."""
+def differences(arm: Arm, other: Arm) -> dict[int, float]:
+    """Nats by which an arm ends behind another, by the seeds of both. Raises NotMeasuredError."""
     first, second = ends(arm), ends(other)
-    if not (both := first.keys() & second.keys()):
+    if not (both := sorted(first.keys() & second.keys())):
         raise NotMeasuredError(f"{EXPERIMENT}: no seed of both {arm.weights} and {other.weights}")
-    return mean(first[seed] - second[seed] for seed in both)
+    return {seed: first[seed] - second[seed] for seed in both}
+
+
+def behind(arm: Arm, other: Arm) -> float:
+    """The mean of `differences`. Raises NotMeasuredError."""
+    return mean(differences(arm, other).values())
 
 
 def seeds() -> str:
@@ -95,14 +100,16 @@ def seeds() -> str:
     return seeds_in_words(counts)
 
 
-def noise() -> float:
-    """The difference of losses below which nothing is claimed.
+def noise(*compared: Arm) -> float:
+    """The difference of losses below which nothing is claimed of the arms compared.
 
-    The widest range over the seeds of an arm, or what another seed made of other nano models
-    (`variants`), whichever is more.
+    The widest range over the seeds of one of them; where one of them has a single seed, or none is
+    named, of any arm. At least what another seed made of other nano models (`variants`).
     """
-    found = [ends(arm).values() for arm in arms()]
-    ranges = [max(losses) - min(losses) for losses in found if len(losses) > 1]
+    found = {arm: ends(arm).values() for arm in arms()}
+    if compared and all(len(found.get(arm, ())) > 1 for arm in compared):
+        found = {arm: found[arm] for arm in compared}
+    ranges = [max(losses) - min(losses) for losses in found.values() if len(losses) > 1]
     return max([variants.seed_spread(), *ranges])
 
 

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
 from .results import NotMeasuredError
-from .state_size import EXPERIMENT, Arm, arms, attention, behind, end, ends, noise, seeds, state
+from .state_size import (
+    EXPERIMENT,
+    Arm,
+    arms,
+    attention,
+    behind,
+    differences,
+    end,
+    ends,
+    noise,
+    seeds,
+    state,
+)
 from .words import NOT_MEASURED, Missing, Table, WrittenFor, in_words, mean_and_spread, signed, size
 
 WHERE = {
@@ -16,6 +30,7 @@ SUSPECTS = {
     "no rounding: float32 throughout": ("Taylor 2", "float32", "float32"),
     "half the learning rate": ("Taylor 2", "half the rate", "half the rate"),
     "twice the learning rate": ("Taylor 2", "twice the rate", "twice the rate"),
+    "four times the learning rate": ("Taylor 2", "four times the rate", "four times the rate"),
     "scores eight times as large": ("Taylor 2", "larger scores", ""),
     "no floor: power 2": ("power 2", "", ""),
     "more terms: Taylor 4": ("Taylor 4", "", ""),
@@ -63,17 +78,32 @@ def _place(arm: Arm) -> tuple:
     return arm.weights == "none", known, arm.weights, arm.heads
 
 
+def pair(suspect: str) -> tuple[Arm, Arm]:
+    """The suspect's arm, and the elu + 1 that it is compared with."""
+    weights, change, others = SUSPECTS[suspect]
+    return Arm(weights, change=change), Arm("elu + 1", change=others)
+
+
 def gap(suspect: str) -> float:
     """How far behind elu + 1 the suspect's arm ends. Raises NotMeasuredError."""
-    weights, change, others = SUSPECTS[suspect]
-    return behind(Arm(weights, change=change), Arm("elu + 1", change=others))
+    return behind(*pair(suspect))
+
+
+def changed(suspect: str) -> float:
+    """What a suspect adds to the gap, over the seeds of all four; 0 within the noise.
+
+    Raises NotMeasuredError.
+    """
+    before, after = differences(*pair("nothing changed")), differences(*pair(suspect))
+    if not (shared := before.keys() & after.keys()):
+        raise NotMeasuredError(f"{EXPERIMENT}: no seed of {suspect} with nothing changed")
+    by = mean(after[seed] - before[seed] for seed in shared)
+    return by if abs(by) > noise(*pair("nothing changed"), *pair(suspect)) else 0.0
 
 
 def _compared(suspect: str) -> int:
     """How many seeds both arms have."""
-    weights, change, others = SUSPECTS[suspect]
-    first, second = ends(Arm(weights, change=change)), ends(Arm("elu + 1", change=others))
-    return len(first.keys() & second.keys())
+    return len(differences(*pair(suspect)))
 
 
 def verdict(suspect: str) -> str:
@@ -81,14 +111,14 @@ def verdict(suspect: str) -> str:
 
     Raises NotMeasuredError.
     """
-    before, after, least = gap("nothing changed"), gap(suspect), noise()
-    place = "level" if abs(after) <= least else "ahead" if after < 0 else "behind"
+    by, least = gap(suspect), noise(*pair(suspect))
+    place = "level" if abs(by) <= least else "ahead" if by < 0 else "behind"
     told = " with one seed" if _compared(suspect) == 1 else ""
     if suspect == "nothing changed":
         return place + told
-    if abs(after - before) <= least:
+    if not (more := changed(suspect)):
         return f"{place}{told}: no change beyond the noise"
-    return f"{place}{told}: {'better' if after < before else 'worse'} than unchanged"
+    return f"{place}{told}: {'better' if more < 0 else 'worse'} than unchanged"
 
 
 def causes() -> Table | Missing:
@@ -96,8 +126,8 @@ def causes() -> Table | Missing:
     if not arms():
         return Missing(EXPERIMENT)
     cells = []
-    for suspect, (weights, change, others) in SUSPECTS.items():
-        arm, other = Arm(weights, change=change), Arm("elu + 1", change=others)
+    for suspect in SUSPECTS:
+        arm, other = pair(suspect)
         told = in_words(
             ends=lambda arm=arm: mean_and_spread([*ends(arm).values()]),
             other=lambda other=other: mean_and_spread([*ends(other).values()]),
@@ -134,7 +164,7 @@ def of_the_states(recipe: str) -> str:
     """How far apart the ends of small and large states lie. Raises NotMeasuredError."""
     found = _states(recipe)
     best, worst = min(found, key=end), max(found, key=end)
-    apart, least = abs(behind(worst, best)), noise()
+    apart, least = abs(behind(worst, best)), noise(worst, best)
     said = (
         f"{WHERE[recipe]}, between {size(state(found[0]))} and {size(state(found[-1]))} of state, "
         f"{apart:.3f} nats lie between the best end and the worst"
@@ -158,10 +188,11 @@ def _named(arm: Arm) -> str:
 def _of_softmax(recipe: str) -> str:
     """Where softmax ends, after a semicolon; nothing where it has not been run."""
     try:
-        by = behind(Arm("softmax", recipe), Arm("elu + 1", recipe))
+        both = Arm("softmax", recipe), Arm("elu + 1", recipe)
+        by = behind(*both)
     except NotMeasuredError:
         return ""
-    beyond = "" if abs(by) > noise() else ", which is within that"
+    beyond = "" if abs(by) > noise(*both) else ", which is within that"
     higher = "higher" if by > 0 else "lower"
     return f"; softmax ends {abs(by):.3f} nats {higher} than elu + 1 with two heads{beyond}"
 
@@ -216,6 +247,10 @@ def _larger() -> dict[str, float]:
     return found
 
 
+def _noise_of_larger() -> float:
+    return noise(Arm("elu + 1"), *map(Arm, _larger()))
+
+
 def larger_in_words() -> str:
     """The claim about the size of the state, where no head fades."""
     told = ", ".join(
@@ -223,13 +258,13 @@ def larger_in_words() -> str:
     )
     return (
         f"nano at 256 bytes, loss by elu + 1 ({size(state(Arm('elu + 1')))}): {told}; noise "
-        f"{noise():.3f} ({seeds()})"
+        f"{_noise_of_larger():.3f} ({seeds()})"
     )
 
 
 def larger_helps() -> str | bool:
     """Whether states many times as large learned more, beyond the noise."""
-    ahead = [by < -noise() for by in _larger().values()]
+    ahead = [by < -_noise_of_larger() for by in _larger().values()]
     if all(ahead):
         return True
     return "not by its size alone" if any(ahead) else "the size alone did not help here"
@@ -240,7 +275,7 @@ def numbers() -> dict[str, str]:
     taylor, linear = Arm("Taylor 2"), Arm("elu + 1")
     return in_words(
         state_seeds=seeds,
-        state_noise=lambda: f"{noise():.3f}",
+        state_noise=lambda: f"{noise(taylor, linear):.3f}",
         state_verdict=_of_all_states,
         taylor_state=lambda: size(state(taylor)),
         linear_state=lambda: size(state(linear)),
@@ -264,11 +299,9 @@ def claims() -> WrittenFor:
             0.35 < sharpest(taylor) < 0.45
         ),
         elu_plus_one_has_a_head_well_below_that=lambda: sharpest(linear) < 0.5 * sharpest(taylor),
-        the_square_did_no_better_than_the_sum=lambda: (
-            gap("no floor: power 2") > gap("nothing changed") - noise()
-        ),
+        the_square_did_no_better_than_the_sum=lambda: changed("no floor: power 2") >= 0,
         four_terms_weigh_fewer_tokens_and_end_ahead=lambda: (
             attention(Arm("Taylor 4"), "end").tokens < attention(taylor, "end").tokens
-            and gap("more terms: Taylor 4") < gap("nothing changed") - noise()
+            and changed("more terms: Taylor 4") < 0
         ),
     )

@@ -67,7 +67,8 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         record.write(path, new, overwrite=True)
         if new["complete"]:
             record.partial_path(whole).unlink(missing_ok=True)
-        lines.append(f"collected {path}")
+        dirty = " (`dirty`: not made by the code of its commit)" * new["provenance"]["dirty"]
+        lines.append(f"collected {path}{dirty}")
     return lines
 
 

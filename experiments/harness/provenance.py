@@ -38,9 +38,8 @@ def provenance(device: torch.device, experiment: str, seed: int) -> dict[str, An
     commit = git("rev-parse", "HEAD")
     return {
         "commit": commit or "unknown",
-        # Only what can change a result counts: a chapter being written does not. Without a commit
-        # nobody can say that the code is one.
-        "dirty": commit is None or git("status", "--porcelain", "--", "lsa", "experiments") != "",
+        # Without a commit nobody can say that the code is one.
+        "dirty": commit is None or is_edited(),
         "code": code_digest(experiment),
         "command": command(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -50,6 +49,11 @@ def provenance(device: torch.device, experiment: str, seed: int) -> dict[str, An
         "device": describe_device(device),
         "versions": versions(),
     }
+
+
+def is_edited() -> bool:
+    """Whether the code differs from its commit, where it can change a result; not in a chapter."""
+    return git("status", "--porcelain", "--", "lsa", "experiments") != ""
 
 
 def command() -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from book.figures import race, race_words, variants
+from book.figures import far_head, race, race_words, variants
 from book.figures.results import NotMeasuredError
 
 
@@ -42,9 +42,9 @@ def test_a_control_with_fewer_seeds_is_compared_on_those(raced):
         "softmax": {0: 1.5, 1: 1.9}, "linear": {0: 1.5, 1: 1.9}, "softmax, near only": {1: 2.0},
         "linear, near only": {7: 2.0},
     })  # fmt: skip
-    assert race_words.far_head("softmax", race.MAIN) == pytest.approx(0.1)
+    assert far_head.worth("softmax", race.MAIN) == pytest.approx(0.1)
     with pytest.raises(NotMeasuredError):
-        race_words.far_head("linear", race.MAIN)
+        far_head.worth("linear", race.MAIN)
 
 
 def test_one_seed_takes_its_noise_from_other_models(raced):
@@ -55,27 +55,44 @@ def test_one_seed_takes_its_noise_from_other_models(raced):
     assert race_words._of_updates(race.MAIN).startswith("softmax is ahead, by 0.100 nats, where")
 
 
-@pytest.mark.parametrize(("last", "agreed"), [(1.59, True), (1.61, False)])
-def test_seeds_that_all_agree_are_told_even_below_the_noise(raced, last, agreed):
-    ends = {name: {0: 1.6, 1: 1.6} for name in ("softmax", "linear")}
-    near = {f"{name}, near only": {0: 1.58, 1: 1.59} for name in ends}
-    near["linear, near only"][1] = last
-    raced(ends | near)
-    said = race_words._of_the_far_head(race.MAIN)
-    assert said.startswith("nothing that can be told from the noise")
-    told = "; yet every seed of either ends lower without it, by 0.010 to 0.020"
-    assert said.endswith(told) is agreed
+def near(of, by):
+    """Pairs of runs: those of `of`, and by how many nats more their partners end, by seed."""
+    ends = {name: dict.fromkeys(seeds, 1.6) for name, seeds in of.items()}
+    return ends | {
+        f"{name}, near only": {seed: 1.6 + gap for seed, gap in zip(seeds, by, strict=True)}
+        for name, seeds in of.items()
+    }
 
 
-def test_the_far_head_is_judged_wherever_its_controls_are(raced):
-    ends = {name: {0: 1.6, 1: 1.6} for name in ("softmax", "linear")}
-    near = {f"{name}, near only": {0: 1.7, 1: 1.7} for name in ends}
-    raced(ends | near)
-    with pytest.raises(NotMeasuredError, match="another context"):
-        race_words._of_the_far_head_elsewhere()
-    raced(ends | near, at=1024)
-    raced(ends | {"softmax, near only": {0: 1.7}}, at=256)
-    assert race_words._of_the_far_head_elsewhere() == (
-        "At 1,024 bytes the answer is that with it the loss ends 0.100 nats lower with softmax "
-        "attention and 0.100 nats lower with linear attention"
+def test_the_far_head_is_judged_against_the_noise(raced):
+    raced(near({"softmax": (0, 1), "linear": (0, 1)}, by=(-0.01, -0.02)))
+    assert far_head.verdict(race.MAIN).startswith("nothing that can be told from the noise")
+    raced(near({"softmax": (0, 1), "linear": (0, 1)}, by=(0.1, 0.1)))
+    assert far_head.verdict(race.MAIN) == (
+        "that with it the loss ends 0.100 nats lower with softmax attention and 0.100 nats lower "
+        "with linear attention"
     )
+
+
+def test_pairs_of_all_contexts_are_counted_together(raced):
+    with pytest.raises(NotMeasuredError, match="far head"):
+        raced({"softmax": {0: 1.6}, "linear": {0: 1.6}})
+        far_head.together()
+    raced(near({"softmax": (0, 1), "linear": (0, 1)}, by=(-0.01, -0.02)))
+    raced(near({"linear": (0,)}, by=(-0.03,)), at=16384)
+    assert far_head.together() == (
+        "In all 5 pairs the run *without* the far head ends lower; the mean over all pairs is "
+        "0.018 nats lower"
+    )
+    raced(near({"linear": (0,)}, by=(0.05,)), at=16384)
+    assert far_head.together().startswith("In 4 of the 5 pairs")
+    told = "−0.015 (−0.020 to −0.010)"
+    assert repr(far_head.table()).splitlines()[2:] == [
+        f"| 4,096 | {told} | {told} |", "| 16,384 | – | +0.050 (one seed) |"
+    ]  # fmt: skip
+    assert far_head.beyond_the_noise() == (
+        "Of these differences only that of linear attention at 16,384 bytes (0.050, one seed) is "
+        "larger than what another seed does to a run, 0.030 nats"
+    )
+    raced(near({"linear": (0,)}, by=(0.02,)), at=16384)
+    assert far_head.beyond_the_noise().startswith("None of these")

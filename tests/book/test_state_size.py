@@ -41,7 +41,12 @@ def trained(monkeypatch):
 def test_a_gap_is_one_beyond_what_a_seed_does(trained):
     trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.25, 2: 9.0}})
     assert state_size.noise() == pytest.approx(9.0 - 2.23)
-    trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.25}})
+    none, wild = Arm("none"), Arm("Taylor 2", change="twice the rate")
+    trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.25}, wild: {0: 2.2, 1: 2.3},
+             none: {0: 2.5}})  # fmt: skip
+    assert state_size.noise(PLAIN, ELU) == 0.03
+    assert state_size.noise(PLAIN, wild) == pytest.approx(0.1)
+    assert state_size.noise(PLAIN, none) == pytest.approx(0.1)
     assert state_words.gap("nothing changed") == pytest.approx(0.02)
     assert state_words.verdict("nothing changed") == "level"
 

@@ -192,6 +192,13 @@ def test_nothing_is_collected_outside_the_folder(tmp_path, capsys, changes):
     assert not [path for path in (tmp_path / "a").rglob("*") if path.is_file()]
 
 
+@pytest.mark.parametrize("dirty", [True, False])
+def test_a_result_of_edited_code_is_named_as_it_comes_home(tmp_path, capsys, dirty):
+    put(tmp_path / "new", record.sign(one(provenance__dirty=dirty)))
+    assert main(["collect", str(tmp_path / "new"), "--out", str(tmp_path / "out")]) == 0
+    assert ("(`dirty`: not made by" in capsys.readouterr().out) is dirty
+
+
 def test_a_link_in_the_folder_does_not_lead_out_of_it(tmp_path, capsys):
     put(tmp_path / "new", record.sign(one()))
     (tmp_path / "elsewhere").mkdir()

@@ -76,6 +76,15 @@ def test_only_and_priorities():
         assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize("edited", [True, False])
+def test_who_runs_edited_code_is_told_first(monkeypatch, tmp_path, capsys, edited):
+    monkeypatch.setattr("experiments.__main__.git", lambda *_: "0" * 40)
+    monkeypatch.setattr("experiments.__main__.is_edited", lambda: edited)
+    monkeypatch.setattr(runner, "run_all", lambda *_, **__: 0)
+    assert main(["run", "ngram_baseline", "--device", "cpu", "--out", str(tmp_path)]) == 0
+    assert ("will be marked `dirty`" in capsys.readouterr().err) is edited
+
+
 def test_collect_brings_results_home(tmp_path, capsys):
     assert smoke(tmp_path, "mode_speed") == 0
     home = tmp_path / "home"
