@@ -281,9 +281,19 @@ def numbers() -> dict[str, str]:
         linear_state=lambda: size(state(linear)),
         alike_tokens=lambda: f"{attention(taylor, 'start').alike:.0f}",
         suspects_left=_not_yet,
+        wildest=lambda: f"{_wildest():.2f}",
         tokens_start=lambda: f"{attention(taylor, 'start').tokens:.0f}",
         tokens_end=_tokens_in_the_end,
     )
+
+
+RATES = ("half the learning rate", "twice the learning rate", "four times the learning rate")
+
+
+def _wildest() -> float:
+    """How far apart the seeds of the Taylor sum end at the highest rate. Raises NotMeasuredError."""
+    found = ends(pair(RATES[-1])[0]).values()
+    return max(found) - min(found)
 
 
 def claims() -> WrittenFor:
@@ -295,6 +305,13 @@ def claims() -> WrittenFor:
         return found.sharpest / found.alike
 
     return WrittenFor(
+        the_Taylor_sum_is_behind_at_the_rate_of_the_older_run=lambda: (
+            gap("nothing changed") > noise(*pair("nothing changed"))
+        ),
+        at_no_other_rate_can_the_two_be_told_apart=lambda: all(
+            abs(gap(rate)) <= noise(*pair(rate)) for rate in RATES
+        ),
+        no_seeds_of_a_model_are_further_apart=lambda: _wildest() == noise(),
         the_sharpest_head_of_the_Taylor_sum_is_at_two_fifths_of_its_keys=lambda: (
             0.35 < sharpest(taylor) < 0.45
         ),

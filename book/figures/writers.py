@@ -27,7 +27,7 @@ COUNTED = 4096  # letters between the two places at which a letter's multiply-ad
 def data(context: int = CONTEXT) -> HTML | Missing:
     """JSON in a script element, for the stage to read; what to run where a model is missing.
 
-    prompt; bytes, of the two files that the page loads, in base64; models, each with name, file
+    prompt; layers, how many each has; bytes, of the two files that the page loads, in base64; models, each with name, file
     (its name there) and slopes (log_decay of its heads); bills, {name: multiply-adds of the first
     letter and what each letter before adds}; sources, where the models come from.
     """
@@ -38,6 +38,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     files = [_weights(run["path"]) for run in runs]
     shown = {
         "prompt": PROMPT.strip(),
+        "layers": gpt_config(runs[0]["config"]["scale"]).n_layer,
         "bytes": sum(-(-(record.ROOT / file).stat().st_size // 3) * 4 for file in files),
         "models": [
             {

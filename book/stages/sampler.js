@@ -95,7 +95,9 @@
       element("div", { class: "stage-counts sampler-facts" }, first, second, third));
     const next = element("section", { class: COLOURS[name], "aria-label": `${NAMES[name]}, its next letter` },
       element("p", { class: "film-quiet" }, "Its next letter"), likely);
-    return { name, text, written, pace, kept, likely, writing, next };
+    const { section: memory, draw: drawMemory } = Remembered.panel(name,
+      { class: COLOURS[name], "aria-label": `${NAMES[name]}, what it keeps` });
+    return { name, text, written, pace, kept, likely, writing, next, memory, drawMemory };
   }
 
   function bars(shares) {
@@ -121,6 +123,9 @@
     return power * [1, 2, 5, 10].find((one) => one * power >= value * 0.999);
   }
 
+  /* The letters for which charts have room: the next power of two. */
+  const room = (writers) => 2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
+
   /* What the chart shows: writers at work, and `bills`, {name: multiply-adds a letter as [of the
      first, more for each letter before]}. Milliseconds, once there are two points of linear
      attention, whose letters give the price of a multiply-add. */
@@ -130,7 +135,7 @@
     const sum = (list) => list.reduce((a, b) => a + b, 0);
     const known = points.linear ?? [], timed = known.length > 1;
     const price = timed ? sum(known.map(([, ms]) => ms)) / sum(known.map(([t]) => bill("linear", t))) : 1e-6;
-    const far = 2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
+    const far = room(writers);
     const ends = Object.fromEntries(Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * price)]));
     const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
     return { timed, far, ends, points: timed ? points : {}, high: roundUp(Math.max(...Object.values(ends).flat(), ...times)) };
@@ -171,13 +176,18 @@
 
   class Sampler {
     constructor(stage, data) {
-      Object.assign(this, { stage, data, writers: [], seed: 0, running: false, temperature: FIRST, drawn: 0 });
+      Object.assign(this, { stage, data, writers: [], seed: 0, running: false, temperature: FIRST, layer: data.layers, drawn: 0 });
       this.sides = data.models.map(sideOf);
       this.line = element("p", { class: "stage-line", role: "status" }, sentence([]));
       this.picture = svg("svg", { class: "sampler-chart", role: "img", "aria-label": "Time of a letter against the letters read so far; the latest times stand above." });
       this.prompt = element("input", { type: "text", id: "sampler-prompt", value: data.prompt, maxlength: 1000, autocomplete: "off", onchange: () => this.over() });
       this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
         this.temperature = value;
+        this.show();
+      });
+      const layers = Object.fromEntries(Array.from({ length: data.layers }, (_, i) => [i + 1, `${i + 1}`]));
+      this.layers = Stage.radios("What is kept, by layer", layers, `${this.layer}`, (value) => {
+        this.layer = Number(value);
         this.show();
       });
       const button = (words, act) => element("button", { type: "button", onclick: act }, words);
@@ -196,9 +206,12 @@
         element("div", { class: "film" }, this.sides.map(({ writing }) => writing)),
         this.picture,
         element("div", { class: "film" }, this.sides.map(({ next }) => next)),
+        this.layers,
+        element("div", { class: "film" }, this.sides.map(({ memory }) => memory)),
         Stage.provenance(data.sources));
       this.begin();
       new ResizeObserver(() => this.show()).observe(this.picture);
+      new MutationObserver(() => this.show()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     }
 
     /* The models, once: loaded at the first call. A promise of whether they are there. */
@@ -277,7 +290,10 @@
 
     show() {
       this.drawn = performance.now();
-      this.writers.forEach((writer, i) => showSide(this.sides[i], writer, this.temperature));
+      this.writers.forEach((writer, i) => {
+        showSide(this.sides[i], writer, this.temperature);
+        this.sides[i].drawMemory(writer.state[this.layer - 1], room(this.writers));
+      });
       drawChart(this.picture, this.picture.clientWidth || 600, this.writers, this.data.bills);
     }
   }
@@ -293,6 +309,9 @@
       sampler.prompt.value = text;
       sampler.over();
     }, () => sampler.prompt.value);
-    return { temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST], prompt: [prompt, sampler.data.prompt] };
+    return {
+      temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST], prompt: [prompt, sampler.data.prompt],
+      layer: [Stage.pick(sampler.layers), sampler.data.layers],
+    };
   });
 }
