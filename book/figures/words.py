@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from statistics import mean
 from urllib.parse import quote
@@ -37,6 +37,12 @@ def in_words(**makers: Callable[[], object]) -> dict[str, str]:
         except NotMeasuredError:
             found[name] = NOT_MEASURED
     return found
+
+
+def listed(parts: Iterable[str]) -> str:
+    """One after another, as a sentence has them: "a", "a and b", "a, b and c"."""
+    *before, last = parts
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def signed(difference: float, digits: int = 3) -> str:

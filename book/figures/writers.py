@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import torch
 from IPython.display import HTML
 
 from experiments.harness import record
-from experiments.harness.trained import PROMPT, WEIGHTS
+from experiments.harness.trained import PROMPT, WEIGHTS, unpack_weights
+from lsa import LinearState
 from lsa.cost import tick_cost
-from lsa.gpt import gpt_config
+from lsa.gpt import GPT, GPTConfig, gpt_config
 
 from ..explorable.markup import json_script
 from .results import NotMeasuredError, Record, of_config, provenance
@@ -27,9 +29,10 @@ COUNTED = 4096  # letters between the two places at which a letter's multiply-ad
 def data(context: int = CONTEXT) -> HTML | Missing:
     """JSON in a script element, for the stage to read; what to run where a model is missing.
 
-    prompt; layers, how many each has; bytes, of the two files that the page loads, in base64; models, each with name, file
-    (its name there) and slopes (log_decay of its heads); bills, {name: multiply-adds of the first
-    letter and what each letter before adds}; sources, where the models come from.
+    prompt; layers, how many each model has; bytes, of the two files that the page loads, in base64;
+    models, each with name, file (its name there) and slopes (log_decay of its heads); bills,
+    {name: multiply-adds of the first letter and what each letter before adds}; sources, where the
+    models come from.
     """
     try:
         runs = [_trained(model, context) for model in MODELS]
@@ -68,12 +71,16 @@ def _weights(path: str) -> str:
     return path.removesuffix(".json") + WEIGHTS
 
 
-def bill(config: dict[str, Any]) -> tuple[int, int]:
-    """Multiply-adds of the first letter, and what each letter before one adds to it."""
-    shape = gpt_config(
+def _shape(config: dict[str, Any]) -> GPTConfig:
+    return gpt_config(
         config["scale"], vocab_size=256, n_positions=config["n_positions"],
         attention=config["attention"], attention_options=config["attention_options"],
     )  # fmt: skip
+
+
+def bill(config: dict[str, Any]) -> tuple[int, int]:
+    """Multiply-adds of the first letter, and what each letter before one adds to it."""
+    shape = _shape(config)
     first, later = (tick_cost(shape, t, itemsize=4).flops // 2 for t in (0, COUNTED))
     return first, (later - first) // COUNTED
 
@@ -99,3 +106,27 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
         writers_context=lambda: f"{run('linear')['config']['context']:,}",
         writers_level=level,
     )
+
+
+def model(name: str, context: int = CONTEXT) -> GPT:
+    """A writer of the page, as a model of lsa. Raises NotMeasuredError."""
+    run = _trained(name, context)
+    found = GPT(_shape(run["config"]))
+    packed = (record.ROOT / _weights(run["path"])).read_bytes()
+    found.load_state_dict(unpack_weights(packed))
+    return found.eval().requires_grad_(False)
+
+
+def sums(state: Any) -> torch.Tensor:
+    """S of every layer of linear attention in a GPT's state: [layers, H, K, V], of one text."""
+    found: list[torch.Tensor] = []
+
+    def look(part: Any) -> None:
+        if isinstance(part, LinearState):
+            found.append(part.S[0])
+        elif isinstance(part, tuple):
+            for one in part:
+                look(one)
+
+    look(state)
+    return torch.stack(found)

@@ -1,37 +1,44 @@
 "use strict";
 
 /* Pictures of what the heads of one layer keep while a model of writers.js writes: a dot a number.
-   Darker is larger for its kind; below zero is grey. */
+   Darker is larger beside the
+   others of its head; below zero is grey. */
 
 window.Remembered ??= (() => {
   const { element } = Stage;
   const FULL = 2.5;  // root mean squares of a number that is drawn darkest
 
-  const colourOf = (text) => text.match(/[\d.]+/g).slice(0, 3).map(Number);
+  /* Red, green and blue of a style's colour, however the style writes it. */
+  function colourOf(context, style) {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = style;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
+  }
 
-  /* Draw value(row, column), which is undefined where there is no number. */
-  function paint(canvas, rows, columns, value) {
-    const context = canvas.getContext("2d");
-    const { color, outlineColor } = getComputedStyle(canvas);
-    const above = colourOf(color), below = colourOf(outlineColor);
-    Object.assign(canvas, { width: columns, height: rows });
-    const image = context.createImageData(columns, rows), dots = new Float32Array(rows * columns).fill(NaN);
+  /* What is drawn darkest, by a sample of some thousands of the numbers. */
+  function size(numbers) {
+    const stride = 1 + 2 * Math.floor(numbers.length / 2 ** 14);
     let squares = 0, many = 0;
+    for (let i = 0; i < numbers.length; i += stride, many++) squares += numbers[i] ** 2;
+    return FULL * Math.sqrt(squares / many) || 1;
+  }
+
+  /* Draw value(row, column): 1 is the darkest, and undefined where there is no number. */
+  function paint(canvas, rows, columns, value) {
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    const { color, outlineColor } = getComputedStyle(canvas);
+    Object.assign(canvas, { width: columns, height: rows });
+    const above = colourOf(context, color), below = colourOf(context, outlineColor);
+    const image = context.createImageData(columns, rows);
     for (let r = 0, i = 0; r < rows; r++) {
-      for (let c = 0; c < columns; c++, i++) {
+      for (let c = 0; c < columns; c++, i += 4) {
         const found = value(r, c);
         if (found === undefined) continue;
-        dots[i] = found;
-        squares += found * found;
-        many++;
+        image.data.set(found < 0 ? below : above, i);
+        image.data[i + 3] = 255 * Math.min(1, Math.abs(found));
       }
     }
-    const most = FULL * Math.sqrt(squares / Math.max(many, 1)) || 1;
-    dots.forEach((dot, i) => {
-      if (Number.isNaN(dot)) return;
-      image.data.set(dot < 0 ? below : above, 4 * i);
-      image.data[4 * i + 3] = 255 * Math.min(1, Math.abs(dot) / most);
-    });
     context.putImageData(image, 0, 0);
   }
 
@@ -44,24 +51,24 @@ window.Remembered ??= (() => {
       const picture = canvas("Its cache: a column more with every letter");
       function draw(heads, far) {
         const width = heads[0].k.length / heads[0].scores.length, rows = heads.length * 2 * width;
-        const parts = heads.flatMap(({ k, v }) => [k, v]);
-        const columns = Math.min(far, Math.round(picture.clientWidth * devicePixelRatio) || 1);
+        const length = heads[0].length, columns = Math.min(far, Math.round(picture.clientWidth * devicePixelRatio) || 1);
+        const parts = heads.flatMap(({ k, v }) => [k, v]).map((part) => [part, size(part.subarray(0, length * width))]);
         paint(picture, rows, columns, (row, column) => {
-          const letter = Math.floor((column * far) / columns);
-          return letter < heads[0].length ? parts[Math.floor(row / width)][letter * width + (row % width)] : undefined;
+          const letter = Math.floor((column * far) / columns), [part, most] = parts[Math.floor(row / width)];
+          return letter < length ? part[letter * width + (row % width)] / most : undefined;
         });
       }
-      return { words: "Its cache: keys and values, a column a letter", nodes: [picture], draw };
+      return { words: "Its cache: a column a letter", nodes: [picture], draw };
     },
     linear() {
       const pictures = ["The state of its near-sighted head", "The state of its far-sighted head"].map(canvas);
       function draw(heads) {
         heads.forEach(({ S, z }, head) => {
-          const width = z.length;
-          paint(pictures[head], width, width, (row, column) => S[row * width + column]);
+          const width = z.length, most = size(S);
+          paint(pictures[head], width, width, (row, column) => S[row * width + column] / most);
         });
       }
-      return { words: "Its states: of the near-sighted head, and of the far-sighted", nodes: pictures, draw };
+      return { words: "Its states: near head, far head", nodes: pictures, draw };
     },
   };
 
