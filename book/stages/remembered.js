@@ -8,12 +8,12 @@ window.Remembered ??= (() => {
   const { element } = Stage;
   const FULL = 2.5;  // root mean squares of a number that is drawn darkest
 
-  /* Red, green and blue of a style's colour, however the style writes it. */
+  /* Red, green, blue and opacity of a style's colour, however the style writes it. */
   function colourOf(context, style) {
     context.clearRect(0, 0, 1, 1);
     context.fillStyle = style;
     context.fillRect(0, 0, 1, 1);
-    return [...context.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
+    return [...context.getImageData(0, 0, 1, 1).data];
   }
 
   /* What is drawn darkest, by a sample of some thousands of the numbers. */
@@ -27,16 +27,16 @@ window.Remembered ??= (() => {
   /* Draw value(row, column): 1 is the darkest, and undefined where there is no number. */
   function paint(canvas, rows, columns, value) {
     const context = canvas.getContext("2d", { willReadFrequently: true });
-    const { color, outlineColor } = getComputedStyle(canvas);
+    const colours = getComputedStyle(canvas);
     Object.assign(canvas, { width: columns, height: rows });
-    const above = colourOf(context, color), below = colourOf(context, outlineColor);
+    const above = colourOf(context, colours.getPropertyValue("--side")), below = colourOf(context, colours.color);
     const image = context.createImageData(columns, rows);
     for (let r = 0, i = 0; r < rows; r++) {
       for (let c = 0; c < columns; c++, i += 4) {
         const found = value(r, c);
         if (found === undefined) continue;
         image.data.set(found < 0 ? below : above, i);
-        image.data[i + 3] = 255 * Math.min(1, Math.abs(found));
+        image.data[i + 3] *= Math.min(1, Math.abs(found));
       }
     }
     context.putImageData(image, 0, 0);
@@ -58,7 +58,7 @@ window.Remembered ??= (() => {
           return letter < length ? part[letter * width + (row % width)] / most : undefined;
         });
       }
-      return { words: "Its cache: a column a letter", nodes: [picture], draw };
+      return { words: "Its cache: a column a letter", look: "kept kept-cache", nodes: [picture], draw };
     },
     linear() {
       const pictures = ["The state of its near-sighted head", "The state of its far-sighted head"].map(canvas);
@@ -68,15 +68,15 @@ window.Remembered ??= (() => {
           paint(pictures[head], width, width, (row, column) => S[row * width + column] / most);
         });
       }
-      return { words: "Its states: near head, far head", nodes: pictures, draw };
+      return { words: "Its states: near head, far head", look: "kept", nodes: pictures, draw };
     },
   };
 
   /* The part of the page that shows what a model keeps. */
   function panel(kind, attributes) {
-    const { words, nodes, draw } = KINDS[kind]();
+    const { words, look, nodes, draw } = KINDS[kind]();
     const section = element("section", attributes,
-      element("p", { class: "film-quiet" }, words), element("div", { class: `kept kept-${kind}` }, nodes));
+      element("p", { class: "film-quiet" }, words), element("div", { class: look }, nodes));
     return { section, draw };
   }
 
