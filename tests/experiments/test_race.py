@@ -1,12 +1,17 @@
 """The race: what differs between its runs, what is kept of a trained model, and that it resumes."""
 
+import copy
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from experiments import race
 from experiments.__main__ import main
 from experiments.harness import record, trained
 from experiments.harness.corpora import load_corpus
+from experiments.harness.nearby import near_sighted
 from lsa.gpt import GPT, gpt_config
 
 NANO = {"vocab_size": 256, "n_positions": None, "n_layer": 2, "n_head": 2, "d_model": 16}
@@ -25,7 +30,7 @@ def test_runs_at_a_context_differ_in_attention_and_seed_alone():
             r.config for r in runs if r.config["context"] == context and "rounds" not in r.config
         ]
         assert len(found) == len(race.MODELS) * len(race.SEEDS)
-        varied = {"model", "attention", "attention_options", "seed", "film"}
+        varied = {"model", "attention", "attention_options", "seed", "film", "window"}
         same = [{k: v for k, v in config.items() if k not in varied} for config in found]
         assert all(one == same[0] for one in same)
     assert len({run.name for run in runs}) == len(runs)
@@ -86,3 +91,33 @@ def test_losses_by_position_need_a_corpus_long_enough(made_corpus):
         trained.loss_by_position(
             model(), load_corpus("novels"), context=64, device=torch.device("cpu")
         )
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 70), st.sampled_from([8, 16, 32]))
+def test_windows_leave_out_only_what_cannot_be_seen(length, window):
+    """A head that fades by 2^-100 within a window: losses and gradients as without windows."""
+    whole = model("softmax", log_decay=[-70 / window, -80 / window]).double()
+    windowed = copy.deepcopy(whole)
+    near_sighted(windowed, window)
+    tokens = torch.randint(256, (2, length + 1))
+    found = []
+    for one in (whole, windowed):
+        loss = one(tokens[:, :-1]).square().mean()
+        loss.backward()
+        found.append([loss, *(p.grad for p in one.parameters())])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("attention", "decay", "expected"),
+    [
+        ("softmax", [-0.2, 0.0], "window: expected one in which every head fades by 2\\^-100"),
+        ("softmax", [-0.2, -0.1], "window: expected one in which every head fades by 2\\^-100"),
+        ("softmax", None, "window: expected softmax attention whose heads fade"),
+        ("linear", [-0.2, -0.2], "window: expected softmax attention whose heads fade"),
+    ],
+)
+def test_a_window_is_refused_where_something_could_be_seen_beyond_it(attention, decay, expected):
+    with pytest.raises(ValueError, match=expected):
+        near_sighted(model(attention, log_decay=decay), 512)
