@@ -103,10 +103,13 @@ def seeds() -> str:
 def noise(*compared: Arm) -> float:
     """The difference of losses below which nothing is claimed of the arms compared.
 
-    The widest range over the seeds of one of them; where one of them has a single seed, or none is
-    named, of any arm. At least what another seed made of other nano models (`variants`).
+    The widest range over the seeds of one of them; where one of them has a single seed, of any arm
+    of the same recipes, since what is unstable in one need not be in the other; of any arm at all
+    where none is named. At least what another seed made of other nano models (`variants`).
     """
     found = {arm: ends(arm).values() for arm in arms()}
+    recipes = {arm.recipe for arm in compared}
+    found = {arm: losses for arm, losses in found.items() if arm.recipe in recipes or not compared}
     if compared and all(len(found.get(arm, ())) > 1 for arm in compared):
         found = {arm: found[arm] for arm in compared}
     ranges = [max(losses) - min(losses) for losses in found.values() if len(losses) > 1]

@@ -29,7 +29,7 @@ def banded(q: Tensor, k: Tensor, v: Tensor, *, window: int, scale: float) -> Ten
     filled = -T % window
     q, k, v = (F.pad(x.transpose(1, 2), (0, 0, 0, filled)) for x in (q, k, v))
     first = F.scaled_dot_product_attention(
-        *(x[:, :, :window] for x in (q, k, v)), is_causal=True, scale=scale
+        q[:, :, :window], k[:, :, :window], v[:, :, :window], is_causal=True, scale=scale
     )
     if q.shape[2] == window:
         return first[:, :, :T].transpose(1, 2)
@@ -38,13 +38,13 @@ def banded(q: Tensor, k: Tensor, v: Tensor, *, window: int, scale: float) -> Ten
     def blocks(x: Tensor) -> Tensor:
         return x.unflatten(2, (n, window)).flatten(1, 2)  # [B, H n, window, K]
 
-    past, now = slice(None, -window), slice(window, None)
+    def with_before(x: Tensor) -> Tensor:
+        return torch.cat((blocks(x[:, :, :-window]), blocks(x[:, :, window:])), 2)
+
     seen = torch.ones(window, 2 * window, dtype=torch.bool, device=q.device)
+    seen = seen.triu(1).tril(window)
     rest = F.scaled_dot_product_attention(
-        blocks(q[:, :, now]),
-        *(torch.cat((blocks(x[:, :, past]), blocks(x[:, :, now])), 2) for x in (k, v)),
-        attn_mask=seen.triu(1).tril(window),
-        scale=scale,
+        blocks(q[:, :, window:]), with_before(k), with_before(v), attn_mask=seen, scale=scale
     )
     o = torch.cat((first, rest.view(B, H, n * window, -1)), 2)
     return o[:, :, :T].transpose(1, 2)
