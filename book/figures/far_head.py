@@ -98,7 +98,7 @@ def together() -> str:
     pairs, lower = _pairs(), _lower()
     by, which = mean(pairs), "all" if lower == len(pairs) else f"{lower} of the"
     return (
-        f"In {which} {len(pairs)} pairs the run *without* the far head ends lower; the mean over "
+        f"In {which} {len(pairs)} pairs the run without the far head ends lower; the mean over "
         f"all pairs is {abs(by):.3f} nats {'lower' if by < 0 else 'higher'}"
     )
 

@@ -21,10 +21,15 @@ SMALL = (
 
 
 def say(**values: object) -> None:
-    """Glue values for use in the prose: {glue:text}`name`."""
+    """Glue values for use in the prose: {glue:text}`name`.
+
+    Raises: ValueError where a value is written as Markdown, since the page would show its signs.
+    """
     from myst_nb import glue
 
     for name, value in values.items():
+        if "*" in str(value) or "`" in str(value):
+            raise ValueError(f"{name} is shown as it is written, so it needs plain text: {value}")
         glue(name, str(value), display=False)
 
 

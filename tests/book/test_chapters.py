@@ -26,7 +26,7 @@ from book.figures import (
     whole_novels,
     words,
 )
-from book.figures.words import WrittenFor
+from book.figures.words import WrittenFor, say
 from experiments.harness import record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,6 +147,12 @@ def test_numbers_are_said_as_a_reader_would():
 def test_an_experiment_without_results_says_how_to_get_them():
     with pytest.raises(LookupError, match="python -m experiments run nothing_yet"):
         results.stored("nothing_yet")
+
+
+@pytest.mark.parametrize("value", ["runs *without* it", "`a`"])
+def test_a_glued_value_is_plain_text(value):
+    with pytest.raises(ValueError, match="best is shown"):
+        say(best=value)
 
 
 def test_words_that_no_longer_fit_the_results_say_so(capsys):

@@ -81,7 +81,7 @@ def test_pairs_of_all_contexts_are_counted_together(raced):
     raced(near({"softmax": (0, 1), "linear": (0, 1)}, by=(-0.01, -0.02)))
     raced(near({"linear": (0,)}, by=(-0.03,)), at=16384)
     assert far_head.together() == (
-        "In all 5 pairs the run *without* the far head ends lower; the mean over all pairs is "
+        "In all 5 pairs the run without the far head ends lower; the mean over all pairs is "
         "0.018 nats lower"
     )
     raced(near({"linear": (0,)}, by=(0.05,)), at=16384)
