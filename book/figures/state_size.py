@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from . import variants
 from .results import NotMeasuredError, Record, learned, provenance, row, rows
-from .words import Missing, bars, seeds_in_words
+from .words import Missing, bars, listed, seeds_in_words
 
 EXPERIMENT = "state_size"
 KINDS = {
@@ -35,10 +35,7 @@ class Arm(NamedTuple):
     change: str = ""
 
 
-CONTROLS = {
-    "no attention": Arm("none"),
-    "no head sees far": Arm("elu + 1", change="near only"),
-}
+NEAR = Arm("elu + 1", change="near only")
 
 
 def arms() -> dict[Arm, list[Record]]:
@@ -184,17 +181,17 @@ def _by_part(runs: Iterable[Record]) -> dict[str, list[float]]:
     return found
 
 
-def _levels(found: dict[Arm, list[Record]]) -> list[Series]:
-    """Grey lines over the range of states: the controls, which see nothing or nothing far."""
+def _level(found: dict[Arm, list[Record]]) -> list[Series]:
+    """A grey line over the range of states: the control that sees nothing far."""
     lines = []
     for recipe in RECIPES:
         states = [state(arm) for arm in found if arm.recipe == recipe and arm.weights != "none"]
-        for label, control in CONTROLS.items():
-            runs = found.get(control._replace(recipe=recipe), [])
-            for part, losses in _by_part(runs if states else []).items():
-                columns = {"state": [min(states) / 1.5, max(states) * 1.5]}
-                columns |= {name: [mean(losses)] * 2 for name in ("loss", "low", "high")}
-                lines.append(Series({"recipe": recipe, "part": part}, columns, label=label))
+        runs = found.get(NEAR._replace(recipe=recipe), [])
+        for part, losses in _by_part(runs if states else []).items():
+            columns = {"state": [min(states) / 1.5, max(states) * 1.5]}
+            columns |= {name: [mean(losses)] * 2 for name in ("loss", "low", "high")}
+            keys = {"recipe": recipe, "part": part}
+            lines.append(Series(keys, columns, label="no head sees far"))
     return lines
 
 
@@ -212,8 +209,8 @@ def figure(id: str = "state-size") -> Explorable | Missing:
         caption=_caption(found),
         alt=(
             "Held-out loss against the bytes of a layer's state on a logarithmic scale, a dot "
-            "for each kind of weights and number of heads, beside the level of a model without "
-            "attention."
+            "for each kind of weights and number of heads, beside the level of a model whose heads "
+            "all fade."
         ),
         series=series,
         x=Axis("state", "State of a layer after the context", "bytes", log=10, digits=3),
@@ -225,7 +222,7 @@ def figure(id: str = "state-size") -> Explorable | Missing:
             Filter("part", "Updates made", options=PARTS, default="4"),
             Toggle("weights", "Weights", options={k: v for k, v in KINDS.items() if k in drawn}),
         ],
-        ceilings=_levels(found),
+        ceilings=_level(found),
         provenance=provenance([run for runs in found.values() for run in runs]),
     )
 
@@ -235,13 +232,28 @@ def _caption(found: dict[Arm, list[Record]]) -> str:
     for arm, runs in found.items():
         stops[arm.recipe] = runs[0]["config"]["updates"]
     told = " and ".join(
-        f"{stops[recipe]:,} with {RECIPES[recipe]}" for recipe in RECIPES if recipe in stops
+        f"{stops[recipe]:,} at {_context(recipe)}" for recipe in RECIPES if recipe in stops
     )
     return (
         "**Loss by the bytes of a layer's state.** The nano model on held-out novels, float32 "
         f"states. Every model makes the same number of updates, fixed beforehand: {told}. "
-        f"{bars(seeds())}{_broken()}"
+        f"{_without_attention()}{bars(seeds())}{_broken()}"
     )
+
+
+def _context(recipe: str) -> str:
+    """What tells a recipe from the other in few words."""
+    return f"{RECIPES[recipe].split(' bytes')[0]} bytes"
+
+
+def _without_attention() -> str:
+    """Where the control without attention ends, which would flatten the figure as a line in it."""
+    ends_at = [
+        f"{end(Arm('none', recipe)):.3f} ({_context(recipe)})"
+        for recipe in RECIPES
+        if Arm("none", recipe) in arms()
+    ]
+    return f"Without attention the model ends at {listed(ends_at)}. " if ends_at else ""
 
 
 def _broken() -> str:
@@ -253,7 +265,7 @@ def _broken() -> str:
             if ending != "finished":
                 config = run["config"]
                 said += (
-                    f" The loss of {config['weights']}, {RECIPES[config['recipe']]}, seed "
+                    f" The loss of {config['weights']} at {_context(config['recipe'])}, seed "
                     f"{config['seed']}, was no finite number after {updates:,} updates."
                 )
     return said

@@ -82,17 +82,19 @@ def test_tokens_are_those_of_heads_that_see_far(trained):
     )
 
 
-def test_the_figure_has_a_dot_an_arm_and_the_control_as_a_line(trained):
+def test_the_figure_has_a_dot_an_arm_and_a_control_as_a_line(trained):
     small, large = Arm("elu + 1", "fades", 8), Arm("Taylor 2", "fades")
-    none = Arm("none", "fades")
-    ends = {small: {0: 2.0, 1: 2.1}, large: {0: 2.3, 1: 2.3}, none: {0: 2.5, 1: 2.5}}
-    trained(ends, {small: 1000, large: 10**6, none: 0})
+    none, near = Arm("none", "fades"), Arm("elu + 1", "fades", change="near only")
+    ends = {small: {0: 2.0, 1: 2.1}, large: {0: 2.3, 1: 2.3}}
+    controls = {none: {0: 2.5, 1: 2.5}, near: {0: 2.4, 1: 2.4}}
+    trained(ends | controls, {small: 1000, large: 10**6, none: 0, near: 1000})
     figure = state_size.figure()
     dots = [c for c in figure.curves if c.role == "series" and c.keys["part"] == "4"]
     assert {c.name: c.columns["loss"] for c in dots} == {
         "elu + 1, 8 heads": [2.05], "Taylor 2, 2 heads": [2.3],
     }  # fmt: skip
     (line,) = (c for c in figure.curves if c.role == "ceiling" and c.keys["part"] == "4")
-    assert line.columns["loss"] == [2.5, 2.5]
+    assert line.columns["loss"] == [2.4, 2.4]
+    assert "ends at 2.500 (1,024 bytes)" in figure.caption
     assert "0.250 nats lie between" in state_words.numbers()["state_verdict"]
     assert "Two seeds each" in figure.caption
