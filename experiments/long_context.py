@@ -1,6 +1,6 @@
 """What a trained model does with a long past: a passage met before, and more of the same text.
 
-The race's models of the first seed, read from their stored weights, on novels that were held out.
+The race's models, read from their stored weights, on novels that were held out.
 `again`: a passage of 64 bytes stands before so many others of the same novel, and comes again.
 How much better is it predicted than after the same others, but with another passage in its place?
 A model that can look back gains; one that has forgotten does not. `given`: the same bytes are
@@ -22,9 +22,8 @@ from .harness import record
 from .harness.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
-from .harness.trained import model_of
+from .harness.trained import asked, kept, model_of
 
-NEAR = -0.171875  # the race's slope of a head that fades
 PASSAGE = 64  # bytes that come again; of these the first are left out
 LEAD = 8  # bytes in which a model can tell that it has been here before
 BASE = {
@@ -33,10 +32,10 @@ BASE = {
     "places": 40,  # eight in each of the five held-out novels
     "distances": [64, 256, 1024, 4096, 16384],
     "given": [16, 64, 256, 1024, 4096, 16384],
-    "seed": 0,
 }
 SMOKE = {"places": 5, "distances": [64, 128], "given": [16, 64]}
 CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
+SEEDS = (0, 1, 2)
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "again": table(
@@ -56,25 +55,14 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Both attentions at every context of the race."""
-    contexts = (64,) if smoke else CONTEXTS
-    return [
-        _run(attention, context, SMOKE if smoke else {})
-        for context in contexts
-        for attention in ("softmax", "linear")
-    ]
+    """The race's models whose weights are kept, the first seeds of all before the second."""
+    contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
+    return [_run(*asked(*model), SMOKE if smoke else {}) for model in kept(contexts, seeds)]
 
 
-def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
-    config = {
-        **BASE,
-        "attention": attention,
-        "attention_options": {"log_decay": [NEAR, 0.0]},
-        "context": context,
-        "trained": f"{attention}-{context}-seed0",
-        **rest,
-    }
-    return Run("long_context", f"{attention}-{context}", config, 300)
+def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:
+    config = {**BASE, **model, **rest}
+    return Run("long_context", name, config, 300 + 100 * model["seed"])
 
 
 @torch.no_grad()

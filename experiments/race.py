@@ -25,6 +25,7 @@ from .harness.trained import (
     WINDOW,
     attention_weights,
     continuations,
+    kept,
     loss_by_position,
     pack_weights,
 )
@@ -168,7 +169,7 @@ def speeds(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; the weights of seed 0 lie beside its record."""
+    """One run, as `plan.Experiment` asks; the weights of a pair lie beside its record."""
     if config["model"] == "all":
         return speeds(config, session)
     corpus = session.corpus(config["corpus"])
@@ -193,7 +194,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         training.model, corpus,
         context=config["context"], device=session.device, window=config["validation_span"],
     )  # fmt: skip
-    if config["seed"] == 0 and config["model"] in ("softmax", "linear"):
+    seed, context = config["seed"], config["context"]
+    if (config["model"], context, seed) in kept([context], [seed]):
         name = f"{session.checkpoint.stem}{WEIGHTS}"
         replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
     return Outcome({**outcome.tables, **found})

@@ -1,6 +1,6 @@
 """Whole novels, read from the first byte to the last by models trained on far shorter texts.
 
-The race's models of the first seed, from their stored weights, on the novels that were held out.
+The race's models, from their stored weights, on the novels that were held out.
 Linear attention's machine goes on to the end, up to a million bytes, in the time it takes for any
 million bytes; softmax's cache grows, so it is read as far as `reach` alone.
 
@@ -24,17 +24,16 @@ from .harness import record
 from .harness.corpora import Split
 from .harness.plan import Experiment, Outcome, Run, Session
 from .harness.tables import Tables, append, table
-from .harness.trained import model_of
+from .harness.trained import asked, kept, model_of
 
-NEAR = -0.171875  # the race's slope of a head that fades
 CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
+SEEDS = (0, 1, 2)
 REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
 BASE = {
     "scale": "nano",
     "corpus": "novels",
     "window": 4096,
     "piece": 1024,  # read at a time, so that a cache's scores fit into memory
-    "seed": 0,
 }
 SMOKE = {"window": 64, "piece": 32, "reach": 200}
 TABLES = {
@@ -50,26 +49,14 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Both attentions at every context of the race."""
-    contexts = (64,) if smoke else CONTEXTS
-    return [
-        _run(attention, context, SMOKE if smoke else {})
-        for context in contexts
-        for attention in ("softmax", "linear")
-    ]
+    """The race's models whose weights are kept, the first seeds of all before the second."""
+    contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
+    return [_run(*asked(*model), SMOKE if smoke else {}) for model in kept(contexts, seeds)]
 
 
-def _run(attention: str, context: int, rest: dict[str, Any]) -> Run:
-    config = {
-        **BASE,
-        "attention": attention,
-        "attention_options": {"log_decay": [NEAR, 0.0]},
-        "context": context,
-        "trained": f"{attention}-{context}-seed0",
-        "reach": REACH[attention],
-        **rest,
-    }
-    return Run("whole_novels", f"{attention}-{context}", config, 310)
+def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:
+    config = {**BASE, "reach": REACH[model["attention"]], **model, **rest}
+    return Run("whole_novels", name, config, 310 + 100 * model["seed"])
 
 
 def novels(split: Split, reach: int) -> list[Tensor]:

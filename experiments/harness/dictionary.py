@@ -49,9 +49,10 @@ have none |
 A device's folder is its name; for a CPU with the number of threads that torch would use. A run
 whose `config` names `threads` used that many.
 
-Beside a run of `race` of seed 0 lie the trained weights, `<run>.weights.npz`, under 1 MB: for every
-matrix NAME of the model `NAME`, int8 [out, in], and `NAME.scale`, float32 [out], whose product is
-the weight; every vector as float32. Names are those of `lsa.gpt.GPT`'s state dictionary, and
+Beside runs of `race` of softmax and linear attention (of seed 0, and of further seeds at up to
+4,096 bytes) lie the trained weights, `<run>.weights.npz`, under 1 MB each: for every matrix NAME of
+the model `NAME`, int8 [out, in], and `NAME.scale`, float32 [out], whose product is the weight;
+every vector as float32. Names are those of `lsa.gpt.GPT`'s state dictionary, and
 `experiments.harness.trained.unpack_weights` gives it back.
 """
 

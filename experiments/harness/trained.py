@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,34 @@ from .tables import Tables, append
 WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
 WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
+PAIR = ("softmax", "linear")  # the race's models whose weights are kept, of the first seed
+KEPT = (256, 1024, 4096)  # and of further seeds at these contexts; at 16,384 one takes hours
 LOOKED_AT = 32  # tokens of the prompt whose weights are kept
+
+
+def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
+    """Attention, context and seed of each model whose weights the race keeps, by seed."""
+    return [
+        (attention, context, seed)
+        for seed, context in product(seeds, contexts)
+        for attention in PAIR
+        if seed == 0 or context in KEPT
+    ]
+
+
+def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
+    """What a run that asks such a model is called, and the part of its configuration that names it.
+
+    One of two heads fades by half in four bytes, as in the race; `model_of` reads the weights.
+    """
+    name = f"{attention}-{context}"
+    return f"{name}-seed{seed}" if seed else name, {
+        "seed": seed,
+        "attention": attention,
+        "attention_options": {"log_decay": [-0.171875, 0.0]},
+        "context": context,
+        "trained": f"{name}-seed{seed}",
+    }
 
 
 @torch.no_grad()

@@ -4,13 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from experiments import whole_novels
+from experiments import race, whole_novels
 from lsa.gpt import GPT, gpt_config
 
 
 def model(attention):
     torch.manual_seed(0)
-    options = {"log_decay": [whole_novels.NEAR, 0.0]}
+    options = {"log_decay": [race.NEAR, 0.0]}
     shape = gpt_config(
         "nano", vocab_size=256, n_positions=None, attention=attention, attention_options=options
     )
