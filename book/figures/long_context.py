@@ -2,64 +2,74 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import floor, log10
+from statistics import mean
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
-from . import distant_recall, race, race_words, whole_novels
-from .results import NotMeasuredError, Record, learned, provenance, row, rows
-from .words import NOT_MEASURED, Missing, Table, WrittenFor, in_words, percent, seeds_in_words
+from . import race
+from .results import NotMeasuredError, Record, learned, provenance, rows
+from .spread import with_seeds
+from .words import Missing, seeds_by_context
 
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
 MODELS = ("softmax", "linear")
-SHORTER = CONTEXTS[:-1]  # where the novels go on past what was trained
 POSITIONS = ("softmax", "linear", "no attention")
-MILLI = "thousandths of a nat"  # in which so small gains are told
 
 
-def run(attention: str, context: int) -> Record:
-    """What the model trained at a context was asked. Raises NotMeasuredError."""
-    for one in learned("long_context"):
-        config = one["config"]
-        if (config["attention"], config["context"]) == (attention, context):
+def runs_of(attention: str, context: int) -> list[Record]:
+    """What each seed of a model trained at a context was asked. Raises NotMeasuredError."""
+    found = [
+        one
+        for one in learned("long_context")
+        if (one["config"]["attention"], one["config"]["context"]) == (attention, context)
+    ]
+    if not found:
+        raise NotMeasuredError(f"long_context: no {attention} of {context}")
+    return found
+
+
+def asked(attention: str, context: int, kind: str) -> list[dict[str, float]]:
+    """A row for every distance or length, the mean over seeds: `bytes`, `gain`, `error`, `loss`.
+
+    kind: "again", a passage met before, or "given", more text. All seeds are asked at the same
+    places, so what these do to a gain stays when seeds are added: `with_seeds`.
+    """
+    column = {"again": "distance", "given": "given"}[kind]
+    several = zip(*(rows(one, kind) for one in runs_of(attention, context)), strict=True)
+    found = []
+    for seeds in several:
+        gain, error = with_seeds([one["gain"] for one in seeds], [one["error"] for one in seeds])
+        loss = mean(one["loss"] for one in seeds)
+        found.append({"bytes": seeds[0][column], "gain": gain, "error": error, "loss": loss})
+    return found
+
+
+def told(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
+    """The row of `asked` at a distance or length. Raises NotMeasuredError."""
+    for one in asked(attention, context, kind):
+        if one["bytes"] == at:
             return one
-    raise NotMeasuredError(f"long_context: no {attention} of {context}")
+    raise NotMeasuredError(f"long_context: no {kind} at {at}")
 
 
-def gain(attention: str, context: int, distance: int) -> tuple[float, float]:
-    """What having met a passage so far back is worth, and its standard error, in nats a byte."""
-    found = row(run(attention, context), "again", distance=distance)
-    return found["gain"], found["error"]
+def _model(one: Record) -> tuple[str, int]:
+    return one["config"]["attention"], one["config"]["context"]
 
 
-def given(attention: str, context: int, length: int) -> dict:
-    """Loss of the same bytes with so much text before them, its gain and error."""
-    return row(run(attention, context), "given", given=length)
+def _counts() -> dict[int, list[int]]:
+    """How many seeds of each model were asked, by the context of its training."""
+    return {
+        context: [len(runs_of(name, context)) for name in MODELS]
+        for context in sorted({context for _, context in map(_model, learned("long_context"))})
+    }
 
 
 def _main(contexts: set[int]) -> int:
     return race.MAIN if race.MAIN in contexts else max(contexts)
 
 
-def _drawn(losses: dict[int, float]) -> dict[int, float]:
+def drawn(losses: dict[int, float]) -> dict[int, float]:
     """Without the last position of a window, which stands alone in its row: too few to draw."""
     return {last: loss for last, loss in losses.items() if last % 2}
-
-
-def _rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1]) -> float:
-    """By how much the loss of a model grows past its trained length, beyond what another's does.
-
-    The other has read the same pages: the same attention trained at the longest context, or `like`
-    trained `at`. At most, over the later positions. Raises NotMeasuredError.
-    """
-    losses, others = (
-        _drawn(race.positions(n, "whole").get(model, {}))
-        for model, n in ((name, context), (like or name, at))
-    )
-    if context - 1 not in losses or losses.keys() - others.keys():
-        raise NotMeasuredError(f"race: no positions of {name} trained at {context} and another")
-    above = {last: loss - others[last] for last, loss in losses.items() if last >= context - 1}
-    return max(above.values()) - above[context - 1]
 
 
 def by_position(id: str = "loss-by-position") -> Explorable | Missing:
@@ -70,7 +80,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
             for model, losses in race.positions(context, reading).items():
                 if model not in POSITIONS:
                     continue
-                kept = _drawn(losses)
+                kept = drawn(losses)
                 keys = {"attention": race.MODELS[model][0], "context": context, "reading": reading}
                 source = race.by_model(context)[model][0]["path"]
                 columns = {"position": [*kept], "loss": [*kept.values()]}
@@ -107,18 +117,18 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
 def figure(id: str = "long-past") -> Explorable | Missing:
     """What a passage met before is worth by distance, and what more text is worth."""
     series = []
-    for one in learned("long_context"):
-        config = one["config"]
-        keys = {"attention": config["attention"], "context": config["context"]}
-        for kind, column in (("again", "distance"), ("given", "given")):
-            found = rows(one, kind)
+    for attention, context in dict.fromkeys(map(_model, learned("long_context"))):
+        source = runs_of(attention, context)[0]["path"]
+        for kind in ("again", "given"):
+            found = asked(attention, context, kind)
             columns = {
-                "bytes": [each[column] for each in found],
+                "bytes": [each["bytes"] for each in found],
                 "gain": [each["gain"] for each in found],
                 "low": [each["gain"] - 2 * each["error"] for each in found],
                 "high": [each["gain"] + 2 * each["error"] for each in found],
             }
-            series.append(Series({**keys, "asked": kind}, columns, source=one["path"]))
+            keys = {"attention": attention, "context": context, "asked": kind}
+            series.append(Series(keys, columns, source=source))
     if not series:
         return Missing("long_context")
     contexts = {one.keys["context"] for one in series}
@@ -129,7 +139,7 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             "held-out novel are better predicted because they stood, so many bytes earlier, in "
             "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
             "novel before the first of them than with 16 bytes. Forty places, bars of two "
-            "standard errors; models of the race, first seed."
+            f"standard errors. Models of the race: {seeds_by_context(_counts())}."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,
@@ -148,192 +158,3 @@ def figure(id: str = "long-past") -> Explorable | Missing:
         ],
         provenance=provenance(learned("long_context")),
     )
-
-
-def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
-    """A gain in thousandths of a nat, with what two standard errors allow."""
-    found = rows(run(attention, context), kind)
-    column = {"again": "distance", "given": "given"}[kind]
-    for one in found:
-        if one[column] == at:
-            gain = _plain(1000 * one["gain"]).replace("-", "−")
-            return f"{gain} ± {_plain(2000 * one['error'], 1)}"
-    raise NotMeasuredError(f"long_context: no {kind} at {at}")
-
-
-def _plain(value: float, digits: int = 2) -> str:
-    """A number of `digits` significant digits, without an exponent: 0.00046."""
-    if not value:
-        return "0"
-    places = digits - 1 - floor(log10(abs(value)))
-    return f"{value:.{max(0, places)}f}"
-
-
-def _given_words() -> str:
-    parts = [
-        f"with {name} attention, {256:,} bytes are worth {_worth(name, 'given', 256)} "
-        f"thousandths of a nat more than 16, and 16,384 bytes {_worth(name, 'given', 16384)}"
-        for name in MODELS
-    ]
-    said = "; ".join(parts)
-    return f"{said[0].upper()}{said[1:]}."
-
-
-def table() -> Table | Missing:
-    """What having met a passage is worth, by how far back it stood."""
-    if not (found := learned("long_context")):
-        return Missing("long_context")
-    distances = sorted({one["distance"] for each in found for one in rows(each, "again")})
-    cells = [[f"{at:,}", *(_again_in_words(name, at) for name in MODELS)] for at in distances]
-    return Table(["bytes back", *MODELS], cells, align="rrr")
-
-
-def by_context() -> Table | Missing:
-    """What a long past is worth to models trained at each context."""
-    cells = []
-    for context in CONTEXTS:
-        told = _far_at(context)
-        if NOT_MEASURED not in told.values():
-            cells.append([f"{context:,}", *told.values()])
-    titles = ["trained at", *(f"{what}, {n}" for what in ("more text", "passage") for n in MODELS)]
-    return Table(titles, cells, align="rrrrr") if cells else Missing("long_context")
-
-
-def _far_at(context: int) -> dict[str, str]:
-    return in_words(
-        **{
-            f"{kind} {name}": lambda kind=kind, name=name, at=at: _worth(name, kind, at, context)
-            for kind, at in (("given", 16384), ("again", 1024))
-            for name in MODELS
-        }
-    )
-
-
-def _again_in_words(attention: str, distance: int) -> str:
-    return in_words(gain=lambda: _worth(attention, "again", distance))["gain"]
-
-
-def _falls_like_an_average(attention: str) -> bool:
-    """Whether four times the distance leaves a half to an eighth of the gain, each time."""
-    gains = [one["gain"] for one in rows(run(attention, MAIN), "again")]
-    return all(2 < before / after < 8 for before, after in pairwise(gains))
-
-
-def numbers() -> dict[str, str]:
-    """What the chapter on long context says of these runs."""
-    return in_words(
-        given_words=_given_words,
-        given_least=lambda: f"{given('linear', MAIN, 16)['loss']:.2f}",
-        given_most=lambda: f"{given('linear', MAIN, 16384)['loss']:.2f}",
-        given_softmax_longest=lambda: _worth("softmax", "given", 16384, CONTEXTS[-1]),
-        given_linear_longest=lambda: _worth("linear", "given", 16384, CONTEXTS[-1]),
-        longest=lambda: f"{max(run('linear', MAIN)['config']['given']):,}",
-    )
-
-
-def claims() -> WrittenFor:
-    """What its words say of the figure, beyond the numbers in them."""
-
-    def worth(name: str, context: int) -> float:
-        return given(name, context, 16384)["gain"]
-
-    def worth_little(name: str, context: int = MAIN) -> bool:
-        return worth(name, context) < 0.02
-
-    return WrittenFor(
-        the_gain_falls_as_the_distance_grows_for_both=lambda: all(
-            map(_falls_like_an_average, MODELS)
-        ),
-        a_few_dozen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
-        more_text_is_worth_little_to_all_and_most_to_those_of_the_longest_context=lambda: all(
-            worth_little(name, context) and worth(name, context) <= worth(name, CONTEXTS[-1])
-            for name in MODELS
-            for context in CONTEXTS
-        ),
-        their_lead_over_those_of_4096_is_within_the_errors=lambda: all(
-            worth(name, CONTEXTS[-1]) - worth(name, MAIN)
-            < 2 * max(given(name, n, 16384)["error"] for n in (MAIN, CONTEXTS[-1]))
-            for name in MODELS
-        ),
-        neither_line_turns_upwards_past_the_trained_length=lambda: all(
-            _rise(name, context) < race_words.noise(context)
-            for name in MODELS
-            for context in SHORTER
-        ),
-        linear_attention_does_not_fall_behind_as_the_text_grows=lambda: all(
-            _rise("linear", context, "softmax", context) < race_words.noise(context)
-            for context in SHORTER
-        ),
-    )
-
-
-def verdicts() -> Table:
-    """The three questions, what was found for each attention, and in how many runs."""
-    cells = []
-    for question, seeds, answer in (
-        (
-            f"what it costs to read on to 16,384 bytes after training at 4,096, {MILLI}",
-            _raced,
-            _late,
-        ),
-        (
-            f"16,384 bytes given in place of 16, {MILLI}",
-            _asked,
-            lambda name: _worth(name, "given", 16384),
-        ),
-        (
-            f"what a whole novel costs, in place of its last few thousand bytes, {MILLI}",
-            lambda name: len([whole_novels.run(name, MAIN)]),
-            whole_novels.cost,
-        ),
-        *(
-            (
-                f"a passage {distance:,} bytes back, {MILLI}",
-                _asked,
-                lambda name, distance=distance: _worth(name, "again", distance),
-            )
-            for distance in (1024, 16384)
-        ),
-        *(
-            (asked, _answered, lambda name, between=between: _found(name, between))
-            for asked, between in (
-                ("one of eight values, 4,096 tokens of noise later", "noise"),
-                ("the same, with other pairs between", "pairs"),
-            )
-        ),
-    ):
-        words = in_words(
-            **{name: lambda n=name, a=answer: a(n) for name in MODELS},
-            seeds=lambda seeds=seeds: seeds_in_words([seeds(name) for name in MODELS]),
-        )
-        cells.append([question, *(words[name] for name in (*MODELS, "seeds"))])
-    return Table(["what was asked", *MODELS, "runs"], cells, align="lrrl", wrap=True)
-
-
-def _raced(attention: str) -> int:
-    return len(race.ends(attention, MAIN))
-
-
-def _asked(attention: str) -> int:
-    return len([run(attention, MAIN)])  # the weights of the first seed are kept, and no others
-
-
-def _answered(attention: str) -> int:
-    return len(distant_recall.runs_of(attention))
-
-
-def _found(attention: str, between: str) -> str:
-    found = distant_recall.shares()
-    return f"{percent(distant_recall.of(found, attention, between, 4096))} right"
-
-
-def _late(attention: str) -> str:
-    def late(context: int) -> float:
-        losses = race.positions(context, "whole").get(attention)
-        if not losses or not {2047, 16383} <= losses.keys():
-            raise NotMeasuredError(f"race: no positions of {attention} trained at {context}")
-        return losses[16383] - losses[2047]
-
-    # Later pages may be harder, for whichever model: what the longest context makes of them is
-    # taken off.
-    return f"{1000 * (late(MAIN) - late(CONTEXTS[-1])):.0f}".replace("-", "−")

@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import mean, stdev
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import race
-from .results import NotMeasuredError, Record, learned, of_config, provenance, rows
-from .words import Missing, WrittenFor, counted, in_words
+from .results import NotMeasuredError, Record, learned, provenance, rows
+from .spread import with_seeds
+from .words import Missing, WrittenFor, counted, in_words, seeds_by_context
 
 
-def run(attention: str, context: int) -> Record:
-    """What the model trained at a context made of the novels. Raises NotMeasuredError."""
-    return of_config(learned("whole_novels"), attention=attention, context=context)
+def runs_of(attention: str, context: int) -> list[Record]:
+    """What each seed of a model made of the novels. Raises NotMeasuredError."""
+    found = [one for one in learned("whole_novels") if _model(one) == (attention, context)]
+    if not found:
+        raise NotMeasuredError(f"whole_novels: no {attention} of {context}")
+    return found
 
 
-def by_doubling(one: Record) -> list[dict[str, float]]:
+def _model(one: Record) -> tuple[str, int]:
+    return one["config"]["attention"], one["config"]["context"]
+
+
+def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     """Loss with all of a novel before a byte, less the loss with a window of it, by position.
 
     A row for each doubling of the position that at least two novels reach: the mean over these
-    novels, two standard errors, and how many they are.
+    novels and over the seeds, two standard errors, and how many novels they are.
     """
-    found: dict[int, list[dict]] = {}
-    for each in rows(one, "positions"):
-        found.setdefault(each["first"], []).append(each)
+    several: dict[int, list[list[dict]]] = {}
+    for one in seeds:
+        found: dict[int, list[dict]] = {}
+        for each in rows(one, "positions"):
+            found.setdefault(each["first"], []).append(each)
+        for first, novels in found.items():
+            if len(novels) > 1:
+                several.setdefault(first, []).append(novels)
     out = []
-    for first, several in sorted(found.items()):
-        if len(several) > 1:
-            cost = [each["whole"] - each["window"] for each in several]
-            out.append({
-                "first": first,
-                "last": max(each["last"] for each in several),
-                "loss": mean(each["whole"] for each in several),
-                "cost": mean(cost),
-                "error": 2 * stdev(cost) / math.sqrt(len(cost)),
-                "novels": len(several),
-            })  # fmt: skip
+    for first, read in sorted(several.items()):
+        costs = [[each["whole"] - each["window"] for each in novels] for novels in read]
+        cost, error = with_seeds(
+            [mean(each) for each in costs],
+            [stdev(each) / math.sqrt(len(each)) for each in costs],
+        )
+        out.append({
+            "first": first,
+            "last": max(each["last"] for novels in read for each in novels),
+            "loss": mean(each["whole"] for novels in read for each in novels),
+            "cost": cost,
+            "error": 2 * error,
+            "novels": len(read[0]),
+        })  # fmt: skip
     return out
 
 
@@ -45,18 +62,18 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     """What the far past costs or is worth, to the end of the novels."""
     stored = learned("whole_novels")
     series = []
-    for one in stored:
-        config = one["config"]
-        found = by_doubling(one)
+    for attention, context in dict.fromkeys(map(_model, stored)):
+        seeds = runs_of(attention, context)
+        found = by_doubling(seeds)
         columns = {
             "position": [each["last"] for each in found],
             "cost": [1000 * each["cost"] for each in found],
             "low": [1000 * (each["cost"] - each["error"]) for each in found],
             "high": [1000 * (each["cost"] + each["error"]) for each in found],
         }
-        keys = {"attention": config["attention"], "context": config["context"]}
         if found:
-            series.append(Series(keys, columns, source=one["path"]))
+            keys = {"attention": attention, "context": context}
+            series.append(Series(keys, columns, source=seeds[0]["path"]))
     if not series:
         return Missing("whole_novels")
     contexts = {one.keys["context"] for one in series}
@@ -68,7 +85,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
             "from their first byte, less the loss of the same bytes by the same model with only "
             f"the last {window // 2:,} to {window:,} bytes before them. Above zero the far past "
             "does harm, below it helps. A point stands for all positions from half of it on; "
-            "bars of two standard errors over the novels. One model of each kind."
+            f"bars of two standard errors. {_seeds()}."
         ),
         alt="Difference in loss by position, for both attentions, near zero.",
         series=series,
@@ -92,6 +109,19 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     )  # fmt: skip
 
 
+def _seeds() -> str:
+    """How many models of each kind have read the novels: "Linear attention: three seeds at …"."""
+    told = []
+    for attention in race.PAIR:
+        counts: dict[int, list[int]] = {}
+        for name, context in map(_model, learned("whole_novels")):
+            if name == attention:
+                counts.setdefault(context, [0])[0] += 1
+        if counts:
+            told.append(f"{race.ATTENTION[attention]}: {seeds_by_context(counts)}")
+    return ". ".join(told)
+
+
 def _level(series: list[Series]) -> Series:
     """Where the far past makes no difference."""
     ends = [position for one in series for position in one.columns["position"]]
@@ -102,14 +132,14 @@ def _level(series: list[Series]) -> Series:
 
 def _last(attention: str, context: int) -> dict[str, float]:
     """Of the latest positions that at least two novels reach. Raises NotMeasuredError."""
-    if not (found := by_doubling(run(attention, context))):
+    if not (found := by_doubling(runs_of(attention, context))):
         raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
     return found[-1]
 
 
 def _first(context: int) -> dict[str, float]:
     """Of linear attention's first positions beyond the window. Raises NotMeasuredError."""
-    if not (found := by_doubling(run("linear", context))):
+    if not (found := by_doubling(runs_of("linear", context))):
         raise NotMeasuredError(f"whole_novels: no positions of linear of {context}")
     return found[0]
 
@@ -122,7 +152,7 @@ def _plain(found: dict[str, float]) -> str:
 
 def _longest(attention: str) -> int:
     """Bytes of the longest novel, as far as it was read."""
-    return max(one["last"] for one in rows(run(attention, race.MAIN), "positions"))
+    return max(one["last"] for one in rows(runs_of(attention, race.MAIN)[0], "positions"))
 
 
 def cost(attention: str, context: int = race.MAIN) -> str:
@@ -146,7 +176,7 @@ def numbers() -> dict[str, str]:
         novels_cost=lambda: cost("linear"),
         novels_loss=lambda: f"{_last('linear', race.MAIN)['loss']:.2f}",
         novels_count=lambda: counted(len({
-            one["novel"] for one in rows(run("linear", race.MAIN), "positions")
+            one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
         })),
         novels_by_context=_by_context,
         novels_longest_trained=lambda: _plain(_first(max(race.CONTEXTS))),
@@ -158,7 +188,7 @@ def claims() -> WrittenFor:
     """What the words say of the figure, beyond the numbers in it."""
 
     def costs(attention: str, context: int) -> list[float]:
-        return [one["cost"] for one in by_doubling(run(attention, context))]
+        return [one["cost"] for one in by_doubling(runs_of(attention, context))]
 
     return WrittenFor(
         a_million_bytes_cost_hardly_anything_and_bring_nothing=lambda: all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from statistics import mean
 from urllib.parse import quote
@@ -80,6 +80,17 @@ def seeds_in_words(counts: Sequence[int]) -> str:
     if fewest == most:
         return "one seed" if most == "one" else f"{most} seeds each"
     return f"{fewest} to {most} seeds"
+
+
+def seeds_by_context(counts: Mapping[int, Sequence[int]]) -> str:
+    """How many seeds several models have, by the context of their training, most seeds first:
+    "three seeds each at 4,096 bytes, one seed at 256 and 16,384".
+    """
+    contexts: dict[str, list[int]] = {}
+    for context, each in sorted(counts.items(), key=lambda item: -sum(item[1])):
+        contexts.setdefault(seeds_in_words(each), []).append(context)
+    parts = [f"{seeds} at {listed(f'{n:,}' for n in sorted(at))}" for seeds, at in contexts.items()]
+    return ", ".join([f"{parts[0]} bytes", *parts[1:]])
 
 
 def bars(seeds: str) -> str:

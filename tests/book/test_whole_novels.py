@@ -19,7 +19,7 @@ def test_the_cost_is_that_of_the_same_pages():
     run = novels(
         (0, 4097, 8192, 1.501, 1.5), (0, 8193, 10000, 1.4, 1.4), (1, 4097, 8192, 2.003, 2.0)
     )
-    (found,) = whole_novels.by_doubling(run)  # a single novel goes further: no spread, no point
+    (found,) = whole_novels.by_doubling([run])  # a single novel goes further: no spread, no point
     assert (found["first"], found["last"], found["novels"]) == (4097, 8192, 2)
     assert found["cost"] == pytest.approx(0.002)
     assert found["error"] == pytest.approx(2 * math.sqrt(2) * 0.001 / math.sqrt(2))
