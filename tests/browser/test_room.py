@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from book.explorable import palette
 from tests.browser.charts import plot
+from tests.browser.stages import PLACES
 from tests.browser.test_pages import CHAPTER_PAGES
 
 # How far a row's name lies from the left edge of the box, and how many of its numbers are seen.
@@ -29,6 +30,12 @@ CUT_ON_PAPER = """() => [...document.querySelectorAll("article :is(table, pre)")
     .filter((one) => one.getBoundingClientRect().right > innerWidth
         || (one.matches("pre") && one.scrollHeight > one.clientHeight + 1))
     .map((one) => one.textContent.slice(0, 60))"""
+
+ROOM = """(frame) => {
+    const wide = frame.clientWidth >= 34 * 16;
+    const kept = getComputedStyle(frame).getPropertyValue(wide ? "--wide" : "--narrow");
+    return [Number(kept), frame.querySelector(".stage").offsetHeight];
+}"""
 
 pytestmark = pytest.mark.browser
 
@@ -55,6 +62,16 @@ def test_a_figures_table_shows_its_numbers_on_a_phone(browser, built_book, scrip
     assert box.evaluate("box => box.scrollLeft") > 200
     assert abs(box.evaluate(NUMBERS_IN_SIGHT)[0]) < 2
     context.close()
+
+
+@pytest.mark.parametrize("width", [412, 1280])
+@pytest.mark.parametrize("name", PLACES)
+def test_a_stage_has_had_room_kept_for_it(open_stage, name, width):
+    """Within a tenth: the page's sans serif is the reader's own, and fonts differ."""
+    _, frame = open_stage(name, width=width)
+    expect(frame).to_have_attribute("data-mounted", "")
+    kept, taken = frame.evaluate(ROOM)
+    assert kept == pytest.approx(taken, rel=0.1)
 
 
 @pytest.mark.parametrize("width", [821, 1280])
