@@ -55,7 +55,7 @@ def _model(one: Record) -> tuple[str, int]:
     return one["config"]["attention"], one["config"]["context"]
 
 
-def _counts() -> dict[int, list[int]]:
+def counts() -> dict[int, list[int]]:
     """How many seeds of each model were asked, by the context of its training."""
     return {
         context: [len(runs_of(name, context)) for name in MODELS]
@@ -139,7 +139,7 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             "held-out novel are better predicted because they stood, so many bytes earlier, in "
             "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
             "novel before the first of them than with 16 bytes. Forty places, bars of two "
-            f"standard errors. Models of the race: {seeds_by_context(_counts())}."
+            f"standard errors. Models of the race: {seeds_by_context(counts())}."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,

@@ -6,9 +6,18 @@ from itertools import pairwise
 from math import floor, log10
 
 from . import distant_recall, race, race_words, whole_novels
-from .long_context import CONTEXTS, MAIN, MODELS, asked, drawn, runs_of, told
+from .long_context import CONTEXTS, MAIN, MODELS, asked, counts, drawn, runs_of, told
 from .results import NotMeasuredError, learned
-from .words import NOT_MEASURED, Missing, Table, WrittenFor, in_words, percent, seeds_in_words
+from .words import (
+    NOT_MEASURED,
+    Missing,
+    Table,
+    WrittenFor,
+    in_words,
+    percent,
+    seeds_by_context,
+    seeds_in_words,
+)
 
 SHORTER = CONTEXTS[:-1]  # where the novels go on past what was trained
 MILLI = "thousandths of a nat"  # in which so small gains are told
@@ -103,6 +112,8 @@ def numbers() -> dict[str, str]:
         given_most=lambda: f"{told('linear', MAIN, 'given', 16384)['loss']:.2f}",
         given_softmax_longest=lambda: _worth("softmax", "given", 16384, CONTEXTS[-1]),
         given_linear_longest=lambda: _worth("linear", "given", 16384, CONTEXTS[-1]),
+        asked_seeds=lambda: seeds_by_context(counts()),
+        asked_main=lambda: seeds_in_words(counts()[MAIN]),
         longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",
     )
 

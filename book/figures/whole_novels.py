@@ -11,7 +11,7 @@ from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import race
 from .results import NotMeasuredError, Record, learned, provenance, rows
 from .spread import with_seeds
-from .words import Missing, WrittenFor, counted, in_words, seeds_by_context
+from .words import Missing, WrittenFor, counted, in_words, listed, seeds_by_context
 
 
 def runs_of(attention: str, context: int) -> list[Record]:
@@ -160,10 +160,9 @@ def cost(attention: str, context: int = race.MAIN) -> str:
     return _plain(_last(attention, context))
 
 
-def _by_context() -> str:
-    """What the end of the novels costs linear attention, by the context of its training."""
-    told = [f"{cost('linear', context)} at {context:,}" for context in race.CONTEXTS]
-    return f"{', '.join(told[:-1])} and {told[-1]} bytes"
+def _by_context(attention: str) -> str:
+    """What the last bytes read cost an attention, by the context of its training."""
+    return f"{listed(f'{cost(attention, n)} at {n:,}' for n in race.CONTEXTS)} bytes"
 
 
 def numbers() -> dict[str, str]:
@@ -178,7 +177,9 @@ def numbers() -> dict[str, str]:
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
         })),
-        novels_by_context=_by_context,
+        novels_by_context=lambda: _by_context("linear"),
+        novels_softmax_by_context=lambda: _by_context("softmax"),
+        novels_softmax_from=lambda: f"{_last('softmax', race.MAIN)['first'] - 1:,}",
         novels_longest_trained=lambda: _plain(_first(max(race.CONTEXTS))),
         novels_shortest_times=lambda: f"{_longest('linear') / min(race.CONTEXTS):,.0f}",
     )  # fmt: skip
