@@ -54,7 +54,7 @@ def _nobody() -> str:
 
 def _two_hundred_times() -> str | bool:
     if mode_speed.passes(200) == (65536, 131072):
-        return "holds for the layer alone, about there; of an update it is not measured"
+        return "holds for the layer alone; no update of a model was timed at such a length"
     return False
 
 

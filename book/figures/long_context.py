@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from statistics import mean
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
@@ -57,10 +58,10 @@ def _model(one: Record) -> tuple[str, int]:
 
 def counts() -> dict[int, list[int]]:
     """How many seeds of each model were asked, by the context of its training."""
-    return {
-        context: [len(runs_of(name, context)) for name in MODELS]
-        for context in sorted({context for _, context in map(_model, learned("long_context"))})
-    }
+    found: dict[int, list[int]] = {}
+    for (_, context), seeds in Counter(map(_model, learned("long_context"))).items():
+        found.setdefault(context, []).append(seeds)
+    return found
 
 
 def _main(contexts: set[int]) -> int:

@@ -113,7 +113,7 @@ def numbers() -> dict[str, str]:
         given_softmax_longest=lambda: _worth("softmax", "given", 16384, CONTEXTS[-1]),
         given_linear_longest=lambda: _worth("linear", "given", 16384, CONTEXTS[-1]),
         asked_seeds=lambda: seeds_by_context(counts()),
-        asked_main=lambda: seeds_in_words(counts()[MAIN]),
+        asked_main=lambda: seeds_in_words([_asked(name) for name in MODELS]),
         longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import mean, stdev
@@ -110,16 +111,13 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
 
 
 def _seeds() -> str:
-    """How many models of each kind have read the novels: "Linear attention: three seeds at …"."""
-    told = []
-    for attention in race.PAIR:
-        counts: dict[int, list[int]] = {}
-        for name, context in map(_model, learned("whole_novels")):
-            if name == attention:
-                counts.setdefault(context, [0])[0] += 1
-        if counts:
-            told.append(f"{race.ATTENTION[attention]}: {seeds_by_context(counts)}")
-    return ". ".join(told)
+    """How many models of each kind have read the novels: "Linear: three seeds at …"."""
+    found: dict[str, dict[int, list[int]]] = {}
+    for (name, context), seeds in Counter(map(_model, learned("whole_novels"))).items():
+        found.setdefault(name, {})[context] = [seeds]
+    return ". ".join(
+        f"{race.ATTENTION[name]}: {seeds_by_context(at)}" for name, at in found.items()
+    )
 
 
 def _level(series: list[Series]) -> Series:

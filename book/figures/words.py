@@ -84,8 +84,10 @@ def seeds_in_words(counts: Sequence[int]) -> str:
 
 def seeds_by_context(counts: Mapping[int, Sequence[int]]) -> str:
     """How many seeds several models have, by the context of their training, most seeds first:
-    "three seeds each at 4,096 bytes, one seed at 256 and 16,384".
+    "three seeds each at 4,096 bytes, one seed at 256 and 16,384". Raises NotMeasuredError.
     """
+    if not counts:
+        raise NotMeasuredError("no seed of any context")
     contexts: dict[str, list[int]] = {}
     for context, each in sorted(counts.items(), key=lambda item: -sum(item[1])):
         contexts.setdefault(seeds_in_words(each), []).append(context)

@@ -21,7 +21,8 @@ MODULES = [
 ]
 SHOWN = (
     "figure", "rooflines", "published", "table", "ratio_table", "sentence", "claims", "numbers",
-    "front_numbers", "front_claims", "stored_runs", "versions", "data", "time_table", "by_position", "verdicts",
+    "front_numbers", "front_claims", "stored_runs", "versions", "data", "time_table", "by_position",
+    "verdicts",
     "recall_figure", "recall_numbers", "induction_figure", "scores", "causes", "taylor_claims",
     "update_times",
 )  # fmt: skip
