@@ -12,7 +12,7 @@ from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import race
 from .results import NotMeasuredError, Record, learned, provenance, rows
 from .spread import with_seeds
-from .words import Missing, WrittenFor, counted, in_words, listed, seeds_by_context
+from .words import NOT_MEASURED, Missing, WrittenFor, counted, in_words, listed, seeds_by_context
 
 
 def runs_of(attention: str, context: int) -> list[Record]:
@@ -86,7 +86,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
             "from their first byte, less the loss of the same bytes by the same model with only "
             f"the last {window // 2:,} to {window:,} bytes before them. Above zero the far past "
             "does harm, below it helps. A point stands for all positions from half of it on; "
-            f"bars of two standard errors. {_seeds()}."
+            f"bars of two standard errors. {_seeds_in_caption()}."
         ),
         alt="Difference in loss by position, for both attentions, near zero.",
         series=series,
@@ -110,14 +110,16 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     )  # fmt: skip
 
 
-def _seeds() -> str:
-    """How many models of each kind have read the novels: "Linear: three seeds at …"."""
+def _seeds() -> dict[str, str]:
+    """By attention, how many models have read the novels: "three seeds at 4,096 bytes"."""
     found: dict[str, dict[int, list[int]]] = {}
     for (name, context), seeds in Counter(map(_model, learned("whole_novels"))).items():
         found.setdefault(name, {})[context] = [seeds]
-    return ". ".join(
-        f"{race.ATTENTION[name]}: {seeds_by_context(at)}" for name, at in found.items()
-    )
+    return {name: seeds_by_context(counts) for name, counts in found.items()}
+
+
+def _seeds_in_caption() -> str:
+    return ". ".join(f"{race.ATTENTION[name]}: {seeds}" for name, seeds in _seeds().items())
 
 
 def _level(series: list[Series]) -> Series:
@@ -175,6 +177,7 @@ def numbers() -> dict[str, str]:
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
         })),
+        novels_seeds=lambda: _seeds().get("linear", NOT_MEASURED),
         novels_by_context=lambda: _by_context("linear"),
         novels_softmax_by_context=lambda: _by_context("softmax"),
         novels_softmax_from=lambda: f"{_last('softmax', race.MAIN)['first'] - 1:,}",
@@ -204,5 +207,9 @@ def claims() -> WrittenFor:
         ),
         nor_do_65536_bytes_to_softmax=lambda: all(
             abs(one) < 0.002 for one in costs("softmax", race.MAIN)
+        ),
+        its_costs_are_in_the_same_order=lambda: all(
+            _last("softmax", shorter)["cost"] > _last("softmax", longer)["cost"]
+            for shorter, longer in pairwise(race.CONTEXTS)
         ),
     )

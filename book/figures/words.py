@@ -90,7 +90,8 @@ def seeds_by_context(counts: Mapping[int, Sequence[int]]) -> str:
         raise NotMeasuredError("no seed of any context")
     contexts: dict[str, list[int]] = {}
     for context, each in sorted(counts.items(), key=lambda item: -sum(item[1])):
-        contexts.setdefault(seeds_in_words(each), []).append(context)
+        told = seeds_in_words(each) if len(each) > 1 else how_many_seeds(*each)
+        contexts.setdefault(told, []).append(context)
     parts = [f"{seeds} at {listed(f'{n:,}' for n in sorted(at))}" for seeds, at in contexts.items()]
     return ", ".join([f"{parts[0]} bytes", *parts[1:]])
 

@@ -21,6 +21,7 @@ def test_seeds_are_told_by_the_context_of_their_training():
     told = seeds_by_context({256: [1, 1], 4096: [3, 3], 16384: [1, 1]})
     assert told == "three seeds each at 4,096 bytes, one seed at 256 and 16,384"
     assert seeds_by_context({64: [1, 3]}) == "one to three seeds at 64 bytes"
+    assert seeds_by_context({64: [1], 256: [3]}) == "three seeds at 256 bytes, one seed at 64"
 
 
 def test_a_gain_is_the_mean_of_the_seeds_at_the_same_distance(monkeypatch):

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from experiments import long_context
-from experiments.harness.trained import pack_weights
+from experiments import long_context, race, whole_novels
+from experiments.harness.trained import kept, pack_weights
 from lsa.gpt import GPT, gpt_config
 
 
@@ -44,6 +44,22 @@ def test_the_bytes_to_predict_are_the_same_whatever_is_given():
         assert found.shape == (64,)
     assert [len(one) for one in seen] == [16 + 63, 64 + 63]
     assert seen[0] == seen[1][-len(seen[0]) :]
+
+
+@pytest.mark.parametrize("asking", [long_context, whole_novels])
+def test_only_models_that_the_race_keeps_are_asked(asking):
+    trained = {run.name: run.config for run in race.runs("cpu", smoke=False)}
+    planned = asking.runs("cpu", smoke=False)
+    assert len({run.name for run in planned}) == len(planned)
+    for run in planned:
+        config = trained[run.config["trained"]]
+        model = (config["model"], config["context"], config["seed"])
+        assert model in kept([config["context"]], [config["seed"]])
+        for key in ("attention", "attention_options", "context", "seed"):
+            assert run.config[key] == config[key]
+    asked = {run.config["trained"] for run in planned}
+    assert "linear-4096-seed2" in asked
+    assert "linear-16384-seed2" not in asked
 
 
 def test_it_reads_the_weights_that_the_race_left(tmp_path):
