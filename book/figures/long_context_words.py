@@ -131,6 +131,12 @@ def claims() -> WrittenFor:
         the_gain_falls_as_the_distance_grows_for_both=lambda: all(
             map(_falls_like_an_average, MODELS)
         ),
+        in_every_run_the_gain_falls_from_each_distance_to_the_next=lambda: all(
+            before > after
+            for name in MODELS
+            for one in runs_of(name, MAIN)
+            for before, after in pairwise(one["tables"]["again"]["gain"])
+        ),
         a_few_dozen_bytes_are_nearly_all_that_is_used=lambda: all(map(worth_little, MODELS)),
         more_text_is_worth_little_to_all_and_most_to_those_of_the_longest_context=lambda: all(
             worth_little(name, context) and worth(name, context) <= worth(name, CONTEXTS[-1])
