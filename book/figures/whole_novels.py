@@ -137,6 +137,13 @@ def _last(attention: str, context: int) -> dict[str, float]:
     return found[-1]
 
 
+def _there(context: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Of softmax's latest positions, what it pays and what linear attention does."""
+    softmax = _last("softmax", context)
+    found = by_doubling(runs_of("linear", context))
+    return softmax, next(one for one in found if one["first"] == softmax["first"])
+
+
 def _first(context: int) -> dict[str, float]:
     """Of linear attention's first positions beyond the window. Raises NotMeasuredError."""
     if not (found := by_doubling(runs_of("linear", context))):
@@ -208,8 +215,20 @@ def claims() -> WrittenFor:
         nor_do_65536_bytes_to_softmax=lambda: all(
             abs(one) < 0.002 for one in costs("softmax", race.MAIN)
         ),
-        its_costs_are_in_the_same_order=lambda: all(
-            _last("softmax", shorter)["cost"] > _last("softmax", longer)["cost"]
+        the_errors_part_all_neighbours_but_the_first_two=lambda: all(
+            (
+                _last("linear", shorter)["cost"] - _last("linear", longer)["cost"]
+                > math.hypot(*(_last("linear", n)["error"] for n in (shorter, longer)))
+            )
+            == (shorter != race.CONTEXTS[0])
             for shorter, longer in pairwise(race.CONTEXTS)
+        ),
+        softmax_pays_most_where_the_texts_were_short=lambda: (
+            min(_last("softmax", n)["cost"] for n in race.CONTEXTS[:2])
+            > max(_last("softmax", n)["cost"] for n in race.CONTEXTS[2:])
+        ),
+        softmax_pays_about_what_linear_attention_pays_there=lambda: all(
+            abs(softmax["cost"] - linear["cost"]) < math.hypot(softmax["error"], linear["error"])
+            for softmax, linear in map(_there, race.CONTEXTS)
         ),
     )
