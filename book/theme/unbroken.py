@@ -1,4 +1,4 @@
-"""What stays on one line: names such as GPT-2, and a formula with the comma that follows it.
+"""What stays on one line: names such as GPT-2, a number with its spread, a formula with its comma.
 
 A browser may break a line after any hyphen, and on either side of a formula, whose parts are
 boxes to it.
@@ -14,6 +14,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 NAME = re.compile(r"\b([A-Z][A-Za-z]*-\d+)\b")
 ELSEWHERE = (nodes.literal, nodes.literal_block, nodes.math, nodes.raw, nodes.title)
+SPREAD = re.compile(r"(?<=\d) ± (?=\d)")
 CLOSING = re.compile(r"^[,.;:!?)\]’”…]+")
 OPENING = re.compile(r"[(\[“‘]+$")
 
@@ -29,6 +30,14 @@ def keep_names(tree: nodes.Element) -> None:
                 if part
             ]
             text.parent.replace(text, whole)
+
+
+def keep_spreads(tree: nodes.Element) -> None:
+    """Write 0.41 ± 0.39 with spaces that no line ends at."""
+    for text in list(tree.findall(nodes.Text)):
+        if SPREAD.search(text) and not isinstance(text.parent, ELSEWHERE):
+            kept = SPREAD.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", text.astext())
+            text.parent.replace(text, nodes.Text(kept))
 
 
 def keep_punctuation(tree: nodes.Element) -> None:
@@ -51,6 +60,7 @@ class Unbroken(SphinxPostTransform):
 
     def run(self, **kwargs: object) -> None:
         keep_names(self.document)
+        keep_spreads(self.document)
         keep_punctuation(self.document)
 
 

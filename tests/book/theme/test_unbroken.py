@@ -1,4 +1,4 @@
-"""Names with a hyphen, and formulas with their punctuation, stay on one line."""
+"""Names with a hyphen, numbers with their spread, formulas with their comma stay on one line."""
 
 import pytest
 from bs4 import BeautifulSoup
@@ -13,6 +13,13 @@ def test_names_stand_whole_and_code_stays_as_it_is():
     unbroken.keep_names(text)
     assert text.astext() == "GPT-2, as a one-layer Mamba-2, GPT-2"
     assert [one.astext() for one in text.findall(nodes.inline)] == ["GPT-2", "Mamba-2"]
+
+
+def test_a_number_stays_with_its_spread():
+    text = nodes.paragraph("", "", nodes.Text("0.41 ± 0.39 and ± 2"))
+    text += nodes.literal("", "1 ± 2")
+    unbroken.keep_spreads(text)
+    assert text.astext() == "0.41\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.39 and ± 2" + "1 ± 2"
 
 
 def test_punctuation_goes_to_its_formula():
