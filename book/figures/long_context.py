@@ -7,7 +7,7 @@ from statistics import mean
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import race
-from .results import NotMeasuredError, Record, learned, provenance, rows
+from .results import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
 from .spread import with_seeds
 from .words import Missing, seeds_by_context
 
@@ -18,14 +18,7 @@ POSITIONS = ("softmax", "linear", "no attention")
 
 def runs_of(attention: str, context: int) -> list[Record]:
     """What each seed of a model trained at a context was asked. Raises NotMeasuredError."""
-    found = [
-        one
-        for one in learned("long_context")
-        if (one["config"]["attention"], one["config"]["context"]) == (attention, context)
-    ]
-    if not found:
-        raise NotMeasuredError(f"long_context: no {attention} of {context}")
-    return found
+    return of_model("long_context", attention, context)
 
 
 def asked(attention: str, context: int, kind: str) -> list[dict[str, float]]:
@@ -52,14 +45,10 @@ def told(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
     raise NotMeasuredError(f"long_context: no {kind} at {at}")
 
 
-def _model(one: Record) -> tuple[str, int]:
-    return one["config"]["attention"], one["config"]["context"]
-
-
 def counts() -> dict[int, list[int]]:
     """How many seeds of each model were asked, by the context of its training."""
     found: dict[int, list[int]] = {}
-    for (_, context), seeds in Counter(map(_model, learned("long_context"))).items():
+    for (_, context), seeds in Counter(map(model_of, learned("long_context"))).items():
         found.setdefault(context, []).append(seeds)
     return found
 
@@ -118,7 +107,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
 def figure(id: str = "long-past") -> Explorable | Missing:
     """What a passage met before is worth by distance, and what more text is worth."""
     series = []
-    for attention, context in dict.fromkeys(map(_model, learned("long_context"))):
+    for attention, context in dict.fromkeys(map(model_of, learned("long_context"))):
         source = runs_of(attention, context)[0]["path"]
         for kind in ("again", "given"):
             found = asked(attention, context, kind)

@@ -85,6 +85,19 @@ def of_config(records: Iterable[Record], **wanted: object) -> Record:
     raise NotMeasuredError(f"no run of {wanted}")
 
 
+def model_of(run: Record) -> tuple[str, int]:
+    """Which of the race's models a run asked: attention, and context of its training."""
+    return run["config"]["attention"], run["config"]["context"]
+
+
+def of_model(experiment: str, attention: str, context: int) -> list[Record]:
+    """What each seed of one of the race's models was asked. Raises NotMeasuredError."""
+    found = [run for run in learned(experiment) if model_of(run) == (attention, context)]
+    if not found:
+        raise NotMeasuredError(f"{experiment}: no {attention} of {context}")
+    return found
+
+
 def device_name(run: Record) -> str:
     """How a device is named to a reader: "AMD EPYC, 2 threads"."""
     device = run["provenance"]["device"]

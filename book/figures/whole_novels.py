@@ -10,21 +10,14 @@ from statistics import mean, stdev
 
 from ..explorable.figure import Axis, Explorable, Filter, Series
 from . import race
-from .results import NotMeasuredError, Record, learned, provenance, rows
+from .results import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
 from .spread import with_seeds
 from .words import NOT_MEASURED, Missing, WrittenFor, counted, in_words, listed, seeds_by_context
 
 
 def runs_of(attention: str, context: int) -> list[Record]:
     """What each seed of a model made of the novels. Raises NotMeasuredError."""
-    found = [one for one in learned("whole_novels") if _model(one) == (attention, context)]
-    if not found:
-        raise NotMeasuredError(f"whole_novels: no {attention} of {context}")
-    return found
-
-
-def _model(one: Record) -> tuple[str, int]:
-    return one["config"]["attention"], one["config"]["context"]
+    return of_model("whole_novels", attention, context)
 
 
 def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
@@ -63,7 +56,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     """What the far past costs or is worth, to the end of the novels."""
     stored = learned("whole_novels")
     series = []
-    for attention, context in dict.fromkeys(map(_model, stored)):
+    for attention, context in dict.fromkeys(map(model_of, stored)):
         seeds = runs_of(attention, context)
         found = by_doubling(seeds)
         columns = {
@@ -113,7 +106,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
 def _seeds() -> dict[str, str]:
     """By attention, how many models have read the novels: "three seeds at 4,096 bytes"."""
     found: dict[str, dict[int, list[int]]] = {}
-    for (name, context), seeds in Counter(map(_model, learned("whole_novels"))).items():
+    for (name, context), seeds in Counter(map(model_of, learned("whole_novels"))).items():
         found.setdefault(name, {})[context] = [seeds]
     return {name: seeds_by_context(counts) for name, counts in found.items()}
 
@@ -222,6 +215,9 @@ def claims() -> WrittenFor:
             )
             == (shorter != race.CONTEXTS[0])
             for shorter, longer in pairwise(race.CONTEXTS)
+        ),
+        another_seed_was_tried_at_4096_alone=lambda: (
+            {n for n in race.CONTEXTS if len(runs_of("linear", n)) > 1} == {race.MAIN}
         ),
         softmax_pays_most_where_the_texts_were_short=lambda: (
             min(_last("softmax", n)["cost"] for n in race.CONTEXTS[:2])

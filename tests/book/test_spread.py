@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from book.figures import long_context
+from book.figures import long_context, results
 from book.figures.spread import with_seeds
 from book.figures.words import seeds_by_context
 
@@ -31,7 +31,7 @@ def test_a_gain_is_the_mean_of_the_seeds_at_the_same_distance(monkeypatch):
         return {"config": config, "tables": {"again": again}}
 
     stored = [run(0, [0.1, 0.2]), run(1, [0.3, 0.2])]
-    monkeypatch.setattr(long_context, "learned", lambda experiment: stored)
+    monkeypatch.setattr(results, "learned", lambda experiment: stored)
     found = long_context.told("linear", 4096, "again", 64)
     assert found["gain"] == pytest.approx(0.2)
     assert found["error"] == pytest.approx(math.sqrt(0.01**2 + 0.02 / 2))
