@@ -29,6 +29,8 @@ from .softmax import KVCache as KVCache
 from .softmax import SoftmaxAttention
 from .softmax import softmax_attention as softmax_attention
 from .taylor import TaylorAttention
+from .window import WindowAttention
+from .window import window_attention as window_attention
 
 # Every layer that can stand in a GPT's attention. A new one is its file and a line here.
 LAYERS: dict[str, Callable[..., Layer]] = {
@@ -50,6 +52,7 @@ LAYERS: dict[str, Callable[..., Layer]] = {
     "gated": GatedLinearAttention,
     "delta": DeltaNet,
     "power": PowerAttention,
+    "window": WindowAttention,
 }
 for _layer in LAYERS.values():
     checking_counts(_layer)

@@ -28,11 +28,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
     fit.
     """
     check_qkv(q, k, v, longer_keys=True)
-    if scale is not None:
-        # torch answers with NaN, or with zeros, where it is 0, negative or not a number.
-        dtype = accumulator_dtype(q.dtype)
-        least = torch.finfo(dtype).tiny
-        scale = finite("scale", scale, "a finite number above 0", low=least, dtype=dtype)
+    scale = checked_scale(scale, q.dtype)
     T, L = q.shape[1], k.shape[1]
     if T == 0:
         return q[..., :1] * v[:, :0]
@@ -46,6 +42,18 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
         q, k, v, attn_mask=mask, is_causal=mask is None and T == L and T > 1, scale=scale
     )
     return o.transpose(1, 2)
+
+
+def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
+    """The scale of scores of a dtype. Raises ValueError unless it is above 0, and finite.
+
+    torch answers with NaN, or with zeros, where it is 0, negative or not a number.
+    """
+    if scale is None:
+        return None
+    dtype = accumulator_dtype(dtype)
+    least = torch.finfo(dtype).tiny
+    return finite("scale", scale, "a finite number above 0", low=least, dtype=dtype)
 
 
 class _Buffer:
@@ -217,8 +225,11 @@ class SoftmaxAttention(MultiHead):
         dtype = accumulator_dtype(x.dtype)  # a score holds a position: bf16 would round it
         q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.widened(x, 0))
         scores = q @ k.transpose(-1, -2) * self.head_width**-0.5
-        past = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).tril()
-        return scores.masked_fill(~past, float("-inf")).softmax(-1)
+        return scores.masked_fill(~self.seen(x.shape[1], x.device), float("-inf")).softmax(-1)
+
+    def seen(self, T: int, device: torch.device) -> Tensor:
+        """Which of T tokens each of them looks at: [T, T]."""
+        return torch.ones(T, T, dtype=torch.bool, device=device).tril()
 
     def sequence_flops(self, T: int) -> int:
         return self.n_heads * T * (T + 1) * 2 * self.head_width

@@ -13,6 +13,7 @@ from lsa.layers.rwkv import RWKVChannelMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import DISCRETISATIONS, S4D
 from lsa.layers.state_space import MODES as STATE_SPACE_MODES
+from lsa.layers.window import WindowAttention
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 from lsa.linear_attention.functional import MODES
 
@@ -67,6 +68,11 @@ CASES = {
     "power-gated": partial(PowerAttention, D, 3, gated=True),
     "power-decay": partial(PowerAttention, D, 3, log_decay=DECAY),
     "power-gated-decay": partial(PowerAttention, D, 3, gated=True, log_decay=DECAY),
+    **{
+        f"window-{window}-{first}": partial(WindowAttention, D, 3, window=window, first=first)
+        for window, first in ((1, 0), (3, 0), (1, 2), (5, 1), (2, 7))
+    },
+    "window-decay": partial(WindowAttention, D, 3, window=4, first=2, log_decay=DECAY),
 }
 # Where an FFT lies between the two faces, its error is that of the largest output.
 THROUGH_FFT = ("s4", "s4d", "s4-fft", "s4d-zoh", "s4d-bilinear")

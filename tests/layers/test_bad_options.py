@@ -14,6 +14,7 @@ from lsa.layers.power import PowerAttention
 from lsa.layers.rwkv import RWKVChannelMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
+from lsa.layers.window import WindowAttention
 
 D = 12
 BAD = {
@@ -47,6 +48,8 @@ BAD = {
     "x: expected at most max_length 4 tokens, got 5": lambda: AFTFull(D, max_length=4)(
         torch.zeros(1, 5, D)
     ),
+    "window: expected at least 1, got -2": lambda: WindowAttention(D, 2, window=-2),
+    "first: expected at least 0, got -1": lambda: WindowAttention(D, 2, first=-1),
     "hidden: expected at least 1, got 0": lambda: RWKVChannelMixing(D, hidden=0),
     "d_state: expected an even number from 2, got 5": lambda: S4(D, d_state=5),
     "mode: expected one of fft, direct, recurrent, got 'scan'": lambda: S4D(D, mode="scan"),

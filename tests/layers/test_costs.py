@@ -13,7 +13,7 @@ from tests.layers.layer_cases import CASES, D
 
 TICKS = 8
 # A stack is the sum of its layers, and keys that know their position are wider.
-TELLING = [name for name in CASES if name not in ("deep-rnn", "softmax-decay")]
+TELLING = [name for name in CASES if name not in ("deep-rnn", "softmax-decay", "window-decay")]
 
 
 def numbers(state):
@@ -51,7 +51,7 @@ def elementwise(name, layer, t):
         return layer.conv1d.tick_flops(t) + layer.ssm.tick_flops(t) // 2
     if name.startswith("delta"):
         return flops // 3
-    return 0 if name.startswith("softmax") else flops // 2
+    return 0 if name.startswith(("softmax", "window")) else flops // 2
 
 
 @pytest.mark.parametrize("name", TELLING)
@@ -85,7 +85,7 @@ def test_a_whole_sequence_costs_what_its_way_of_computing_does(name):
     whole = [layer.sequence_flops(T) for T in (0, 1, 64, 65, 1000)]
     assert whole[0] == 0
     assert whole == sorted(whole)
-    if name in (*IN_TICKS, "softmax", "aft-full"):
+    if name in (*IN_TICKS, "softmax", "aft-full", "window"):
         assert whole == ticks
     if name in ("taylor", "power"):  # all pairs
         assert whole[-1] / layer.sequence_flops(500) == pytest.approx(4, rel=1e-2)

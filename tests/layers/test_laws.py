@@ -27,7 +27,17 @@ def close(name, a, b):
 
 
 @pytest.mark.parametrize(
-    "name", ["softmax-decay", "linear-decay-chunked", "taylor-decay", "power-decay", "power-gated"]
+    "name",
+    [
+        "softmax-decay",
+        "linear-decay-chunked",
+        "taylor-decay",
+        "power-decay",
+        "power-gated",
+        "window-5-1",
+        "window-2-7",
+        "window-decay",
+    ],
 )
 def test_the_weights_of_a_layer_mix_its_values(name):
     """What a layer says it looks at is what it does."""

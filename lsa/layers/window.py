@@ -1,0 +1,213 @@
+"""Softmax attention in a sliding window, which keeps the first tokens: its state never grows.
+
+A window alone loses more than what lies beyond it: trained models use the first token as a sink
+for weight that belongs nowhere (Xiao et al., 2024), so the first tokens stay in sight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..checks import whole
+from ..linear_attention.functional import check_qkv
+from ..machines import StateMachine
+from .softmax import SoftmaxAttention, checked_scale, softmax_attention
+
+LEAST_BLOCK = 32  # shorter blocks of a small window would be many small products
+
+
+def window_attention(
+    q: Tensor, k: Tensor, v: Tensor, *, window: int, first: int = 0, scale: float | None = None
+) -> Tensor:
+    """Causal softmax attention to the last `window` tokens, oneself included, and the first few.
+
+    Sliding blocks, Beltagy et al. (2020), section 3.1, so that time and memory are linear in T.
+
+    q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T: the queries are the last T
+    positions. Tokens that no query sees may be missing between the first few and the others.
+    window: at least 1. first: 0 or more. scale: as for `softmax_attention`.
+
+    Returns o [B, T, H, V]. Raises ValueError for arguments that do not fit.
+    """
+    check_qkv(q, k, v, longer_keys=True)
+    whole("window", window)
+    whole("first", first, 0)
+    scale = checked_scale(scale, q.dtype)
+    T, L = q.shape[1], k.shape[1]
+    # The queries before position first + window see all tokens before them.
+    early = min(max(first + window - (L - T), 0), T)
+    late = T - early
+    if not late:
+        return softmax_attention(q, k, v, scale=scale)
+    near = slice(L - late - (window - 1), L)
+    o = _in_blocks(q[:, early:], k[:, near], v[:, near], k[:, :first], v[:, :first], window, scale)
+    if not early:
+        return o
+    seen = slice(0, L - late)
+    start = softmax_attention(q[:, :early], k[:, seen], v[:, seen], scale=scale)
+    return torch.cat((start, o), 1)
+
+
+def _in_blocks(
+    q: Tensor, k: Tensor, v: Tensor, first_k: Tensor, first_v: Tensor, window: int,
+    scale: float | None,
+) -> Tensor:  # fmt: skip
+    """o of queries that each see all the first tokens, and `window` of the keys.
+
+    q: [B, T, H, K]. k, v: [B, window - 1 + T, H, K or V]. first_k, first_v: [B, first, H, K or V].
+    """
+    T, H = q.shape[1:3]
+    C = max(window, LEAST_BLOCK)
+    n, first = -(-T // C), first_k.shape[1]
+    q, k, v = (F.pad(x.transpose(1, 2), (0, 0, 0, n * C - T)) for x in (q, k, v))
+
+    def seen(near: Tensor, kept: Tensor) -> Tensor:
+        near = near.unfold(2, C + window - 1, C).transpose(-1, -2)  # [B, H, n, C + window - 1, K]
+        kept = kept.transpose(1, 2).unsqueeze(2).expand(-1, -1, n, -1, -1)
+        return torch.cat((kept, near), 3).flatten(1, 2)
+
+    band = torch.ones(C, C + window - 1, dtype=torch.bool, device=q.device).triu().tril(window - 1)
+    mask = F.pad(band, (first, 0), value=True)
+    o = F.scaled_dot_product_attention(
+        q.unflatten(2, (n, C)).flatten(1, 2),
+        seen(k, first_k),
+        seen(v, first_v),
+        attn_mask=mask,
+        scale=scale,
+    )
+    return o.unflatten(1, (H, n)).flatten(2, 3)[:, :, :T].transpose(1, 2)
+
+
+class RingCache(NamedTuple):
+    """The keys and values of the first tokens and of the last: of constant size.
+
+    k, v: [B, first + window, H, K or V]. Token t lies in slot t, and from first + window on in
+    that of the token it drives out, first + (t - first) % window. ticks: tokens so far.
+    """
+
+    k: Tensor
+    v: Tensor
+    ticks: int = 0
+
+    @classmethod
+    def empty(cls, like: Tensor, slots: int, heads: int, features: int) -> RingCache:
+        """The cache before the first token, of the dtype and on the device of `like`."""
+        room = like.new_zeros(1, slots, heads, features)
+        return cls(room, room)
+
+    def tick(
+        self, q: Tensor, k: Tensor, v: Tensor, first: int, scale: float
+    ) -> tuple[RingCache, Tensor]:
+        """The cache with one token more, [B, 1, H, K or V] each, and what its query reads."""
+        slots = self.k.shape[1]
+        t = self.ticks
+        slot = t if t < slots else first + (t - first) % (slots - first)
+        place = torch.tensor([slot], device=k.device)
+        k, v = (
+            kept.expand(x.shape[0], -1, -1, -1).index_copy(1, place, x.to(kept.dtype))
+            for kept, x in ((self.k, k), (self.v, v))
+        )
+        filled = slice(0, t + 1)  # until the ring is full; what a slot never held is not seen
+        o = softmax_attention(q.to(k.dtype), k[:, filled], v[:, filled], scale=scale)
+        return RingCache(k, v, t + 1), o
+
+    def many(
+        self, q: Tensor, k: Tensor, v: Tensor, first: int, scale: float
+    ) -> tuple[RingCache, Tensor]:
+        """The cache with T tokens more, [B, T, H, K or V] each, and what their queries read."""
+        dtype, window = self.k.dtype, self.k.shape[1] - first
+        all_k, all_v = self._held(self.k, k, first), self._held(self.v, v, first)
+        o = window_attention(q.to(dtype), all_k, all_v, window=window, first=first, scale=scale)
+        ticks = self.ticks + k.shape[1]
+        return RingCache(*(self._kept(x, first, ticks) for x in (all_k, all_v)), ticks=ticks), o
+
+    def _held(self, slots: Tensor, x: Tensor, first: int) -> Tensor:
+        """What the slots hold, in the order of tokens, then x [B, T, H, K]."""
+        if self.ticks > slots.shape[1]:
+            slots = _turned(slots, first, first - self.ticks)
+        held = slots[:, : self.ticks].expand(x.shape[0], -1, -1, -1)
+        return torch.cat((held, x.to(slots.dtype)), 1)
+
+    def _kept(self, held: Tensor, first: int, ticks: int) -> Tensor:
+        """Slots of what must be remembered of `held`, the first and the last tokens of `ticks`."""
+        slots = self.k.shape[1]
+        if ticks <= slots:
+            return F.pad(held, (0, 0, 0, 0, 0, slots - ticks))
+        last = held[:, held.shape[1] - (slots - first) :]
+        return _turned(torch.cat((held[:, :first], last), 1), first, ticks - first)
+
+
+def _turned(slots: Tensor, first: int, turn: int) -> Tensor:
+    """The ring behind the first slots of [B, first + window, H, K], turned."""
+    return torch.cat((slots[:, :first], slots[:, first:].roll(turn, 1)), 1)
+
+
+class WindowAttention(SoftmaxAttention):
+    """Causal multi-head softmax attention in a sliding window. [B, T, D] to [B, T, D].
+
+    window: how many tokens are seen, the newest included.
+    first: how many of the first tokens are seen besides, always.
+    log_decay: as for `SoftmaxAttention`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        window: int = 128,
+        first: int = 1,
+        log_decay: Sequence[float] | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(d_model, n_heads, log_decay=log_decay, bias=bias)
+        whole("window", window)
+        whole("first", first, 0)
+        self.window, self.first = window, first
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """o of widened q, k, v, projected: [B, T, D]."""
+        scale = self.head_width**-0.5
+        o = window_attention(q, k, v, window=self.window, first=self.first, scale=scale)
+        return self.out(o[..., : self.head_width])
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. The state holds 2 (first + window) D numbers, always.
+
+        With decay its keys and values are a few features wider.
+        """
+        first, scale = self.first, self.head_width**-0.5
+
+        def many(cache: RingCache, x: Tensor) -> tuple[RingCache, Tensor]:
+            cache, o = cache.many(*self.widened(x, cache.ticks), first, scale)
+            return cache, self.out(o[..., : self.head_width])
+
+        def step(cache: RingCache, x: Tensor) -> tuple[RingCache, Tensor]:
+            cache, o = cache.tick(*self.widened(x.unsqueeze(1), cache.ticks), first, scale)
+            return cache, self.out(o[..., : self.head_width]).squeeze(1)
+
+        weight = self.c_attn.weight
+        slots = first + self.window
+        features = self.widened(weight.new_zeros(0, 1, weight.shape[1]), 0)[1].shape[-1]
+        return StateMachine(RingCache.empty(weight, slots, self.n_heads, features), step, many)
+
+    def seen(self, T: int, device: torch.device) -> Tensor:
+        """Which of T tokens each of them looks at: [T, T]."""
+        place = torch.arange(T, device=device)
+        distance = place[:, None] - place
+        return (distance >= 0) & ((distance < self.window) | (place < self.first))
+
+    def sequence_flops(self, T: int) -> int:
+        early = min(T, self.first + self.window)
+        return super().sequence_flops(early) + (T - early) * self.tick_flops(T + 1)
+
+    def tick_flops(self, t: int) -> int:
+        return super().tick_flops(min(t, self.first + self.window))
+
+    def state_numbers(self, t: int) -> int:
+        return 2 * (self.first + self.window) * self.n_heads * self.head_width

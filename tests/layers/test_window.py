@@ -1,0 +1,79 @@
+"""Softmax attention in a window: by the definition, and in linear memory."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import SoftmaxAttention
+from lsa.layers import make_layer, window_attention
+from lsa.layers.window import WindowAttention
+from tests.examples import examples
+
+
+def by_definition(q, k, v, window, first):
+    """The last T of L positions, each a row of a masked score matrix."""
+    T, L = q.shape[1], k.shape[1]
+    i, j = torch.arange(L - T, L)[:, None], torch.arange(L)
+    seen = (j <= i) & ((j < first) | (i - j < window))
+    scores = torch.einsum("bihk,bjhk->bhij", q, k) * q.shape[-1] ** -0.5
+    A = scores.masked_fill(~seen, float("-inf")).softmax(-1)
+    return torch.einsum("bhij,bjhv->bihv", A, v)
+
+
+@examples(60)
+@given(
+    B=st.integers(1, 2), T=st.integers(1, 150), before=st.integers(0, 40),
+    window=st.integers(1, 80), first=st.integers(0, 9),
+)  # fmt: skip
+def test_a_window_is_a_mask(B, T, before, window, first):
+    q, k, v = (torch.randn(B, T + before, 2, n, dtype=torch.float64) for n in (3, 3, 5))
+    q = q[:, before:]
+    found = window_attention(q, k, v, window=window, first=first)
+    torch.testing.assert_close(found, by_definition(q, k, v, window, first))
+
+
+@examples(20)
+@given(T=st.integers(0, 20), more=st.integers(0, 5))
+def test_a_window_of_everything_is_softmax_attention(T, more):
+    whole, windowed = SoftmaxAttention(12, 3), WindowAttention(12, 3, window=max(T, 1) + more)
+    windowed.load_state_dict(whole.state_dict())
+    x = torch.randn(2, T, 12)
+    torch.testing.assert_close(windowed(x), whole(x))
+
+
+def test_a_long_text_takes_linear_memory():
+    """The scores of all pairs of 200,000 tokens would be 160 GB."""
+    layer, x = WindowAttention(4, 1, window=16).requires_grad_(False), torch.randn(1, 200_000, 4)
+    y = layer(x)
+    machine = layer.machine()
+    state, first = machine.prefill(machine.initial_state, x[:, :150_001])
+    torch.testing.assert_close(first[:, -1], y[:, 150_000])
+    torch.testing.assert_close(machine.step(state, x[:, 150_001])[1], y[:, 150_001])
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ("window: expected at least 1, got 0", {"window": 0}),
+        ("window: expected a whole number, got 2.0", {"window": 2.0}),
+        ("first: expected at least 0, got -1", {"window": 1, "first": -1}),
+        ("scale: expected a finite number above 0 in float32, got 0", {"window": 8, "scale": 0}),
+    ],
+)
+def test_what_a_window_refuses_is_named(expected, options):
+    q = torch.randn(1, 4, 2, 3)
+    with pytest.raises(ValueError, match="^" + expected):
+        window_attention(q, q, q, **options)
+
+
+def test_a_tick_under_autocast_keeps_its_state():
+    layer, x = make_layer("window", 8, 2, options={"window": 3}), torch.randn(2, 9, 8)
+    machine = layer.machine()
+    with torch.autocast("cpu", torch.bfloat16):
+        state, y = machine.prefill(machine.initial_state, x[:, :8])
+        state, last = machine.step(state, x[:, 8])
+        wanted = layer(x)
+    assert state.k.dtype == torch.float32
+    torch.testing.assert_close(y.float(), wanted[:, :8].float(), rtol=3e-2, atol=3e-2)
+    torch.testing.assert_close(last.float(), wanted[:, 8].float(), rtol=3e-2, atol=3e-2)
