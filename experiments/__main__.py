@@ -13,15 +13,15 @@ from pathlib import Path
 import torch
 
 from .catalogue import EXPERIMENTS
-from .harness import lease, outlook, record, runner
-from .harness.checking import check_folder
-from .harness.code import git
-from .harness.collect import collect
-from .harness.corpora import CorpusError
-from .harness.dictionary import dictionary
-from .harness.files import one_line
-from .harness.plan import Run
-from .harness.provenance import describe_device, is_edited
+from .harness.core import lease, outlook, record, runner
+from .harness.core.checking import check_folder
+from .harness.core.code import git
+from .harness.core.collect import collect
+from .harness.core.dictionary import dictionary
+from .harness.core.files import one_line
+from .harness.core.plan import Run
+from .harness.core.provenance import describe_device, is_edited
+from .harness.learning.corpora import CorpusError
 
 # What goes wrong outside of the code is said in a line.
 SAID = (runner.UsageError, runner.FailedError, record.RecordError, CorpusError, OSError)

@@ -16,9 +16,9 @@ import torch
 from lsa.gpt import Block, gpt_config
 from lsa.linear_attention import MODES
 
-from .harness.plan import BLOCK, Experiment, Outcome, Run, Session
-from .harness.tables import append, table
-from .harness.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
+from .harness.bench.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
+from .harness.core.plan import BLOCK, Experiment, Outcome, Run, Session
+from .harness.core.tables import append, table
 
 TABLES = {
     "limits": table(

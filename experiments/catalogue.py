@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from .harness.plan import Experiment
+from .harness.core.plan import Experiment
 
 # What the folder holds besides experiments.
-OTHERS = {"__main__", "catalogue", "harness"}
+OTHERS = {"__main__", "catalogue", "harness", "recipes"}
 
 
 def find() -> dict[str, Experiment]:

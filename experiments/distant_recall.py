@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.task_training import (
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.task_training import (
     PIECE,
     TEST_SEED,
     TRAINED,
@@ -28,7 +28,7 @@ from .harness.task_training import (
     state_bytes,
     train_with_the_best_rate,
 )
-from .harness.tasks import draw
+from .harness.learning.tasks import draw
 
 HALF_LIFE = 64  # tokens, of the state that fades at a fixed rate
 MODELS: dict[str, dict[str, Any]] = {

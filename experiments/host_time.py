@@ -17,9 +17,9 @@ import torch
 
 from lsa import linear_attention
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import PASS, Tables, append, table
-from .harness.timing import TIMING, measure_in_turns
+from .harness.bench.timing import TIMING, measure_in_turns
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, Tables, append, table
 
 TABLES = {
     "rows": table(
@@ -57,7 +57,7 @@ def calls(
     config: dict[str, Any], width: int, feature_map: str, normalize: bool, backward: bool
 ) -> dict[str, Callable[[], Any]]:
     """A call of linear attention and one of the empty operator, with gradients or without."""
-    from .harness.hosting import empty_operator
+    from .harness.bench.hosting import empty_operator
 
     shape = (config["batch"], config["length"], config["heads"], width)
     dtype = getattr(torch, config["dtype"])
@@ -85,7 +85,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
     from lsa.linear_attention.kernels.gpu import HOPPER, planned_for
 
-    from .harness.hosting import launches_replaced
+    from .harness.bench.hosting import launches_replaced
 
     tables: Tables = {}
     cases = [

@@ -17,10 +17,10 @@ from unittest import mock
 
 import torch
 
-from .harness import errors
-from .harness.errors import FADING, KINDS, Case
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.workers import Answer, in_parallel
+from .harness.bench import errors
+from .harness.bench.errors import FADING, KINDS, Case
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.workers import Answer, in_parallel
 
 TABLES = errors.TABLES
 SUM, WITH_STATES, MAPPED = KINDS

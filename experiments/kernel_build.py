@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.provenance import installed_triton
-from .harness.tables import Tables, append, table
-from .harness.traffic import traffic
+from .harness.bench.traffic import traffic
+from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.provenance import installed_triton
+from .harness.core.tables import Tables, append, table
 
 TABLES = {
     "rows": table(
@@ -85,7 +85,7 @@ def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
     A round of it takes C tokens (one in recurrent mode); in attention mode it takes them
     through C of those before them. 0 for launches that are no walk over the tokens.
     """
-    from .harness.compiling import loop_length
+    from .harness.bench.compiling import loop_length
 
     arguments, kernel = launched.arguments, launched.name.split(":")[0]
     if kernel in ("scan_kernel", "delta_kernel", "decay_gradient_kernel"):
@@ -128,7 +128,7 @@ def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A row for each launch of a call and its gradient."""
     from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
 
-    from .harness.compiling import build, record_launches
+    from .harness.bench.compiling import build, record_launches
 
     with planned_for({80: AMPERE, 90: HOPPER}[config["arch"]]):
         made = record_launches(lambda: call(case, config))
@@ -157,7 +157,7 @@ def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
-    from .harness.compiling import kernel_digests
+    from .harness.bench.compiling import kernel_digests
 
     tables: Tables = {}
     cases = [

@@ -13,10 +13,10 @@ from functools import partial
 
 import torch
 
-from .harness import errors
-from .harness.errors import FADING, KINDS, Case
-from .harness.plan import REST, RIGHT, Experiment, Outcome, Run, Session
-from .harness.workers import Answer, first_line, in_parallel
+from .harness.bench import errors
+from .harness.bench.errors import FADING, KINDS, Case
+from .harness.core.plan import REST, RIGHT, Experiment, Outcome, Run, Session
+from .harness.core.workers import Answer, first_line, in_parallel
 
 TABLES = errors.TABLES
 WORKERS = 8  # on a GPU; each compiles on a core of its own

@@ -27,12 +27,12 @@ import torch
 from lsa.cost import PEAKS, design_cost, least_bytes
 from lsa.cost.rooflines import DEPENDENT_CYCLES
 
-from .harness import record
-from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.published import LARGE, PUBLISHED
-from .harness.shapes import GPT2, LADDER, PASSES, SMALL
-from .harness.tables import PASS, Tables, append, table
-from .harness.traffic import traffic
+from .harness.bench.published import LARGE, PUBLISHED
+from .harness.bench.shapes import GPT2, LADDER, PASSES, SMALL
+from .harness.bench.traffic import traffic
+from .harness.core import record
+from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, Tables, append, table
 
 SHAPE: dict[str, Any] = {
     "batch": ("sequences", "B"),
@@ -123,7 +123,7 @@ def launches(shape: list[int], dtype: torch.dtype, normalize: bool, gradients: b
     from lsa.linear_attention.kernels.gpu import HOPPER, planned_for
     from lsa.linear_attention.kernels.problem import Problem
 
-    from .harness.compiling import record_launches
+    from .harness.bench.compiling import record_launches
 
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
     problem = Problem(q, k, v, None, None, shape[3] ** -0.5, 1e-6, normalize, with_z=normalize)
@@ -141,7 +141,7 @@ def bounds(launched: Any, shape: list[int], arch: int, gpu: str) -> tuple[float,
     """s that a launch takes by its bytes, by instructions, and by those of one warp."""
     from lsa.linear_attention.kernels.gpu import HOPPER
 
-    from .harness.compiling import build, loop_length
+    from .harness.bench.compiling import build, loop_length
 
     (B, T, H, _), peak, slots = shape, PEAKS[gpu], HOPPER.multiprocessors
     arguments = launched.arguments
@@ -265,7 +265,7 @@ def expected(
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Plan, compile and count."""
-    from .harness.compiling import kernel_digests
+    from .harness.bench.compiling import kernel_digests
 
     tables: Tables = {}
     near = nearness(config["gpu"])

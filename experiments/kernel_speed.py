@@ -24,12 +24,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lsa import linear_attention, softmax_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
-from .harness.errors import relative_rms
-from .harness.graphs import capture, replay_in_turns
-from .harness.plan import RACE, REST, Experiment, Outcome, Run, Session
-from .harness.shapes import BETWEEN, GPT2, LADDER, PASSES, SMALL
-from .harness.tables import PASS, Tables, append, table
-from .harness.timing import (
+from .harness.bench.errors import relative_rms
+from .harness.bench.graphs import capture, replay_in_turns
+from .harness.bench.shapes import BETWEEN, GPT2, LADDER, PASSES, SMALL
+from .harness.bench.timing import (
     TIMING,
     Timing,
     cache_filler,
@@ -37,7 +35,9 @@ from .harness.timing import (
     matmul_rate,
     measure_in_turns,
 )
-from .harness.workers import DeviceLostError
+from .harness.core.plan import RACE, REST, Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, Tables, append, table
+from .harness.core.workers import DeviceLostError
 
 TABLES = {
     "limits": table(

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from lsa.layers import LAYERS, Layer, make_layer
 from lsa.machines import state_bytes
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.timing import TICKS, TIMING, measure_in_turns, summarize, synchronize
+from .harness.bench.timing import TICKS, TIMING, measure_in_turns, summarize, synchronize
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
 
 TABLES = {
     "ticks": table(

@@ -18,11 +18,11 @@ import torch.nn.functional as F
 
 from lsa.gpt import GPT
 
-from .harness import record
-from .harness.batches import VALIDATION_SPANS, held_out_tokens
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.trained import asked, kept, model_of
+from .harness.core import record
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
+from .recipes import asked, kept, model_of
 
 PASSAGE = 64  # bytes that come again; of these the first are left out
 LEAD = 8  # bytes in which a model can tell that it has been here before

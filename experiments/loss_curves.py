@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .harness.plan import PAIR, Experiment, Outcome, Run, Session
-from .harness.training import TABLES, Training, train_through
+from .harness.core.plan import PAIR, Experiment, Outcome, Run, Session
+from .harness.learning.training import TABLES, Training, train_through
+from .recipes import NEAR
 
 BASE = {
     "corpus": "novels",
@@ -64,7 +65,7 @@ def _pair(
 
 def _fading(heads: int) -> dict[str, Any]:
     """Half of the heads fade, a weight to a half in 4.03 tokens as in `race`; no positions."""
-    slopes = [-0.171875] * (heads // 2) + [0.0] * (heads - heads // 2)
+    slopes = [NEAR] * (heads // 2) + [0.0] * (heads - heads // 2)
     return {"n_positions": None, "attention_options": {"log_decay": slopes}}
 
 

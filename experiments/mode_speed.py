@@ -16,9 +16,7 @@ from lsa import linear_attention, softmax_attention
 from lsa.linear_attention import MODES
 from lsa.linear_attention.feature_maps import elu_plus_one
 
-from .harness.plan import MODES_RACE, Experiment, Outcome, Run, Session
-from .harness.tables import PASS, append, table
-from .harness.timing import (
+from .harness.bench.timing import (
     TIMING,
     call_seconds,
     copy_rate,
@@ -27,6 +25,8 @@ from .harness.timing import (
     measure_in_turns,
     peak_bytes,
 )
+from .harness.core.plan import MODES_RACE, Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, append, table
 
 TABLES = {
     "limits": table(

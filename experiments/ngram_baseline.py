@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .harness.batches import VALIDATION_SPANS, held_out_tokens
-from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.tables import INCREASING, Tables, append, table
+from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.tables import INCREASING, Tables, append, table
+from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
 
 TABLES = {
     "rows": table(

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from lsa import GPT
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.training import TABLES, Training, train_through
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.learning.training import TABLES, Training, train_through
+from .recipes import NEAR
 
 BASE = {
     "scale": "nano",
@@ -47,7 +48,6 @@ SMOKE = {
     "validate_every": 2,
     "validation_span": 256,
 }
-NEAR = -0.171875  # a weight halves in log 2 / 0.171875 = 4.03 bytes; exact in bf16
 # Half-lives of a weight in bytes, nearly, and the slope of its logarithm.
 HALF_LIVES = {1: 4 * NEAR, 4: NEAR, 16: NEAR / 4, 64: NEAR / 16, 256: NEAR / 64}
 EITHER: dict[str, dict[str, Any]] = {

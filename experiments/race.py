@@ -15,26 +15,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .harness.files import replace_with
-from .harness.nearby import near_sighted
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.timing import summarize
-from .harness.trained import (
-    WEIGHTS,
-    WINDOW,
-    attention_weights,
-    continuations,
-    kept,
-    loss_by_position,
-    pack_weights,
-)
-from .harness.training import TABLES as CURVES
-from .harness.training import Training, train_through
+from .harness.bench.timing import summarize
+from .harness.core.files import replace_with
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.banded import near_sighted
+from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
+from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
+from .harness.learning.weights import WEIGHTS, pack_weights
+from .recipes import NEAR, kept
 
-# A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
-SLOPE = 0.171875
-NEAR = -SLOPE
 MODELS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax", "attention_options": {"log_decay": [NEAR, 0.0]}},
     "linear": {"attention": "linear", "attention_options": {"log_decay": [NEAR, 0.0]}},

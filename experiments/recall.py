@@ -17,9 +17,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.task_training import TEST_SEED, TRAINED, ask, state_bytes, train_with_the_best_rate
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.task_training import (
+    TEST_SEED,
+    TRAINED,
+    ask,
+    state_bytes,
+    train_with_the_best_rate,
+)
 
 MODELS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax", "attention_options": {}},

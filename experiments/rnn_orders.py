@@ -19,9 +19,9 @@ from torch import Tensor
 
 from lsa import DeepRNN, unroll
 
-from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.timing import TIMING, measure_in_turns
+from .harness.bench.timing import TIMING, measure_in_turns
+from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
 
 TABLES = {
     "rows": table(

@@ -23,10 +23,10 @@ from lsa.layers import KVCache
 from lsa.machines import StateMachine, state_bytes
 from lsa.sampling import choose
 
-from .harness.graphs import capture, replay_in_turns
-from .harness.plan import SAMPLING, Experiment, Outcome, Run, Session
-from .harness.tables import append, table
-from .harness.timing import TICKS, summarize, synchronize
+from .harness.bench.graphs import capture, replay_in_turns
+from .harness.bench.timing import TICKS, summarize, synchronize
+from .harness.core.plan import SAMPLING, Experiment, Outcome, Run, Session
+from .harness.core.tables import append, table
 
 POINT: dict[str, Any] = {
     "attention": ("name", "`softmax` (KV cache) or `linear` (recurrent state)"),

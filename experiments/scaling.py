@@ -21,14 +21,14 @@ from typing import Any
 
 from lsa.gpt import SCALES
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.sizes import MODEL, model_row
-from .harness.tables import append
-from .harness.trained import WINDOW
-from .harness.training import TABLES as CURVES
-from .harness.training import Training, train_through
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import append
+from .harness.learning.probes import WINDOW
+from .harness.learning.sizes import MODEL, model_row
+from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
+from .recipes import NEAR
 
-NEAR = -0.171875  # a weight halves in log 2 / 0.171875 = 4.03 bytes; exact in bf16
 SEEDS = (0, 1, 2)
 ATTENTIONS = ("softmax", "linear")
 # By the parameters, bytes for tokens: three below nano (0.8M), two above. Two heads each.

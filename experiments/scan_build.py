@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
 
 TABLES = {
     "rows": table(
@@ -82,7 +82,7 @@ def call(config: dict[str, Any], rule: str, dtype: str, N: int) -> None:
 
 def instructions(launched: Any, built: Any, state: int) -> float:
     """Instructions of a warp for a number of the state of 32 channels; 0 for what is no walk."""
-    from .harness.compiling import loop_length
+    from .harness.bench.compiling import loop_length
 
     arguments = launched.arguments
     if "CHUNK" not in arguments:
@@ -94,7 +94,7 @@ def instructions(launched: Any, built: Any, state: int) -> float:
 
 def compiled(config: dict[str, Any], rule: str, dtype: str, N: int) -> Iterator[dict[str, Any]]:
     """A row for each launch of a call and its gradient."""
-    from .harness.compiling import build, record_launches
+    from .harness.bench.compiling import build, record_launches
 
     for launched in record_launches(lambda: call(config, rule, dtype, N)):
         built = build(launched, config["arch"])
@@ -118,7 +118,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Record, compile and count."""
     from lsa.scans import kernels
 
-    from .harness.compiling import kernel_digests
+    from .harness.bench.compiling import kernel_digests
 
     tables: Tables = {}
     for i, (rule, dtype, N) in enumerate(config["cases"]):

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from lsa.scans import selective_scan
 
-from .harness.errors import relative_rms
-from .harness.plan import REST, Experiment, Outcome, Run, Session
-from .harness.shapes import PASSES
-from .harness.tables import PASS, Tables, append, table
-from .harness.timing import TIMING, copy_rate, measure_in_turns
+from .harness.bench.errors import relative_rms
+from .harness.bench.shapes import PASSES
+from .harness.bench.timing import TIMING, copy_rate, measure_in_turns
+from .harness.core.plan import REST, Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, Tables, append, table
 
 TABLES = {
     "limits": table(

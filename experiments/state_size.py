@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.sizes import MODEL, model_row
-from .harness.tables import append, table
-from .harness.trained import WINDOW, attended
-from .harness.training import TABLES as CURVES
-from .harness.training import DivergedError, Training, train_through
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import append, table
+from .harness.learning.probes import WINDOW, attended
+from .harness.learning.sizes import MODEL, model_row
+from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import DivergedError, Training, train_through
+from .recipes import NEAR
 
-NEAR = -0.171875  # a weight halves in log 2 / 0.171875 = 4.03 bytes; exact in bf16
 SEEDS = (0, 1, 2)
 BASE: dict[str, Any] = {
     "scale": "nano",

@@ -20,9 +20,9 @@ from typing import Any
 
 from lsa.layers import LAYERS
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.task_training import (
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.task_training import (
     TEST_SEED,
     TRAINED,
     Answers,

@@ -17,9 +17,9 @@ from torch import Tensor
 from lsa import TaylorAttention
 from lsa.layers.taylor import taylor_exp
 
-from .harness.plan import LATE, Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.timing import TIMING, measure
+from .harness.bench.timing import TIMING, measure
+from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
 
 TABLES = {
     "rows": table(

@@ -11,10 +11,10 @@ from typing import Any
 
 from lsa.linear_attention.feature_maps import FEATURE_MAPS
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import table
-from .harness.training import TABLES as CURVES
-from .harness.training import DivergedError, Training, train_through
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import table
+from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import DivergedError, Training, train_through
 
 TABLES = {
     **CURVES,

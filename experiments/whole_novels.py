@@ -20,11 +20,11 @@ from torch import Tensor
 
 from lsa.gpt import GPT
 
-from .harness import record
-from .harness.corpora import Split
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
-from .harness.trained import asked, kept, model_of
+from .harness.core import record
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.corpora import Split
+from .recipes import asked, kept, model_of
 
 CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
 SEEDS = (0, 1, 2)

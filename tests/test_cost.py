@@ -220,8 +220,8 @@ def test_designs_cost_what_the_kernels_say():
 )
 def test_designs_cost_what_the_launches_move(shape, design, decay):
     pytest.importorskip("triton")
-    from experiments.harness.compiling import record_launches
-    from experiments.harness.traffic import traffic
+    from experiments.harness.bench.compiling import record_launches
+    from experiments.harness.bench.traffic import traffic
     from experiments.kernel_build import Case, call
 
     B, T, H, D = shape

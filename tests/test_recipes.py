@@ -50,8 +50,8 @@ class Memory(nn.Module):
 '''
 EXPERIMENT = '''"""Sums of the first integers, timed."""
 
-from .harness.plan import Experiment, Outcome, Run, Session
-from .harness.tables import Tables, append, table
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
 
 TABLES = {"rows": table(count=("numbers", "how many"), total=("numbers", "their sum"))}
 

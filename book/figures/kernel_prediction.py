@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from math import sqrt
 
-from experiments.harness.published import LARGE, PUBLISHED
+from experiments.harness.bench.published import LARGE, PUBLISHED
 from lsa.cost import PEAKS, least_bytes
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from experiments.harness.published import PUBLISHED
+from experiments.harness.bench.published import PUBLISHED
 from lsa.cost import PEAKS, design_cost, least_bytes
 
 from ..explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle

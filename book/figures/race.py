@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from statistics import mean
 
-from experiments.harness import record
+from experiments.harness.core import record
 
 from ..explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
 from . import ngram_baseline

@@ -11,8 +11,8 @@ from typing import Any
 
 from IPython.display import HTML
 
-from experiments.harness import record
-from experiments.harness.trained import LOOKED_AT, PROMPT
+from experiments.harness.core import record
+from experiments.harness.learning.probes import LOOKED_AT, PROMPT
 
 from ..explorable.markup import json_script
 from .results import NotMeasuredError, Record, of_config, provenance, row, rows

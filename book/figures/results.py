@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
-from experiments.harness import record
-from experiments.harness.record import Record
+from experiments.harness.core import record
+from experiments.harness.core.record import Record
 from lsa.gpt import SCALES
 
 from ..explorable.figure import Provenance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.harness import record
+from experiments.harness.core import record
 from lsa.cost import PEAKS
 
 from ..explorable.markup import json_script

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import record
+from experiments.harness.core import record
 
 from .results import Record, device_name
 from .words import Marked, Table, code, link, text

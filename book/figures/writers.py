@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from IPython.display import HTML
 
-from experiments.harness import record
-from experiments.harness.trained import PROMPT, WEIGHTS, unpack_weights
+from experiments.harness.core import record
+from experiments.harness.learning.probes import PROMPT
+from experiments.harness.learning.weights import WEIGHTS, unpack_weights
 from lsa import LinearState
 from lsa.cost import tick_cost
 from lsa.gpt import GPT, GPTConfig, gpt_config

@@ -2,7 +2,7 @@
 
 /* A trained nano GPT of lsa as a state machine, in JavaScript: one letter a tick, attention by the
    exponential with a cache, or by elu + 1 with a state. Weights are read from the files that the
-   race stores (`experiments.harness.trained.pack_weights`). Tests hold both equal to lsa. */
+   race stores (`experiments.harness.learning.weights.pack_weights`). Tests hold both equal to lsa. */
 
 window.Writers ??= (() => {
   const NORM_EPS = 1e-5, EPS = 1e-6, ROOM = 256;

@@ -27,7 +27,7 @@ from book.figures import (
     words,
 )
 from book.figures.words import WrittenFor, say
-from experiments.harness import record
+from experiments.harness.core import record
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"

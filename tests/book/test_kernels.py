@@ -14,7 +14,7 @@ from book.explorable.page import page
 from book.explorable.view import resolve
 from book.figures import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
-from experiments.harness import record
+from experiments.harness.core import record
 from lsa.linear_attention.kernels.segments import Pass, segments
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ import pytest
 
 from book.figures import chunk_sizes, mode_speed, results, roofline
 from experiments import mode_speed as experiment
-from experiments.harness import record
+from experiments.harness.core import record
 from lsa.cost import PEAKS, least_bytes, mode_cost, training_cost
 
 OLD = next(one for one in record.load("mode_speed") if one["provenance"]["device"]["kind"] == "cpu")

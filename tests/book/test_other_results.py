@@ -10,7 +10,7 @@ import book.figures
 from book.explorable.figure import Explorable
 from book.explorable.still import still
 from book.figures import loss_curves
-from experiments.harness import record
+from experiments.harness.core import record
 
 pytestmark = pytest.mark.slow
 NOT_FIGURES = {"interpreted", "readme_picture", "results", "words"}

@@ -4,7 +4,7 @@ import json
 import re
 
 from book.figures import race_film
-from experiments.harness import record
+from experiments.harness.core import record
 
 LOOKS = {0: "250 250 250 250", 5: "0 0 0 1000"}
 

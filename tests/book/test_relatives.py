@@ -9,7 +9,7 @@ import torch
 
 from book.explorable import palette
 from book.figures import family, published, random_codes, synthetic_tasks
-from experiments.harness import record
+from experiments.harness.core import record
 from lsa.layers import LAYERS
 
 BOOK = Path(__file__).resolve().parents[2] / "book"

@@ -7,7 +7,7 @@ from book.figures import rnn_orders
 from book.figures.results import rows, stored
 from experiments import rnn_orders as experiment
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import runner
+from experiments.harness.core import runner
 
 
 def test_rnn_orders_draws_ratios_and_takes_a_computer(store):

@@ -3,7 +3,7 @@
 from book.figures import runs
 from book.figures.words import text
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import record
+from experiments.harness.core import record
 
 
 def test_every_stored_experiment_stands_under_its_own_words():

@@ -10,7 +10,7 @@ import book.figures
 from book.explorable.figure import Explorable
 from book.figures import plateau, results
 from book.figures.words import Missing
-from experiments.harness import record
+from experiments.harness.core import record
 
 LOAD = record.load
 GPU = {"kind": "cuda", "name": "Imagined GPU", "count": 1, "memory_bytes": 2**37}

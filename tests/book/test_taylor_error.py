@@ -7,7 +7,7 @@ from book.figures import taylor_error
 from book.figures.results import rows, stored
 from experiments import taylor_error as experiment
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import runner
+from experiments.harness.core import runner
 
 
 def test_taylor_draws_even_and_odd_apart(store):

@@ -3,7 +3,7 @@
 import pytest
 
 from book.figures import variants
-from experiments.harness import record
+from experiments.harness.core import record
 
 
 def trained(folder, attention="linear", losses=(5.5, 3.0), finished=True, **config):

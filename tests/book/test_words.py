@@ -12,7 +12,7 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
 from book.figures import words
-from experiments.harness import record
+from experiments.harness.core import record
 
 HOSTILE = "<img src=x onerror=alert(1)>|`*a*_b_[c](d)$e${f}`g`\\n# h --- \\\\ &lt;"
 

@@ -6,7 +6,7 @@ import re
 import torch
 
 from book.figures import writers
-from experiments.harness.record import ROOT
+from experiments.harness.core.record import ROOT
 
 
 def test_without_weights_the_page_says_what_to_run(store):

@@ -8,8 +8,9 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from experiments.harness.record import RESULTS
-from experiments.harness.trained import PROMPT, unpack_weights
+from experiments.harness.core.record import RESULTS
+from experiments.harness.learning.probes import PROMPT
+from experiments.harness.learning.weights import unpack_weights
 from lsa import GPT, gpt_config, sample
 from tests.browser.stages import line
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.harness.record import load
+from experiments.harness.core.record import load
 from lsa.cost import PEAKS, design_cost, least_bytes, mode_cost
 from tests.browser.stages import line, slide
 

@@ -5,7 +5,8 @@ import pytest
 
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import corpora, workers
+from experiments.harness.core import workers
+from experiments.harness.learning import corpora
 
 
 @pytest.fixture
@@ -25,7 +26,9 @@ def made_corpus(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch):
     """A point is timed for a fiftieth of the time: what is tested is that it is stored."""
-    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02})
+    monkeypatch.setattr(
+        "experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.02, "cuda": 0.02}
+    )
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from experiments import kernel_speed
-from experiments.harness import timing
+from experiments.harness.bench import timing
 from lsa import linear_attention
 
 PROPERTIES = SimpleNamespace(name="Stand-in", total_memory=80 * 2**30, L2_cache_size=50 * 2**20)

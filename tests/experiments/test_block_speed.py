@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from experiments import block_speed
-from experiments.harness.plan import Session
+from experiments.harness.core.plan import Session
 from lsa.gpt import Block, gpt_config
 from lsa.linear_attention import MODES
 

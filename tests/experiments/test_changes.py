@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from experiments.harness import changes, code
-from experiments.harness.changes import Code, changed_since, differences
+from experiments.harness.core import changes, code
+from experiments.harness.core.changes import Code, changed_since, differences
 from lsa.layers import LAYERS
 
 FILES = {
@@ -26,7 +26,7 @@ def perform(config, session):
     return add(1, LAYERS[config["layer"]]()) if TABLES else 0
 ''',
     "experiments/harness/__init__.py": "",
-    "experiments/harness/tables.py": "def table(**columns):\n    return columns\n",
+    "experiments/harness/core/tables.py": "def table(**columns):\n    return columns\n",
     "lsa/__init__.py": "from .add import add\n",
     "lsa/add.py": '''
 """Adding."""
@@ -90,7 +90,7 @@ def changed(edits, words=("left",), on_gpu=False):
         {"lsa/checks.py": ("int(value)", "round(value)")},
         {"experiments/sums.py": ('"of two"', '"of both"')},
         {"experiments/sums.py": ("[1]", "[1, 2]")},
-        {"experiments/harness/tables.py": ("return columns", "return dict(columns)")},
+        {"experiments/harness/core/tables.py": ("return columns", "return dict(columns)")},
         {"lsa/layers/right.py": ("size = 2", "size = 3")},
         {"lsa/layers/__init__.py": ('"right": Right}', '"right": Right, "last": Right}')},
         {"lsa/kernels/sums.py": ("16", "32")},
@@ -149,7 +149,7 @@ def test_the_real_experiments_reach_what_they_run():
     found = set(today.behind("loss_curves", ["linear"], on_gpu=False))
     assert {
         ("experiments.loss_curves", "perform"),
-        ("experiments.harness.training", "Training"),
+        ("experiments.harness.learning.training", "Training"),
         ("lsa.gpt", "GPT"),
         ("lsa.layers.linear", "LinearAttention"),
         ("lsa.linear_attention.functional", "linear_attention"),

@@ -10,9 +10,9 @@ import pytest
 
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import checking, code, provenance, record
-from experiments.harness.dictionary import dictionary
-from experiments.harness.trained import WEIGHTS, pack_weights
+from experiments.harness.core import checking, code, provenance, record
+from experiments.harness.core.dictionary import dictionary
+from experiments.harness.learning.weights import WEIGHTS, pack_weights
 from lsa.gpt import GPT, GPTConfig
 
 STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.json"
@@ -317,5 +317,9 @@ def test_a_copy_inside_another_repository_names_no_commit(tmp_path, monkeypatch)
 
 def test_an_experiments_code_is_what_it_imports():
     names = {path.relative_to(record.ROOT).as_posix() for path in code.code_files("loss_curves")}
-    assert {"experiments/loss_curves.py", "experiments/harness/training.py", "lsa/gpt.py"} <= names
-    assert not {"experiments/mode_speed.py", "experiments/harness/runner.py"} & names
+    assert {
+        "experiments/loss_curves.py",
+        "experiments/harness/learning/training.py",
+        "lsa/gpt.py",
+    } <= names
+    assert not {"experiments/mode_speed.py", "experiments/harness/core/runner.py"} & names

@@ -14,11 +14,12 @@ import pytest
 import torch
 
 from experiments import loss_curves
-from experiments.harness import checkpoint, files, keeping, record, training
-from experiments.harness.corpora import load_corpus
-from experiments.harness.plan import Run, Session
-from experiments.harness.runner import perform, run_all
-from experiments.harness.stopping import Interrupted, lock
+from experiments.harness.core import checkpoint, files, record, run_files
+from experiments.harness.core.plan import Run, Session
+from experiments.harness.core.runner import perform, run_all
+from experiments.harness.core.stopping import Interrupted, lock
+from experiments.harness.learning import training
+from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import SCALES
 
 CPU = torch.device("cpu")
@@ -34,8 +35,9 @@ from lsa.gpt import SCALES
 SCALES["tiny"] = {TINY}
 from experiments import catalogue, loss_curves
 from experiments.__main__ import main
-from experiments.harness import keeping, training
-training.SAVE_EVERY, keeping.PARTIAL_EVERY = map(float, sys.argv[1:3])
+from experiments.harness.core import run_files
+from experiments.harness.learning import training
+training.SAVE_EVERY, run_files.PARTIAL_EVERY = map(float, sys.argv[1:3])
 run, *_ = loss_curves.runs("cpu", True)
 small = {{**run.config, "scale": "tiny", "context": 16, "span": 16, "spans": 4,
          "updates": int(sys.argv[3]), "validate_every": 50}}
@@ -105,7 +107,7 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
     (partial,) = record.load(results=out)
     assert not partial["complete"] and len(partial["tables"]["train"]["loss"]) == 7
     # The other leg runs under other code, and the clock of the first is counted.
-    monkeypatch.setattr("experiments.harness.keeping.provenance", _at_another_commit)
+    monkeypatch.setattr("experiments.harness.core.run_files.provenance", _at_another_commit)
     assert run_all(catalogue, [run], CPU, out) == 1
     (whole,) = record.load(results=out)
     assert curves(whole["tables"]) == curves(expected)
@@ -116,12 +118,12 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
     assert [path.name for path in out.rglob("*") if path.is_file()] == ["tiny.json"]
 
 
-def _at_another_commit(*run, provenance=keeping.provenance):
+def _at_another_commit(*run, provenance=run_files.provenance):
     return {**provenance(*run), "commit": "f" * 40}
 
 
 def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "PARTIAL_EVERY", 0.0)
+    monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
     run = Run("loss_curves", "tiny", config(updates=1000), 0)
 
     def train(until, **rest):
@@ -198,7 +200,7 @@ def test_a_full_disk_warns_once_and_training_goes_on(tmp_path, monkeypatch, caps
 
     monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(training, "SAVE_SHARE", 0)
-    monkeypatch.setattr(keeping, "PARTIAL_EVERY", 0.0)
+    monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
     run = Run("loss_curves", "tiny", config(), 0)
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", full)

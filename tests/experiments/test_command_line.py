@@ -9,7 +9,7 @@ import torch
 
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import record, runner
+from experiments.harness.core import record, runner
 from tests.experiments.command import smoke
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.harness import corpora
-from experiments.harness.batches import held_out_tokens, update_tokens
-from experiments.harness.corpora import CorpusError, Split, load_corpus
-from experiments.harness.prepared import STARTS_SUM, TOKENS_SUM
+from experiments.harness.learning import corpora
+from experiments.harness.learning.batches import held_out_tokens, update_tokens
+from experiments.harness.learning.corpora import CorpusError, Split, load_corpus
+from experiments.harness.learning.prepared import STARTS_SUM, TOKENS_SUM
 
 BOOKS = {
     "Doyle_Hound_1902.txt": b"\xef\xbb\xbfMr. Sherlock\r\nHolmes",

@@ -5,9 +5,9 @@ import torch
 
 from experiments import distant_recall
 from experiments.__main__ import main
-from experiments.harness import record
-from experiments.harness.task_training import task_model
-from experiments.harness.tasks import draw
+from experiments.harness.core import record
+from experiments.harness.learning.task_training import task_model
+from experiments.harness.learning.tasks import draw
 
 
 def test_models_differ_in_their_attention_alone_and_their_states_hold_as_much():

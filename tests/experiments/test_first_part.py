@@ -7,7 +7,8 @@ import torch
 
 from experiments import rnn_orders, taylor_error, variants
 from experiments.__main__ import main
-from experiments.harness import record, runner, training
+from experiments.harness.core import record, runner
+from experiments.harness.learning import training
 from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
 
 CPU = torch.device("cpu")

@@ -2,7 +2,8 @@
 
 from book.figures.interpreted_errors import BOUND
 from experiments import interpreted_errors
-from experiments.harness import errors, record
+from experiments.harness.bench import errors
+from experiments.harness.core import record
 
 
 def test_the_stored_run_is_of_the_whole_plan_and_within_the_bound():

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from experiments import kernel_prediction
-from experiments.harness import record
-from experiments.harness.shapes import PASSES
+from experiments.harness.bench.shapes import PASSES
+from experiments.harness.core import record
 from lsa.cost import PEAKS
 
 GPU = kernel_prediction.GPU

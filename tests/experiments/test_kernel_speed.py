@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from experiments import kernel_speed
-from experiments.harness import workers
-from experiments.harness.plan import Session
-from experiments.harness.tables import check_declared
+from experiments.harness.core import workers
+from experiments.harness.core.plan import Session
+from experiments.harness.core.tables import check_declared
 
 SHAPE = [1, 65, 2, 16]
 CONFIG = {"shape": SHAPE, "dtype": "bfloat16", "seed": 0}

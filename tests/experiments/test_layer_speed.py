@@ -5,8 +5,8 @@ import torch
 
 from experiments import layer_speed
 from experiments.__main__ import main
-from experiments.harness import record
-from experiments.harness.plan import Session
+from experiments.harness.core import record
+from experiments.harness.core.plan import Session
 
 LAYERS = ["softmax", "linear", "aft-full", "mamba"]
 
@@ -14,7 +14,7 @@ LAYERS = ["softmax", "linear", "aft-full", "mamba"]
 @pytest.fixture
 def smoke(tmp_path, monkeypatch):
     """Performs the small plan, hardly timed, and returns its records by name."""
-    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.0})
+    monkeypatch.setattr("experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.0})
     arguments = ["run", "layer_speed", "--smoke", "--device", "cpu", "--out", str(tmp_path)]
     assert main(arguments) == 0
     return {one["name"]: one["tables"] for one in record.load("layer_speed", tmp_path)}

@@ -14,12 +14,13 @@ import torch
 
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import errors, lease, outlook, record
-from experiments.harness.collect import collect
-from experiments.harness.plan import Experiment, Outcome, Run
-from experiments.harness.stopping import Interrupted
-from experiments.harness.tables import Column, Table
-from experiments.harness.workers import DeviceLostError
+from experiments.harness.bench import errors
+from experiments.harness.core import lease, outlook, record
+from experiments.harness.core.collect import collect
+from experiments.harness.core.plan import Experiment, Outcome, Run
+from experiments.harness.core.stopping import Interrupted
+from experiments.harness.core.tables import Column, Table
+from experiments.harness.core.workers import DeviceLostError
 from lsa.gpt import GPTConfig
 from tests.experiments.command import gpu
 
@@ -70,7 +71,7 @@ def hold(tmp_path, monkeypatch):
     """Goes through runs of `endless`, in far fewer seconds than a lease has."""
     monkeypatch.setattr(lease, "TOLD", 0.3)
     monkeypatch.setattr(lease, "STOPPED", 2.0)
-    monkeypatch.setattr("experiments.harness.keeping.PARTIAL_EVERY", 0.0)
+    monkeypatch.setattr("experiments.harness.core.run_files.PARTIAL_EVERY", 0.0)
     toy = Experiment("toy", "", {"rows": Table({"n": Column("number", "")})}, planned, endless)
 
     def go(runs, seconds):
@@ -184,7 +185,7 @@ def test_a_time_that_is_none_is_refused(minutes, tmp_path, capsys):
 
 
 def test_weights_are_left_where_all_would_be_too_large_and_come_home_otherwise(tmp_path):
-    from experiments.harness.trained import WEIGHTS, pack_weights
+    from experiments.harness.learning.weights import WEIGHTS, pack_weights
     from lsa import GPT
 
     made = tmp_path / "made"

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from experiments import long_context, race, whole_novels
-from experiments.harness.trained import kept, pack_weights
+from experiments.harness.learning.weights import pack_weights
+from experiments.recipes import kept
 from lsa.gpt import GPT, gpt_config
 
 

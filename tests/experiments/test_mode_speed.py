@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from experiments import mode_speed
-from experiments.harness import timing
-from experiments.harness.plan import Session
+from experiments.harness.bench import timing
+from experiments.harness.core.plan import Session
 
 CPU = torch.device("cpu")
 

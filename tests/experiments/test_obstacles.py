@@ -6,9 +6,9 @@ import pytest
 
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import record, runner
-from experiments.harness.files import is_there
-from experiments.harness.provenance import describe_device
+from experiments.harness.core import record, runner
+from experiments.harness.core.files import is_there
+from experiments.harness.core.provenance import describe_device
 from tests.experiments.command import smoke
 
 LONG = "a" * 300
@@ -98,7 +98,7 @@ def test_a_result_that_is_stored_is_not_lost_to_what_cannot_be_removed(
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("experiments.harness.keeping.Path.unlink", refused)
+    monkeypatch.setattr("experiments.harness.core.run_files.Path.unlink", refused)
     assert smoke(tmp_path, "rnn_orders") == 0
     said = capsys.readouterr()
     assert "1 runs stored" in said.out and "cannot be removed" in said.err

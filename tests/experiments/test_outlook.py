@@ -8,8 +8,9 @@ import torch
 
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import corpora, outlook, record, runner
-from experiments.harness.plan import Run
+from experiments.harness.core import outlook, record, runner
+from experiments.harness.core.plan import Run
+from experiments.harness.learning import corpora
 from tests.experiments.command import gpu
 
 pytestmark = pytest.mark.usefixtures("forked")

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from experiments import race
 from experiments.__main__ import main
-from experiments.harness import record, trained
-from experiments.harness.corpora import load_corpus
-from experiments.harness.nearby import near_sighted
+from experiments.harness.core import record
+from experiments.harness.learning import probes, weights
+from experiments.harness.learning.banded import near_sighted
+from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import GPT, gpt_config
 
 NANO = {"vocab_size": 256, "n_positions": None, "n_layer": 2, "n_head": 2, "d_model": 16}
@@ -77,18 +78,18 @@ def test_what_a_model_looks_at_makes_its_output(attention):
 
 def test_kept_weights_are_the_model_rounded():
     first, second = model(), model()
-    packed = trained.pack_weights(first)
-    second.load_state_dict(trained.unpack_weights(packed))
+    packed = weights.pack_weights(first)
+    second.load_state_dict(weights.unpack_weights(packed))
     for (name, before), after in zip(first.named_parameters(), second.parameters(), strict=True):
         bound = before.abs().amax(-1, keepdim=True) / 127 / 2 * (before.dim() > 1) + 1e-7
         assert ((before - after).abs() <= bound).all(), name
     with pytest.raises(ValueError, match="packed: expected what pack_weights writes"):
-        trained.unpack_weights(packed[: len(packed) // 2])
+        weights.unpack_weights(packed[: len(packed) // 2])
 
 
 def test_losses_by_position_need_a_corpus_long_enough(made_corpus):
     with pytest.raises(ValueError, match="span: no document is longer than 16384"):
-        trained.loss_by_position(
+        probes.loss_by_position(
             model(), load_corpus("novels"), context=64, device=torch.device("cpu")
         )
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from experiments.harness import record
+from experiments.harness.core import record
 
 
 def good():

@@ -4,9 +4,9 @@ import pytest
 
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import lease, record
-from experiments.harness.checking import check_folder
-from experiments.harness.collect import collect
+from experiments.harness.core import lease, record
+from experiments.harness.core.checking import check_folder
+from experiments.harness.core.collect import collect
 from tests.experiments.stand_in import stand_in
 
 FIRST = (

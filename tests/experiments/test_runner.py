@@ -15,11 +15,11 @@ import torch
 from experiments import loss_curves, mode_speed
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness import keeping, record, runner
-from experiments.harness.corpora import CorpusError, load_corpus
-from experiments.harness.plan import Outcome, Run, Session
-from experiments.harness.provenance import describe_device
-from experiments.harness.tables import Column, Table
+from experiments.harness.core import record, run_files, runner
+from experiments.harness.core.plan import Outcome, Run, Session
+from experiments.harness.core.provenance import describe_device
+from experiments.harness.core.tables import Column, Table
+from experiments.harness.learning.corpora import CorpusError, load_corpus
 from tests.experiments.command import smoke
 
 CPU = torch.device("cpu")
@@ -126,7 +126,7 @@ def test_micro_batches_change_nothing_but_memory(tmp_path, made_corpus):
 
 def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_corpus, monkeypatch):
     out = tmp_path / "out"
-    monkeypatch.setattr(keeping, "PARTIAL_EVERY", 0.0)
+    monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
     (run,) = runner.plan(EXPERIMENTS, ["mode_speed"], "cpu", smoke=True)
     ended = runner.perform(
         mode_speed.EXPERIMENT, run, CPU, out, "x", deadline=time.monotonic() + 0.3
@@ -208,8 +208,9 @@ def test_timings_go_on_where_they_broke_off_unless_the_code_has_changed(
     with pytest.raises(runner.FailedError):
         runner.run_all(EXPERIMENTS, [two_lengths()], CPU, tmp_path)
     if not same_code:
-        origin = keeping.provenance
-        monkeypatch.setattr(keeping, "provenance", lambda *rest: origin(*rest) | {"code": "0" * 64})
+        origin = run_files.provenance
+        other = {"code": "0" * 64}
+        monkeypatch.setattr(run_files, "provenance", lambda *rest: origin(*rest) | other)
     timed.clear()
     assert runner.run_all(EXPERIMENTS, [two_lengths()], CPU, tmp_path) == 1
     passes = len(mode_speed.PASSES)
@@ -315,7 +316,7 @@ def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
     command = [
         sys.executable, "-c",
         # Saving all the time makes a kill in the middle of a write as likely as can be.
-        "import sys; from experiments.harness import keeping; keeping.PARTIAL_EVERY = 0.0;"
+        "import sys; from experiments.harness.core import run_files; run_files.PARTIAL_EVERY = 0.0;"
         "from experiments.__main__ import main; sys.exit(main(sys.argv[1:]))",
         "run", "mode_speed", "sampling_speed", "--smoke", "--device", "cpu", "--force",
         "--out", str(out),

@@ -5,9 +5,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from experiments import sampling_speed
-from experiments.harness.plan import Session
-from experiments.harness.tables import check_declared
-from experiments.harness.timing import Timing
+from experiments.harness.bench.timing import Timing
+from experiments.harness.core.plan import Session
+from experiments.harness.core.tables import check_declared
 from lsa.gpt import GPT, gpt_config
 from lsa.layers import KVCache
 

@@ -4,7 +4,7 @@ import pytest
 
 from experiments import scaling
 from experiments.__main__ import main
-from experiments.harness import record
+from experiments.harness.core import record
 from lsa.cost import update_flops
 from lsa.gpt import GPT, gpt_config
 

@@ -5,12 +5,12 @@ import torch
 
 from experiments import scan_speed
 from experiments.__main__ import main
-from experiments.harness import record
-from experiments.harness.plan import Session
+from experiments.harness.core import record
+from experiments.harness.core.plan import Session
 
 
 def test_all_that_a_cpu_has_is_compared_and_timed(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.0})
+    monkeypatch.setattr("experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.0})
     arguments = ["run", "scan_speed", "--smoke", "--device", "cpu", "--out", str(tmp_path)]
     assert main(arguments) == 0
     (run,) = record.load("scan_speed", tmp_path)
@@ -51,7 +51,7 @@ def test_mambas_own_sees_its_layout_and_one_that_fails_is_told(monkeypatch, tmp_
         show=lambda *told: None, checkpoint=tmp_path / "none",
     )  # fmt: skip
     (run,) = scan_speed.runs("cpu", smoke=True)
-    monkeypatch.setattr("experiments.harness.timing.ENOUGH_SECONDS", {"cpu": 0.0})
+    monkeypatch.setattr("experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.0})
     tables = scan_speed.perform(run.config, session).tables
     assert all(seen)
     assert set(tables["errors"]["implementation"]) == {"mamba_ssm"}

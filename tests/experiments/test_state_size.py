@@ -7,8 +7,9 @@ import torch
 
 from experiments import state_size
 from experiments.__main__ import main
-from experiments.harness import record, trained
-from experiments.harness.corpora import load_corpus
+from experiments.harness.core import record
+from experiments.harness.learning import probes
+from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import GPT, gpt_config
 
 NAMED = {"weights", "heads", "change", "seed", "shape", "attention", "attention_options"}
@@ -80,7 +81,7 @@ def test_equal_scores_weigh_every_token_alike(attention, made_corpus):
     with torch.no_grad():
         model.h[0].attn.c_attn.weight[:32] = 0
         model.h[0].attn.c_attn.bias[:32] = 1
-    near, far = trained.attended(model, load_corpus("novels"), context=32, device=CPU)
+    near, far = probes.attended(model, load_corpus("novels"), context=32, device=CPU)
     assert near["moved"] == far["moved"] == pytest.approx(0, abs=1e-5)
     alike = math.exp(sum(math.log(n) for n in range(17, 33)) / 16)
     assert far["effective"] == far["alike"] == pytest.approx(alike, rel=1e-3)
@@ -101,7 +102,7 @@ def test_a_head_that_weighs_one_token_moves_all_others(made_corpus):
 
     model = GPT(gpt_config("nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16))
     model.h[0].attn = Last()
-    (row,) = trained.attended(model, load_corpus("novels"), context=32, device=CPU)
+    (row,) = probes.attended(model, load_corpus("novels"), context=32, device=CPU)
     assert row["effective"] == pytest.approx(1)
     assert row["moved"] == pytest.approx(1 - sum(1 / n for n in range(17, 33)) / 16, abs=1e-4)
 
@@ -113,4 +114,4 @@ def test_nothing_is_said_of_weights_that_may_be_negative(made_corpus):
             "nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16,
             attention=attention, attention_options=given,
         )  # fmt: skip
-        assert trained.attended(GPT(shape), load_corpus("novels"), context=32, device=CPU) == []
+        assert probes.attended(GPT(shape), load_corpus("novels"), context=32, device=CPU) == []

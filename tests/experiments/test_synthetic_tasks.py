@@ -5,15 +5,15 @@ import torch
 
 from experiments import synthetic_tasks
 from experiments.__main__ import main
-from experiments.harness import record
-from experiments.harness.plan import Session
-from experiments.harness.task_training import (
+from experiments.harness.core import record
+from experiments.harness.core.plan import Session
+from experiments.harness.learning.task_training import (
     TaskTraining,
     ask_at_length,
     state_bytes,
     task_model,
 )
-from experiments.harness.tasks import draw
+from experiments.harness.learning.tasks import draw
 from lsa.layers import LAYERS
 
 RUNS = synthetic_tasks.runs("cpu", smoke=False)
@@ -91,7 +91,7 @@ def test_training_ends_when_texts_are_answered_and_before_a_loss_that_is_not_fin
 
 @pytest.mark.parametrize("layer", ["softmax", "linear", "s6"])
 def test_a_long_text_is_read_in_pieces_as_if_at_once(layer, monkeypatch):
-    monkeypatch.setattr("experiments.harness.task_training.PIECE", 7)
+    monkeypatch.setattr("experiments.harness.learning.task_training.PIECE", 7)
     config = small("induction", layer)
     model = task_model(config)
     answers = ask_at_length(model, config, 40, 16, session())

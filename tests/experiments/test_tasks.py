@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.harness.tasks import IGNORED, TASKS, draw
+from experiments.harness.learning.tasks import IGNORED, TASKS, draw
 
 OPTIONS = {
     "recall": {"pairs": 5, "vocab": 32},

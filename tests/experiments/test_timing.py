@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from experiments import kernel_speed
-from experiments.harness import graphs, timing
+from experiments.harness.bench import graphs, timing
 
 CPU = torch.device("cpu")
 

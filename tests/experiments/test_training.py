@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from experiments.harness.training import compile_blocks
+from experiments.harness.learning.training import compile_blocks
 from lsa.gpt import GPT, gpt_config, next_token_loss
 
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from experiments import kernel_errors
-from experiments.harness import errors, plan, record, runner, workers
-from experiments.harness.plan import Session
-from experiments.harness.workers import DeviceLostError, Worker, in_parallel
+from experiments.harness.bench import errors
+from experiments.harness.core import plan, record, runner, workers
+from experiments.harness.core.plan import Session
+from experiments.harness.core.workers import DeviceLostError, Worker, in_parallel
 from tests.experiments.command import smoke
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")

@@ -7,8 +7,8 @@ pytest.importorskip("triton")
 
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from experiments.harness import record
-from experiments.harness.compiling import Launched, build, kernel_digests, record_launches
+from experiments.harness.bench.compiling import Launched, build, kernel_digests, record_launches
+from experiments.harness.core import record
 from lsa import linear_attention
 from lsa.linear_attention import bodies
 from lsa.linear_attention.kernels import attention, chunked, recurrent

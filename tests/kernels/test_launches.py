@@ -19,7 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import CompiledKernel, LazyDict
 from triton.runtime import JITFunction, driver
 
-from experiments.harness.compiling import record_launches
+from experiments.harness.bench.compiling import record_launches
 from lsa import launches, operators
 from lsa.launches import Remembered, remember_launches
 from lsa.linear_attention.kernels import attention, chunked, recurrent, segment_sums

@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("triton")
 
 from experiments import scan_build
-from experiments.harness import record
-from experiments.harness.compiling import build, kernel_digests, record_launches
+from experiments.harness.bench.compiling import build, kernel_digests, record_launches
+from experiments.harness.core import record
 from lsa.scans import kernels
 from lsa.scans.kernels.selective import segments
 

@@ -10,9 +10,9 @@ import torch
 
 pytest.importorskip("triton")
 
-from experiments.harness import record
-from experiments.harness.compiling import build, record_launches
-from experiments.harness.traffic import traffic
+from experiments.harness.bench.compiling import build, record_launches
+from experiments.harness.bench.traffic import traffic
+from experiments.harness.core import record
 from experiments.kernel_build import instructions
 from lsa.cost import PEAKS, design_cost
 from lsa.cost.rooflines import DEPENDENT_CYCLES

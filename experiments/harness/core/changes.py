@@ -16,15 +16,7 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from .code import (
-    LAUNCHES,
-    PACKAGES,
-    absolute,
-    code_digest,
-    git_bytes,
-    module_name,
-    package_files,
-)
+from .code import LAUNCHES, PACKAGES, absolute, code_digest, git_bytes, module_name, package_files
 from .definitions import AT_IMPORT, Module, Part
 from .record import ROOT
 

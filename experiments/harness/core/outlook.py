@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from ..learning.corpora import CorpusError, load_corpus
 from . import record
-from .corpora import CorpusError, load_corpus
 from .plan import Run
 from .provenance import versions
 from .runner import state_of

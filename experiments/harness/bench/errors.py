@@ -13,9 +13,9 @@ from torch import Tensor
 from lsa import LinearState, linear_attention
 from lsa.linear_attention.feature_maps import elu_plus_one
 
-from .plan import Outcome, Session
-from .tables import append, table
-from .workers import Answer
+from ..core.plan import Outcome, Session
+from ..core.tables import append, table
+from ..core.workers import Answer
 
 TABLES = {
     "rows": table(

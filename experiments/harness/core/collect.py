@@ -7,10 +7,10 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from ..learning.weights import WEIGHTS, unpack_weights
 from . import record
 from .checking import read_declared
 from .plan import Catalogue
-from .trained import WEIGHTS, unpack_weights
 
 
 def collect(

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from lsa.gpt import GPT, Block, GPTConfig
 
-from .plan import Session
-from .tables import Tables, append, table
+from ..core.plan import Session
+from ..core.tables import Tables, append, table
 from .tasks import IGNORED, Batch, draw
 
 # Seeds of the held-out texts lie far from those of training, and from each other.

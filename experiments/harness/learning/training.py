@@ -17,13 +17,13 @@ import torch
 
 from lsa.gpt import GPT, gpt_config, next_token_loss
 
-from . import checkpoint
+from ..core import checkpoint
+from ..core.checkpoint import CheckpointError
+from ..core.files import set_aside
+from ..core.plan import Leg, Outcome, Session
+from ..core.tables import INCREASING, Columns, Tables, table
 from .batches import VALIDATION_SPANS, held_out_tokens, update_tokens
-from .checkpoint import CheckpointError
 from .corpora import Corpus
-from .files import set_aside
-from .plan import Leg, Outcome, Session
-from .tables import INCREASING, Columns, Tables, table
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
 SAVE_SHARE = 5  # ... or this many times what the last one took, where that is longer

@@ -1,62 +1,27 @@
 """What a trained model is asked: its loss by position, how it continues a text, what it looks at.
 
 Of the last both the weights themselves (`attention_weights`) and how many tokens share them
-(`attended`). And how a model's own weights are kept: one file of at most a megabyte for a nano
-model, see `pack_weights`.
+(`attended`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import math
-from collections.abc import Iterable, Sequence
-from itertools import product
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
-from lsa.gpt import GPT, gpt_config
+from lsa.gpt import GPT
 from lsa.sampling import sample
 
+from ..core.tables import Tables, append
 from .batches import VALIDATION_SPANS, held_out_tokens
 from .corpora import Corpus
-from .tables import Tables, append
 
 WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
-WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
-PAIR = ("softmax", "linear")  # the race's models whose weights are kept, of the first seed
-KEPT = (256, 1024, 4096)  # and of further seeds at these contexts; at 16,384 one takes hours
 LOOKED_AT = 32  # tokens of the prompt whose weights are kept
-
-
-def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
-    """Attention, context and seed of each model whose weights the race keeps, by seed."""
-    return [
-        (attention, context, seed)
-        for seed, context in product(seeds, contexts)
-        for attention in PAIR
-        if seed == 0 or context in KEPT
-    ]
-
-
-def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
-    """What a run that asks such a model is called, and the part of its configuration that names it.
-
-    One of two heads fades by half in four bytes, as in the race; `model_of` reads the weights.
-    """
-    name = f"{attention}-{context}"
-    return f"{name}-seed{seed}" if seed else name, {
-        "seed": seed,
-        "attention": attention,
-        "attention_options": {"log_decay": [-0.171875, 0.0]},
-        "context": context,
-        "trained": f"{name}-seed{seed}",
-    }
 
 
 @torch.no_grad()
@@ -186,64 +151,3 @@ def attended(
 def _log_effective(A: torch.Tensor) -> torch.Tensor:
     """Mean entropy over queries, in nats, of weights [H, Q, T]: [H]."""
     return torch.special.entr(A).sum(-1).mean(-1)
-
-
-def pack_weights(model: GPT) -> bytes:
-    """A model's weights as a NumPy .npz: int8 rows and a float32 scale a row.
-
-    For every parameter NAME of two axes, `NAME` is int8 [out, in] and `NAME.scale` float32 [out],
-    the weight being their product; one of a single axis is float32 itself. Rounding moves a
-    weight by at most half of a 127th of the largest in its row.
-    """
-    arrays = {}
-    for name, weight in model.state_dict().items():
-        values = weight.detach().float().cpu().numpy()
-        if values.ndim != 2:
-            arrays[name] = values
-            continue
-        scale = np.abs(values).max(axis=1) / 127
-        scale[scale == 0] = 1.0
-        arrays[name] = np.round(values / scale[:, None]).astype(np.int8)
-        arrays[f"{name}.scale"] = scale.astype(np.float32)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return buffer.getvalue()
-
-
-def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
-    """The state dictionary that `pack_weights` was given, rounded. Raises ValueError."""
-    try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-            weights = {}
-            for name in arrays.files:
-                if name.endswith(".scale"):
-                    continue
-                values = arrays[name]
-                if values.dtype == np.int8:
-                    values = values * arrays[f"{name}.scale"][:, None]
-                weights[name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
-            return weights
-    except Exception as error:  # whatever zip and NumPy may say of bytes that are not theirs
-        raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
-
-
-def model_of(
-    config: dict[str, Any], places: Sequence[Path], device: torch.device
-) -> tuple[GPT, str]:
-    """The race's model, from the first folder of results that has it, and its file's SHA-256.
-
-    Raises FileNotFoundError, ValueError.
-    """
-    name = f"{config['trained']}{WEIGHTS}"
-    found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
-    if not found:
-        command = f"python -m experiments run race --only context={config['context']}"
-        raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
-    packed = found[0].read_bytes()
-    shape = gpt_config(
-        config["scale"], vocab_size=256, n_positions=None,
-        attention=config["attention"], attention_options=config["attention_options"],
-    )  # fmt: skip
-    model = GPT(shape)
-    model.load_state_dict(unpack_weights(packed))
-    return model.to(device).eval(), hashlib.sha256(packed).hexdigest()

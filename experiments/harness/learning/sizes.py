@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsa.cost import STATE_BYTES, update_flops
 from lsa.gpt import GPT
 
-from .tables import table
+from ..core.tables import table
 
 MODEL = {
     "model": table(

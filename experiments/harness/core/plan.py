@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from .corpora import Corpus
+from ..learning.corpora import Corpus
 from .stopping import Stop
 from .tables import Table, Tables
 from .workers import DeviceLostError, first_line, is_lost

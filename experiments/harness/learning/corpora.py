@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .files import one_line
+from ..core.files import one_line
 from .prepared import TOKENS_SUM, CorpusError, Split, open_prepared, store
 
 HERE = Path(__file__).resolve().parent

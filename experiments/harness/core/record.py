@@ -17,7 +17,7 @@ from typing import Any, cast
 from .files import replace_with
 from .schema import SCHEMA, Record, check_schema, slug
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results"
 PARTIAL = ".partial.json"
 

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from ..learning.corpora import Corpus, CorpusError, load_corpus, named_place
 from . import record
-from .corpora import Corpus, CorpusError, load_corpus, named_place
 from .files import one_line
-from .keeping import Keeper
 from .plan import Catalogue, Experiment, Run, Session
 from .provenance import describe_device
+from .run_files import Keeper
 from .stopping import Interrupted, Stop, lock
 from .workers import is_lost
 

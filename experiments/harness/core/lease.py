@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
+from ..learning.corpora import load_corpus
 from . import record, runner
-from .corpora import load_corpus
 from .files import one_line, replace_with
 from .outlook import choose, expected
 from .plan import Catalogue, Experiment, Run

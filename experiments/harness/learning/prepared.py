@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .files import one_line
+from ..core.files import one_line
 
 SPLITS = ("train", "validation", "test")
 TOKENS_SUM, STARTS_SUM = "sha256", "starts.sha256"

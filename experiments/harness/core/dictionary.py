@@ -53,7 +53,7 @@ Beside runs of `race` of softmax and linear attention (of seed 0, and of further
 4,096 bytes) lie the trained weights, `<run>.weights.npz`, under 1 MB each: for every matrix NAME of
 the model `NAME`, int8 [out, in], and `NAME.scale`, float32 [out], whose product is the weight;
 every vector as float32. Names are those of `lsa.gpt.GPT`'s state dictionary, and
-`experiments.harness.trained.unpack_weights` gives it back.
+`experiments.harness.learning.weights.unpack_weights` gives it back.
 """
 
 

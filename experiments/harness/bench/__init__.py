@@ -1,0 +1,1 @@
+"""Timing, CUDA graphs, compiled kernels and their errors."""

@@ -1,0 +1,1 @@
+"""Planning, performing, storing, checking and collecting runs."""

@@ -1,0 +1,1 @@
+"""Text, tasks, training, and what trained models are asked."""

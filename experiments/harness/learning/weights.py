@@ -1,0 +1,51 @@
+"""How a model's own weights are kept: one file of at most a megabyte for a nano model."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import torch
+
+from lsa.gpt import GPT
+
+WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
+
+
+def pack_weights(model: GPT) -> bytes:
+    """A model's weights as a NumPy .npz: int8 rows and a float32 scale a row.
+
+    For every parameter NAME of two axes, `NAME` is int8 [out, in] and `NAME.scale` float32 [out],
+    the weight being their product; one of a single axis is float32 itself. Rounding moves a
+    weight by at most half of a 127th of the largest in its row.
+    """
+    arrays = {}
+    for name, weight in model.state_dict().items():
+        values = weight.detach().float().cpu().numpy()
+        if values.ndim != 2:
+            arrays[name] = values
+            continue
+        scale = np.abs(values).max(axis=1) / 127
+        scale[scale == 0] = 1.0
+        arrays[name] = np.round(values / scale[:, None]).astype(np.int8)
+        arrays[f"{name}.scale"] = scale.astype(np.float32)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
+    """The state dictionary that `pack_weights` was given, rounded. Raises ValueError."""
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            weights = {}
+            for name in arrays.files:
+                if name.endswith(".scale"):
+                    continue
+                values = arrays[name]
+                if values.dtype == np.int8:
+                    values = values * arrays[f"{name}.scale"][:, None]
+                weights[name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+            return weights
+    except Exception as error:  # whatever zip and NumPy may say of bytes that are not theirs
+        raise ValueError(f"packed: expected what pack_weights writes ({error})") from error

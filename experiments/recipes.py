@@ -1,0 +1,67 @@
+"""What several experiments share: the fading head, and the race's models whose weights are kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lsa.gpt import GPT, gpt_config
+
+from .harness.learning.weights import WEIGHTS, unpack_weights
+
+# A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
+NEAR = -0.171875
+PAIR = ("softmax", "linear")  # the race's models whose weights are kept, of the first seed
+KEPT = (256, 1024, 4096)  # and of further seeds at these contexts; at 16,384 one takes hours
+
+
+def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
+    """Attention, context and seed of each model whose weights the race keeps, by seed."""
+    return [
+        (attention, context, seed)
+        for seed, context in product(seeds, contexts)
+        for attention in PAIR
+        if seed == 0 or context in KEPT
+    ]
+
+
+def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
+    """What a run that asks such a model is called, and the part of its configuration that names it.
+
+    One of two heads fades by half in four bytes, as in the race; `model_of` reads the weights.
+    """
+    name = f"{attention}-{context}"
+    return f"{name}-seed{seed}" if seed else name, {
+        "seed": seed,
+        "attention": attention,
+        "attention_options": {"log_decay": [NEAR, 0.0]},
+        "context": context,
+        "trained": f"{name}-seed{seed}",
+    }
+
+
+def model_of(
+    config: dict[str, Any], places: Sequence[Path], device: torch.device
+) -> tuple[GPT, str]:
+    """The race's model, from the first folder of results that has it, and its file's SHA-256.
+
+    Raises FileNotFoundError, ValueError.
+    """
+    name = f"{config['trained']}{WEIGHTS}"
+    found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
+    if not found:
+        command = f"python -m experiments run race --only context={config['context']}"
+        raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
+    packed = found[0].read_bytes()
+    shape = gpt_config(
+        config["scale"], vocab_size=256, n_positions=None,
+        attention=config["attention"], attention_options=config["attention_options"],
+    )  # fmt: skip
+    model = GPT(shape)
+    model.load_state_dict(unpack_weights(packed))
+    return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
