@@ -22,7 +22,7 @@ from .harness.core.tables import Tables, append, table
 from .harness.learning.banded import near_sighted
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import Training, train_through
+from .harness.learning.training import Training, time_updates, train_through
 from .harness.learning.weights import WEIGHTS, pack_weights
 from .recipes import NEAR, kept
 
@@ -144,15 +144,10 @@ def speeds(config: dict[str, Any], session: Session) -> Outcome:
     rest = {"spans": config["spans"]} if "spans" in config else {}
     for model in MODELS:
         planned = _run(model, config["context"], config["seed"], 0, rest).config
-        training = Training(planned, session.corpus(planned["corpus"]), session.device)
-        training.warm_up()
-        trainings[model] = training
-    for i in range(config["rounds"]):
-        if session.out_of_time():
-            return Outcome({}, complete=False)
-        for training in trainings.values():
-            training.update()
-        session.show(i + 1, config["rounds"], f"context {config['context']}")
+        corpus = session.corpus(planned["corpus"])
+        trainings[model] = Training(planned, corpus, session.device)
+    if not time_updates(trainings, config["rounds"], session):
+        return Outcome({}, complete=False)
     tables: Tables = {}
     for model, training in trainings.items():
         append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})

@@ -6,6 +6,9 @@ the same seed and the same spans read the same text in the same order, whatever 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -34,6 +37,45 @@ def update_tokens(
         start = split.starts[document + 1] - span - (room[document] - place)
         pieces.append(split.tokens[start : start + span + 1])
     return _cut(pieces, span, context)
+
+
+def shuffled_windows(split: Split, *, context: int, seed: int) -> np.ndarray:
+    """Starts of all windows of `context` tokens, side by side in every document, in drawn order.
+
+    What is left at a document's end, shorter than a window and the token after it, is not read.
+    """
+    starts = [
+        np.arange(start, end - context, context)
+        for start, end in zip(split.starts[:-1], split.starts[1:], strict=True)
+    ]
+    return np.random.default_rng(seed).permutation(np.concatenate(starts))
+
+
+def text_of_updates(split: Split, config: dict[str, Any]) -> Callable[[int], tuple[Tensor, Tensor]]:
+    """The inputs and targets of an update, by its number.
+
+    config: of a run. With `reading` "once" every window of the split is read once, in an order
+    drawn by the seed; otherwise each update draws its spans. Raises ValueError where a run that
+    reads once has more updates than there is text.
+    """
+    seed, spans, context = config["seed"], config["spans"], config["context"]
+    if config.get("reading") != "once":
+        drawn = {"seed": seed, "spans": spans, "span": config["span"], "context": context}
+        return lambda update: update_tokens(split, update=update, **drawn)
+    starts = shuffled_windows(split, context=context, seed=seed)
+    if config["updates"] * spans > len(starts):
+        raise ValueError(
+            f"updates: expected at most {len(starts) // spans}, after which every window is read, "
+            f"got {config['updates']}"
+        )
+
+    def windows(update: int) -> tuple[Tensor, Tensor]:
+        those = starts[update * spans : (update + 1) * spans]
+        return _cut(
+            [split.tokens[start : start + context + 1] for start in those], context, context
+        )
+
+    return windows
 
 
 def held_out_tokens(split: Split, *, span: int, context: int, spans: int) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,9 @@
 """Training a GPT and keeping the curve: what the experiments that train have in common.
 
 The text by seed and update number alone, AdamW, a short warm-up and then a constant learning
-rate. Every update is timed: drawing its text, forward, backward and the step; compilation,
-warm-up and validation are apart.
+rate, which falls to zero over the last `cooldown_updates` where a run has these. Every update is
+timed: drawing its text, forward, backward and the step; compilation, warm-up and validation are
+apart.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..core.checkpoint import CheckpointError
 from ..core.files import set_aside
 from ..core.plan import Leg, Outcome, Session
 from ..core.tables import INCREASING, Columns, Tables, table
-from .batches import VALIDATION_SPANS, held_out_tokens, update_tokens
+from .batches import VALIDATION_SPANS, held_out_tokens, text_of_updates
 from .corpora import Corpus
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
@@ -79,6 +80,7 @@ class Training:
 
     def __init__(self, config: dict[str, Any], corpus: Corpus, device: torch.device) -> None:
         self.config, self.corpus, self.device = config, corpus, device
+        self._text = text_of_updates(corpus.splits["train"], config)
         torch.manual_seed(config["seed"])
         shape = gpt_config(
             config["scale"],
@@ -97,6 +99,13 @@ class Training:
             "train": {"update": [], "seconds": [], "loss": []},
             "validation": {"update": [], "loss": []},
         }
+
+    def _rate(self, update: int) -> float:
+        """The learning rate of an update, counted from 0."""
+        rate = self.config["learning_rate"] * min(1.0, (update + 1) / self.config["warmup_updates"])
+        if cooldown := self.config.get("cooldown_updates", 0):
+            rate *= min(1.0, (self.config["updates"] - update) / cooldown)
+        return rate
 
     def _groups(self) -> list[dict[str, Any]]:
         """Weight decay on matrices only, as GPT-2's successors do."""
@@ -150,7 +159,7 @@ class Training:
         """One update, timed. Raises DivergedError, with the curves as they were before it."""
         began = time.perf_counter()
         u = self.updates
-        rate = self.config["learning_rate"] * min(1.0, (u + 1) / self.config["warmup_updates"])
+        rate = self._rate(u)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         loss = self._gradients(u)
@@ -164,11 +173,7 @@ class Training:
         self.train["loss"].append(round(loss, 5))
 
     def _gradients(self, update: int) -> torch.Tensor:
-        keys = ("seed", "spans", "span", "context")
-        tokens = update_tokens(
-            self.corpus.splits["train"], update=update, **{key: self.config[key] for key in keys}
-        )
-        inputs, targets = (t.to(self.device, non_blocking=True) for t in tokens)
+        inputs, targets = (t.to(self.device, non_blocking=True) for t in self._text(update))
         n = min(self.config["micro_batches"], len(inputs))
         total = torch.zeros((), device=self.device)
         for part, target in zip(inputs.chunk(n), targets.chunk(n), strict=True):
@@ -256,6 +261,22 @@ class Training:
             _ = kept["tables"]["validation"]["loss"], kept["legs"]
         except (KeyError, TypeError, AttributeError) as error:
             raise CheckpointError("not a checkpoint of a training run") from error
+
+
+def time_updates(trainings: dict[str, Training], rounds: int, session: Session) -> bool:
+    """Time an update of each training in every round, so that drift meets all alike.
+
+    False: out of time.
+    """
+    for training in trainings.values():
+        training.warm_up()
+    for i in range(rounds):
+        if session.out_of_time():
+            return False
+        for training in trainings.values():
+            training.update()
+        session.show(i + 1, rounds, "rounds of updates")
+    return True
 
 
 def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:

@@ -1,0 +1,301 @@
+"""Both attentions read every training novel once.
+
+The models of `race` stop after a few megabytes, before any of them looks far back. Here models of
+2.7 million parameters (`scaling`'s largest) read all 90 training novels, 70 MB, each byte once,
+in windows of 1,024 bytes whose order the seed draws: runs of one seed read the same text in the
+same order. As in `race`, one head of two fades by half in four bytes and the other does not.
+
+A control, `linear, near only`, has two fading heads and ends after 25 MB.
+
+The rule for stopping is fixed before the runs: all windows once (17,120 updates of four). The
+learning rate is constant after a warm-up, that of `scaling`, where half and twice the rate end
+higher, and falls to zero over the last fifth; the shorter control ends at the constant rate and is
+compared there. After every 5 MB, and more often at the beginning, a model is asked for its loss on
+held-out novels by position, for what a passage of 64 bytes gains when it comes again after
+64 to 896 bytes (as in `long_context`), and for one continued sentence.
+
+Runs in `train` may be of a busy computer: their seconds are none to quote. Those named `speed` time
+an update of each model in turns on a quiet one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from lsa.gpt import GPT
+
+from .harness.bench.timing import summarize
+from .harness.core.files import replace_with
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import INCREASING, Columns, Tables, append, table
+from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
+from .harness.learning.corpora import Corpus
+from .harness.learning.probes import WINDOW, continuations
+from .harness.learning.sizes import MODEL, model_row
+from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, time_updates, train_through
+from .harness.learning.weights import WEIGHTS, pack_weights
+from .recipes import NEAR
+
+FAR = {"log_decay": [NEAR, 0.0]}
+MODELS: dict[str, dict[str, Any]] = {
+    "softmax": {"attention": "softmax", "attention_options": FAR},
+    "linear": {"attention": "linear", "attention_options": FAR},
+    "linear, near only": {"attention": "linear", "attention_options": {"log_decay": [NEAR] * 2}},
+}
+UPDATES, COOLDOWN = 17_120, 3_424
+NEAR_UPDATES = 6_100  # 25 MB
+MARK = 1_220  # updates in 5 MB
+BASE: dict[str, Any] = {
+    "size": "2.7M",
+    "scale": "nano",
+    "shape": {"n_layer": 6, "d_model": 192},
+    "corpus": "novels",
+    "reading": "once",
+    "context": 1024,
+    "spans": 4,
+    "n_positions": None,
+    "learning_rate": 2e-3,
+    "warmup_updates": 100,
+    "cooldown_updates": COOLDOWN,
+    "weight_decay": 0.1,
+    "micro_batches": 1,
+    "updates": UPDATES,
+    "train_seconds": 0,
+    "validate_every": MARK,
+    "validation_span": WINDOW,
+    "curve": 20,  # updates to a row of the stored curve
+    "asked": [0, 122, 305, 610, *range(MARK, UPDATES - MARK, MARK), UPDATES],
+    "passage": 64,
+    "lead": 8,
+    "places": 100,
+    "distances": [64, 128, 256, 512, 896],
+    "continued": 240,
+}
+SMOKE: dict[str, Any] = {
+    "shape": {"n_layer": 2, "d_model": 16},
+    "context": 64,
+    "spans": 2,
+    "updates": 4,
+    "cooldown_updates": 2,
+    "validate_every": 2,
+    "validation_span": 256,
+    "curve": 2,
+    "asked": [0, 2, 4],
+    "passage": 16,
+    "places": 5,
+    "distances": [16, 32],
+    "continued": 2,
+}
+ROUNDS = 15
+TRAINED = "of every run but those named `speed`"
+ASKED = {"update": ("updates", "after how many updates")}
+TABLES = {
+    "train": table(
+        optional=TRAINED,
+        update=("updates", "the last of `config.curve` updates", INCREASING),
+        seconds=("s", "what these updates took together"),
+        loss=("nats/token", "mean loss on their own text, each before its step"),
+    ),
+    "validation": table(
+        optional=TRAINED,
+        **{name: tuple(column) for name, column in CURVES["validation"].columns.items()},
+    ),
+    "positions": table(
+        optional=TRAINED,
+        **ASKED,
+        novel=("number", "which of the held-out novels, from 0"),
+        first=("tokens", "the first position in a window, counted from 1"),
+        last=("tokens", "the last position"),
+        loss=("nats/token", "mean loss at these positions"),
+    ),
+    "again": table(
+        optional=TRAINED,
+        **ASKED,
+        distance=("tokens", "from a passage to its second coming"),
+        place=("number", "which passage, from 0; novels take turns"),
+        loss=("nats/token", "of the passage when it comes again, without its first bytes"),
+        gain=("nats/token", "the same with another passage before it, minus this loss"),
+    ),
+    "samples": table(
+        optional=TRAINED,
+        **ASKED,
+        kind=("name", "`greedy`: the most likely byte each time; `sampled`: drawn at 0.8"),
+        text=("text", "what the model writes after a fixed prompt"),
+    ),
+    "model": table(optional=TRAINED, **{k: tuple(c) for k, c in MODEL["model"].columns.items()}),
+    "speed": table(
+        optional="of the run named `speed`",
+        model=("name", "as in `config.model`"),
+        seconds=("s", "median of one update"),
+        low=("s", "first quartile"),
+        high=("s", "third quartile"),
+        repeats=("updates", "how many were timed"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Softmax and linear to the end, then the control, then a second seed of the first two."""
+    if smoke:
+        return [_speed(SMOKE), *(_run(model, 0, 0, SMOKE) for model in MODELS)]
+    near = {
+        "updates": NEAR_UPDATES,
+        "cooldown_updates": 0,
+        "asked": [update for update in BASE["asked"] if update <= NEAR_UPDATES],
+    }
+    return [
+        _speed({}),
+        *(_run(model, 0, 700 + place, {}) for place, model in enumerate(list(MODELS)[:2])),
+        _run("linear, near only", 0, 703, near),
+        *(_run(model, 1, 710 + place, {}) for place, model in enumerate(list(MODELS)[:2])),
+    ]
+
+
+def _run(model: str, seed: int, priority: int, rest: dict[str, Any]) -> Run:
+    name = f"{model.replace(',', '').replace(' ', '-')}-seed{seed}"
+    config = {**BASE, "model": model, **MODELS[model], "seed": seed, **rest}
+    return Run("long_race", name, config, priority)
+
+
+def _speed(rest: dict[str, Any]) -> Run:
+    config = {
+        "model": "all",
+        "rounds": ROUNDS,
+        "seed": 0,
+        **rest,
+        **({"rounds": 2} if rest else {}),
+    }
+    return Run("long_race", "speed", config, 99)
+
+
+def speeds(config: dict[str, Any], session: Session) -> Outcome:
+    """Seconds of an update of every model, one after another in each round."""
+    rest = {key: config[key] for key in SMOKE if key in config}
+    trainings = {}
+    for model in MODELS:
+        planned = _run(model, config["seed"], 0, rest).config
+        corpus = session.corpus(planned["corpus"])
+        trainings[model] = Training(planned, corpus, session.device)
+    if not time_updates(trainings, config["rounds"], session):
+        return Outcome({}, complete=False)
+    tables: Tables = {}
+    for model, training in trainings.items():
+        append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})
+    return Outcome(tables)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks; the weights at its end lie beside its record."""
+    if config["model"] == "all":
+        return speeds(config, session)
+    corpus = session.corpus(config["corpus"])
+    training = Training(config, corpus, session.device)
+
+    def ask(training: Training) -> None:
+        if training.updates not in config["asked"]:
+            return
+        asked = {
+            "positions": loss_by_novel(training.model, corpus, config, session.device),
+            "again": passage_gains(training.model, corpus, config, session.device),
+            "samples": [
+                {"kind": kind, "text": text}
+                for kind, text in continuations(
+                    training.model, session.device, config["continued"]
+                ).items()
+            ],
+        }
+        for name, rows in asked.items():
+            for row in rows:
+                append(training.tables, name, {"update": training.updates, **row})
+
+    outcome = train_through(training, session, ask)
+    tables = {**outcome.tables, "train": thinned(outcome.tables["train"], config["curve"])}
+    if not outcome.complete:
+        return Outcome(tables, complete=False)
+    append(tables, "model", model_row(training.model, config["context"]))
+    name = f"{session.checkpoint.stem}{WEIGHTS}"
+    replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
+    return Outcome(tables)
+
+
+def thinned(train: Columns, every: int) -> Columns:
+    """A curve with a row for `every` updates: mean loss and seconds in all."""
+    thin: Columns = {"update": [], "seconds": [], "loss": []}
+    for i in range(0, len(train["update"]), every):
+        losses = train["loss"][i : i + every]
+        thin["update"].append(train["update"][i : i + every][-1])
+        thin["seconds"].append(round(sum(train["seconds"][i : i + every]), 4))
+        thin["loss"].append(round(sum(losses) / len(losses), 5))
+    return thin
+
+
+@torch.no_grad()
+def losses(model: GPT, tokens: torch.Tensor, device: torch.device, batch: int = 16) -> torch.Tensor:
+    """Loss in nats of every token but the first of texts [n, T + 1]: float64 [n, T]."""
+    found = []
+    for part in tokens.split(batch):
+        part = part.to(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            logits = model(part[:, :-1]).float()
+        each = F.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten(), reduction="none")
+        found.append(each.view(part.shape[0], -1).cpu().double())
+    return torch.cat(found)
+
+
+def loss_by_novel(
+    model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
+) -> list[dict[str, Any]]:
+    """Mean loss of each held-out novel at positions 1, 2 to 3, 4 to 7, … of a window."""
+    context = config["context"]
+    inputs, targets = held_out_tokens(
+        corpus.splits["validation"], span=config["validation_span"], context=context,
+        spans=VALIDATION_SPANS,
+    )  # fmt: skip
+    found = losses(model, torch.cat((inputs, targets[:, -1:]), 1), device)
+    rows = []
+    for novel, own in enumerate(found.chunk(VALIDATION_SPANS)):
+        first = 1
+        while first <= context:
+            last = min(2 * first - 1, context)
+            mean = own[:, first - 1 : last].mean().item()
+            rows.append({"novel": novel, "first": first, "last": last, "loss": round(mean, 5)})
+            first = last + 1
+    return rows
+
+
+def passage_gains(
+    model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
+) -> list[dict[str, Any]]:
+    """Loss of a passage that comes again, and what it gains over another passage in its place.
+
+    A passage opens the text, what follows it in the novel stands between, and it comes again; or
+    a passage from elsewhere in the same novel opens the text, and all else is as before.
+    """
+    passage, lead, rows = config["passage"], config["lead"], []
+    pieces, _ = held_out_tokens(
+        corpus.splits["validation"], span=config["context"], context=config["context"],
+        spans=config["places"],
+    )  # fmt: skip
+    others = pieces.roll(VALIDATION_SPANS, 0)
+    for distance in config["distances"]:
+        rest = torch.cat((pieces[:, passage:distance], pieces[:, :passage]), 1)
+        again, new = (
+            losses(model, torch.cat((first[:, :passage], rest), 1), device)[:, lead - passage :]
+            for first in (pieces, others)
+        )
+        for place, (one, other) in enumerate(zip(again.mean(1), new.mean(1), strict=True)):
+            gain = (other - one).item()
+            rows.append({
+                "distance": distance, "place": place,
+                "loss": round(one.item(), 5), "gain": round(gain, 5),
+            })  # fmt: skip
+    return rows
+
+
+EXPERIMENT = Experiment(
+    "long_race", "both attentions read every training novel once", TABLES, runs, perform
+)
