@@ -19,7 +19,6 @@ from .harness.bench.timing import summarize
 from .harness.core.files import replace_with
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
-from .harness.learning.banded import near_sighted
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, time_updates, train_through
@@ -154,14 +153,20 @@ def speeds(config: dict[str, Any], session: Session) -> Outcome:
     return Outcome(tables)
 
 
+def windowed(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with softmax attention confined to the window, where the run has one."""
+    if "window" not in config:
+        return config
+    options = {**config["attention_options"], "window": config["window"], "first": 0}
+    return {**config, "attention": "window", "attention_options": options}
+
+
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks; the weights of a pair lie beside its record."""
     if config["model"] == "all":
         return speeds(config, session)
     corpus = session.corpus(config["corpus"])
-    training = Training(config, corpus, session.device)
-    if "window" in config:
-        near_sighted(training.model, config["window"])
+    training = Training(windowed(config), corpus, session.device)
 
     def film(training: Training) -> None:
         if training.updates not in config["film"]:
