@@ -1,11 +1,12 @@
-"""Both attentions read every training novel once.
+"""Both attentions read every training novel once, beside softmax in a window of 128 bytes.
 
 The models of `race` stop after a few megabytes, before any of them looks far back. Here models of
 2.7 million parameters (`scaling`'s largest) read all 90 training novels, 70 MB, each byte once,
 in windows of 1,024 bytes whose order the seed draws: runs of one seed read the same text in the
 same order. As in `race`, one head of two fades by half in four bytes and the other does not.
 
-A control, `linear, near only`, has two fading heads and ends after 25 MB.
+Controls: `window` is softmax attention to the last 128 bytes and to the first; `linear, near only`
+has two fading heads and ends after 25 MB.
 
 The rule for stopping is fixed before the runs: all windows once (17,120 updates of four). The
 learning rate is constant after a warm-up, that of `scaling`, where half and twice the rate end
@@ -44,6 +45,10 @@ FAR = {"log_decay": [NEAR, 0.0]}
 MODELS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax", "attention_options": FAR},
     "linear": {"attention": "linear", "attention_options": FAR},
+    "window": {
+        "attention": "window",
+        "attention_options": {**FAR, "window": 128, "first": 1},
+    },
     "linear, near only": {"attention": "linear", "attention_options": {"log_decay": [NEAR] * 2}},
 }
 UPDATES, COOLDOWN = 17_120, 3_424
@@ -139,7 +144,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Softmax and linear to the end, then the control, then a second seed of the first two."""
+    """Softmax, linear and the window to the end, the near-sighted control, a second seed of two."""
     if smoke:
         return [_speed(SMOKE), *(_run(model, 0, 0, SMOKE) for model in MODELS)]
     near = {
@@ -149,7 +154,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     }
     return [
         _speed({}),
-        *(_run(model, 0, 700 + place, {}) for place, model in enumerate(list(MODELS)[:2])),
+        *(_run(model, 0, 700 + place, {}) for place, model in enumerate(list(MODELS)[:3])),
         _run("linear, near only", 0, 703, near),
         *(_run(model, 1, 710 + place, {}) for place, model in enumerate(list(MODELS)[:2])),
     ]

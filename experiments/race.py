@@ -3,7 +3,8 @@
 At first every position weighs its whole past alike, so the longer the context, the later a model
 finds what stands close by (`loss_curves` shows it). Here one head of two fades with distance,
 for both attentions alike, and the other sees everything as before. Controls tell what the
-attention adds: both heads fade (nothing far is seen), and no attention at all.
+attention adds: both heads fade (nothing far is seen), softmax sees the last 128 bytes and the
+first alone (`window`), and no attention at all.
 
 The rule for stopping is fixed before the runs: all runs at a context make the same number of
 updates, and so read the same text. Runs named `speed` measure the seconds of an update apart,
@@ -30,6 +31,10 @@ MODELS: dict[str, dict[str, Any]] = {
     "linear": {"attention": "linear", "attention_options": {"log_decay": [NEAR, 0.0]}},
     "softmax, near only": {"attention": "softmax", "attention_options": {"log_decay": [NEAR] * 2}},
     "linear, near only": {"attention": "linear", "attention_options": {"log_decay": [NEAR] * 2}},
+    "window": {
+        "attention": "window",
+        "attention_options": {"log_decay": [NEAR, 0.0], "window": 128, "first": 1},
+    },
     "no attention": {"attention": "none", "attention_options": {}},
 }
 UPDATES = {256: 2048, 1024: 2048, 4096: 1024, 16384: 512}
