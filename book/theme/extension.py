@@ -36,6 +36,7 @@ EXTENSIONS = (
     "apart",
     "head",
     "excerpts",
+    "kernels",
     "reading",
 )
 

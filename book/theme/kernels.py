@@ -1,0 +1,72 @@
+"""The kernels that execute the chapters.
+
+Pages are read side by side, each with a kernel. Jupyter looks for free TCP ports, and the kernel
+binds them later: two kernels could be given the same ones, and the second never answered. Here each
+has sockets in a folder of its own instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import zmq
+from jupyter_cache.executors import utils
+from jupyter_client.client import KernelClient
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from sphinx.application import Sphinx
+from traitlets.config import Config
+
+STARTS = 3
+CONNECTION = "kernel.json"
+SOCKET = "kernel-ipc-5"  # what jupyter_client makes of it for the last of five sockets
+
+
+class PatientClient(NotebookClient):
+    """nbclient's client of a notebook; a kernel that does not start is started again."""
+
+    async def async_start_new_kernel_client(self) -> KernelClient:
+        for _ in range(STARTS - 1):
+            try:
+                return await super().async_start_new_kernel_client()
+            except RuntimeError:  # nbclient has logged it, and removed what was left of the kernel
+                self.create_kernel_manager()
+                await self.async_start_new_kernel()
+        return await super().async_start_new_kernel_client()
+
+
+def execute(notebook: NotebookNode, cwd: str | None = None, **options) -> NotebookNode:
+    """nbclient's `execute`, by a `PatientClient` over a transport without ports."""
+    resources = {"metadata": {"path": cwd}} if cwd else {}
+    with transport() as settings:
+        client = PatientClient(nb=notebook, resources=resources, config=settings, **options)
+        return client.execute()
+
+
+@contextmanager
+def transport() -> Iterator[Config]:
+    """Settings of a manager whose kernel shares its sockets with no other. On Windows: none."""
+    if sys.platform == "win32":  # zmq has TCP alone there
+        yield Config()
+        return
+    with tempfile.TemporaryDirectory(prefix="book-", dir=_short_folder()) as folder:
+        connection = str(Path(folder, CONNECTION))
+        yield Config(KernelManager={"transport": "ipc", "connection_file": connection})
+
+
+def _short_folder() -> str:
+    """Where temporary folders go; /tmp where the path of a socket would be too long there."""
+    usual = tempfile.gettempdir()
+    path = Path(usual, "book-12345678", SOCKET)
+    return usual if len(os.fsencode(path)) <= zmq.IPC_PATH_MAX_LEN else "/tmp"
+
+
+def setup(app: Sphinx) -> dict:
+    # By this name jupyter-cache calls nbclient, and myst-nb has no setting for it.
+    utils.executenb = execute
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,91 @@
+"""The kernels of a build: sockets of their own, and a second start."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import zmq
+from jupyter_cache.executors import utils
+from myst_nb.core.execute import direct
+
+from book.theme import extension, kernels
+
+CONNECTION = "from ipykernel.connect import get_connection_info; print(get_connection_info())"
+# A kernel that notes each start, and ends the first of them before it answers.
+FALTERING = """
+import runpy, sys
+with open(sys.argv[1], "a+") as starts:
+    starts.write("x")
+    starts.seek(0)
+    count = len(starts.read())
+if count > int(sys.argv.pop(2)):
+    runpy.run_module("ipykernel_launcher", run_name="__main__")
+"""
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has TCP alone")
+
+
+@pytest.fixture(autouse=True)
+def build(monkeypatch):
+    """myst-nb as a build finds it."""
+    monkeypatch.setattr(utils, "executenb", None)
+    assert "kernels" in extension.EXTENSIONS
+    kernels.setup(SimpleNamespace())
+
+
+def execute(source: str, kernel: str = "python3") -> str:
+    """What the cell prints that myst-nb executes."""
+    cells = [nbformat.v4.new_code_cell(source)]
+    metadata = {"kernelspec": {"name": kernel, "display_name": kernel}}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    done = direct.single_nb_execution(notebook, cwd=None, timeout=100, allow_errors=False)
+    assert done.err is None, done.exc_string
+    return notebook.cells[0].outputs[0]["text"]
+
+
+def test_a_build_executes_its_chapters_over_sockets_of_the_file_system(capfd):
+    said = json.loads(execute(CONNECTION))
+    assert said["transport"] == "ipc"
+    assert not Path(said["ip"]).parent.exists()  # nothing is left of it
+    assert "without encryption" not in capfd.readouterr().err
+
+
+def test_sockets_fit_where_the_folder_of_temporary_files_has_a_long_path(monkeypatch, tmp_path):
+    deep = tmp_path / ("x" * zmq.IPC_PATH_MAX_LEN)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    assert json.loads(execute(CONNECTION))["transport"] == "ipc"
+
+
+@pytest.fixture
+def faltering(monkeypatch, tmp_path):
+    """Make a kernel that starts only after `fails` tries; the file that counts them."""
+
+    def make(fails: int) -> Path:
+        folder = tmp_path / "kernels" / "faltering"
+        folder.mkdir(parents=True)
+        script, starts = folder / "kernel.py", folder / "starts"
+        script.write_text(FALTERING)
+        command = [sys.executable, script, starts, fails, "-f", "{connection_file}"]
+        spec = {"argv": [str(part) for part in command], "display_name": "", "language": "python"}
+        (folder / "kernel.json").write_text(json.dumps(spec))
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+        return starts
+
+    return make
+
+
+def test_a_kernel_that_does_not_start_is_started_again(faltering):
+    starts = faltering(2)
+    assert execute("print(1 + 1)", "faltering") == "2\n"
+    assert len(starts.read_text()) == kernels.STARTS == 3
+
+
+def test_a_kernel_that_never_starts_ends_the_build(faltering, monkeypatch):
+    monkeypatch.setattr("atexit.register", lambda function: None)  # nbclient leaves its own there
+    starts = faltering(100)
+    with pytest.raises(RuntimeError, match="Kernel died before replying"):
+        execute("print(1 + 1)", "faltering")
+    assert len(starts.read_text()) == kernels.STARTS
