@@ -24,6 +24,7 @@ ATTRIBUTES = (
     "hidden", "open",
 )  # fmt: skip
 UNSEEN = ("link", "meta", "script", "style")  # their addresses change with every style sheet
+APART = "_static/data/*.js"  # data too heavy to stand in a page, see book/theme/apart.py
 
 
 @dataclass
@@ -41,7 +42,9 @@ def content(path: Path) -> Page:
     soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     data, pictures = {}, {}
     for i, script in enumerate(soup.select('script[type="application/json"]')):
-        data[script.get("id") or _owner(script) or f"script {i}"] = json.loads(script.string)
+        text = script.string  # none where the page's data stand apart, in a script of their own
+        name = script.get("id") or _owner(script) or f"script {i}"
+        data[name] = json.loads(text) if text else None
     # All of a figure's: the first is a legend's swatch, and the still picture comes later.
     for picture in soup("svg"):
         pictures.setdefault(_owner(picture) or "the page", []).append(str(picture))
@@ -95,21 +98,24 @@ def differences(before: Path, after: Path) -> list[str]:
 
 def main(before: Path, after: Path) -> int:
     """Print the differences, page by page; 1 if there are any."""
-    pages = set()
+    files = set()
     for root in (before, after):
-        found = {path.relative_to(root) for path in root.rglob("*.html")}
-        if not found:
+        pages = {path.relative_to(root) for path in root.rglob("*.html")}
+        if not pages:
             sys.exit(f"{root}: expected a folder with HTML, found none in it")
-        pages |= found
+        files |= pages | {path.relative_to(root) for path in root.glob(APART)}
     status = 0
-    for page in sorted(pages):
-        if not ((before / page).exists() and (after / page).exists()):
-            found = [f"only {'before' if (before / page).exists() else 'after'}"]
+    for file in sorted(files):
+        if not ((before / file).exists() and (after / file).exists()):
+            found = [f"only {'before' if (before / file).exists() else 'after'}"]
+        elif file.suffix == ".html":
+            found = differences(before / file, after / file)
         else:
-            found = differences(before / page, after / page)
+            same = (before / file).read_bytes() == (after / file).read_bytes()
+            found = [] if same else ["data"]
         if found:
             status = 1
-            print(page, *(f"  {line[:160]}" for line in found), sep="\n")
+            print(file, *(f"  {line[:160]}" for line in found), sep="\n")
     return status
 
 

@@ -74,6 +74,19 @@ def test_a_page_that_only_one_book_has_is_reported(tmp_path, capsys):
     assert capsys.readouterr().out.split("\n") == ["more.html", "  only after", ""]
 
 
+def test_data_that_stand_apart_from_their_page_are_compared(tmp_path, capsys):
+    page = PAGE.replace(
+        "</body>", '<script type="application/json" id="film" data-apart></script></body>'
+    )
+    folders = written(tmp_path / "before", page), written(tmp_path / "after", page)
+    for folder, losses in zip(folders, ("[1, 2]", "[1, 3]"), strict=True):
+        (folder / "_static" / "data").mkdir(parents=True)
+        (folder / "_static" / "data" / "film.js").write_text(f'film = "{losses}";')
+    assert main(folders[0], folders[0]) == 0
+    assert main(*folders) == 1
+    assert capsys.readouterr().out == "_static/data/film.js\n  data\n"
+
+
 def test_a_folder_without_pages_is_no_book(tmp_path):
     with pytest.raises(SystemExit, match="expected a folder with HTML"):
         main(written(tmp_path / "before", PAGE), tmp_path / "nowhere")
