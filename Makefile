@@ -8,6 +8,10 @@ PORT ?= 8000
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A test that hangs says where, and ends.
 PYTEST := $(BIN)/python -m pytest
+# As they were given: neither make nor the shell reads them as commands.
+export CHAPTER := $(value C)
+export AT := $(value PORT)
+unexport C PORT
 
 .PHONY: help book chapter test fast lint serve lab results lock clean browser
 
@@ -20,11 +24,12 @@ book: $(VENV)/book ## execute every chapter, build _build/html
 
 # A folder of its own: the whole book and its browser tests stay as they are.
 chapter: $(VENV)/book ## one page: make chapter C=sampling
-	@test -f "book/$(C).md" || { echo "C: expected a chapter, e.g. C=sampling, got '$(C)'"; exit 1; }
+	@case "$$CHAPTER" in */*) false;; *) test -f "book/$$CHAPTER.md";; esac || \
+		{ printf "C: expected a chapter, e.g. C=sampling, got '%s'\n" "$$CHAPTER"; exit 1; }
 	@mkdir -p _build/chapter
-	@printf 'format: jb-book\nroot: book/%s\n' "$(C)" > _build/chapter/_toc.yml
+	@printf 'format: jb-book\nroot: book/%s\n' "$$CHAPTER" > _build/chapter/_toc.yml
 	$(BIN)/jupyter-book build . --toc _build/chapter/_toc.yml --path-output _build/chapter
-	@echo "The page: $(CURDIR)/_build/chapter/_build/html/book/$(C).html"
+	@echo "The page: $(CURDIR)/_build/chapter/_build/html/book/$$CHAPTER.html"
 
 test: $(VENV)/test lint browser ## everything: style, imports, laws, kernels, the book in a browser
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n 2
@@ -42,8 +47,8 @@ lint: $(VENV)/test ## style, the direction of imports, types
 # A stamp is as new as the requirements it was installed from. First what is locked, by its
 # hashes; then torch, whose build depends on the computer.
 $(VENV)/book: requirements.txt requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "PYTHON: expected Python 3.11 or newer, e.g. PYTHON=python3.11, got '$(PYTHON)'"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --no-deps --require-hashes -r requirements.lock
 	$(PIP) -r requirements.txt
@@ -74,10 +79,12 @@ browser: $(VENV)/test
 
 serve: ## the built book at http://127.0.0.1:8000 (PORT=...)
 	@test -f $(HTML) || { echo "No book yet: run make book first"; exit 1; }
-	@$(PYTHON) -c 'import socket; socket.create_server(("127.0.0.1", $(PORT)))' 2>/dev/null || \
-		{ echo "Port $(PORT) is taken: make serve PORT=8001"; exit 1; }
-	@echo "http://127.0.0.1:$(PORT)"
-	$(PYTHON) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+	@printf '%s' "$$AT" | grep -qxE '[1-9][0-9]{0,4}' && test "$$AT" -le 65535 || \
+		{ printf "PORT: expected a whole number from 1 to 65535, got '%s'\n" "$$AT"; exit 1; }
+	@$(BIN)/python -c 'import socket, sys; socket.create_server(("127.0.0.1", int(sys.argv[1])))' \
+		"$$AT" 2>/dev/null || { echo "Port $$AT is taken: make serve PORT=8001"; exit 1; }
+	@echo "http://127.0.0.1:$$AT"
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html "$$AT"
 
 lab: $(VENV)/book ## the chapters as notebooks, in copies
 	@test -f $(HTML) || { echo "No notebooks yet: run make book first"; exit 1; }

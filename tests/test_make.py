@@ -5,16 +5,33 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 JUPYTER = """#!/bin/sh
 echo "path $PYTHONPATH"
 for argument; do echo "argument $argument"; done
 """
+COMMANDS = [
+    "$(touch f)",
+    "$$(touch f)",
+    "$(shell touch f)",
+    "`touch f`",
+    '"; touch f; "',
+    "'; touch f; '",
+]
 
 
-def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    # The environment counts as made: nothing is installed.
-    command = ["make", "-o", ".venv/book", *arguments]
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """A folder that holds the Makefile and nothing else."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    return tmp_path
+
+
+def make(folder: Path, *arguments: str, made: bool = True) -> subprocess.CompletedProcess:
+    # Where the environment counts as made, nothing is installed.
+    command = ["make", *(["-o", ".venv/book"] if made else []), *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -25,11 +42,40 @@ def test_a_port_that_is_taken_is_named():
     assert done.returncode and f"Port {port} is taken: make serve PORT=8001" in done.stdout
 
 
-def test_a_chapter_that_is_not_there_is_named():
-    done = make(ROOT, "chapter", "C=sampler")
-    assert (
-        done.returncode and "C: expected a chapter, e.g. C=sampling, got 'sampler'" in done.stdout
+@pytest.mark.parametrize(
+    "port", ["abc", "-1", "99999", "65536", "0", "", "8000.5", "8000;touch f", *COMMANDS]
+)
+def test_what_is_no_port_is_named(alone, port):
+    done = make(alone, "serve", f"PORT={port}", "HTML=Makefile")
+    expected = f"PORT: expected a whole number from 1 to 65535, got '{port}'\n"
+    assert done.returncode and done.stdout == expected
+    assert not (alone / "f").exists()
+
+
+@pytest.mark.parametrize("chapter", ["sampler", "", "../Makefile", "x; touch f", *COMMANDS])
+def test_what_is_no_chapter_is_named(alone, chapter):
+    done = make(alone, "chapter", f"C={chapter}")
+    expected = f"C: expected a chapter, e.g. C=sampling, got '{chapter}'\n"
+    assert done.returncode and done.stdout == expected
+    assert not (alone / "f").exists()
+
+
+@pytest.mark.parametrize("python", ["/nowhere", "false"])
+def test_a_python_that_is_none_is_named(alone, python):
+    (alone / "requirements.txt").touch()
+    done = make(
+        alone,
+        "book",
+        f"PYTHON={python}",
+        "-o",
+        "requirements.lock",
+        "-o",
+        "pyproject.toml",
+        made=False,
     )
+    expected = f"PYTHON: expected Python 3.11 or newer, e.g. PYTHON=python3.11, got '{python}'\n"
+    assert done.returncode and done.stdout == expected
+    assert done.stderr.startswith("make: ***") and not (alone / ".venv").exists()
 
 
 def test_the_notebooks_open_from_a_path_with_a_space(tmp_path):
