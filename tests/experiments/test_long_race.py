@@ -63,7 +63,7 @@ def test_runs_of_a_seed_differ_in_their_attention_alone():
     varied = {"model", "attention", "attention_options", "seed"}
     whole = [run.config for run in plan if run.config["updates"] == long_race.UPDATES]
     same = [{k: v for k, v in config.items() if k not in varied} for config in whole]
-    assert len(whole) == 4
+    assert len(whole) == 5
     assert all(one == same[0] for one in same)
 
 
