@@ -76,9 +76,9 @@ FIGURE = '''"""Sums of integers."""
 
 from __future__ import annotations
 
-from ..explorable.figure import Axis, Explorable, Series
-from .results import have, provenance
-from .words import Missing
+from ...explorable.figure import Axis, Explorable, Series
+from ..lib.records import have, provenance
+from ..lib.tables import Missing
 
 
 def figure(id: str = "toy") -> Explorable | Missing:
@@ -136,7 +136,7 @@ How fast do sums grow?
 ```{code-cell} ipython3
 :tags: [remove-input]
 
-from book.figures import toy
+from book.figures.state_spaces import toy
 
 toy.figure()
 ```
@@ -224,7 +224,7 @@ def test_a_layer_is_two_files_and_one_command_says_whether_it_holds(house):
 
 def test_an_experiment_a_figure_a_stage_and_a_chapter_are_two_files_each(house):
     (house / "experiments" / "toy.py").write_text(EXPERIMENT)
-    (house / "book" / "figures" / "toy.py").write_text(FIGURE)
+    (house / "book" / "figures" / "state_spaces" / "toy.py").write_text(FIGURE)
     (house / "book" / "stages" / "toy.js").write_text(STAGE)
     (house / "book" / "toy.md").write_text(CHAPTER)
     toc = house / "_toc.yml"
@@ -235,7 +235,7 @@ def test_an_experiment_a_figure_a_stage_and_a_chapter_are_two_files_each(house):
     assert "| `rows.total` | numbers | their sum |" in described
     written(house, {
         "An experiment": {"experiments/toy.py", "results/README.md"},
-        "A figure": {"book/figures/toy.py", "book/toy.md"},
+        "A figure": {"book/figures/state_spaces/toy.py", "book/toy.md"},
         "A stage": {"book/stages/toy.js", "book/toy.md"},
         "A chapter": {"book/toy.md", "_toc.yml"},
     })  # fmt: skip

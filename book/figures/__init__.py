@@ -1,1 +1,1 @@
-"""The book's figures and the numbers in its prose, one module an experiment."""
+"""What the chapters draw: a folder a chapter, and `lib`, which they share."""

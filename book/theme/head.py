@@ -64,7 +64,7 @@ FONTS = (
 FORMULA_FONTS = tuple(
     f"{KATEX.name}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")
 )
-# What a shared link shows: the first figure, drawn by `python -m book.figures.readme_picture`.
+# What a shared link shows: the first figure, by `python -m book.figures.index.readme_picture`.
 CARD = "_static/card.png"
 DESCRIPTION_LENGTH = 155
 

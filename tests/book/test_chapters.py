@@ -8,25 +8,16 @@ from pathlib import Path
 import pytest
 
 from book.explorable.still import still
-from book.figures import (
-    block_speed,
-    kernel_build,
-    kernel_prediction,
-    long_context,
-    loss_curves,
-    mode_speed,
-    plateau,
-    race,
-    recall,
-    results,
-    rnn_orders,
-    sampling_speed,
-    taylor_error,
-    variants,
-    whole_novels,
-    words,
-)
-from book.figures.words import WrittenFor, say
+from book.figures.index import loss_curves, mode_speed, race, sampling_speed
+from book.figures.kernels import kernel_build, kernel_prediction
+from book.figures.lib import format, records, seeds
+from book.figures.lib.format import WrittenFor, say
+from book.figures.linear_self_attention import variants
+from book.figures.long_context import long_context, recall, whole_novels
+from book.figures.sequence_transformations import rnn_orders
+from book.figures.state_machines import taylor_error
+from book.figures.three_modes import block_speed
+from book.figures.training import plateau
 from experiments.harness.core import record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +70,7 @@ def test_a_gpus_first_runs_are_drawn_and_words_keep_the_runs_they_were_written_f
         if one["config"]["context"] == 4096
     ]
     monkeypatch.setattr(record, "load", lambda name: load(name) + first * (name == "loss_curves"))
-    assert results.stored("loss_curves") == first
+    assert records.stored("loss_curves") == first
     assert {curve.keys["scale"] for curve in loss_curves.figure().curves} == {"124M"}
     faded = [
         {
@@ -93,9 +84,9 @@ def test_a_gpus_first_runs_are_drawn_and_words_keep_the_runs_they_were_written_f
     drawn = {curve.keys["scale"] for curve in loss_curves.figure().curves}
     assert drawn == {"124M", "124M, half of its heads fade"}
     first = first[: -len(faded)]
-    told = results.stored("loss_curves", context=[256, 4096])
+    told = records.stored("loss_curves", context=[256, 4096])
     assert {one["provenance"]["device"]["kind"] for one in told} == {"cpu"}
-    assert results.stored("loss_curves", context=[3]) == first
+    assert records.stored("loss_curves", context=[3]) == first
 
 
 def test_stored_results_were_made_by_code_in_the_history():
@@ -112,7 +103,7 @@ def test_stored_results_were_made_by_code_in_the_history():
 def test_the_readme_shows_the_figure_as_it_is():
     drawn = still(race.figure(), theme="light")
     kept = (BOOK / "theme" / "static" / "headline.svg").read_text(encoding="utf-8")
-    assert drawn == kept, "run python -m book.figures.readme_picture"
+    assert drawn == kept, "run python -m book.figures.index.readme_picture"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -125,28 +116,28 @@ def test_no_measured_number_is_typed_into_prose(chapter):
 
 
 def test_numbers_are_said_as_a_reader_would():
-    assert [words.times(r) for r in (1.0, 1.944, 2, 7.26, 19.4, 203.4)] == [
+    assert [format.times(r) for r in (1.0, 1.944, 2, 7.26, 19.4, 203.4)] == [
         "1.00×", "1.94×", "2.0×", "7.3×", "19.4×", "203×",
     ]  # fmt: skip
-    assert [words.duration(s) for s in (2.5, 0.0042, 3.1e-4, 5e-9)] == [
+    assert [format.duration(s) for s in (2.5, 0.0042, 3.1e-4, 5e-9)] == [
         "2.5 s", "4.2 ms", "310 µs", "5 ns",
     ]  # fmt: skip
-    assert [words.size(b) for b in (12, 2048, 3 * 2**20, 1.5 * 2**30)] == [
+    assert [format.size(b) for b in (12, 2048, 3 * 2**20, 1.5 * 2**30)] == [
         "12 B", "2 KiB", "3 MiB", "1.5 GiB",
     ]  # fmt: skip
-    assert words.signed(0.0124) == "0.012 higher"
-    assert words.signed(-0.5) == "0.500 lower"
-    assert words.signed(0.0001) == "the same"
-    assert [words.counted(n) for n in (1, 12, 13, 1024)] == ["one", "twelve", "13", "1,024"]
-    assert [words.how_many_seeds(n) for n in (1, 3)] == ["one seed", "three seeds"]
-    assert [words.seeds_in_words(counts) for counts in ([1], [4, 4], [1, 3])] == [
+    assert format.signed(0.0124) == "0.012 higher"
+    assert format.signed(-0.5) == "0.500 lower"
+    assert format.signed(0.0001) == "the same"
+    assert [format.counted(n) for n in (1, 12, 13, 1024)] == ["one", "twelve", "13", "1,024"]
+    assert [seeds.how_many_seeds(n) for n in (1, 3)] == ["one seed", "three seeds"]
+    assert [format.seeds_in_words(counts) for counts in ([1], [4, 4], [1, 3])] == [
         "one seed", "four seeds each", "one to three seeds",
     ]  # fmt: skip
 
 
 def test_an_experiment_without_results_says_how_to_get_them():
     with pytest.raises(LookupError, match="python -m experiments run nothing_yet"):
-        results.stored("nothing_yet")
+        records.stored("nothing_yet")
 
 
 @pytest.mark.parametrize("value", ["runs *without* it", "`a`"])
@@ -157,7 +148,7 @@ def test_a_glued_value_is_plain_text(value):
 
 def test_words_that_no_longer_fit_the_results_say_so(capsys):
     def unmeasured():
-        raise results.NotMeasuredError("nothing stored")
+        raise records.NotMeasuredError("nothing stored")
 
     WrittenFor(linear_is_ahead=lambda: True)._ipython_display_()
     assert not capsys.readouterr().out
@@ -173,7 +164,7 @@ def formulas(chapter):
 
 
 def letters(formula):
-    """Latin letters and Greek ones, not those of words."""
+    """Latin letters and Greek ones, not those of format."""
     formula = re.sub(r"\\(text|mathrm|operatorname|label|tag|begin|end)\{[^}]*\}", " ", formula)
     greek = set(
         re.findall(

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from book.explorable import palette
-from book.figures.family import MEMBERS
+from book.figures.relatives.family import MEMBERS
 from lsa.layers import LAYERS
 
 DARK_PAGE = "#14181e"

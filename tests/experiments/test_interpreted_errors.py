@@ -1,6 +1,6 @@
 """What the book says of the kernels' errors, held to the stored run."""
 
-from book.figures.interpreted_errors import BOUND
+from book.figures.kernels.interpreted_errors import BOUND
 from experiments import interpreted_errors
 from experiments.harness.bench import errors
 from experiments.harness.core import record

@@ -1,0 +1,274 @@
+"""Loss of GPT-2 with softmax and with linear attention: the book's first figure and its words."""
+
+from __future__ import annotations
+
+from lsa.gpt import SCALES
+
+from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
+from ..lib.format import NOT_MEASURED, WrittenFor, in_words, times
+from ..lib.records import (
+    SCALE_LABELS,
+    NotMeasuredError,
+    Record,
+    curve,
+    device_name,
+    have,
+    provenance,
+)
+from ..lib.tables import Missing, Table
+from ..linear_self_attention import variants
+from . import mode_speed, ngram_baseline
+
+CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
+CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
+WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the words of the pages speak of
+FADES = ", half of its heads fade"
+Pair = tuple[Record, Record]
+
+
+def model(run: Record) -> str:
+    """Which GPT-2 it trained: its scale, and whether half of its heads fade with distance."""
+    config = run["config"]
+    return f"{config['scale']}{FADES if 'attention_options' in config else ''}"
+
+
+def yardsticks(records: list[Record]) -> list[Series]:
+    """Grey lines: the counting models that the runs of each plot have passed, and the next."""
+    named = {2: "letter pairs", 3: "letter triples"}
+    counted = ngram_baseline.losses() if have("ngram_baseline") else {}
+    lines = []
+    for key in sorted({(model(run), run["config"]["context"]) for run in records}):
+        curves = [curve(run) for run in records if (model(run), run["config"]["context"]) == key]
+        best = min(min(found["loss"]) for found in curves)
+        worst = max(max(found["loss"]) for found in curves)
+        for order, level in counted.items():
+            if order == 1 or level > worst:
+                continue
+            columns = {"loss": [level, level]}
+            for column in ("update", "minutes"):
+                ends = [(found[column][0], found[column][-1]) for found in curves]
+                columns[column] = [min(first for first, _ in ends), max(last for _, last in ends)]
+            lines.append(
+                Series(
+                    keys=dict(zip(("scale", "context"), key, strict=True)),
+                    columns=columns,
+                    label=f"counting {named.get(order, f'{order} letters')}",
+                )
+            )
+            if level < best:
+                break
+    return lines
+
+
+def figure(id: str = "headline") -> Explorable | Missing:
+    """Loss on held-out novels by updates and by time: the book's first figure."""
+    records = [run for run in have("loss_curves") if curve(run)["update"]]
+    if not records:
+        return Missing("loss_curves")
+    return Explorable(
+        id=id,
+        caption=(
+            "**The same GPT-2 with and without the exponential.** Loss on five novels that were "
+            "never trained on. Both read the same bytes in the same order. Dashed: what counting "
+            "letters achieves. At 256 bytes both learn, softmax more; the longer the context, the "
+            "more updates linear attention makes in the same *time*."
+        ),
+        alt=(
+            "Falling curves of validation loss at one context length, for softmax and for linear "
+            "attention, against minutes of training or against updates."
+        ),
+        series=[
+            Series(
+                keys={
+                    "attention": run["config"]["attention"],
+                    "scale": model(run),
+                    "context": run["config"]["context"],
+                },
+                columns=curve(run),
+                source=run["path"],
+            )
+            for run in records
+        ],
+        x=Choice(
+            "Against",
+            [
+                Axis("update", "Updates"),
+                Axis("minutes", "Time", "minutes of training", digits=3),
+            ],
+            default="minutes",
+        ),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "scale",
+                "Model",
+                options=SCALE_LABELS
+                | {name: name for name in map(model, records) if FADES in name},
+                kind="select",
+            ),
+            Filter("context", "Context", options=CONTEXTS, default=first_shown(records)),
+            Toggle("attention", "Attention"),
+        ],
+        ceilings=yardsticks(records),
+        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        provenance=provenance([*records, *have("ngram_baseline")]),
+    )
+
+
+def first_shown(records: list[Record]) -> int:
+    """The longest context at which a model of the smallest scale has clearly passed letter pairs.
+
+    There the plot shows learning, and not only what reading costs. Where there is none, the
+    longest of all.
+    """
+    smallest = min((run["config"]["scale"] for run in records), key=[*SCALES].index)
+    found = [run for run in records if run["config"]["scale"] == smallest]
+    learned = [run for run in found if leaves_pairs(run) is not None]
+    return max(run["config"]["context"] for run in learned or found)
+
+
+def below_pairs() -> float:
+    """A loss clearly below what counting letter pairs achieves. Raises NotMeasuredError."""
+    return ngram_baseline.loss(2) - CLEARLY
+
+
+def leaves_pairs(run: Record) -> int | None:
+    """The first update at which a run was seen clearly below letter pairs."""
+    if not have("ngram_baseline"):
+        return None
+    found, level = curve(run), below_pairs()
+    points = zip(found["update"], found["loss"], strict=True)
+    return next((update for update, loss in points if loss < level), None)
+
+
+def pair(records: list[Record], scale: str, context: int) -> Pair:
+    """The softmax and the linear run of one scale and context. Raises NotMeasuredError."""
+    found = {
+        run["config"]["attention"]: run
+        for run in records
+        if model(run) == scale and run["config"]["context"] == context
+    }
+    if not {"softmax", "linear"} <= found.keys():
+        raise NotMeasuredError(f"loss_curves: no pair of {scale} at {context}")
+    return found["softmax"], found["linear"]
+
+
+def seconds_per_update(run: Record) -> float:
+    """Median seconds of an update. Raises NotMeasuredError where none was made."""
+    seconds = sorted(run["tables"]["train"]["seconds"])
+    if not seconds:
+        raise NotMeasuredError(f"{run['name']}: no update")
+    return seconds[len(seconds) // 2]
+
+
+def loss_after(run: Record, updates: int) -> float:
+    """Validation loss after so many updates. Raises NotMeasuredError."""
+    table = run["tables"]["validation"]
+    for update, value in zip(table["update"], table["loss"], strict=True):
+        if update == updates:
+            return value
+    raise NotMeasuredError(f"{run['name']}: no validation after {updates} updates")
+
+
+def common_updates(*records: Record) -> int:
+    """The last number of updates after which all of these runs were validated."""
+    both = set.intersection(*({*run["tables"]["validation"]["update"]} for run in records))
+    if not both:
+        raise NotMeasuredError("loss_curves: never validated after the same updates")
+    return max(both)
+
+
+def behind(softmax: Record, linear: Record) -> float:
+    """By how many nats linear attention is worse after the same updates, the last of both."""
+    both = common_updates(softmax, linear)
+    return loss_after(linear, both) - loss_after(softmax, both)
+
+
+def lead_changes(context: int) -> int:
+    """After how many updates softmax is ahead for good. Raises NotMeasuredError."""
+    softmax, linear = (
+        dict(zip(table["update"], table["loss"], strict=True))
+        for table in (run["tables"]["validation"] for run in nano_pair(context))
+    )
+    behind_at = [u for u in softmax.keys() & linear.keys() if softmax[u] > linear[u]]
+    if not behind_at or max(behind_at) == max(softmax.keys() & linear.keys()):
+        raise NotMeasuredError(f"loss_curves: softmax is not ahead in the end at {context}")
+    return max(behind_at)
+
+
+def last_loss(run: Record) -> float:
+    """Where its curve ends. Raises NotMeasuredError where it was never validated."""
+    losses = curve(run)["loss"]
+    if not losses:
+        raise NotMeasuredError(f"{run['name']}: never validated")
+    return losses[-1]
+
+
+def nano_pair(context: int) -> Pair:
+    """The two nano runs that the book's words speak of. Raises NotMeasuredError."""
+    return pair(told_of(), "nano", context)
+
+
+def told_of() -> list[Record]:
+    """The runs of the device that the words were written for. Raises NotMeasuredError."""
+    if not (records := have("loss_curves", context=WRITTEN_FOR)):
+        raise NotMeasuredError("loss_curves: nothing stored")
+    return records
+
+
+def update_ratio(context: int) -> float:
+    """How many times longer an update of the nano model takes with softmax."""
+    softmax, linear = (seconds_per_update(run) for run in nano_pair(context))
+    return softmax / linear
+
+
+def numbers() -> dict[str, str]:
+    """What the pages say of these training runs."""
+
+    def left_pairs(context: int, i: int) -> str:
+        found = leaves_pairs(nano_pair(context)[i])
+        return "no" if found is None else f"{found:,}"
+
+    return in_words(
+        old_updates=lambda: f"{common_updates(*nano_pair(2048)):,}",
+        old_gap=lambda: f"{abs(behind(*nano_pair(2048))):.3f}",
+        lead_changes=lambda: f"{lead_changes(2048):,}",
+        late_softmax_4096=lambda: left_pairs(4096, 0),
+        late_linear_4096=lambda: left_pairs(4096, 1),
+        update_4096=lambda: times(update_ratio(4096)),
+        update_16384=lambda: times(update_ratio(16384)),
+        device=lambda: device_name(told_of()[0]),
+    )
+
+
+def claims() -> WrittenFor:
+    """What the words say of the figure, as far as numbers cannot follow by themselves."""
+
+    def ends(context: int) -> list[float]:
+        return [last_loss(run) for run in nano_pair(context)]
+
+    return WrittenFor(
+        it_draws_the_runs_told_of=lambda: have("loss_curves") == told_of(),
+        softmax_is_ahead_by_updates_at_2048=lambda: (
+            behind(*nano_pair(2048)) > variants.seed_spread()
+        ),
+        at_1024_and_16384_all_stand_at_letter_pairs=lambda: (
+            min(*ends(1024), *ends(16384)) > below_pairs()
+        ),
+    )
+
+
+def ratio_table(contexts: tuple[int, ...] = (256, 1024, 4096, 16384, mode_speed.LONGEST)) -> Table:
+    """How many times faster linear attention is: the layer alone, and a whole update."""
+    cells = []
+    for context in contexts:
+        words = in_words(
+            layer=lambda n=context: times(mode_speed.ratio_to_softmax(n)),
+            update=lambda n=context: times(update_ratio(n)),
+        )
+        told = (words[name].replace(NOT_MEASURED, "–") for name in ("layer", "update"))
+        cells.append([f"{context:,}", *told])
+    titles = ["context", "attention layer alone", "whole training update"]
+    return Table(titles, cells, align="rrr")

@@ -1,0 +1,308 @@
+"""One attention layer in every mode: measured times beside the limits of the hardware.
+
+Limits are those of `lsa.cost`, at the speeds of a copy, a matrix product and a smallest call that
+the same run measured. `roofline` draws the same against the vendors' peaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from lsa.cost import Cost, least_bytes, mode_cost, training_cost
+
+from ...explorable import palette
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, duration, in_words, size, times
+from ..lib.records import NotMeasuredError, Record, Row, device_name, have, provenance, row, rows
+from ..lib.tables import Missing, Table
+
+PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
+ITEM_BYTES = {"float32": 4, "bfloat16": 2}
+CHUNK = 64  # of a record whose chunks nobody chose
+LONGEST = 131072  # tokens that the first page speaks of
+
+
+def cost(run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK) -> Cost:
+    """What a stored point has to spend, all its heads together; steps do not add up."""
+    config = run["config"]
+    formula = mode_cost if direction == "forward" else training_cost
+    head = formula(
+        mode, length, config["width"], config["width"],
+        chunk_size=chunk_size, itemsize=ITEM_BYTES[config["dtype"]],
+    )  # fmt: skip
+    count = config["batch"] * config["heads"]
+    return Cost(head.flops * count, head.bytes * count, head.steps, head.state * count)
+
+
+def limits(run: Record) -> dict[str, float] | None:
+    """`copy` B/s, `matmul` FLOP/s and `call` s of a record's device, if they were measured."""
+    table = run["tables"].get("limits")
+    return {name: values[0] for name, values in table.items()} if table else None
+
+
+def least_seconds(
+    run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK
+) -> float | None:
+    """The roofline of a stored point on its own device; None without measured limits.
+
+    Of the traffic only inputs and outputs are charged, once each: all else may stay in a cache.
+    On a CPU a step of recurrent mode is a call into the library or more. The other modes' steps
+    are taken inside calls, and a GPU's inside one kernel: they are not charged.
+    """
+    found = limits(run)
+    if not found:
+        return None
+    waits = mode == "recurrent" and run["provenance"]["device"]["kind"] == "cpu"
+    config = run["config"]
+    ends = least_bytes(
+        length, config["width"], config["width"],
+        itemsize=ITEM_BYTES[config["dtype"]], training=direction != "forward",
+    )  # fmt: skip
+    spent = replace(
+        cost(run, mode, length, direction, chunk_size),
+        bytes=ends * config["batch"] * config["heads"],
+    )
+    return spent.seconds(found["matmul"], found["copy"], found["call"] if waits else 0.0)
+
+
+def narrowest() -> Record:
+    """The stored run with the fewest heads. Raises NotMeasuredError where there is none."""
+    records = have("mode_speed")
+    if not records:
+        raise NotMeasuredError("mode_speed: nothing stored")
+    return min(records, key=lambda run: run["config"]["heads"])
+
+
+def point(run: Record, mode: str, length: int, direction: str = "forward+backward") -> Row:
+    """One measured point. Raises NotMeasuredError where there is none."""
+    return row(run, mode=mode, length=length, **{"pass": direction})
+
+
+def seconds(run: Record, mode: str, length: int, direction: str = "forward+backward") -> float:
+    """Of one call. Raises NotMeasuredError where it was not timed."""
+    return point(run, mode, length, direction)["seconds"]
+
+
+def ratio_to_softmax(length: int, direction: str = "forward+backward") -> float:
+    """How many times faster chunked mode is than softmax, in one run with the fewest heads.
+
+    Raises NotMeasuredError where one of both was not timed.
+    """
+    run = narrowest()
+    return seconds(run, "softmax", length, direction) / seconds(run, "chunked", length, direction)
+
+
+def overtakes(run: Record, fast: str, slow: str, direction: str = "forward+backward") -> int | None:
+    """The shortest length from which `fast` stays ahead of `slow`; None if it never does."""
+    fast_seconds, slow_seconds = (
+        {found["length"]: found["seconds"] for found in rows(run, mode=mode, **{"pass": direction})}
+        for mode in (fast, slow)
+    )
+    ahead = None
+    for length in sorted(fast_seconds.keys() & slow_seconds.keys(), reverse=True):
+        if fast_seconds[length] >= slow_seconds[length]:
+            break
+        ahead = length
+    return ahead
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the three modes says of one layer."""
+
+    def longest(mode: str) -> int:
+        measured = rows(narrowest(), mode=mode)
+        if not measured:
+            raise NotMeasuredError(f"mode_speed: no {mode} mode")
+        return max(point["length"] for point in measured)
+
+    def ahead(fast: str, slow: str) -> str:
+        length = overtakes(narrowest(), fast, slow)
+        return f"{length:,}" if length else "no length measured"
+
+    def forward(mode: str) -> float:
+        return seconds(narrowest(), mode, 1024, "forward")
+
+    def memory(mode: str) -> str:
+        return size(point(narrowest(), mode, longest("attention"))["peak"])
+
+    attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
+    return in_words(
+        device=lambda: device_name(narrowest()),
+        flops_ratio=lambda: times(attention.flops / recurrent.flops),
+        dense_ratio=lambda: times(2 * attention.flops / recurrent.flops),
+        t_attention=lambda: duration(forward("attention")),
+        t_recurrent=lambda: duration(forward("recurrent")),
+        t_ratio=lambda: times(forward("recurrent") / forward("attention")),
+        recurrent_over_attention=lambda: ahead("recurrent", "attention"),
+        chunked_over_softmax=lambda: ahead("chunked", "softmax"),
+        longest=lambda: f"{longest('chunked'):,}",
+        longest_softmax=lambda: times(ratio_to_softmax(longest("chunked"))),
+        longest_attention=lambda: f"{longest('attention'):,}",
+        memory_attention=lambda: memory("attention"),
+        memory_softmax=lambda: memory("softmax"),
+        memory_chunked=lambda: memory("chunked"),
+    )
+
+
+def passes(factor: float) -> tuple[int, int] | None:
+    """Two measured lengths, neighbours: at the second chunked mode is `factor` times faster for
+    the first time, forward and backward. None where it never is. Raises NotMeasuredError.
+    """
+    lengths = sorted({found["length"] for found in rows(narrowest(), mode="softmax")})
+    for shorter, longer in pairwise(lengths):
+        if longer >= 1024 and ratio_to_softmax(longer) >= factor:
+            return shorter, longer
+    return None
+
+
+def _reaches(factor: float) -> str:
+    found = passes(factor)
+    return f"between {found[0]:,} and {found[1]:,} tokens" if found else "at no length measured"
+
+
+def front_claims() -> WrittenFor:
+    """What the first page says of one layer, beyond the numbers in it."""
+    return WrittenFor(
+        twenty_times_come_later_than_at_4096=lambda: ratio_to_softmax(4096) < 20,
+        two_hundred_times_come_about_where_they_were_claimed=lambda: passes(200) == (65536, 131072),
+    )
+
+
+def front_numbers() -> dict[str, str]:
+    """What the first page says of one layer."""
+
+    return in_words(
+        twenty=lambda: _reaches(20),
+        two_hundred=lambda: _reaches(200),
+        layer_4096=lambda: times(ratio_to_softmax(4096)),
+        layer_longest=lambda: times(ratio_to_softmax(LONGEST)),
+    )
+
+
+def ratio_table(lengths: tuple[int, ...] = (1024, 4096, 8192, 16384)) -> Table:
+    """Softmax's time over chunked mode's, forwards, by length."""
+    words = in_words(
+        **{
+            f"{length:,}": lambda n=length: times(ratio_to_softmax(n, "forward"))
+            for length in lengths
+        }
+    )
+    titles = ["tokens", "softmax's time over chunked linear's"]
+    return Table(titles, [list(line) for line in words.items()], align="rr")
+
+
+def _groups(records: list[Record]) -> list[tuple[Record, dict[str, Any], list[dict[str, Any]]]]:
+    """(record, keys, points) of every curve."""
+    return [
+        (run, {"mode": mode, "pass": direction, "heads": run["config"]["heads"]}, points)
+        for run in records
+        for mode in dict.fromkeys(run["tables"]["rows"]["mode"])
+        for direction in PASSES
+        if (points := rows(run, mode=mode, **{"pass": direction}))
+    ]
+
+
+def _controls(records: list[Record], default: str) -> list[Filter | Toggle]:
+    heads = [Filter("heads", "Heads")] if len(records) > 1 else []
+    measured = {point["pass"] for run in records for point in rows(run)}
+    shown = default if default in measured else None
+    return [
+        *heads, Filter("pass", "Pass", options=PASSES, default=shown), Toggle("mode", "Mode"),
+    ]  # fmt: skip
+
+
+def figure(id: str = "mode-speed") -> Explorable | Missing:
+    """Time and memory of one attention layer against the length, by mode."""
+    records = have("mode_speed")
+    if not records:
+        return Missing("mode_speed")
+    return Explorable(
+        id=id,
+        caption=(
+            "**One head, four ways to compute it.** Attention mode and softmax grow with the "
+            "square of the length; recurrent and chunked mode grow with the length. Chunked mode "
+            "takes the better of both."
+        ),
+        alt=(
+            "Time against sequence length on logarithmic scales. Recurrent mode is slowest at most "
+            "lengths; attention mode and softmax bend upwards; chunked mode stays lowest at long "
+            "lengths."
+        ),
+        series=[
+            Series(
+                keys=keys,
+                columns={
+                    "length": [row["length"] for row in points],
+                    "ms": [row["seconds"] * 1e3 for row in points],
+                    "ms_low": [row["low"] * 1e3 for row in points],
+                    "ms_high": [row["high"] * 1e3 for row in points],
+                    "us_token": [row["seconds"] / row["length"] * 1e6 for row in points],
+                    "peak": [row["peak"] / 2**20 for row in points],
+                },
+                source=run["path"],
+            )
+            for run, keys, points in _groups(records)
+        ],
+        x=Axis("length", "Sequence length", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time", "ms", log=10, low="ms_low", high="ms_high", digits=3),
+                Axis("us_token", "Time per token", "µs", log=10, digits=3),
+                Axis("peak", "Peak memory", "MiB", log=10, digits=3),
+            ],
+        ),
+        color="mode",
+        mark="line+dot",
+        controls=_controls(records, "forward+backward"),
+        provenance=provenance(records),
+    )
+
+
+def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> Explorable | Missing:
+    """Every curve beside its roofline."""
+    records = [run for run in records or have("mode_speed") if limits(run)]
+    if not records:
+        what = "The speeds of a copy, a matrix product and a smallest call are not stored yet"
+        return Missing("mode_speed --force", what)
+    series, ceilings = [], []
+    for run, keys, points in _groups(records):
+        lengths = [row["length"] for row in points]
+        seconds = [row["seconds"] for row in points]
+        least = [least_seconds(run, keys["mode"], length, keys["pass"]) for length in lengths]
+        ratio = [took / bound for took, bound in zip(seconds, least, strict=True)]
+        columns = {"length": lengths, "ms": [s * 1e3 for s in seconds], "times": ratio}
+        series.append(Series(keys=keys, columns=columns, source=run["path"]))
+        name = palette.label(keys["mode"])
+        bound = {"length": lengths, "ms": [s * 1e3 for s in least]}
+        ceilings.append(Series(keys=keys, columns=bound, label=f"limit, {name.lower()}"))
+    return Explorable(
+        id=id,
+        caption=(
+            "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: the "
+            "least time that mode can take on this processor, whichever is longest of its "
+            "arithmetic at the speed of a large matrix product, its inputs and outputs at that of "
+            "a copy, and its steps at that of the smallest call; all three measured in the same "
+            "run. Softmax and attention mode form the same products, so their limits coincide."
+        ),
+        alt=(
+            "Time against sequence length on logarithmic scales: four measured curves, each above "
+            "a dashed line of its own colour that bounds it from below."
+        ),
+        series=series,
+        ceilings=ceilings,
+        x=Axis("length", "Sequence length", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time", "ms", log=10, digits=3),
+                Axis("times", "Times its limit", "×", log=10, digits=3),
+            ],
+        ),
+        color="mode",
+        mark="line+dot",
+        controls=_controls(records, "forward"),
+        provenance=provenance(records),
+    )

@@ -1,0 +1,24 @@
+"""What counting letters achieves: the yardsticks beside every loss."""
+
+from __future__ import annotations
+
+from ..lib.records import NotMeasuredError, have
+
+
+def losses() -> dict[int, float]:
+    """Held-out loss in nats a byte, by how many letters a model counts together.
+
+    Raises NotMeasuredError where nothing is stored.
+    """
+    for run in have("ngram_baseline"):
+        table = run["tables"]["rows"]
+        return dict(zip(table["order"], table["loss"], strict=True))
+    raise NotMeasuredError("ngram_baseline: nothing stored")
+
+
+def loss(order: int) -> float:
+    """Of one counting model. Raises NotMeasuredError."""
+    found = losses()
+    if order not in found:
+        raise NotMeasuredError(f"ngram_baseline: no order {order}")
+    return found[order]

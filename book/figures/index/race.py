@@ -1,0 +1,336 @@
+"""The race: both attentions with one head that fades, beside models that see less.
+
+Curves are means over seeds. Their time axis is updates times the seconds of an update, which were
+measured apart, interleaved, on a quiet computer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import mean
+
+from experiments.harness.core import record
+
+from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
+from ..lib.format import counted
+from ..lib.records import (
+    NotMeasuredError,
+    Record,
+    device_name,
+    have,
+    learned,
+    provenance,
+    row,
+    rows,
+)
+from ..lib.seeds import how_many_seeds
+from ..lib.tables import Missing
+from . import ngram_baseline
+
+MODELS = {
+    "softmax": ("softmax", "far"),
+    "linear": ("linear", "far"),
+    "softmax, near only": ("softmax", "near"),
+    "linear, near only": ("linear", "near"),
+    "no attention": ("none", "near"),
+}
+PAIR = ("softmax", "linear")
+ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
+SIGHT = {"far": "one head sees everything", "near": "near only"}
+LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
+CONTEXTS = (256, 1024, 4096, 16384)
+MAIN = 4096  # the context that the first page opens at
+Found = dict[str, list[Record]]
+
+
+def curves(context: int | None = None) -> list[Record]:
+    """The stored trainings, at one context or at all."""
+    trained = learned("race", model=["softmax", "linear"])
+    found = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
+    return [run for run in found if context in (None, run["config"]["context"])]
+
+
+def by_model(context: int) -> Found:
+    """The runs at a context, a list of seeds for each model that has any.
+
+    Models are compared on the same seeds: those that softmax and linear attention both have. A
+    control that has fewer is shown with those; one that has none of them, with its own.
+    """
+    found: Found = {}
+    for run in sorted(curves(context), key=_seed):
+        found.setdefault(run["config"]["model"], []).append(run)
+    both = set.intersection(*({_seed(run) for run in found.get(name, ())} for name in PAIR))
+    shared = {name: [run for run in runs if _seed(run) in both] for name, runs in found.items()}
+    return {name: shared[name] or found[name] for name in MODELS if name in found}
+
+
+def _seed(run: Record) -> int:
+    return run["config"]["seed"]
+
+
+def _speeds(context: int) -> Record:
+    """Where an update's seconds at a context are stored. Raises NotMeasuredError.
+
+    They are of the processor that trained most, whatever number of its threads was used for either.
+    """
+    trained = Counter(_processor(run) for run in curves())
+    found = [
+        run
+        for run in record.load("race")
+        if run["config"]["model"] == "all" and run["config"]["context"] == context
+        and run["complete"] and (not trained or _processor(run) in trained)
+    ]  # fmt: skip
+    if not found:
+        raise NotMeasuredError(f"race: no seconds of an update at {context}")
+    return max(
+        found, key=lambda run: (trained[_processor(run)], run["provenance"]["device"]["count"])
+    )
+
+
+def _processor(run: Record) -> tuple[str, str]:
+    device = run["provenance"]["device"]
+    return device["kind"], device["name"]
+
+
+def processor_name(context: int) -> str:
+    """Where an update's seconds were measured. Raises NotMeasuredError."""
+    return device_name(_speeds(context))
+
+
+def seconds(model: str, context: int) -> float:
+    """Median seconds of an update. Raises NotMeasuredError."""
+    return row(_speeds(context), "speed", model=model)["seconds"]
+
+
+def ratio(context: int) -> float:
+    """How many times longer an update takes with softmax."""
+    return seconds("softmax", context) / seconds("linear", context)
+
+
+def losses(run: Record) -> dict[int, float]:
+    """Validation loss by update, the untrained model left out."""
+    table = run["tables"]["validation"]
+    return {u: x for u, x in zip(table["update"], table["loss"], strict=True) if u}
+
+
+def ends(model: str, context: int) -> list[float]:
+    """The last loss of every seed. Raises NotMeasuredError."""
+    found = by_model(context).get(model)
+    if not found:
+        raise NotMeasuredError(f"race: no {model} at {context}")
+    return [[*losses(run).values()][-1] for run in found]
+
+
+def end(model: str, context: int) -> float:
+    """The mean over seeds of the last loss. Raises NotMeasuredError."""
+    return mean(ends(model, context))
+
+
+def differences(first: str, second: str, context: int) -> list[float]:
+    """The last loss of one model less that of another, seed by seed. Raises NotMeasuredError."""
+    found = by_model(context)
+    last = [{_seed(run): [*losses(run).values()][-1] for run in found.get(name, ())}
+            for name in (first, second)]  # fmt: skip
+    if not (shared := sorted(last[0].keys() & last[1].keys())):
+        raise NotMeasuredError(f"race: no seed of both {first} and {second} at {context}")
+    return [last[0][seed] - last[1][seed] for seed in shared]
+
+
+def spread(context: int) -> float:
+    """How far the seeds of one model end apart, at most. Raises NotMeasuredError."""
+    found = [ends(name, context) for name in by_model(context)]
+    if not (several := [each for each in found if len(each) > 1]):
+        raise NotMeasuredError(f"race: one seed at {context}")
+    return max(max(each) - min(each) for each in several)
+
+
+def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
+    """The mean loss of several seeds, at the updates after which all were validated."""
+    every = [losses(run) for run in runs]
+    common = sorted(set.intersection(*(set(found) for found in every)))
+    return {update: mean(found[update] for found in every) for update in common}
+
+
+def minutes_to(model: str, context: int, level: float) -> float | None:
+    """Minutes of training until the mean loss is down to `level`. Raises NotMeasuredError."""
+    found = by_model(context).get(model)
+    if not found:
+        raise NotMeasuredError(f"race: no {model} at {context}")
+    for (before, high), (after, low) in pairwise(mean_curve(found).items()):
+        if high > level >= low:
+            update = before + (after - before) * (high - level) / (high - low)
+            return update * seconds(model, context) / 60
+    return None
+
+
+def _series() -> list[Series]:
+    series = []
+    for context in CONTEXTS:
+        for model, found in by_model(context).items():
+            attention, sight = MODELS[model]
+            pace = seconds(model, context) / 60
+            shown = {"mean": [mean_curve(found)]}
+            shown |= {"each": [losses(run) for run in found]} if len(found) > 1 else {}
+            for seeds, lines in shown.items():
+                for i, line in enumerate(lines):
+                    series.append(
+                        Series(
+                            keys={
+                                "context": context,
+                                "attention": attention,
+                                "sight": sight,
+                                "seeds": seeds,
+                            },
+                            columns={
+                                "update": [*line],
+                                "minutes": [update * pace for update in line],
+                                "loss": [*line.values()],
+                            },
+                            label=LABELS[model],
+                            source=found[i]["path"],
+                        )
+                    )
+    return series
+
+
+def figure(id: str = "headline") -> Explorable | Missing:
+    """Loss on held-out novels by updates and by time, of five models at each context."""
+    try:
+        series = _series()
+    except NotMeasuredError:
+        series = []
+    if not series:
+        return Missing("race")
+    contexts = sorted({one.keys["context"] for one in series})
+    main = MAIN if MAIN in contexts else contexts[-1]
+    return Explorable(
+        id=id,
+        caption=_caption(main),
+        alt=(
+            "Falling curves of validation loss at one context length, against minutes or updates: "
+            "softmax and linear attention, each with a head that sees everything and without, and "
+            "a model without attention."
+        ),
+        series=series,
+        x=Choice(
+            "Against",
+            [
+                Axis("update", "Updates"),
+                Axis("minutes", "Time", "minutes of training", digits=3),
+            ],
+            default="minutes",
+        ),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        dash="sight",
+        mark="line",
+        controls=[
+            Filter("context", "Context", options=CONTEXTS, default=main),
+            Filter("seeds", "Seeds", options={"mean": "mean", "each": "each"}, default="mean"),
+            Toggle("attention", "Attention", options=ATTENTION, default=("softmax", "linear")),
+            Toggle("sight", "Heads", options=SIGHT, default=("far",)),
+        ],
+        ceilings=_yardsticks(series),
+        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        provenance=provenance(
+            [*curves(), *(_speeds(n) for n in contexts), *have("ngram_baseline")]
+        ),
+    )
+
+
+def _caption(context: int) -> str:
+    found = by_model(context)
+    fewest, most = (limit(map(len, found.values())) for limit in (min, max))
+    seeds = "One seed" if most == 1 else f"Means of {how_many_seeds(most)}"
+    seeds += f", of the controls at least {counted(fewest)}" if fewest < most else ""
+    of_pair = {n: {len(by_model(n).get(name, ())) for name in PAIR} for n in CONTEXTS}
+    alone = [f"{n:,}" for n, counts in of_pair.items() if counts == {1} and most > 1]
+    seeds += f"; one at {' and '.join(alone)}" if alone else ""
+    shape = next(iter(found.values()))[0]["config"]
+    return (
+        f"**The same GPT-2 with and without the exponential**, each with one head that fades. Loss "
+        f"on five novels that were never trained on. {seeds}. At a context every model makes the "
+        f"same number of updates, fixed beforehand ({_planned()}), on the same text. Time is "
+        f"updates times the seconds of an update, measured apart on a quiet computer with "
+        f"{_threads(context)}, all models taking turns. Model: {shape['scale']}, "
+        f"{processor_name(context)}. Grey: what counting letters achieves.{_unfinished()}"
+    )
+
+
+def _planned() -> str:
+    """How many updates are made at which contexts."""
+    at: dict[int, list[str]] = {}
+    for context in CONTEXTS:
+        for run in curves(context)[:1]:
+            at.setdefault(run["config"]["updates"], []).append(f"{context:,}")
+    return ", ".join(f"{count:,} at {' and '.join(named)}" for count, named in at.items())
+
+
+def _threads(context: int) -> str:
+    """How many threads an update was timed with, and how many trained the curves."""
+    timed = _speeds(context)["provenance"]["device"]["count"]
+    trained = {run["provenance"]["device"]["count"] for run in curves(context)}
+    said = f"{timed} thread{'s' if timed > 1 else ''}"
+    return said if trained == {timed} else f"{said} (the curves were trained with {min(trained)})"
+
+
+def _unfinished() -> str:
+    """At which contexts one of the attentions has not made its updates yet."""
+    said = ""
+    for context in CONTEXTS:
+        missing = {"softmax", "linear"} - by_model(context).keys()
+        if len(missing) == 1:
+            said += f" At {context:,}, {missing.pop()} has not made all of them yet."
+    return said
+
+
+def _yardsticks(series: list[Series]) -> list[Series]:
+    """Grey lines at a context: counting models that a curve has passed."""
+    if not have("ngram_baseline"):
+        return []
+    named = {2: "counting letter pairs", 3: "counting letter triples"}
+    lines = []
+    for context in sorted({one.keys["context"] for one in series}):
+        here = [one.columns for one in series if one.keys["context"] == context]
+        for order, label in named.items():
+            level = ngram_baseline.loss(order)
+            if max(max(one["loss"]) for one in here) < level:
+                continue
+            columns = {"loss": [level, level]}
+            for name in ("update", "minutes"):
+                columns[name] = [
+                    min(one[name][0] for one in here), max(one[name][-1] for one in here)
+                ]  # fmt: skip
+            lines.append(Series({"context": context}, columns, label=label))
+    return lines
+
+
+def in_the_same_time(context: int) -> tuple[float, float, float]:
+    """Minutes of linear attention's updates, softmax's loss by then, and linear attention's end.
+
+    Softmax's is that of its last validation by then. Raises NotMeasuredError.
+    """
+    last = end("linear", context)
+    spent = max(mean_curve(by_model(context)["linear"])) * seconds("linear", context) / 60
+    if "softmax" not in (found := by_model(context)):
+        raise NotMeasuredError(f"race: no softmax at {context}")
+    pace = seconds("softmax", context) / 60
+    there = [
+        loss for update, loss in mean_curve(found["softmax"]).items() if update * pace <= spent
+    ]
+    if not there:
+        raise NotMeasuredError(f"race: softmax was not validated by then at {context}")
+    return spent, there[-1], last
+
+
+def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:
+    """Mean loss by position, a dictionary {last position: loss} for each model, over seeds."""
+    found = {}
+    for model, runs in by_model(context).items():
+        tables = [rows(run, "positions", reading=reading) for run in runs]
+        every = [{one["last"]: one["loss"] for one in table} for table in tables if table]
+        if every:
+            found[model] = {last: mean(one[last] for one in every) for last in every[0]}
+    return found

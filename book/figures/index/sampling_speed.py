@@ -1,0 +1,160 @@
+"""One sampled token: its time and what is kept, with a KV cache and with a recurrent state."""
+
+from __future__ import annotations
+
+from lsa.cost import tick_cost
+from lsa.gpt import gpt_config
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import duration, in_words, size, times
+from ..lib.records import (
+    SCALE_LABELS,
+    NotMeasuredError,
+    Record,
+    Row,
+    device_name,
+    have,
+    of_config,
+    provenance,
+    row,
+    rows,
+)
+from ..lib.tables import Missing
+
+
+def figure(id: str = "sampling-speed") -> Explorable | Missing:
+    """Time and state of one sampled token against its position."""
+    records = have("sampling_speed")
+    if not records:
+        return Missing("sampling_speed")
+    series = [curve for run in records for curve in _series(run)]
+    scales = {run["config"]["scale"] for run in records}
+    return Explorable(
+        id=id,
+        caption=(
+            "**The price of one more token.** With a KV cache it rises with everything written so "
+            "far; with a recurrent state the thousandth token costs what the first did."
+        ),
+        alt=(
+            "Milliseconds a token against position in the text. The KV cache's line rises from a "
+            "few thousand tokens on; the recurrent state's line is flat."
+        ),
+        series=series,
+        x=Axis("position", "Position in the text", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time per token", "ms", low="ms_low", high="ms_high", digits=3),
+                Axis("state", "State kept", "MiB", log=10, digits=3),
+                Axis("rate", "Throughput", "tokens/s", log=10, digits=3),
+            ],
+        ),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "scale",
+                "Model",
+                options=SCALE_LABELS,
+                kind="select",
+                default="124M" if "124M" in scales else None,
+            ),
+            Filter("batch", "Texts at once", default=1),
+            Toggle("attention", "Attention"),
+        ],
+        provenance=provenance(records),
+    )
+
+
+def _series(run: Record) -> list[Series]:
+    """A curve for each attention of a run."""
+    config, series = run["config"], []
+    for attention in dict.fromkeys(run["tables"]["rows"]["attention"]):
+        points = rows(run, attention=attention)
+        columns = {
+            "position": [row["position"] for row in points],
+            "ms": [row["seconds"] * 1e3 for row in points],
+            "ms_low": [row["low"] * 1e3 for row in points],
+            "ms_high": [row["high"] * 1e3 for row in points],
+            "state": [row["state"] / 2**20 for row in points],
+            "rate": [config["batch"] / row["seconds"] for row in points],
+        }
+        keys = {"attention": attention, "scale": config["scale"], "batch": config["batch"]}
+        series.append(Series(keys, columns, source=run["path"]))
+    return series
+
+
+def tick(attention: str, position: int, scale: str = "124M", batch: int = 1) -> Row:
+    """One measured token. Raises NotMeasuredError."""
+    run = of_config(have("sampling_speed"), scale=scale, batch=batch)
+    return row(run, attention=attention, position=position)
+
+
+def seconds(attention: str, position: int, scale: str = "124M", batch: int = 1) -> float:
+    """Of one token. Raises NotMeasuredError."""
+    return tick(attention, position, scale, batch)["seconds"]
+
+
+def longest(scale: str = "124M", batch: int = 1) -> int:
+    """The last position measured. Raises NotMeasuredError."""
+    run = of_config(have("sampling_speed"), scale=scale, batch=batch)
+    return max(point["position"] for point in rows(run))
+
+
+def rises(factor: float = 1.5) -> int | None:
+    """The first position at which a KV cache's token takes `factor` times what the first took."""
+    points = rows(of_config(have("sampling_speed"), scale="124M", batch=1), attention="softmax")
+    if not points:
+        raise NotMeasuredError("sampling_speed: no softmax")
+    points.sort(key=lambda point: point["position"])
+    late = (
+        point["position"] for point in points if point["seconds"] > factor * points[0]["seconds"]
+    )
+    return next(late, None)
+
+
+def crossing() -> int:
+    """The position from which a KV cache of GPT-2 124M is larger than the state, by formula."""
+    softmax, linear = (gpt_config("124M", attention=kind) for kind in ("softmax", "linear"))
+    t = 1
+    while tick_cost(softmax, t, itemsize=4).state <= tick_cost(linear, t, itemsize=4).state:
+        t += 1
+    return t
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on sampling says of its figure."""
+
+    def risen() -> str:
+        position = rises()
+        return f"{position:,}" if position else "a position beyond those measured"
+
+    def ratio(scale: str) -> str:
+        last = longest(scale)
+        return times(seconds("softmax", last, scale) / seconds("linear", last, scale))
+
+    return in_words(
+        device=lambda: device_name(of_config(have("sampling_speed"))),
+        longest=lambda: f"{longest():,}",
+        kv_first=lambda: duration(seconds("softmax", 1)),
+        kv_last=lambda: duration(seconds("softmax", longest())),
+        state_first=lambda: duration(seconds("linear", 1)),
+        state_last=lambda: duration(seconds("linear", longest())),
+        ratio=lambda: ratio("124M"),
+        rises=risen,
+        kv_size=lambda: size(tick("softmax", longest())["state"]),
+        state_size=lambda: size(tick("linear", longest())["state"]),
+        crossing=crossing,
+        nano_ratio=lambda: ratio("nano"),
+    )
+
+
+def front_numbers() -> dict[str, str]:
+    """What the first page says of sampling."""
+    return in_words(
+        tick_first=lambda: duration(seconds("softmax", 1)),
+        tick_last=lambda: duration(seconds("softmax", 16384)),
+        tick_state_first=lambda: duration(seconds("linear", 1)),
+        tick_state=lambda: duration(seconds("linear", 16384)),
+        tick_ratio=lambda: times(seconds("softmax", 16384) / seconds("linear", 16384)),
+    )

@@ -1,0 +1,141 @@
+"""What designs of chunked mode's kernels move, counted by formula: nothing here is measured."""
+
+from __future__ import annotations
+
+from lsa.cost import DESIGNS, design_cost, least_bytes
+from lsa.linear_attention.kernels.segments import (
+    LONGEST_RECOVERED,
+    SEGMENT_MULTIPLE,
+    Pass,
+    segments,
+)
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import size, times
+
+DESIGN_LABELS = {
+    "chunk states": "every chunk's state stored",
+    "three passes": "segments, three passes back",
+    "one pass": "segments, one pass back",
+}
+PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
+HEADS = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024]
+LENGTHS, CHUNKS, WIDTHS = [1024, 8192, 131072], [32, 64, 128], [64, 128, 256]
+MULTIPROCESSORS = 132  # of an H100 or H200
+
+FEW_LENGTH = 8192  # tokens of the example with few heads
+
+
+def figure(id: str = "design-bytes") -> Explorable:
+    """Bytes and programs of each design against the number of heads."""
+    choices = [
+        (d, C, T, direction)
+        for d in WIDTHS
+        for C in CHUNKS
+        for T in LENGTHS
+        for direction in PASS_LABELS
+    ]
+    keys = ("width", "chunk", "length", "pass")
+    series = [
+        Series(
+            {"design": design, **dict(zip(keys, choice, strict=True))}, _account(design, *choice)
+        )
+        for choice in choices
+        for design in DESIGNS
+    ]
+    return Explorable(
+        id=id,
+        caption=(
+            "**Longer walks, fewer bytes.** Counted, not measured: what each design moves for a "
+            "token of one head. Storing the state of every chunk costs several times the least "
+            "possible, whatever the number of heads. Segments cost nothing extra where heads fill "
+            "the GPU. Where heads are few, segments are short, and their states can weigh as "
+            "much as stored ones."
+        ),
+        alt=(
+            "Bytes a token and head against the number of heads. The design that stores every "
+            "chunk's state lies far above the two with segments; one of these touches the least "
+            "possible where heads are many, and all come close to each other where they are few."
+        ),
+        series=series,
+        x=Axis("heads", "Heads in the batch, B·H", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("bytes", "Bytes per token and head", "B"),
+                Axis("share", "Least possible over moved", "%", digits=3, range=(0, 105)),
+                Axis("programs", "Programs at once, forward", log=10),
+            ],
+        ),
+        color="design",
+        mark="line+dot",
+        controls=[
+            Filter("pass", "Pass", options=PASS_LABELS, default="forward+backward"),
+            Filter("width", "Width of a head, d", options=WIDTHS, default=64),
+            Filter("chunk", "Chunk, C", options=CHUNKS, default=64),
+            Filter("length", "Length, T", options=LENGTHS, default=8192),
+            Toggle("design", "Design", options=DESIGN_LABELS),
+        ],
+        ceilings=_limits(),
+    )
+
+
+def _limits() -> list[Series]:
+    """The least possible, by width and pass, and how many programs a GPU runs at once."""
+    ends = [HEADS[0], HEADS[-1]]
+    limits = [
+        Series(
+            {"width": d, "pass": direction},
+            {
+                "heads": ends,
+                "bytes": [least_bytes(1, d, d, training=direction != "forward")] * 2,
+                "share": [100, 100],
+            },
+            label="least possible",
+        )
+        for d in WIDTHS
+        for direction in PASS_LABELS
+    ]
+    limits.append(
+        Series({}, {"heads": ends, "programs": [MULTIPROCESSORS] * 2}, label="multiprocessors")
+    )
+    return limits
+
+
+def _account(design: str, d: int, C: int, T: int, direction: str) -> dict[str, list[float]]:
+    gradients = direction != "forward"
+    costs = [
+        design_cost(
+            design, T, heads, d, chunk_size=C, gradients=gradients, slots=MULTIPROCESSORS
+        )
+        for heads in HEADS
+    ]  # fmt: skip
+    return {
+        "heads": HEADS,
+        "bytes": [cost.bytes for cost in costs],
+        "share": [100 * least_bytes(1, d, d, training=gradients) / cost.bytes for cost in costs],
+        "programs": [cost.programs for cost in costs],
+    }
+
+
+def relative(design: str, gradients: bool, d: int = 128) -> float:
+    """What a design moves over the least possible, for a long text that fills the GPU."""
+    cost = design_cost(design, 2**17, MULTIPROCESSORS, d, gradients=gradients)
+    return cost.bytes / least_bytes(1, d, d, training=gradients)
+
+
+def numbers() -> dict[str, object]:
+    """What the chapter on kernels says of the designs."""
+    alone, _ = segments((Pass(2),), 128, FEW_LENGTH, MULTIPROCESSORS)
+    few, _ = segments((Pass(12, needed=0.95, vectors=11),), 64, FEW_LENGTH, MULTIPROCESSORS)
+    return {
+        "slots": MULTIPROCESSORS,
+        "few_length": f"{FEW_LENGTH:,}",
+        "recovered": f"{LONGEST_RECOVERED:,}",
+        "few_segments": few,
+        "segment_least": SEGMENT_MULTIPLE,
+        "few_states": size((alone - 1) * 4 * (128 * 128 + 128)),
+        "states_forward": times(relative("chunk states", False)),
+        "states_both": times(relative("chunk states", True)),
+        "three_both": times(relative("three passes", True)),
+    }

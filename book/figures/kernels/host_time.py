@@ -1,0 +1,76 @@
+"""What a call of the kernels costs on the host, beside an operator that does nothing."""
+
+from __future__ import annotations
+
+from ..lib.format import in_words, times
+from ..lib.records import NotMeasuredError, Row, device_name, have, rows
+from ..lib.tables import Missing, Table
+
+SUMS = {"no": "sum", "yes": "normalised"}
+PASSES = {"forward": "forwards", "forward+backward": "with gradients"}
+
+
+def measured(**wanted: object) -> list[Row]:
+    """Rows of the stored run that fit. Raises NotMeasuredError where there are none."""
+    found = [row for run in have("host_time") for row in rows(run, **wanted)]
+    if not found:
+        raise NotMeasuredError(f"host_time: nothing with {wanted}")
+    return found
+
+
+def _microseconds(row: Row) -> str:
+    return f"{row['seconds'] * 1e6:,.0f} µs"
+
+
+def _pairs(**wanted: object) -> list[tuple[Row, Row]]:
+    """Each call of the layer with the empty operator that took turns with it."""
+    ours = measured(call="linear_attention", **wanted)
+    return list(zip(ours, measured(call="empty", **wanted), strict=True))
+
+
+def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
+    """Launches and time of a call, of heads of one width."""
+    try:
+        pairs = _pairs(width=width, feature_map=feature_map)
+    except NotMeasuredError:
+        return Missing("host_time")
+    lines = [
+        [
+            f"{SUMS[ours['normalized']]} {PASSES[ours['pass']]}",
+            _microseconds(ours),
+            _microseconds(empty),
+            times(ours["seconds"] / empty["seconds"]),
+            str(ours["launches"]),
+        ]
+        for ours, empty in pairs
+    ]
+    return Table(["", "a call", "empty", "ratio", "launches"], lines, align="lrrrr")
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of the host."""
+
+    def span(found: list[float], digits: int) -> str:
+        return " to ".join(dict.fromkeys(f"{end(found):,.{digits}f}" for end in (min, max)))
+
+    def ratios(pass_name: str) -> str:
+        return span([a["seconds"] / b["seconds"] for a, b in _pairs(**{"pass": pass_name})], 1)
+
+    def microseconds(pass_name: str) -> str:
+        return span([1e6 * ours["seconds"] for ours, _ in _pairs(**{"pass": pass_name})], 0)
+
+    def cases() -> int:
+        return len(_pairs()) // len(PASSES)
+
+    def device() -> str:
+        measured()
+        return device_name(have("host_time")[0])
+
+    return in_words(
+        host_forward=lambda: ratios("forward"),
+        host_forward_us=lambda: microseconds("forward"),
+        host_both=lambda: ratios("forward+backward"),
+        host_both_us=lambda: microseconds("forward+backward"),
+        host_cases=cases,
+        host_device=device,
+    )

@@ -1,0 +1,156 @@
+"""How far the kernels' results are from float64, interpreted step by step on a processor."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, in_words
+from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
+from ..lib.tables import Missing
+
+THOUSANDTH = 1e-3
+BOUND = 3.3e-3  # of the tests, in bfloat16
+WIDTH = 64
+SETTLED = 1000  # tokens; of fewer an error hangs on the few numbers that were drawn
+DRAWN = ("o", "dq", "dk", "dv")
+TOLD = (64, 16_384, 131_073)  # tokens, of dq in the caption
+BESIDE = (63, 65)  # tokens: on a logarithmic scale they would lie on the 64
+KINDS = {
+    ("no", "identity", "no", "no"): "the sum alone",
+    ("yes", "identity", "yes", "no"): "normalised, with states",
+    ("yes", "elu_plus_one", "no", "no"): "normalised, elu + 1",
+    ("yes", "softplus", "no", "no"): "normalised, softplus",
+    ("no", "identity", "no", "yes"): "the sum alone, fading",
+    ("yes", "elu_plus_one", "yes", "yes"): "normalised, elu + 1, fading, with states",
+}
+SHOWN = KINDS["yes", "elu_plus_one", "no", "no"]
+
+
+def measured() -> Record:
+    """The stored run. Raises NotMeasuredError."""
+    for run in have("interpreted_errors"):
+        return run
+    raise NotMeasuredError("interpreted_errors: nothing stored")
+
+
+def _kind(row: Row) -> str:
+    return KINDS[row["normalize"], row["map"], row["states"], row["decay"]]
+
+
+def _by_length(run: Record) -> list[Row]:
+    """Rows of one head of WIDTH features in chunked mode."""
+    one = {"mode": "chunked", "batch": 1, "heads": 1, "width": WIDTH, "values": WIDTH}
+    return sorted(rows(run, **one), key=lambda row: row["length"])
+
+
+def _shown(found: list[Row]) -> list[Row]:
+    """Of these rows what the figure shows first."""
+    return [row for row in found if row["tensor"] in DRAWN and _kind(row) == SHOWN]
+
+
+def figure(id: str = "kernel-errors") -> Explorable | Missing:
+    """Error of o and of the gradients against the length of the text."""
+    try:
+        run = measured()
+    except NotMeasuredError:
+        return Missing("interpreted_errors")
+    found = [row for row in _by_length(run) if row["length"] not in BESIDE]
+
+    def columns(tensor: str, kind: str) -> dict[str, list]:
+        points = [row for row in found if row["tensor"] == tensor and _kind(row) == kind]
+        # A length may stand in the grid twice.
+        points = [*{row["length"]: row for row in points}.values()]
+        return {
+            "length": [row["length"] for row in points],
+            "error": [row["error"] / THOUSANDTH for row in points],
+        }
+
+    kinds = [kind for kind in KINDS.values() if kind in {_kind(row) for row in found}]
+    first = SHOWN if SHOWN in kinds else kinds[0]
+    return Explorable(
+        id=id,
+        caption=_caption(found),
+        alt=(
+            "Relative error in thousandths against the number of tokens on a logarithmic scale: "
+            "four lines, of o and of three gradients. Three are level from a thousand tokens on, "
+            "that of dq rises until sixteen thousand, and none comes to twice the dashed line of "
+            "what 16 bits cost by themselves."
+        ),
+        series=[
+            Series({"tensor": tensor, "kind": kind}, columns(tensor, kind), source=run["path"])
+            for kind in kinds
+            for tensor in DRAWN
+            if columns(tensor, kind)["length"]
+        ],
+        ceilings=[
+            Series({"kind": kind}, columns("rounded", kind), label="o, rounded once")
+            for kind in kinds
+            if columns("rounded", kind)["length"]
+        ],
+        x=Axis("length", "Tokens", log=2),
+        y=Axis("error", "Relative error", "thousandths", digits=3),
+        color="tensor",
+        mark="line+dot",
+        controls=[
+            Filter("kind", "What is computed", kind="select", options=kinds, default=first),
+            Toggle("tensor", "Of"),
+        ],
+        provenance=provenance([run]),
+    )
+
+
+def _caption(found: list[Row]) -> str:
+    """The finding, with the error that rises longest."""
+    dq = {row["length"]: row["error"] for row in _shown(found) if row["tensor"] == "dq"}
+    told = [f"{dq[n] / THOUSANDTH:.1f} at {n:,} tokens" for n in TOLD if n in dq]
+    rises = f" The gradient of q rises longest: {', '.join(told)}, in thousandths." if told else ""
+    return (
+        "**Errors settle, however long the text.** RMS of the difference from float64 over that "
+        f"of the exact values, in bfloat16, one head of {WIDTH}. Dashed: what is lost by storing "
+        f"the exact o in 16 bits.{rises}"
+    )
+
+
+def _errors() -> list[Row]:
+    """Rows of all results and gradients. Raises NotMeasuredError."""
+    return [row for row in rows(measured()) if row["tensor"] != "rounded"]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of all errors."""
+
+    def rounded() -> str:
+        found = [row["error"] for row in rows(measured(), tensor="rounded", length=1000)]
+        if not found:
+            raise NotMeasuredError("interpreted_errors: 1,000 tokens")
+        return f"{max(found) / THOUSANDTH:.1f}"
+
+    return in_words(
+        errors_count=lambda: f"{len(_errors()):,}",
+        errors_worst=lambda: f"{max(row['error'] for row in _errors()) / THOUSANDTH:.1f}",
+        errors_rounded=rounded,
+        errors_longest=lambda: f"{max(row['length'] for row in _errors()):,}",
+    )
+
+
+def claims() -> WrittenFor:
+    """That errors stay small, and as small in the longest text."""
+
+    def at(length: int, tensors: tuple[str, ...]) -> float:
+        shown = [row for row in _shown(_by_length(measured())) if row["length"] == length]
+        found = [row["error"] for row in shown if row["tensor"] in tensors]
+        if not found:
+            raise NotMeasuredError(f"interpreted_errors: {length:,} tokens")
+        return max(found)
+
+    most, dq = partial(at, tensors=DRAWN), partial(at, tensors=("dq",))
+    return WrittenFor(
+        no_error_is_beyond_twice_that_of_rounding=lambda: (
+            max(row["error"] for row in _errors()) <= BOUND
+        ),
+        errors_of_131073_tokens_are_those_of_1000=lambda: most(131_073) < 1.2 * most(SETTLED),
+        dq_rises_longest_and_no_further_than_16384_tokens=lambda: (
+            dq(64) < dq(16_384) and dq(131_073) < 1.05 * dq(16_384)
+        ),
+    )

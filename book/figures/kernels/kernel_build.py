@@ -1,0 +1,212 @@
+"""What the compiler made of every kernel: registers, shared memory, tensor-core instructions."""
+
+from __future__ import annotations
+
+import re
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import NOT_MEASURED, WrittenFor, in_words
+from ..lib.records import NotMeasuredError, Record, Row, have, of_config, provenance, rows
+from ..lib.tables import Missing
+
+ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
+WITH = {"no": "without", "yes": "with"}
+MAPS = {"identity": "none", "elu_plus_one": "elu + 1"}
+
+KEYS = ("mode", "width", "feature_map", "normalized", "decay")
+WIDTHS = [64, 128, 256]
+SERIALISED = "C7515"  # the code of ptxas's warning
+FULL = 250  # of 255 registers that a thread may have
+
+
+def compilers_of(records: list[Record]) -> list[str]:
+    """The versions of Triton that compiled these records, the newest first."""
+    found = {run["config"]["triton"] for run in records}
+    return sorted(found, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
+
+
+def newest(experiment: str) -> list[Record]:
+    """The stored runs of the newest version of Triton. Empty where nothing is stored."""
+    records = have(experiment)
+    return [run for run in records if run["config"]["triton"] == compilers_of(records)[0]]
+
+
+def _architecture(run: Record) -> str:
+    arch = run["config"]["arch"]
+    return ARCHITECTURES.get(arch, f"sm_{arch}")
+
+
+def figure(id: str = "compiled-kernels") -> Explorable | Missing:
+    """Registers, shared memory, tensor-core products and bytes of every kernel."""
+    records = newest("kernel_build")
+    if not records:
+        return Missing("kernel_build")
+    passes = in_words(hopper=lambda: gradient_passes(90), ampere=lambda: gradient_passes(80))
+    spilled = any(row["spilled"] for run in records for row in rows(run))
+    series = [
+        Series(
+            {
+                "arch": _architecture(run),
+                **dict(zip(KEYS, key, strict=True)),
+            },
+            _built(rows(run, **dict(zip(KEYS, key, strict=True)))),
+            source=run["path"],
+        )
+        for run in sorted(records, key=lambda run: run["config"]["arch"])
+        for key in dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows(run))
+    ]
+    return Explorable(
+        id=id,
+        caption=(
+            f"**Full registers{'' if spilled else ', nothing spilled'}.** What Triton "
+            f"{compilers_of(records)[0]} made of every kernel of one call and its gradient, with "
+            "32 heads of 4,096 tokens. Where nothing fades, is divided or mapped, a narrow head's "
+            f"three gradients take {passes['hopper']} on Hopper and {passes['ampere']} on Ampere."
+        ),
+        alt=(
+            "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "
+            "chunked mode come close to the 255 that a thread may have."
+        ),
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis("registers", "Registers per thread"),
+                Axis("spilled", "Spilled per thread", "B", range=(0, 16)),
+                Axis("shared", "Shared memory per program", "KiB", digits=3),
+                Axis("products", "Tensor-core instructions"),
+                Axis("programs", "Programs", log=10),
+                Axis("traffic", "Least traffic per token and head", "B"),
+            ],
+        ),
+        y=Axis("kernel", "Kernel"),
+        color="arch",
+        mark="bar",
+        controls=[
+            Filter("mode", "Mode", options=["chunked", "attention", "recurrent"]),
+            Filter("width", "Width of a head, d", options=WIDTHS),
+            Filter("feature_map", "Feature map", options=MAPS),
+            Filter("normalized", "Normaliser", options=WITH),
+            Filter("decay", "Decay", options=WITH),
+            Toggle("arch", "Compiled for"),
+        ],
+        provenance=provenance(records),
+        aspect=4 / 3,
+    )
+
+
+KERNELS = {
+    "sums_kernel": "sums", "scan_kernel": "scan", "delta_kernel": "δ",
+    "decay_gradient_kernel": "pass, dg",
+}  # fmt: skip
+PASSES = ("dkv_kernel", "tile_kernel", "step_kernel")
+ALONE = {"forward_kernel": "o", "dq_kernel": "dq", "one_pass_kernel": "all gradients"}
+TILES = ("forward", "dq", "dkv", "one_pass", "tile", "sums")
+
+
+def kernel_label(name: str) -> str:
+    """A kernel as the page calls it: "dkv_kernel:dk" -> "pass, dk"."""
+    kernel, _, role = name.partition(":")
+    if kernel in PASSES or kernel in ALONE:
+        return f"pass, {ALONE.get(kernel, role)}"
+    return KERNELS[kernel] + (" back" if role == "R" else "")
+
+
+def _built(found: list[Row]) -> dict[str, list]:
+    return {
+        "kernel": [kernel_label(row["kernel"]) for row in found],
+        "registers": [row["registers"] for row in found],
+        "spilled": [row["spilled"] for row in found],
+        "shared": [row["shared"] / 1024 for row in found],
+        "products": [row["wgmma"] + row["mma"] for row in found],
+        "programs": [row["programs"] for row in found],
+        "traffic": [row["traffic"] for row in found],
+    }
+
+
+def launches(records: list[Record]) -> list[Row]:
+    """Every launch, for every architecture. Raises NotMeasuredError where nothing is stored."""
+    found = [launch for run in records for launch in rows(run)]
+    if not found:
+        raise NotMeasuredError("kernel_build: nothing stored")
+    return found
+
+
+def tile_launches() -> list[Row]:
+    """Hopper's launches without decay that multiply tiles. Raises NotMeasuredError."""
+    hopper = rows(of_config(newest("kernel_build"), arch=90), decay="no")
+    return [row for row in hopper if row["kernel"].startswith(TILES)]
+
+
+def least_traffic(arch: int) -> float:
+    """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
+    run = of_config(newest("kernel_build"), arch=arch)
+    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
+    if not found:
+        raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
+    return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))
+
+
+def gradient_passes(arch: int) -> str:
+    """How many kernels form the gradients of heads of 64 that are not normalised or mapped."""
+    run = of_config(newest("kernel_build"), arch=arch)
+    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
+    count = sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in found)
+    return {1: "one kernel", 2: "two kernels", 3: "three kernels"}.get(count, NOT_MEASURED)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of what was compiled, by every version that is stored.
+
+    How many registers and which instructions, of the newest.
+    """
+    stored = have("kernel_build")
+
+    def compilers() -> str:
+        if not compilers_of(stored):
+            raise NotMeasuredError("kernel_build: nothing stored")
+        return " and ".join(f"Triton {one}" for one in compilers_of(stored))
+
+    def spills() -> str:
+        spilling = sum(row["spilled"] > 0 for row in launches(stored))
+        if spilling:
+            return f"{spilling} of the {len(launches(stored)):,} launches spill."
+        return f"None of the {len(launches(stored)):,} launches spills."
+
+    def serialised() -> str:
+        waiting = sum(SERIALISED in row["warnings"] for row in launches(stored))
+        if waiting:
+            return f"Of {waiting} of them the compiler says so."
+        return "The compiler says so of none of them."
+
+    def new_instructions() -> str:
+        tiles = tile_launches()
+        return f"{sum(row['wgmma'] > 0 for row in tiles)} of the {len(tiles)}"
+
+    return in_words(
+        compilers=compilers,
+        newest_compiler=lambda: f"Triton {of_config(newest('kernel_build'))['config']['triton']}",
+        spills=spills,
+        serialised=serialised,
+        full=lambda: sum(row["registers"] >= FULL for row in launches(newest("kernel_build"))),
+        got_wgmma=new_instructions,
+        old_mma=lambda: sum(row["mma"] > 0 for row in tile_launches()),
+        passes_hopper=lambda: gradient_passes(90),
+        passes_ampere=lambda: gradient_passes(80),
+        built_hopper=lambda: f"{least_traffic(90):,.0f}",
+        built_ampere=lambda: f"{least_traffic(80):,.0f}",
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter's words say of the instructions."""
+    return WrittenFor(
+        every_pass_of_chunked_mode_got_wgmma=lambda: all(
+            row["wgmma"] for row in tile_launches() if row["mode"] == "chunked"
+        ),
+        those_with_mma_have_a_normaliser_or_a_map_or_heads_of_256=lambda: all(
+            row["width"] == 256 or row["normalized"] == "yes" or row["feature_map"] != "identity"
+            for row in tile_launches()
+            if row["mma"]
+        ),
+    )

@@ -1,0 +1,310 @@
+"""How long the kernels should take: an account, and how near others have come to theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import sqrt
+
+from experiments.harness.bench.published import LARGE, PUBLISHED
+from lsa.cost import PEAKS, least_bytes
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, in_words
+from ..lib.records import NotMeasuredError, Row, have, provenance, rows
+from ..lib.tables import Missing, Table
+from .kernel_speed import LADDERS, LAUNCHES, PASS_LABELS, shape_label
+
+IMPLEMENTATIONS = {
+    "chunked": "ours",
+    "normalised": "ours, normalised",
+    "stored states": "stored states",
+    "stored normalised": "stored states, normalised",
+    "fla": "fla",
+}
+SOURCES = {"reported": "measured or published", "predicted": "predicted"}
+BOTH = "forward+backward"
+SHAPE = ("batch", "length", "heads", "width")
+CASE = ("shapes", *SHAPE, "normalized", "pass")
+
+
+def _stored(table: str) -> list[Row]:
+    """Rows of the stored prediction. Raises NotMeasuredError where there are none."""
+    found = [row for run in have("kernel_prediction") for row in rows(run, table)]
+    if not found:
+        raise NotMeasuredError(f"kernel_prediction: no {table}")
+    return found
+
+
+def nearness() -> tuple[float, float]:
+    """The part of its bytes' time that fla's published times of the large shapes consist of."""
+    (assumed,) = _stored("assumed")
+    return assumed["near"], assumed["nearest"]
+
+
+def account() -> list[Row]:
+    """Every case as it was counted. Raises NotMeasuredError where nothing is stored."""
+    return _stored("rows")
+
+
+def _of_case(row: Row, implementation: str) -> tuple[float, float]:
+    """What is expected of it as a CUDA graph, at best and at worst."""
+    (found,) = (
+        one
+        for one in _stored("expected")
+        if (one["implementation"], one["launch"]) == (implementation, "graph")
+        and all(one[key] == row[key] for key in CASE)
+    )
+    return found["low"], found["high"]
+
+
+def expected(row: Row) -> tuple[float, float]:
+    """The least and the most seconds that a call of ours should take, as a CUDA graph."""
+    return _of_case(row, "ours")
+
+
+def expected_of_stored(row: Row) -> tuple[float, float]:
+    """The same of the design that stores every chunk's state."""
+    return _of_case(row, "stored states")
+
+
+def published_seconds(row: Row) -> float | None:
+    """What fla has published of this shape and pass."""
+    for B, T, H, d, _, _, forward, both in PUBLISHED:
+        if (B, T, H, d) == tuple(row[key] for key in SHAPE):
+            return 1e-3 * (forward if row["pass"] == "forward" else both)
+    return None
+
+
+def measured(row: Row) -> tuple[float, float] | None:
+    """Seconds of our call on an H100, at best and at worst, once there are any.
+
+    As it was launched, or as a CUDA graph where a row of the account does not say.
+    """
+    ours = "ours" if row["normalized"] == "no" else "ours, normalised"
+    launch, keys = row.get("launch", "graph"), (*SHAPE, "pass")
+    for run in have("kernel_speed"):
+        if "H100" in run["provenance"]["device"]["name"]:
+            for one in rows(run, implementation=ours, launch=launch):
+                if all(one[key] == row[key] for key in keys):
+                    return one["low"], one["high"]
+    return None
+
+
+def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
+    """Columns of rows that take between so many seconds; the bar is their geometric mean."""
+    columns: dict[str, list] = {name: [] for name in ("shape", *AXES)}
+    for row, low, high in found:
+        B, T, H, d = (row[key] for key in SHAPE)
+        moved = B * T * H * least_bytes(1, d, d, training=row["pass"] != "forward")
+        limit = moved / PEAKS["H100 SXM"].bytes
+        middle = sqrt(low * high)
+        shares = (100 * limit / seconds for seconds in (middle, high, low))
+        times = (1e3 * seconds for seconds in (middle, low, high))
+        for name, value in zip(columns, (shape_label(B, T, H, d), *shares, *times), strict=True):
+            columns[name].append(value)
+    return columns
+
+
+def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, float]]]:
+    """What is drawn of these rows, by implementation and by where it is from."""
+    bars: dict[tuple[str, str], list[tuple[Row, float, float]]] = {}
+
+    def add(name: str, source: str, row: Row, seconds: tuple[float, float] | None) -> None:
+        if seconds:
+            bars.setdefault((name, source), []).append((row, *seconds))
+
+    for row in found:
+        plain, ours = row["normalized"] == "no", row["implementation"] == "ours"
+        name = "stored states" if plain else "stored normalised"
+        if ours:
+            name = "chunked" if plain else "normalised"
+        add(name, "predicted", row, (row["low"], row["high"]))
+        if ours:
+            add(name, "reported", row, measured(row))
+        if ours and plain:
+            told = published_seconds(row)
+            add("fla", "reported", row, told and (told, told))
+    return bars
+
+
+AXES = ("share", "share_low", "share_high", "ms", "ms_low", "ms_high")
+
+
+def figure(id: str = "predicted-speed") -> Explorable | Missing:
+    """Shares of the memory limit, and times, that should be measured."""
+    try:
+        found = _stored("expected")
+    except NotMeasuredError:
+        return Missing("kernel_prediction")
+    found = sorted(found, key=lambda row: row["batch"] * row["length"] * row["heads"])
+    series = []
+    for view in product(LADDERS, PASS_LABELS, LAUNCHES):
+        where = dict(zip(("shapes", "pass", "launch"), view, strict=True))
+        here = [row for row in found if all(row[key] == value for key, value in where.items())]
+        for (name, source), cells in _bars(here).items():
+            series.append(
+                Series({"implementation": name, "source": source, **where}, _drawn(cells))
+            )
+    return Explorable(
+        id=id,
+        caption=(
+            "**Predicted, not measured.** The part of the memory limit of an H100 that each kernel "
+            "should reach, as a CUDA graph or called from Python; the lines say how sure we are. "
+            "What fla has published of calls from Python is filled, and so will be what we measure."
+        ),
+        alt=(
+            "Bars of the share of the memory limit, by shape, with wide lines of uncertainty. "
+            "Ours is ahead of stored states for large shapes; for normalised heads of 256 the line "
+            "reaches to both sides of theirs."
+        ),
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis(
+                    "share", "Share of the limit", "%", digits=2, range=(0, 100),
+                    low="share_low", high="share_high",
+                ),
+                Axis("ms", "Time", "ms", digits=2, low="ms_low", high="ms_high"),
+            ],
+        ),
+        y=Axis("shape", "B × T × H × d"),
+        color="implementation",
+        dash="source",
+        mark="bar",
+        controls=[
+            Filter("shapes", "Shapes", options=LADDERS),
+            Filter("pass", "Pass", options=PASS_LABELS),
+            Filter("launch", "Launch", options=LAUNCHES),
+            Toggle("implementation", "Kernel", options=IMPLEMENTATIONS),
+            Toggle("source", "From", options=SOURCES),
+        ],
+        provenance=provenance(have("kernel_prediction")),
+        aspect=1,
+    )  # fmt: skip
+
+
+def _large(width: int, normalized: str, kind: str) -> list[Row]:
+    """The published shapes with heads of a width, of many tokens. Raises NotMeasuredError."""
+    found = [
+        row
+        for row in account()
+        if row["shapes"] == "ladder"
+        and (row["width"], row["normalized"], row["pass"]) == (width, normalized, kind)
+        and row["batch"] * row["length"] * row["heads"] >= LARGE
+    ]
+    if not found:
+        raise NotMeasuredError(f"kernel_prediction: no heads of {width}, {kind}")
+    return found
+
+
+def _times_ahead(width: int, kind: str) -> tuple[float, float]:
+    """How often our call should fit into fla's published time, at worst and at best."""
+    ratios = [
+        published / seconds
+        for row in _large(width, "no", kind)
+        if (published := published_seconds(row))
+        for seconds in expected(row)
+    ]
+    return min(ratios), max(ratios)
+
+
+def _normaliser_cost() -> float:
+    """What the normaliser should add to a call with heads of 128, at most, of its time without."""
+    pairs = [
+        pair
+        for kind in PASS_LABELS
+        for pair in zip(_large(128, "yes", kind), _large(128, "no", kind), strict=True)
+    ]
+    return max(
+        a / b - 1
+        for normal, plain in pairs
+        for a, b in zip(expected(normal), expected(plain), strict=True)
+    )
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of the prediction."""
+
+    def near() -> str:
+        return " and ".join(f"{100 * part:.0f}%" for part in nearness())
+
+    def ahead(kind: str) -> str:
+        low, high = _times_ahead(128, kind)
+        return f"{low:.1f} to {high:.1f}"
+
+    return in_words(
+        near_account=near,
+        ahead_forward=lambda: ahead("forward"),
+        ahead_both=lambda: ahead(BOTH),
+    )
+
+
+def table() -> Table | Missing:
+    """Heads of 256, with the normaliser and without: milliseconds expected, and published ones."""
+
+    def span(row: Row, seconds: Callable[[Row], tuple[float, float]]) -> str:
+        low, high = seconds(row)
+        return f"{low * 1e3:.1f} to {high * 1e3:.1f}"
+
+    try:
+        wide = {
+            normalized: [_large(256, normalized, kind)[0] for kind in PASS_LABELS]
+            for normalized in ("no", "yes")
+        }
+        cells = [
+            [IMPLEMENTATIONS[name], *(span(row, seconds) for row in wide[normalized])]
+            for name, normalized, seconds in (
+                ("normalised", "yes", expected),
+                ("stored normalised", "yes", expected_of_stored),
+                ("chunked", "no", expected),
+                ("stored states", "no", expected_of_stored),
+            )
+        ]
+    except NotMeasuredError:
+        return Missing("kernel_prediction")
+    told = [published_seconds(row) for row in wide["no"]]
+    cells.append(["fla, as published", *("–" if s is None else f"{s * 1e3:.2f}" for s in told)])
+    return Table(["heads of 256", *(f"{label}, ms" for label in PASS_LABELS.values())], cells)
+
+
+def claims() -> WrittenFor:
+    """What the chapter's words say of the prediction."""
+
+    def wide_hang() -> bool:
+        (row,), (plain,) = (_large(256, normalized, "forward") for normalized in ("yes", "no"))
+        (low, high), (least, most) = expected(row), expected_of_stored(plain)
+        return low < most and high > least and row["paced"] > 1.5 * row["least"]
+
+    def wide_both_take_no_more() -> bool:
+        (row,) = _large(256, "yes", BOTH)
+        (low, high), told = expected(row), published_seconds(row)
+        return told is not None and low < 0.5 * told and high < 1.05 * told
+
+    def python_decides() -> bool:
+        """Of GPT-2's shortest text: the call from Python takes longer than the graph at worst."""
+        short = [
+            row
+            for row in _stored("expected")
+            if row["shapes"] == "gpt2" and row["length"] <= 1024 and row["implementation"] == "ours"
+        ]
+        ends = {(row["normalized"], row["pass"], row["launch"]): row for row in short}
+        return all(
+            row["low"] > ends[normalized, kind, "graph"]["high"]
+            for (normalized, kind, launch), row in ends.items()
+            if launch == "eager"
+        )
+
+    return WrittenFor(
+        plain_heads_of_128_should_be_ahead_of_every_published_time=lambda: all(
+            _times_ahead(128, kind)[0] > 1 for kind in PASS_LABELS
+        ),
+        so_should_plain_heads_of_256=lambda: all(
+            _times_ahead(256, kind)[0] > 1 for kind in PASS_LABELS
+        ),
+        the_normaliser_should_cost_heads_of_128_under_a_third=lambda: _normaliser_cost() < 1 / 3,
+        normalised_heads_of_256_hang_on_how_instructions_overlap=wide_hang,
+        with_gradients_they_take_at_worst_what_was_published=wide_both_take_no_more,
+        from_python_short_texts_are_the_hosts=python_decides,
+    )

@@ -1,0 +1,198 @@
+"""The kernels beside other libraries': what was published, and the race as far as it was run."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from experiments.harness.bench.published import PUBLISHED
+from lsa.cost import PEAKS, design_cost, least_bytes
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.records import Row, have, provenance, rows
+from ..lib.tables import Missing
+
+PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
+
+PUBLISHED_MEMORY = PEAKS["H100 SXM"].bytes
+
+
+def shape_label(B: int, T: int, H: int, d: int) -> str:
+    """A shape as an axis names it."""
+    return f"{B} × {T:,} × {H} × {d}"
+
+
+def published_share(B: int, T: int, H: int, d: int, ms: float, gradients: bool) -> float:
+    """The part of a published time, in %, that the least traffic takes at full memory speed."""
+    least = B * T * H * least_bytes(1, d, d, training=gradients) / PUBLISHED_MEMORY
+    return 100 * least / (ms * 1e-3)
+
+
+def share_of_stored_states(B: int, T: int, H: int, d: int, ms: float, gradients: bool) -> float:
+    """A published share over what the bytes of stored states would allow at full speed."""
+    least = least_bytes(1, d, d, training=gradients)
+    moved = design_cost("chunk states", T, B * H, d, gradients=gradients).bytes
+    return published_share(B, T, H, d, ms, gradients) / (100 * least / moved)
+
+
+def fla_shares(least_tokens: int = 0) -> list[float]:
+    """`share_of_stored_states` of fla's published times, of so many tokens of all heads or more."""
+    return [
+        share_of_stored_states(B, T, H, d, ms, gradients)
+        for B, T, H, d, _, _, forward, both in PUBLISHED
+        for ms, gradients in ((forward, False), (both, True))
+        if least_tokens <= B * T * H
+    ]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on kernels says of the published times."""
+    both = [
+        published_share(B, T, H, d, min(helion, fla), True)
+        for B, T, H, d, _, helion, _, fla in PUBLISHED
+    ]
+    return {
+        "published_low": f"{min(both):.0f}%",
+        "published_high": f"{max(both):.0f}%",
+        "nearest": f"{100 * max(fla_shares()):.0f}%",
+    }
+
+
+def published(id: str = "published-speed") -> Explorable:
+    """What others have published for such kernels."""
+    series = [
+        Series(
+            {"library": library, "pass": direction},
+            {
+                "shape": [shape_label(*row[:4]) for row in PUBLISHED],
+                "share": [
+                    published_share(*row[:4], row[column], direction != "forward")
+                    for row in PUBLISHED
+                ],
+                "ms": [row[column] for row in PUBLISHED],
+            },
+        )
+        for library, first in (("Helion", 4), ("fla", 6))
+        for column, direction in enumerate(PASS_LABELS, first)
+    ]
+    return Explorable(
+        id=id,
+        caption=(
+            "**The published best leave most of the limit unused.** Times that others report for "
+            "the sum without a normaliser on one H100, in 16 bits, and the part of each that the "
+            "least possible traffic takes at the data sheet's memory speed. Not measured here."
+        ),
+        alt=(
+            "Bars of the share of the memory limit, for six shapes, of two libraries. None is "
+            "above two fifths; with gradients the shares are lower still."
+        ),
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis("share", "Share of the limit", "%", digits=3, range=(0, 100)),
+                Axis("ms", "Time", "ms", digits=3),
+            ],
+        ),
+        y=Axis("shape", "B × T × H × d"),
+        color="library",
+        mark="bar",
+        controls=[
+            Filter("pass", "Pass", options=PASS_LABELS, default="forward+backward"),
+            Toggle("library", "Library"),
+        ],
+    )
+
+
+# The palette's names for what has a colour of its own on every page.
+COLOURED = {"ours": "chunked", "softmax, flash": "softmax"}
+IMPLEMENTATIONS = {
+    "chunked": "ours",
+    "ours, normalised": "ours, normalised",
+    "ours, fading": "ours, fading",
+    "softmax": "softmax, flash",
+}
+LAUNCHES = {"graph": "CUDA graph", "eager": "from Python"}
+LADDERS = {"ladder": "published shapes", "gpt2": "GPT-2's heads"}
+
+
+class NotRaced(Missing):
+    """Stands on the page as long as no GPU has run the race."""
+
+    def __init__(self) -> None:
+        super().__init__("kernel_speed")
+
+    def _repr_markdown_(self) -> str:
+        return """
+:::{note}
+**The kernels of this book have not been measured on a GPU yet.** There was none.
+Of the kernels everything above is counted, compiled and interpreted; only the host's part is timed.
+Where a GPU with Triton is at hand, and with `pip install flash-linear-attention` for company, one
+command checks them against float64, races them and packs the results, and this page will show them:
+
+    python -m experiments gpu --minutes 9 --out mine
+:::
+"""
+
+
+def figure(id: str = "kernel-races") -> Explorable | NotRaced:
+    """The measured race against other kernels."""
+    records = have("kernel_speed")
+    if not records:
+        return NotRaced()
+    columns: dict[tuple[str, ...], dict[str, list]] = {}
+    others = {}
+    for run in sorted(records, key=lambda run: prod(run["config"]["shape"])):
+        (cache,) = run["tables"]["limits"]["cache"]
+        for row in rows(run):
+            value = COLOURED.get(row["implementation"], row["implementation"])
+            others |= {value: value} if value not in IMPLEMENTATIONS else {}
+            shapes = run["name"].split("-")[0]
+            kept = columns.setdefault((value, row["pass"], row["launch"], shapes), {})
+            for name, cell in _raced(row, cache).items():
+                kept.setdefault(name, []).append(cell)
+    keys = ("implementation", "pass", "launch", "shapes")
+    series = [Series(dict(zip(keys, key, strict=True)), kept) for key, kept in columns.items()]
+    return Explorable(
+        id=id,
+        caption=(
+            "**How near each kernel comes to the limit of the memory.** All on the same inputs in "
+            "one run; the limit is the least possible traffic at the speed of a copy in that run. "
+            "The GPU's cache is filled with other numbers before each call. A star: inputs and "
+            "outputs fit into it, so results may stay there, and more than all is possible."
+        ),
+        alt="Bars of the share of the memory limit that each kernel reaches, by shape.",
+        series=series,
+        x=Choice(
+            "Show",
+            [
+                Axis("share", "Share of the limit", "%", digits=3, low="low", high="high"),
+                Axis("ms", "Time", "ms", digits=3, low="ms_low", high="ms_high"),
+            ],
+        ),
+        y=Axis("shape", "B × T × H × d"),
+        color="implementation",
+        mark="bar",
+        controls=[
+            Filter("shapes", "Shapes", options=LADDERS),
+            Filter("pass", "Pass", options=PASS_LABELS),
+            Filter("launch", "Launch", options=LAUNCHES),
+            Toggle("implementation", "Kernel", options=IMPLEMENTATIONS | others),
+        ],
+        provenance=provenance(records),
+        aspect=1,
+    )
+
+
+def _raced(row: Row, cache: int) -> dict[str, Any]:
+    """What is drawn of a row."""
+    shape = shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
+    return {
+        "shape": shape + (" *" if row["rate"] * row["seconds"] <= cache else ""),
+        "share": 100 * row["share"],
+        "low": 100 * row["share"] * row["seconds"] / row["high"],
+        "high": 100 * row["share"] * row["seconds"] / row["low"],
+        "ms": row["seconds"] * 1e3,
+        "ms_low": row["low"] * 1e3,
+        "ms_high": row["high"] * 1e3,
+    }

@@ -1,0 +1,36 @@
+"""What the chapter on kernels says in numbers: stored ones, counted ones, and its own code's."""
+
+from __future__ import annotations
+
+from lsa.cost import PEAKS, least_bytes
+
+from ..index import mode_speed
+from ..lib.format import duration, times
+from . import (
+    design_bytes,
+    host_time,
+    interpreted_errors,
+    kernel_build,
+    kernel_prediction,
+    kernel_speed,
+)
+
+
+def of_computed(errors: dict[str, float], bound: dict[bool, float]) -> dict[str, object]:
+    """errors: of dq, by where δ is from. bound: on C + d, without and with gradients."""
+    rounded, exact = errors["δ from the rounded output"], errors["δ from the sum itself"]
+    memory = PEAKS["H200"].bytes
+    return {
+        **design_bytes.numbers(),
+        **host_time.numbers(),
+        **kernel_build.numbers(),
+        **interpreted_errors.numbers(),
+        **kernel_prediction.numbers(),
+        **kernel_speed.numbers(),
+        "device": mode_speed.numbers()["device"],
+        "delta_gain": times(rounded / exact),
+        "bound_forward": f"{bound[False]:.0f}",
+        "bound_both": f"{bound[True]:.0f}",
+        "floor_forward": duration(least_bytes(1, 64, 64) / memory),
+        "floor_both": duration(least_bytes(1, 64, 64, training=True) / memory),
+    }

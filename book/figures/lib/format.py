@@ -1,0 +1,125 @@
+"""Numbers as prose has them, and what is said where a result is missing or has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from IPython.display import Markdown, display
+
+from .records import NotMeasuredError
+
+NOT_MEASURED = "not measured yet"
+
+
+SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve",
+)  # fmt: skip
+
+
+def say(**values: object) -> None:
+    """Glue values for use in the prose: {glue:text}`name`.
+
+    Raises: ValueError where a value is written as Markdown, since the page would show its signs.
+    """
+    from myst_nb import glue
+
+    for name, value in values.items():
+        if "*" in str(value) or "`" in str(value):
+            raise ValueError(f"{name} is shown as it is written, so it needs plain text: {value}")
+        glue(name, str(value), display=False)
+
+
+def in_words(**makers: Callable[[], object]) -> dict[str, str]:
+    """What each function returns, as text; "not measured yet" where it raises NotMeasuredError."""
+    found = {}
+    for name, make in makers.items():
+        try:
+            found[name] = str(make())
+        except NotMeasuredError:
+            found[name] = NOT_MEASURED
+    return found
+
+
+def listed(parts: Iterable[str]) -> str:
+    """One after another, as a sentence has them: "a", "a and b", "a, b and c"."""
+    *before, last = parts
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def signed(difference: float, digits: int = 3) -> str:
+    """ "0.012 higher" or "0.012 lower"; "the same" when it rounds to nothing."""
+    if round(abs(difference), digits) == 0:
+        return "the same"
+    return f"{abs(difference):.{digits}f} {'higher' if difference > 0 else 'lower'}"
+
+
+def times(ratio: float) -> str:
+    """A ratio as a reader would say it: 1.04×, 7.3×, 120×."""
+    if ratio < 1.95:
+        return f"{ratio:.2f}×"
+    return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
+
+
+def counted(number: int) -> str:
+    """A whole number as prose writes it: a word up to twelve, digits beyond."""
+    return SMALL[number] if 0 <= number < len(SMALL) else f"{number:,}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that fits: 310 µs, 4.2 ms, 1.3 s."""
+    for unit, length in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that fits, powers of 1024: 16 KiB, 1.5 GiB."""
+    for unit, length in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= length:
+            return f"{count / length:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def percent(share: float) -> str:
+    """A share as a reader would say it: 0.034%, 3.4%, 34%, 1,200%."""
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
+
+
+class WrittenFor:
+    """Shows nothing as long as all that a passage says is so, and else what no longer is.
+
+    Results can be measured again, and words cannot: numbers in a passage follow the results, but
+    "ahead" and "behind" were written by somebody who had looked. Each claim is a function that
+    says whether it holds; one about numbers that are not stored does not.
+    """
+
+    def __init__(self, **claims: Callable[[], bool]) -> None:
+        self.broken = [name.replace("_", " ") for name, holds in claims.items() if not _so(holds)]
+
+    def _repr_markdown_(self) -> str:
+        if not self.broken:
+            return ""
+        return (
+            "*The next paragraphs were written for other results. With those stored now it is not "
+            f"so that {'; nor that '.join(self.broken)}.*"
+        )
+
+    def _ipython_display_(self) -> None:
+        # An output without text would still take a line of the page.
+        if self.broken:
+            display(Markdown(self._repr_markdown_()))
+
+
+def _so(holds: Callable[[], bool]) -> bool:
+    try:
+        return holds()
+    except NotMeasuredError:
+        return False
+
+
+def live() -> bool:
+    """Whether a reader is running the chapter, and not the book being built."""
+    return "BOOK_STATIC" not in os.environ

@@ -1,0 +1,156 @@
+"""Stored runs as the figures read them: records, their rows, and where each comes from.
+
+Which runs exist decides what is drawn: a figure shows the best device for which runs are stored,
+and where it tells of losses alone, the seeds of others too.
+What nobody has measured raises NotMeasuredError; figures and words say "not measured yet".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
+
+from experiments.harness.core import record
+from experiments.harness.core.record import Record
+from lsa.gpt import SCALES
+
+from ...explorable.figure import Provenance
+
+SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
+
+Row = dict[str, Any]
+
+
+class NotMeasuredError(LookupError):
+    """No stored run holds the number; the message says which."""
+
+
+def stored(experiment: str, **wanted: list) -> list[Record]:
+    """The whole runs of one device: a GPU before a CPU, then the device that has most of them.
+
+    wanted: keys of the configuration and the values of each that a device must have runs of,
+    where words were written for them. Runs that were stopped are drawn only while no other are.
+    """
+    records = record.load(experiment)
+    if not records:
+        command = f"python -m experiments run {experiment}"
+        raise LookupError(f"results/{experiment}: nothing stored; {command}")
+
+    devices: dict[tuple, list[Record]] = {}
+    for one in [one for one in records if one["complete"]] or records:
+        device = one["provenance"]["device"]
+        place = (device["kind"] == "cuda", device["name"], device["count"])
+        devices.setdefault(place, []).append(one)
+
+    def rank(place: tuple) -> tuple:
+        found = devices[place]
+        fits = all({one["config"][key] for one in found} >= {*wanted[key]} for key in wanted)
+        is_gpu, name, count = place
+        return fits, is_gpu, len(found), name, count
+
+    return devices[max(devices, key=rank)]
+
+
+def have(experiment: str, **wanted: list) -> list[Record]:
+    """`stored`, or an empty list."""
+    try:
+        return stored(experiment, **wanted)
+    except LookupError:
+        return []
+
+
+def learned(experiment: str, **wanted: list) -> list[Record]:
+    """`have`, with the runs that it lacks and other devices of its kind have; by seed.
+
+    For what has no seconds in it: a loss after so many updates belongs to its configuration and
+    seed, not to the processor. A run of a name that is there already is not taken.
+    """
+    found = have(experiment, **wanted)
+    kinds = {run["provenance"]["device"]["kind"] for run in found}
+    names = {run["name"] for run in found}
+    for run in record.load(experiment) if found else ():
+        of_kind = run["complete"] and run["provenance"]["device"]["kind"] in kinds
+        if of_kind and run["name"] not in names:
+            names.add(run["name"])
+            found = [*found, run]
+    return sorted(found, key=lambda run: run["config"].get("seed", 0))
+
+
+def of_config(records: Iterable[Record], **wanted: object) -> Record:
+    """The first record with these values in its configuration. Raises NotMeasuredError."""
+    for run in records:
+        if all(run["config"].get(key) == value for key, value in wanted.items()):
+            return run
+    raise NotMeasuredError(f"no run of {wanted}")
+
+
+def model_of(run: Record) -> tuple[str, int]:
+    """Which of the race's models a run asked: attention, and context of its training."""
+    return run["config"]["attention"], run["config"]["context"]
+
+
+def of_model(experiment: str, attention: str, context: int) -> list[Record]:
+    """What each seed of one of the race's models was asked. Raises NotMeasuredError."""
+    found = [run for run in learned(experiment) if model_of(run) == (attention, context)]
+    if not found:
+        raise NotMeasuredError(f"{experiment}: no {attention} of {context}")
+    return found
+
+
+def device_name(run: Record) -> str:
+    """How a device is named to a reader: "AMD EPYC, 2 threads"."""
+    device = run["provenance"]["device"]
+    if device["kind"] == "cpu":
+        count = device["count"]
+        return f"{device['name']}, {count} thread{'s' if count > 1 else ''}"
+    return device["name"] if device["count"] == 1 else f"{device['count']} × {device['name']}"
+
+
+def provenance(records: Iterable[Record]) -> list[Provenance]:
+    """The line under a figure, one entry a record.
+
+    The command is the one that measures the whole figure again; what was typed for a single run
+    is in its file.
+    """
+    return [
+        Provenance(
+            device=device_name(run),
+            commit=run["provenance"]["commit"][:7],
+            date=run["provenance"]["started"][:10],
+            command=f"python -m experiments run {run['experiment']}",
+            href=f"../{run['path']}",
+        )
+        for run in records
+    ]
+
+
+def rows(run: Record, table_name: str = "rows", /, **wanted: object) -> list[Row]:
+    """The rows of a record's table in which every named column has the value wanted."""
+    table = run["tables"].get(table_name, {})
+    every = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+    return [row for row in every if all(row[key] == value for key, value in wanted.items())]
+
+
+def row(run: Record, table_name: str = "rows", /, **wanted: object) -> Row:
+    """The first of `rows`. Raises NotMeasuredError where there is none."""
+    for found in rows(run, table_name, **wanted):
+        return found
+    raise NotMeasuredError(f"{run['name']}: no {table_name} with {wanted}")
+
+
+def curve(run: Record) -> dict[str, list]:
+    """Validation loss against updates and minutes of training, the untrained model left out."""
+    tables = run["tables"]
+    seconds = [0.0, *accumulate(tables["train"]["seconds"])]
+    validation = tables["validation"]
+    points = [
+        (update, loss)
+        for update, loss in zip(validation["update"], validation["loss"], strict=True)
+        if update
+    ]
+    return {
+        "update": [update for update, _ in points],
+        "minutes": [seconds[update] / 60 for update, _ in points],
+        "loss": [loss for _, loss in points],
+    }

@@ -1,0 +1,89 @@
+"""Tables, whose cells show text as it stands, and the line in place of what is not measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import escape
+from urllib.parse import quote
+
+
+class Missing:
+    """What stands in the place of a figure or a table that nothing is stored for."""
+
+    def __init__(self, experiment: str, what: str = "Not measured yet") -> None:
+        self.experiment, self.what = experiment, what
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"{self.what}: python -m experiments run {self.experiment}"
+
+    def _repr_markdown_(self) -> str:
+        return f"*{self.what}:* `python -m experiments run {self.experiment}`"
+
+
+class Marked(str):
+    """Markdown that the book's own code wrote. Any other text is escaped in a table."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def text(value: str) -> Marked:
+    """Any text as Markdown that shows it as it is: markup in a device's name stays a name."""
+    if isinstance(value, Marked):
+        return value
+    # An entity is never read as markup, neither by MyST nor by a notebook.
+    shown = re.sub(r"[^\w\s.,;:()/%+–×·-]|_", lambda found: f"&#{ord(found[0])};", str(value))
+    return Marked(re.sub(r"[\r\n]+", " ", shown))
+
+
+def link(shown: str, target: str) -> Marked:
+    """A link to a file of the book's folder or to another page."""
+    return Marked(f'<a href="{escape(quote(target, safe="/.#"))}">{text(shown)}</a>')
+
+
+def code(shown: str) -> Marked:
+    """A short code span, without the signs that would end it or its cell."""
+    kept = re.sub(r"[`|\s]", "", shown)
+    return Marked(f"`{kept}`")
+
+
+class Table:
+    """A table: a row of titles, then rows of cells.
+
+    align  a letter a column, "l" or "r"; the first column left and the others right by default
+    wrap   whether a cell may break into lines
+
+    Cells and titles are text and shown as they stand, unless they are `Marked`.
+    """
+
+    def __init__(
+        self, titles: list[str], cells: list[list[str]], *, align: str = "", wrap: bool = False
+    ) -> None:
+        self.titles, self.cells, self.wrap = titles, cells, wrap
+        self.align = align or "l" + "r" * (len(titles) - 1)
+
+    def _lines(self, written: Callable[[str], str]) -> str:
+        def kept_together(cell: str) -> str:
+            if isinstance(cell, Marked):
+                return cell
+            apart = " ± " if self.wrap else " "  # a number and its spread are one
+            return cell.replace(apart, apart.replace(" ", "\N{NO-BREAK SPACE}"))
+
+        rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
+        # What a row is about may take two lines on a phone, where its column is narrow.
+        whole = [
+            [written(key), *(written(kept_together(cell)) for cell in rest)]
+            for key, *rest in self.cells
+        ]
+        lines = [[written(title) for title in self.titles], rules, *whole]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def __repr__(self) -> str:
+        return self._lines(str)
+
+    def _repr_markdown_(self) -> str:
+        return self._lines(text)

@@ -1,0 +1,254 @@
+"""What is found again by distance, with noise or with other pairs between."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import log
+from statistics import mean
+from typing import NamedTuple
+
+from ...explorable import palette
+from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, in_words, percent
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.seeds import bars, seeds_in_words
+from ..lib.tables import Missing, Table
+
+EXPERIMENT = "distant_recall"
+NAMES = {
+    "softmax": "softmax",
+    "linear": "linear",
+    "fades": "linear, fading",
+    "delta": "delta",
+    "gated delta": "gated DeltaNet",
+    "gated": "gated",
+    "no attention": "none",
+}
+BETWEEN = {"noise": "noise", "pairs": "other pairs"}
+TOLD = 16, 4096, 16384  # distances that the table tells
+
+
+class Share(NamedTuple):
+    """Of the questions answered right: mean, least and most over seeds."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def by_model() -> dict[str, list[Record]]:
+    """The whole runs, all seeds of a model together."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for run in learned(EXPERIMENT):
+        if run["complete"]:
+            found[run["config"]["model"]].append(run)
+    return {model: found[model] for model in NAMES if model in found}
+
+
+def shares() -> dict[tuple[str, str, int], Share]:
+    """By model, what stands between, and distance."""
+    found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for model, runs in by_model().items():
+        for row in (row for run in runs for row in rows(run, "test")):
+            found[model, row["between"], row["distance"]].append(row["accuracy"])
+    return {what: Share(mean(them), min(them), max(them)) for what, them in found.items()}
+
+
+def of(found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int) -> float:
+    """The mean over seeds. Raises NotMeasuredError."""
+    if (model, between, distance) not in found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
+    return found[model, between, distance].mean
+
+
+def _spread(
+    found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int
+) -> float:
+    """How far seeds lie apart. Raises NotMeasuredError."""
+    of(found, model, between, distance)
+    one = found[model, between, distance]
+    return one.high - one.low
+
+
+def figure(id: str = "found-again") -> Explorable | Missing:
+    """Share of questions answered right against the distance to what they ask for."""
+    found, all_shares = by_model(), shares()
+    series = []
+    for model, runs in found.items():
+        for between in BETWEEN:
+            asked = {
+                what[2]: one for what, one in all_shares.items() if what[:2] == (model, between)
+            }
+            distances = sorted(asked)
+            columns = {
+                "distance": distances,
+                "right": [100 * asked[distance].mean for distance in distances],
+                "low": [100 * asked[distance].low for distance in distances],
+                "high": [100 * asked[distance].high for distance in distances],
+            }
+            if distances:
+                keys = {"model": NAMES[model], "between": between}
+                series.append(Series(keys, columns, source=runs[0]["path"]))
+    if not series:
+        return Missing(EXPERIMENT)
+    drawn = {one.keys["model"] for one in series}
+    return Explorable(
+        id=id,
+        caption=_caption(found),
+        alt=(
+            "Share of questions answered right against the distance to what they ask for, a line "
+            "for each kind of attention; some lines are level and some fall."
+        ),
+        series=series,
+        ceilings=_guesses(series),
+        x=Axis("distance", "Distance", "tokens", log=2),
+        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        color="model",
+        mark="line+dot",
+        controls=[
+            Filter("between", "What stands between", options=BETWEEN, default="noise"),
+            Toggle(
+                "model",
+                "Attention",
+                options={name: _label(name) for name in NAMES.values() if name in drawn},
+            ),
+        ],
+        provenance=provenance([run for runs in found.values() for run in runs]),
+    )
+
+
+def _guesses(series: list[Series]) -> list[Series]:
+    """The level of a model that says one of the text's values, whichever."""
+    ends = [distance for one in series for distance in one.columns["distance"]]
+    level = 100 / _pairs()
+    columns: dict[str, list] = {"distance": [min(ends), max(ends)]}
+    columns |= {name: [level, level] for name in ("right", "low", "high")}
+    return [Series({}, columns, label="one of the values, guessed")]
+
+
+def runs_of(model: str) -> list[Record]:
+    """All seeds of a model. Raises NotMeasuredError."""
+    if model not in (found := by_model()):
+        raise NotMeasuredError(f"distant_recall: no {model}")
+    return found[model]
+
+
+def _first() -> Record:
+    if not (found := learned(EXPERIMENT)):
+        raise NotMeasuredError(EXPERIMENT)
+    return found[0]
+
+
+def _pairs() -> int:
+    return _first()["config"]["cases"][0]["pairs"]
+
+
+def _half_life() -> float:
+    """Tokens in which the state that fades at a fixed rate loses half. Raises NotMeasuredError."""
+    if not (runs := by_model().get("fades")):
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing fades")
+    return log(2) / -runs[0]["config"]["attention_options"]["log_decay"][0]
+
+
+def _longest_trained() -> int:
+    config = _first()["config"]
+    return max(case["length"] for case in config["cases"]) - 4 * _pairs()
+
+
+def _seeds() -> str:
+    if not (found := by_model()):
+        raise NotMeasuredError(EXPERIMENT)
+    return seeds_in_words([len(runs) for runs in found.values()])
+
+
+def _caption(found: dict[str, list[Record]]) -> str:
+    config = found[next(iter(found))][0]["config"]
+    return (
+        f"**Found again, by distance and by what was read meanwhile.** {_pairs()} keys with their "
+        f"values, then something else, then the questions. One layer of width "
+        f"{config['d_model']}, trained with noise between, at distances up to "
+        f"{_longest_trained()}. The rule for stopping was fixed beforehand: "
+        f"{config['updates']:,} updates, or {100 * config['solved']:g}% right. {bars(_seeds())}"
+    )
+
+
+def _label(name: str) -> str:
+    return palette.label(name) or name[0].upper() + name[1:]
+
+
+def table() -> Table | Missing:
+    """Answered right at three distances, with noise and with other pairs between."""
+    if not (found := shares()):
+        return Missing(EXPERIMENT)
+    where = [("noise", distance) for distance in TOLD] + [("pairs", at) for at in TOLD[:2]]
+    cells = [
+        [
+            _label(NAMES[model]),
+            *(
+                percent(found[model, *what].mean) if (model, *what) in found else "–"
+                for what in where
+            ),
+        ]
+        for model in by_model()
+    ]
+    titles = [f"{BETWEEN[between]}, {distance:,}" for between, distance in where]
+    return Table(["", *titles], cells)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on long context says of these runs."""
+    found = shares()
+    told = {
+        f"again_linear_noise_{where}": (
+            lambda distance=distance: percent(of(found, "linear", "noise", distance))
+        )
+        for where, distance in (("near", TOLD[0]), ("farthest", TOLD[-1]))
+    }
+    return in_words(
+        **told,
+        again_half_life=lambda: f"{_half_life():.0f}",
+        again_pairs=lambda: str(_pairs()),
+        again_trained=lambda: str(_longest_trained()),
+        again_seeds=_seeds,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter says of the figure, beyond the numbers in it."""
+    found = shares()
+
+    def right(model: str, between: str, distance: int) -> float:
+        return of(found, model, between, distance)
+
+    return WrittenFor(
+        after_16_tokens_what_fades_answers_less_than_the_sum_and_the_delta_rule_more=lambda: (
+            right("fades", "noise", 16) < right("linear", "noise", 16) < right("delta", "noise", 16)
+        ),
+        with_noise_between_linear_attention_answers_as_well_from_afar=lambda: (
+            abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1
+        ),
+        softmax_does_too=lambda: (
+            abs(right("softmax", "noise", 16) - right("softmax", "noise", 4096)) < 0.1
+        ),
+        what_fades_is_kept_for_256_tokens_and_lost_by_1024=lambda: (
+            right("fades", "noise", 256) > 0.8 * right("fades", "noise", 16)
+            and right("fades", "noise", 1024) < 0.25 * right("fades", "noise", 16)
+        ),
+        gates_lose_most_of_it_by_16384=lambda: all(
+            right(name, "noise", 16384) < 0.5 * right(name, "noise", 16)
+            and _spread(found, name, "noise", at) > 0.3
+            for name, at in (("gated", 16), ("gated delta", 16384))
+        ),
+        the_delta_rule_forgets_far_beyond_its_training=lambda: (
+            right("delta", "noise", 256) > 2 * right("delta", "noise", 16384)
+        ),
+        other_pairs_take_every_state_below_a_quarter_by_256_tokens=lambda: all(
+            right(model, "pairs", 256) < 0.25
+            for model in {what[0] for what in found}
+            if model not in ("softmax", "no attention")
+        ),
+        they_cost_softmax_a_third_of_its_answers_by_4096_and_fewer_by_256=lambda: (
+            right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) * 2 / 3
+            and right("softmax", "pairs", 256) > 2 * right("delta", "pairs", 256)
+        ),
+    )

@@ -1,0 +1,151 @@
+"""What a long past is good for: loss by position, by text given, and a passage met before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import mean
+
+from ...explorable.figure import Axis, Explorable, Filter, Series
+from ..index import race
+from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
+from ..lib.seed_error import with_seeds
+from ..lib.seeds import seeds_by_context
+from ..lib.tables import Missing
+
+CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
+MODELS = ("softmax", "linear")
+POSITIONS = ("softmax", "linear", "no attention")
+
+
+def runs_of(attention: str, context: int) -> list[Record]:
+    """What each seed of a model trained at a context was asked. Raises NotMeasuredError."""
+    return of_model("long_context", attention, context)
+
+
+def asked(attention: str, context: int, kind: str) -> list[dict[str, float]]:
+    """A row for every distance or length, the mean over seeds: `bytes`, `gain`, `error`, `loss`.
+
+    kind: "again", a passage met before, or "given", more text. All seeds are asked at the same
+    places, so what these do to a gain stays when seeds are added: `with_seeds`.
+    """
+    column = {"again": "distance", "given": "given"}[kind]
+    several = zip(*(rows(one, kind) for one in runs_of(attention, context)), strict=True)
+    found = []
+    for seeds in several:
+        gain, error = with_seeds([one["gain"] for one in seeds], [one["error"] for one in seeds])
+        loss = mean(one["loss"] for one in seeds)
+        found.append({"bytes": seeds[0][column], "gain": gain, "error": error, "loss": loss})
+    return found
+
+
+def told(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
+    """The row of `asked` at a distance or length. Raises NotMeasuredError."""
+    for one in asked(attention, context, kind):
+        if one["bytes"] == at:
+            return one
+    raise NotMeasuredError(f"long_context: no {kind} at {at}")
+
+
+def counts() -> dict[int, list[int]]:
+    """How many seeds of each model were asked, by the context of its training."""
+    found: dict[int, list[int]] = {}
+    for (_, context), seeds in Counter(map(model_of, learned("long_context"))).items():
+        found.setdefault(context, []).append(seeds)
+    return found
+
+
+def _main(contexts: set[int]) -> int:
+    return race.MAIN if race.MAIN in contexts else max(contexts)
+
+
+def drawn(losses: dict[int, float]) -> dict[int, float]:
+    """Without the last position of a window, which stands alone in its row: too few to draw."""
+    return {last: loss for last, loss in losses.items() if last % 2}
+
+
+def by_position(id: str = "loss-by-position") -> Explorable | Missing:
+    """Mean loss by position in the text, trained at each context, read in two ways."""
+    series = []
+    for context in CONTEXTS:
+        for reading in ("own", "whole"):
+            for model, losses in race.positions(context, reading).items():
+                if model not in POSITIONS:
+                    continue
+                kept = drawn(losses)
+                keys = {"attention": race.MODELS[model][0], "context": context, "reading": reading}
+                source = race.by_model(context)[model][0]["path"]
+                columns = {"position": [*kept], "loss": [*kept.values()]}
+                series.append(Series(keys, columns, source=source))
+    if not series:
+        return Missing("race")
+    contexts = {one.keys["context"] for one in series}
+    return Explorable(
+        id=id,
+        caption=(
+            "**The more has been read, the easier the next byte: up to a point.** Loss on "
+            "held-out novels by position in the text; a point stands for all positions from half "
+            "of it on. *As one text* reads on past the length that a model was trained on."
+        ),
+        alt="Loss by position, falling at first and level after some hundred bytes.",
+        series=series,
+        x=Axis("position", "Position", "bytes read", log=True),
+        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter("context", "Trained at", options=CONTEXTS, default=_main(contexts)),
+            Filter(
+                "reading",
+                "Read",
+                options={"own": "in windows of that length", "whole": "as one text"},
+                default="whole",
+            ),
+        ],
+        provenance=provenance(race.curves()),
+    )
+
+
+def figure(id: str = "long-past") -> Explorable | Missing:
+    """What a passage met before is worth by distance, and what more text is worth."""
+    series = []
+    for attention, context in dict.fromkeys(map(model_of, learned("long_context"))):
+        source = runs_of(attention, context)[0]["path"]
+        for kind in ("again", "given"):
+            found = asked(attention, context, kind)
+            columns = {
+                "bytes": [each["bytes"] for each in found],
+                "gain": [each["gain"] for each in found],
+                "low": [each["gain"] - 2 * each["error"] for each in found],
+                "high": [each["gain"] + 2 * each["error"] for each in found],
+            }
+            keys = {"attention": attention, "context": context, "asked": kind}
+            series.append(Series(keys, columns, source=source))
+    if not series:
+        return Missing("long_context")
+    contexts = {one.keys["context"] for one in series}
+    return Explorable(
+        id=id,
+        caption=(
+            "**What a long past is worth.** *A passage met before*: by how much 56 bytes of a "
+            "held-out novel are better predicted because they stood, so many bytes earlier, in "
+            "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
+            "novel before the first of them than with 16 bytes. Forty places, bars of two "
+            f"standard errors. Models of the race: {seeds_by_context(counts())}."
+        ),
+        alt="Gain in nats a byte against distance or length, for both attentions.",
+        series=series,
+        x=Axis("bytes", "Bytes back", log=True),
+        y=Axis("gain", "Gain", "nats per byte", digits=3, low="low", high="high"),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "asked",
+                "Asked",
+                options={"again": "a passage met before", "given": "more text"},
+                default="again",
+            ),
+            Filter("context", "Trained at", options=CONTEXTS, default=_main(contexts)),
+        ],
+        provenance=provenance(learned("long_context")),
+    )

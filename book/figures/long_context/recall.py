@@ -1,0 +1,203 @@
+"""Recall by the number of pairs, the length of the text, and the size of the state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import mean
+from typing import NamedTuple
+
+from ...explorable import palette
+from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, in_words, percent
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.seeds import bars, seeds_in_words
+from ..lib.tables import Missing, Table
+
+EXPERIMENT = "recall"
+NAMES = {
+    "softmax": "softmax",
+    "linear": "linear",
+    "gated": "gated",
+    "delta": "delta",
+    "Taylor 2": "taylor",
+    "Taylor 4": "Taylor 4",
+    "no attention": "none",
+}
+PAIRS = 4, 16, 64
+MANY = PAIRS[-1]
+SHORTEST = 128  # tokens; what is shorter is dense, and only teaches
+
+
+class Share(NamedTuple):
+    """Of the questions answered right: mean, least and most over seeds; bytes of state."""
+
+    mean: float
+    low: float
+    high: float
+    state: int
+
+
+def by_model() -> dict[str, list[Record]]:
+    """The whole runs, all seeds of a model together."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    for run in learned(EXPERIMENT):
+        if any(map(_counts, rows(run, "test"))):
+            found[run["config"]["model"]].append(run)
+    return {model: found[model] for model in NAMES if model in found}
+
+
+def shares(model: str) -> dict[tuple[int, int], Share]:
+    """By pairs and length of the text. Raises NotMeasuredError."""
+    if model not in (found := by_model()):
+        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+    asked: dict[tuple[int, int], list[dict]] = defaultdict(list)
+    for row in (row for run in found[model] for row in rows(run, "test")):
+        if _counts(row):
+            asked[row["pairs"], row["length"]].append(row)
+    return {what: _share(them) for what, them in sorted(asked.items())}
+
+
+def _counts(row: dict) -> bool:
+    """Whether it is one of the texts that the figure is about."""
+    return row["pairs"] in PAIRS and row["length"] >= SHORTEST
+
+
+def _share(asked: list[dict]) -> Share:
+    right = [row["accuracy"] for row in asked]
+    return Share(mean(right), min(right), max(right), asked[0]["state"])
+
+
+def of_pairs(model: str, pairs: int) -> list[Share]:
+    """At every length, shortest first. Raises NotMeasuredError."""
+    if not (found := [one for (n, _), one in shares(model).items() if n == pairs]):
+        raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
+    return found
+
+
+def recalled(model: str, pairs: int) -> float:
+    """Share right in the mean over all lengths. Raises NotMeasuredError."""
+    return mean(one.mean for one in of_pairs(model, pairs))
+
+
+def _drift(model: str, pairs: int) -> float:
+    """How far the shares at the shortest and at the longest text lie apart."""
+    found = of_pairs(model, pairs)
+    return abs(found[0].mean - found[-1].mean)
+
+
+def _lowest(model: str) -> float:
+    """Of seeds and lengths, with most pairs. Raises NotMeasuredError."""
+    return min(one.low for one in of_pairs(model, MANY))
+
+
+def _highest(model: str) -> float:
+    return max(one.high for one in of_pairs(model, MANY))
+
+
+def _state(model: str) -> int:
+    """Bytes, after the longest text. Raises NotMeasuredError."""
+    return max(one.state for one in shares(model).values())
+
+
+def figure(id: str = "recall-windows") -> Explorable | Missing:
+    """Share of questions answered right against the length of the text."""
+    found = by_model()
+    series = []
+    for model, runs in found.items():
+        all_shares = shares(model)
+        for pairs in PAIRS:
+            asked = {length: one for (n, length), one in all_shares.items() if n == pairs}
+            if asked:
+                columns = {
+                    "length": [*asked],
+                    "right": [100 * one.mean for one in asked.values()],
+                    "low": [100 * one.low for one in asked.values()],
+                    "high": [100 * one.high for one in asked.values()],
+                }
+                keys = {"model": NAMES[model], "pairs": pairs}
+                series.append(Series(keys, columns, source=runs[0]["path"]))
+    if not series:
+        return Missing(EXPERIMENT)
+    config = next(iter(found.values()))[0]["config"]
+    return Explorable(
+        id=id,
+        caption=(
+            "**How many, not how long.** The share of keys whose value is answered, by the length "
+            "of the text they stand in; the rest is noise. One layer of width "
+            f"{config['d_model']}, one head. The rule for stopping was fixed beforehand: "
+            f"{config['updates']:,} updates, or {100 * config['solved']:g}% right. {bars(_seeds())}"
+        ),
+        alt="Share of questions answered right against the length of the text, lines nearly level.",
+        series=series,
+        x=Axis("length", "Length of the text", "tokens", log=2),
+        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        color="model",
+        mark="line+dot",
+        controls=[
+            Filter("pairs", "Pairs", options=PAIRS, default=MANY),
+            Toggle(
+                "model",
+                "Attention",
+                options={NAMES[name]: _label(name) for name in found},
+            ),
+        ],
+        provenance=provenance([run for runs in found.values() for run in runs]),
+    )
+
+
+def _label(model: str) -> str:
+    own = None if model.startswith("Taylor") else palette.label(NAMES[model])
+    return own or model
+
+
+def _seeds() -> str:
+    if not (found := by_model()):
+        raise NotMeasuredError(EXPERIMENT)
+    return seeds_in_words([len(runs) for runs in found.values()])
+
+
+def table() -> Table | Missing:
+    """Answered right by pairs, all lengths together, beside the bytes after the longest."""
+    if not (found := by_model()):
+        return Missing(EXPERIMENT)
+    cells = []
+    for model in found:
+        told = in_words(
+            **{str(n): lambda model=model, n=n: percent(recalled(model, n)) for n in PAIRS}
+        )
+        cells.append([_label(model), f"{_state(model):,}", *told.values()])
+    return Table(["", "state, B", *(f"{n} pairs" for n in PAIRS)], cells)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on long context says of these runs."""
+    return in_words(
+        **{
+            f"windows_{model.lower().replace(' ', '_')}": (
+                lambda model=model: percent(recalled(model, MANY))
+            )
+            for model in NAMES
+        },
+        windows_taylor_2_range=lambda: (
+            f"{percent(_lowest('Taylor 2'))} to {percent(_highest('Taylor 2'))}"
+        ),
+        windows_bytes=lambda: f"{_state('Taylor 2') / _state('delta'):.0f}",
+        windows_megabytes=lambda: f"{_state('Taylor 4') / 1e6:.1f}",
+        windows_seeds=_seeds,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter says of the figure, beyond the numbers in it."""
+    return WrittenFor(
+        a_longer_text_costs_little=lambda: all(
+            _drift(model, pairs) < 0.05 for model in by_model() for pairs in PAIRS
+        ),
+        the_delta_rule_answers_more_than_the_sum_and_a_gate_fewer=lambda: (
+            _highest("gated") < _lowest("linear") and _highest("linear") < _lowest("delta")
+        ),
+        Taylor_4_and_softmax_answer_more_than_the_delta_rule=lambda: all(
+            _highest("delta") < _lowest(more) for more in ("Taylor 4", "softmax")
+        ),
+        not_every_seed_of_Taylor_2_does=lambda: _lowest("Taylor 2") < _highest("delta"),
+    )

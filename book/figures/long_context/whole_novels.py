@@ -1,0 +1,232 @@
+"""Whole novels: what reading on for a million bytes does to a model trained on a few thousand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import mean, stdev
+
+from ...explorable.figure import Axis, Explorable, Filter, Series
+from ..index import race
+from ..lib.format import NOT_MEASURED, WrittenFor, counted, in_words, listed
+from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
+from ..lib.seed_error import with_seeds
+from ..lib.seeds import seeds_by_context
+from ..lib.tables import Missing
+
+
+def runs_of(attention: str, context: int) -> list[Record]:
+    """What each seed of a model made of the novels. Raises NotMeasuredError."""
+    return of_model("whole_novels", attention, context)
+
+
+def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
+    """Loss with all of a novel before a byte, less the loss with a window of it, by position.
+
+    A row for each doubling of the position that at least two novels reach: the mean over these
+    novels and over the seeds, two standard errors, and how many novels they are.
+    """
+    several: dict[int, list[list[dict]]] = {}
+    for one in seeds:
+        found: dict[int, list[dict]] = {}
+        for each in rows(one, "positions"):
+            found.setdefault(each["first"], []).append(each)
+        for first, novels in found.items():
+            if len(novels) > 1:
+                several.setdefault(first, []).append(novels)
+    out = []
+    for first, read in sorted(several.items()):
+        costs = [[each["whole"] - each["window"] for each in novels] for novels in read]
+        cost, error = with_seeds(
+            [mean(each) for each in costs],
+            [stdev(each) / math.sqrt(len(each)) for each in costs],
+        )
+        out.append({
+            "first": first,
+            "last": max(each["last"] for novels in read for each in novels),
+            "loss": mean(each["whole"] for novels in read for each in novels),
+            "cost": cost,
+            "error": 2 * error,
+            "novels": len(read[0]),
+        })  # fmt: skip
+    return out
+
+
+def figure(id: str = "whole-novels") -> Explorable | Missing:
+    """What the far past costs or is worth, to the end of the novels."""
+    stored = learned("whole_novels")
+    series = []
+    for attention, context in dict.fromkeys(map(model_of, stored)):
+        seeds = runs_of(attention, context)
+        found = by_doubling(seeds)
+        columns = {
+            "position": [each["last"] for each in found],
+            "cost": [1000 * each["cost"] for each in found],
+            "low": [1000 * (each["cost"] - each["error"]) for each in found],
+            "high": [1000 * (each["cost"] + each["error"]) for each in found],
+        }
+        if found:
+            keys = {"attention": attention, "context": context}
+            series.append(Series(keys, columns, source=seeds[0]["path"]))
+    if not series:
+        return Missing("whole_novels")
+    contexts = {one.keys["context"] for one in series}
+    window = stored[0]["config"]["window"]
+    return Explorable(
+        id=id,
+        caption=(
+            "**What all that lies far back does to a model.** The loss of held-out novels read "
+            "from their first byte, less the loss of the same bytes by the same model with only "
+            f"the last {window // 2:,} to {window:,} bytes before them. Above zero the far past "
+            "does harm, below it helps. A point stands for all positions from half of it on; "
+            f"bars of two standard errors. {_seeds_in_caption()}."
+        ),
+        alt="Difference in loss by position, for both attentions, near zero.",
+        series=series,
+        ceilings=[_level(series)],
+        x=Axis("position", "Position", "bytes read", log=True),
+        y=Axis(
+            "cost", "Cost of the far past", "thousandths of a nat per byte",
+            digits=2, low="low", high="high",
+        ),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter(
+                "context",
+                "Trained at",
+                options=[n for n in race.CONTEXTS if n in contexts],
+                default=race.MAIN if race.MAIN in contexts else max(contexts),
+            ),
+        ],
+        provenance=provenance(stored),
+    )  # fmt: skip
+
+
+def _seeds() -> dict[str, str]:
+    """By attention, how many models have read the novels: "three seeds at 4,096 bytes"."""
+    found: dict[str, dict[int, list[int]]] = {}
+    for (name, context), seeds in Counter(map(model_of, learned("whole_novels"))).items():
+        found.setdefault(name, {})[context] = [seeds]
+    return {name: seeds_by_context(counts) for name, counts in found.items()}
+
+
+def _seeds_in_caption() -> str:
+    return ". ".join(f"{race.ATTENTION[name]}: {seeds}" for name, seeds in _seeds().items())
+
+
+def _level(series: list[Series]) -> Series:
+    """Where the far past makes no difference."""
+    ends = [position for one in series for position in one.columns["position"]]
+    columns: dict[str, list] = {"position": [min(ends), max(ends)]}
+    columns |= {name: [0, 0] for name in ("cost", "low", "high")}
+    return Series({}, columns, label="no difference")
+
+
+def _last(attention: str, context: int) -> dict[str, float]:
+    """Of the latest positions that at least two novels reach. Raises NotMeasuredError."""
+    if not (found := by_doubling(runs_of(attention, context))):
+        raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
+    return found[-1]
+
+
+def _there(context: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Of softmax's latest positions, what it pays and what linear attention does."""
+    softmax = _last("softmax", context)
+    found = by_doubling(runs_of("linear", context))
+    return softmax, next(one for one in found if one["first"] == softmax["first"])
+
+
+def _first(context: int) -> dict[str, float]:
+    """Of linear attention's first positions beyond the window. Raises NotMeasuredError."""
+    if not (found := by_doubling(runs_of("linear", context))):
+        raise NotMeasuredError(f"whole_novels: no positions of linear of {context}")
+    return found[0]
+
+
+def _plain(found: dict[str, float]) -> str:
+    """Thousandths of a nat, with two standard errors: 0.24 ± 0.02."""
+    cost, error = (f"{1000 * found[name]:.2f}" for name in ("cost", "error"))
+    return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {error}"
+
+
+def _longest(attention: str) -> int:
+    """Bytes of the longest novel, as far as it was read."""
+    return max(one["last"] for one in rows(runs_of(attention, race.MAIN)[0], "positions"))
+
+
+def cost(attention: str, context: int = race.MAIN) -> str:
+    """What the far past costs at the end, in words. Raises NotMeasuredError."""
+    return _plain(_last(attention, context))
+
+
+def _by_context(attention: str) -> str:
+    """What the last bytes read cost an attention, by the context of its training."""
+    return f"{listed(f'{cost(attention, n)} at {n:,}' for n in race.CONTEXTS)} bytes"
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on long context says of these runs."""
+    return in_words(
+        novels_longest=lambda: f"{_longest('linear'):,}",
+        novels_times=lambda: f"{_longest('linear') / race.MAIN:.0f}",
+        novels_softmax=lambda: f"{_longest('softmax'):,}",
+        novels_from=lambda: f"{_last('linear', race.MAIN)['first'] - 1:,}",
+        novels_cost=lambda: cost("linear"),
+        novels_loss=lambda: f"{_last('linear', race.MAIN)['loss']:.2f}",
+        novels_count=lambda: counted(len({
+            one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
+        })),
+        novels_seeds=lambda: _seeds().get("linear", NOT_MEASURED),
+        novels_by_context=lambda: _by_context("linear"),
+        novels_softmax_by_context=lambda: _by_context("softmax"),
+        novels_softmax_from=lambda: f"{_last('softmax', race.MAIN)['first'] - 1:,}",
+        novels_longest_trained=lambda: _plain(_first(max(race.CONTEXTS))),
+        novels_shortest_times=lambda: f"{_longest('linear') / min(race.CONTEXTS):,.0f}",
+    )  # fmt: skip
+
+
+def claims() -> WrittenFor:
+    """What the words say of the figure, beyond the numbers in it."""
+
+    def costs(attention: str, context: int) -> list[float]:
+        return [one["cost"] for one in by_doubling(runs_of(attention, context))]
+
+    return WrittenFor(
+        a_million_bytes_cost_hardly_anything_and_bring_nothing=lambda: all(
+            abs(one) < 0.002 for context in race.CONTEXTS for one in costs("linear", context)
+        ),
+        the_longer_the_texts_of_the_training_the_less_it_costs=lambda: all(
+            _last("linear", shorter)["cost"] > _last("linear", longer)["cost"]
+            for shorter, longer in pairwise(race.CONTEXTS)
+        ),
+        what_was_trained_longest_alone_has_a_little_use_for_it_at_first=lambda: all(
+            (found["cost"] + found["error"] < 0) == (context == max(race.CONTEXTS))
+            for context in race.CONTEXTS
+            for found in [_first(context)]
+        ),
+        nor_do_65536_bytes_to_softmax=lambda: all(
+            abs(one) < 0.002 for one in costs("softmax", race.MAIN)
+        ),
+        the_errors_part_all_neighbours_but_the_first_two=lambda: all(
+            (
+                _last("linear", shorter)["cost"] - _last("linear", longer)["cost"]
+                > math.hypot(*(_last("linear", n)["error"] for n in (shorter, longer)))
+            )
+            == (shorter != race.CONTEXTS[0])
+            for shorter, longer in pairwise(race.CONTEXTS)
+        ),
+        another_seed_was_tried_at_4096_alone=lambda: (
+            {n for n in race.CONTEXTS if len(runs_of("linear", n)) > 1} == {race.MAIN}
+        ),
+        softmax_pays_most_where_the_texts_were_short=lambda: (
+            min(_last("softmax", n)["cost"] for n in race.CONTEXTS[:2])
+            > max(_last("softmax", n)["cost"] for n in race.CONTEXTS[2:])
+        ),
+        softmax_pays_about_what_linear_attention_pays_there=lambda: all(
+            abs(softmax["cost"] - linear["cost"]) < math.hypot(softmax["error"], linear["error"])
+            for softmax, linear in map(_there, race.CONTEXTS)
+        ),
+    )

@@ -1,0 +1,116 @@
+"""The family of layers as one table, read off the layers themselves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsa.layers import LAYERS, make_layer
+
+from ...explorable import palette
+from ..lib.tables import Table, link
+from . import synthetic_tasks
+
+WIDTH, LENGTH = 64, 1024
+
+
+class Member(NamedTuple):
+    """How a layer's state fades, what is written, how it is read; and its section.
+
+    selective: whether what it forgets depends on what it reads.
+    """
+
+    fades: str
+    written: str
+    read: str
+    selective: bool
+    training: str
+    section: str
+
+
+SOFTMAX, LINEAR = "linear-self-attention.html", "linear-self-attention.html#the-causal-case-a-state"
+RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
+# What a chapter says of its layers. One that no chapter tells of needs no line here.
+MEMBERS = {
+    "softmax": Member("never", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
+    "linear": Member("never", "k vᵀ", "q, normalised", False, "TND", LINEAR),
+    "taylor": Member(
+        "never", "φ(k) vᵀ", "φ(q), normalised", False, "T²D",
+        "state-machines.html",
+    ),
+    "power": Member(
+        "never", "φₚ(k) vᵀ", "φₚ(q), normalised", False, "T²D", RELATIVES + "power-attention"
+    ),
+    "aft-full": Member(
+        "by position", "exp(k), v", "gate, normalised", False, "T²D",
+        RELATIVES + "attention-free-transformers",
+    ),
+    "aft-local": Member(
+        "by position, near", "exp(k), v", "gate, normalised", False, "TsD",
+        RELATIVES + "attention-free-transformers",
+    ),
+    "aft-simple": Member(
+        "never", "exp(k), v", "gate, normalised", False, "TD",
+        RELATIVES + "attention-free-transformers",
+    ),
+    "rwkv": Member(
+        "fixed, a channel", "exp(k), v", "gate, normalised", False, "TD", RELATIVES + "rwkv"
+    ),
+    "gated": Member("from the input", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
+    "delta": Member("along k", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"),
+    "s4": Member(
+        "fixed matrix", "B u", "C", False, "TD log T",
+        SPACES + "s4-which-a-and-how-to-afford-it",
+    ),
+    "s4d": Member(
+        "fixed, a number", "B u", "C", False, "TD log T", SPACES + "s4d-only-the-diagonal"
+    ),
+    "s6": Member("from the input", "Δ B u", "C, from the input", True, "TND", SPACES + "selection"),
+    "mamba": Member(
+        "from the input", "Δ B u", "C and a gate", True, "TND", SPACES + "the-mamba-block"
+    ),
+    "rnn": Member(
+        "through tanh", "u", "U", True, "TD²", "sequence-transformations.html"
+    ),
+    "kgram": Member("after k tokens", "u", "an MLP", False, "TkD²", "causal-transformations.html"),
+    "conv": Member("after a few tokens", "u", "a kernel", False, "TD", SPACES + "the-mamba-block"),
+    "none": Member("no state", "–", "–", False, "–", "relatives.html"),
+}  # fmt: skip
+
+
+def state_numbers(name: str) -> int:
+    """Numbers that a layer of width 64 with one head keeps after 1,024 tokens."""
+    return make_layer(name, WIDTH, 1, max_length=LENGTH).state_numbers(LENGTH)
+
+
+def tick_flops(name: str) -> int:
+    """What it costs such a layer, but for its projections, to take the 1,024th token."""
+    return make_layer(name, WIDTH, 1, max_length=LENGTH).tick_flops(LENGTH)
+
+
+def _row(name: str, shares: list[str]) -> list[str]:
+    """One layer. State and tick it tells itself; what a chapter says is a dash without one."""
+    label, state = palette.label(name) or name, f"{state_numbers(name):,}"
+    tick = f"{tick_flops(name):,}"
+    if name not in MEMBERS:
+        return [label, "–", "–", "–", "–", state, "–", tick, *shares]
+    member = MEMBERS[name]
+    return [
+        link(label, member.section),
+        member.fades,
+        member.written,
+        member.read,
+        "yes" if member.selective else "no",
+        state,
+        member.training,
+        tick,
+        *shares,
+    ]
+
+
+def table() -> Table:
+    """Every layer of the catalogue: how it fades, writes and reads, its state, cost and scores."""
+    shares = synthetic_tasks.mean_shares()
+    names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
+    cells = [_row(name, shares[name]) for name in names]
+    titles = ["layer", "fades", "written", "read by", "selects", "state", "training", "a token"]
+    return Table([*titles, *synthetic_tasks.TASKS], cells, align="lllllrlrrrrr", wrap=True)

@@ -1,0 +1,204 @@
+"""Every layer at equal width: what a tick takes as the text grows, and a training step."""
+
+from __future__ import annotations
+
+from lsa.layers import LAYERS
+
+from ...explorable import palette
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, duration, in_words, size, times
+from ..lib.records import NotMeasuredError, Record, have, provenance, rows
+from ..lib.tables import Missing
+
+SHORT, LONG, BATCH = 256, 16384, 16  # tokens and texts that the words speak of
+SHOWN = ("softmax", "linear", "gated", "delta", "rwkv", "s4d", "s6", "mamba")
+
+
+def _runs(table: str) -> list[Record]:
+    return [run for run in have("layer_speed") if run["tables"].get(table)]
+
+
+def _labels(drawn: set[str]) -> dict[str, str]:
+    return {name: palette.label(name) or name for name in LAYERS if name in drawn}
+
+
+def _toggle(drawn: set[str]) -> Toggle:
+    default = [name for name in SHOWN if name in drawn] or None
+    return Toggle("layer", "Layer", options=_labels(drawn), default=default)
+
+
+def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
+    """Microseconds of a tick, and the state, against the tokens read before."""
+    records = _runs("ticks")
+    if not records:
+        return Missing("layer_speed")
+    series = []
+    for run in records:
+        for layer in dict.fromkeys(run["tables"]["ticks"]["layer"]):
+            found = rows(run, "ticks", layer=layer)
+            if not all(row["state"] for row in found):
+                continue  # nothing is kept: there is no place for it on a log axis
+            columns = {name: [row[name] for row in found] for name in ("position", "state")}
+            for name in ("seconds", "low", "high"):
+                columns[name] = [1e6 * row[name] for row in found]
+            keys = {"layer": layer, "batch": run["config"]["batch"]}
+            series.append(Series(keys, columns, source=run["path"]))
+    drawn = {one.keys["layer"] for one in series}
+    batches = sorted({one.keys["batch"] for one in series})
+    return Explorable(
+        id=id,
+        caption=_tick_caption(records[0]),
+        alt=(
+            "Time of one tick against the tokens read, on logarithmic scales. Softmax attention "
+            "rises with the length of the text; layers with a state of fixed size stay level."
+        ),
+        series=series,
+        x=Axis("position", "Tokens read before", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("seconds", "One tick", "µs", log=10, digits=3, low="low", high="high"),
+                Axis("state", "State", "bytes", log=10, digits=3),
+            ],
+        ),
+        color="layer",
+        mark="line+dot",
+        controls=[Filter("batch", "Texts at a time", options=batches), _toggle(drawn)],
+        provenance=provenance(records),
+    )
+
+
+def _tick_caption(run: Record) -> str:
+    found = rows(run, "ticks", layer="softmax")
+    grown = ""
+    if len(found) > 1:
+        first, last = found[0], found[-1]
+        grown = (
+            f" A tick of softmax attention takes {duration(first['seconds'])} at the start and "
+            f"{duration(last['seconds'])} after {last['position']:,} tokens, "
+            f"{times(last['seconds'] / first['seconds'])}."
+        )
+    return (
+        f"**A state of fixed size has a fixed price.** Layers alone, width "
+        f"{run['config']['d_model']}.{grown}"
+    )
+
+
+def update_figure(id: str = "layer-updates") -> Explorable | Missing:
+    """Milliseconds of forward and backward against the length of the sequence."""
+    records = _runs("updates")
+    if not records:
+        return Missing("layer_speed")
+    by_layer: dict[str, list] = {}
+    for run in records:
+        for row in rows(run, "updates"):
+            by_layer.setdefault(row["layer"], []).append(row)
+    series = []
+    for layer, found in by_layer.items():
+        found.sort(key=lambda row: row["length"])
+        columns = {"length": [row["length"] for row in found]}
+        for name in ("seconds", "low", "high"):
+            columns[name] = [1e3 * row[name] for row in found]
+        columns["token"] = [1e6 * row["seconds"] / row["length"] for row in found]
+        series.append(Series({"layer": layer}, columns))
+    return Explorable(
+        id=id,
+        caption=(
+            "**One step of training of each layer alone**, forward and backward, one sequence, "
+            f"width {records[0]['config']['d_model']}. Those that form all products of two tokens "
+            "end where the memory does."
+        ),
+        alt=(
+            "Time of forward and backward against the length of the sequence on logarithmic "
+            "scales, a line a layer; the quadratic ones rise twice as steeply."
+        ),
+        series=series,
+        x=Axis("length", "Length of the sequence", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("seconds", "One step", "ms", log=10, digits=3, low="low", high="high"),
+                Axis("token", "A token of it", "µs", log=10, digits=3),
+            ],
+        ),
+        color="layer",
+        mark="line+dot",
+        controls=[_toggle(set(by_layer))],
+        provenance=provenance(records),
+    )
+
+
+def _tick(layer: str, batch: int, position: int) -> Record:
+    """One row of the ticks. Raises NotMeasuredError."""
+    for run in _runs("ticks"):
+        if run["config"]["batch"] == batch:
+            for row in rows(run, "ticks", layer=layer, position=position):
+                return row
+    raise NotMeasuredError("layer_speed")
+
+
+def _step(layer: str, length: int) -> float:
+    """Seconds of a training step. Raises NotMeasuredError."""
+    for run in _runs("updates"):
+        for row in rows(run, "updates", layer=layer, length=length):
+            return row["seconds"]
+    raise NotMeasuredError("layer_speed")
+
+
+def _ahead(layer: str, other: str, length: int) -> float:
+    """How often a training step of `layer` goes into one of `other`."""
+    return _step(other, length) / _step(layer, length)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the relatives says of ticks and training steps."""
+
+    def rate(layer: str) -> str:
+        """Tokens a second, all texts together, each after a long one."""
+        return f"{BATCH / _tick(layer, BATCH, LONG)['seconds']:,.0f}"
+
+    told = {f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")}
+    kept = ("softmax", "linear", "s6")
+    told |= {
+        f"kept_{name}": lambda name=name: size(_tick(name, BATCH, LONG)["state"]) for name in kept
+    }
+    behind = {
+        f"step_{name}": lambda name=name: times(_ahead("softmax", name, LONG))
+        for name in ("mamba", "s4d")
+    }
+    return in_words(
+        layer_texts=lambda: BATCH,
+        layer_tokens=lambda: f"{LONG:,}",
+        step_short=lambda: times(_ahead("softmax", "linear", SHORT)),
+        step_linear=lambda: times(_ahead("linear", "softmax", LONG)),
+        step_gated=lambda: times(_ahead("gated", "softmax", LONG)),
+        step_length=lambda: f"{SHORT:,}",
+        **told,
+        **behind,
+    )
+
+
+def claims() -> WrittenFor:
+    """What the words say of them, beyond the numbers."""
+    fixed = ("linear", "rwkv", "s6", "gated", "delta")
+
+    def level(name: str) -> bool:
+        first, last = (_tick(name, 1, at)["seconds"] for at in (1, LONG))
+        return last < 1.5 * first
+
+    return WrittenFor(
+        a_tick_of_the_others_takes_the_same_at_every_place=lambda: all(map(level, fixed)),
+        with_many_texts_every_one_of_them_is_ahead_of_the_cache=lambda: all(
+            _tick(name, BATCH, LONG)["seconds"] < _tick("softmax", BATCH, LONG)["seconds"] / 5
+            for name in fixed
+        ),
+        linear_attention_gains_nothing_after_the_first_token=lambda: (
+            _tick("softmax", BATCH, 1)["seconds"] < _tick("linear", BATCH, 1)["seconds"]
+        ),
+        linear_attention_trains_slower_at_first_and_faster_in_the_end=lambda: (
+            _ahead("linear", "softmax", SHORT) < 1 < _ahead("linear", "softmax", LONG)
+        ),
+        the_state_spaces_train_no_faster_than_softmax_here=lambda: all(
+            _ahead(name, "softmax", LONG) < 1 for name in ("s4d", "mamba")
+        ),
+    )

@@ -1,0 +1,157 @@
+"""A deep RNN, tick by tick and layer by layer: the same function in other orders of work."""
+
+from __future__ import annotations
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import size, times
+from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
+from ..lib.tables import Missing
+
+ORDERS = ("time-major", "layer-major, tick by tick", "layer-major")
+SHAPE = ("layers", "width", "length")
+
+
+def figure(id: str = "rnn-orders") -> Explorable | Missing:
+    """Seconds of a deep RNN against its layers, by the order of its work."""
+    records = have("rnn_orders")
+    series = [curve for run in records for curve in _series(run)]
+    if not series:
+        return Missing("rnn_orders")
+    points = measured(records)
+    widths, lengths = (sorted({curve.keys[key] for curve in series}) for key in ("width", "length"))
+    return Explorable(
+        id=id,
+        caption=_caption(points),
+        alt=(
+            "Time for one layer and tick against the number of layers. Layer-major, it stays "
+            "level. Time-major, it rises once the weights no longer fit into the cache."
+        ),
+        series=series,
+        x=Axis("layers", "Layers", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("box", "Time per layer and tick", "µs", low="box_low", high="box_high"),
+                Axis("ms", "Time in all", "ms", log=10, digits=3),
+                Axis("ratio", "Time, layer-major = 1", "", digits=3),
+                Axis("weights", "Weights", "MiB", log=10, digits=3),
+            ],
+        ),
+        color="order",
+        mark="line+dot",
+        controls=[
+            Filter("width", "Width D", options=widths, default=widths[-1]),
+            Filter("length", "Tokens", options=lengths, default=lengths[-1]),
+            Toggle("order", "Order", options=list(ORDERS)),
+        ],
+        provenance=provenance(records),
+    )
+
+
+def _series(run: Record) -> list[Series]:
+    config, series = run["config"], []
+    for width in config["widths"]:
+        for length in config["lengths"]:
+            shape = rows(run, width=width, length=length)
+            base = {row["layers"]: row["seconds"] for row in shape if row["order"] == ORDERS[-1]}
+            for order in ORDERS:
+                points = [row for row in shape if row["order"] == order and row["layers"] in base]
+                if not points:
+                    continue
+                keys = {"order": order, "width": width, "length": length}
+                series.append(Series(keys, _columns(points, base), source=run["path"]))
+    return series
+
+
+def _columns(points: list[Row], base: dict[int, float]) -> dict[str, list]:
+    def per_box(name: str) -> list[float]:
+        return [row[name] / row["layers"] / row["length"] * 1e6 for row in points]
+
+    return {
+        "layers": [row["layers"] for row in points],
+        "box": per_box("seconds"),
+        "box_low": per_box("low"),
+        "box_high": per_box("high"),
+        "ms": [row["seconds"] * 1e3 for row in points],
+        "ratio": [row["seconds"] / base[row["layers"]] for row in points],
+        "weights": [row["weights"] / 2**20 for row in points],
+    }
+
+
+def here(points: list[Row]) -> Series:
+    """What `experiments.rnn_orders.measure_here` found, time-major; for `add_computer`."""
+    by_order = {name: [row for row in points if row["order"] == name] for name in ORDERS}
+    base = {row["layers"]: row["seconds"] for row in by_order[ORDERS[-1]]}
+    keys = {key: points[0][key] for key in ("width", "length")}
+    return Series(keys, _columns(by_order[ORDERS[0]], base))
+
+
+def ratios(points: list[Row], **shape: int) -> tuple[float, float, float]:
+    """Time-major over layer-major, and its two factors: the cache's, and U's all at once.
+
+    Raises NotMeasuredError where not all three orders were timed.
+    """
+    seconds = {
+        row["order"]: row["seconds"]
+        for row in points
+        if all(row[key] == value for key, value in shape.items())
+    }
+    if not {*ORDERS} <= seconds.keys():
+        raise NotMeasuredError(f"rnn_orders: not every order of {shape}")
+    time, ticks, layer = (seconds[order] for order in ORDERS)
+    return time / layer, time / ticks, ticks / layer
+
+
+def measured(records: list[Record]) -> list[Row]:
+    """All rows of all records."""
+    return [row for run in records for row in rows(run)]
+
+
+def deepest(points: list[Row]) -> dict[str, int]:
+    """The largest shape of which all three orders were timed. Raises NotMeasuredError."""
+    whole = _whole(points)
+    if not whole:
+        raise NotMeasuredError("rnn_orders: no shape in every order")
+    largest = max(whole, key=lambda row: (row["weights"], row["length"]))
+    return {key: largest[key] for key in SHAPE}
+
+
+def _whole(points: list[Row]) -> list[Row]:
+    """Rows whose shape was timed in every order."""
+    orders: dict[tuple, set] = {}
+    for row in points:
+        orders.setdefault(tuple(row[key] for key in SHAPE), set()).add(row["order"])
+    return [row for row in points if len(orders[tuple(row[key] for key in SHAPE)]) == len(ORDERS)]
+
+
+def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
+    """Seconds, a box of the grid each, if nothing waits longer than it must: by formula."""
+    return {
+        "wait_layers": f"{layers}",
+        "wait_tokens": f"{length}",
+        "wait_rnn": f"{layers + length - 1}",  # one for each diagonal
+    }
+
+
+def _caption(points: list[Row]) -> str:
+    def described(row: Row) -> str:
+        layers = f"{row['layers']} layers" if row["layers"] > 1 else "one layer"
+        return f"{layers} of width {row['width']} ({size(row['weights'])} of weights)"
+
+    finding = "**The same function, the same operations, another order.**"
+    whole = _whole(points)
+    deep = [row for row in whole if row["layers"] > 1] or whole
+    if not deep:
+        return finding
+    large = max(deep, key=lambda row: (row["weights"], row["length"]))
+    small = min(deep, key=lambda row: (row["weights"], -row["length"]))
+    total, cache, together = ratios(points, **{key: large[key] for key in SHAPE})
+    _, small_cache, _ = ratios(points, **{key: small[key] for key in SHAPE})
+    return (
+        f"{finding} With {described(large)} and {large['length']} tokens, "
+        f"going tick by tick through all layers takes {times(total)} the time of going layer by "
+        f"layer. The order alone accounts for a factor of {times(cache)}, as the middle program "
+        f"shows, and computing a layer's outputs all at once for {times(together)}. With "
+        f"{described(small)} time-major takes {times(small_cache)} the time of the middle "
+        "program. The outputs of all three agree. On one core."
+    )

@@ -1,0 +1,151 @@
+"""Taylor attention: its error against softmax, and the state that it pays with."""
+
+from __future__ import annotations
+
+import math
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import duration, percent
+from ..lib.records import Record, Row, have, provenance, rows
+from ..lib.tables import Missing, Table
+
+FINDING = (
+    "**The exponential can be bought back, at the price of a state that grows with every term.**"
+)
+SHOWN = ("near 1", "near 2", "near 4")
+
+
+def state_numbers(width: int, degree: int) -> int:
+    """What a head keeps: S and z of (K + n choose n) features, values as wide as keys."""
+    return math.comb(width + degree, degree) * (width + 1)
+
+
+def cached_tokens(state: int, width: int) -> int:
+    """How many tokens of a KV cache take as many numbers as a state."""
+    return max(1, round(state / (2 * width)))
+
+
+def figure(id: str = "taylor-error") -> Explorable | Missing:
+    """Error of Taylor attention against the terms kept and the state, even and odd apart."""
+    records = have("taylor_error")
+    if not records:
+        return Missing("taylor_error")
+    widths = sorted(run["config"]["width"] for run in records)
+    shown = 64 if 64 in widths else widths[-1]
+    curves = [series for run in records for series in _series(run)]
+    scores = dict.fromkeys(series.keys["scores"] for series in curves)
+    return Explorable(
+        id=id,
+        caption=_caption(measured(shown), shown),
+        alt=(
+            "Relative error against softmax on a logarithmic scale. With an even number of terms "
+            "it falls steadily, the slower the larger the scores; with an odd number it is far "
+            "larger and jumps about once scores are large."
+        ),
+        series=curves,
+        x=Choice(
+            "Against",
+            [
+                Axis("degree", "Terms kept, n"),
+                Axis("state", "State of a head", "numbers", log=10, digits=3),
+            ],
+        ),
+        y=Choice(
+            "Show",
+            [
+                Axis("rms", "Relative error", "%", log=10, digits=3),
+                Axis("worst", "Worst output's error", "%", log=10, digits=3),
+                Axis("negative", "Negative weights", "% of all", digits=3),
+            ],
+        ),
+        color="scores",
+        dash="terms",
+        mark="line+dot",
+        controls=[
+            Filter("width", "Width K", options=widths, default=shown),
+            Toggle("scores", "Scores", default=[name for name in SHOWN if name in scores] or None),
+            Toggle("terms", "n"),
+        ],
+        provenance=provenance(records),
+    )
+
+
+def measured(width: int) -> list[Row]:
+    """All rows of one key width."""
+    found = [run for run in have("taylor_error") if run["config"]["width"] == width]
+    return [row for run in found for row in rows(run)]
+
+
+def _series(run: Record) -> list[Series]:
+    series = []
+    for scale in run["config"]["scales"]:
+        for parity, terms in enumerate(("even", "odd")):
+            points = [row for row in rows(run, scale=scale) if row["degree"] % 2 == parity]
+            if not points:
+                continue
+            columns = {name: [row[name] for row in points] for name in ("degree", "state")}
+            for name in ("rms", "worst", "negative"):
+                columns[name] = [100 * row[name] for row in points]
+            keys = {"scores": f"near {scale:g}", "terms": terms, "width": run["config"]["width"]}
+            series.append(Series(keys, columns, source=run["path"]))
+    return series
+
+
+def _caption(found: list[Row], width: int) -> str:
+    """The finding: what even n buy, and what odd ones do. No numbers from too few terms."""
+    at = {(row["scale"], row["degree"]): row for row in found}
+    scales = sorted({row["scale"] for row in found})
+    degrees = {n for n in {row["degree"] for row in found} if all((s, n) in at for s in scales)}
+    even = max((n for n in degrees if n % 2 == 0), default=None)
+    followed = [at[scales[-1], n] for n in degrees if n % 2 and n + 1 in degrees]
+    if not followed:
+        return f"{FINDING} Keys and values of width {width}."
+    low, high = (at[scale, even] for scale in (scales[0], scales[-1]))
+    odd = max(followed, key=lambda row: row["rms"])
+    after_odd = at[scales[-1], odd["degree"] + 1]
+    return (
+        f"{FINDING} With n = {even}, outputs are {percent(low['rms'])} off where *scores*, q·k/√K, "
+        f"have a standard deviation of {scales[0]:g}, and {percent(high['rms'])} off where it is "
+        f"{scales[-1]:g}. Odd n can fail altogether for large scores: with n = {odd['degree']}, "
+        f"{percent(odd['negative'])} of the weights are negative there, the normaliser passes "
+        f"near zero, and the error is {percent(odd['rms'])}, against {percent(after_odd['rms'])} "
+        f"with one term more. Keys and values of width {width}."
+    )
+
+
+def table(width: int = 64) -> Table | Missing:
+    """What each number of terms costs a head: features, state, time of a tick; and its error."""
+    records = [run for run in have("taylor_error") if run["config"]["width"] == width]
+    if not records:
+        return Missing("taylor_error")
+    run = records[0]
+    ticks = run["tables"].get("ticks", {})
+    seconds = dict(zip(ticks.get("degree", ()), ticks.get("seconds", ()), strict=True))
+    scales = [scale for scale in run["config"]["scales"] if scale >= 1]
+    cells = []
+    for degree in run["config"]["degrees"]:
+        of = {row["scale"]: row for row in rows(run, degree=degree)}
+        if len(of) < len(run["config"]["scales"]):
+            continue  # stopped in the middle of this degree
+        state = of[scales[0]]["state"]
+        cells.append(
+            [
+                str(degree),
+                f"{state:,}",
+                f"{cached_tokens(state, width):,}",
+                duration(seconds[degree]) if degree in seconds else "–",
+                *(percent(of[scale]["rms"]) for scale in scales),
+            ]
+        )
+    errors = [f"error, scores near {scale:g}" for scale in scales]
+    return Table(["n", "numbers a head", "tokens of KV cache", "one tick", *errors], cells)
+
+
+def numbers(width: int = 64) -> dict[str, str]:
+    """What the chapter on state machines says of a head's states, all by formula."""
+    found = {"linear_numbers": f"{width * width + width:,}"}
+    for n in (2, 4):
+        state = state_numbers(width, n)
+        found[f"taylor_{n}_numbers"] = f"{state:,}"
+        found[f"taylor_{n}_tokens"] = f"{cached_tokens(state, width):,}"
+    return found

@@ -1,0 +1,61 @@
+"""What the compiler made of the selective scan's kernels."""
+
+from __future__ import annotations
+
+from ..kernels.kernel_build import ARCHITECTURES
+from ..lib.format import in_words
+from ..lib.records import NotMeasuredError, Record, Row, have, of_config, row, rows
+from ..lib.tables import Missing, Table
+
+KERNELS = {
+    "outputs_kernel": "the walk: y, and every eighth state",
+    "gradients_kernel": "the walk back: all gradients",
+    "ends_kernel": "what a segment adds to the state",
+    "ends_kernel:R": "and to its gradient",
+    "carry_kernel": "from segment to segment",
+}
+CASE = {"input_rule": "euler", "dtype": "float32", "state": 16}
+
+
+def table(arch: int = 90) -> Table | Missing:
+    """The kernels of one call and its gradient at Mamba's N."""
+    try:
+        run = of_config(have("scan_build"), arch=arch)
+    except NotMeasuredError:
+        return Missing("scan_build")
+    lines = [
+        [
+            KERNELS[found["kernel"]],
+            str(found["registers"]),
+            f"{found['spilled']} B",
+            str(found["resident"] * found["warps"]),
+            f"{found['instructions']:.1f}" if found["instructions"] else "–",
+        ]
+        for name in KERNELS
+        for found in rows(run, kernel=name, **CASE)
+    ]
+    titles = ["", "registers", "spilled", "warps at once", "instructions"]
+    return Table(titles, lines, align="lrrrr")
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on state spaces says of them."""
+
+    def hopper() -> Record:
+        return of_config(have("scan_build"), arch=90)
+
+    def of(kernel: str) -> Row:
+        return row(hopper(), kernel=kernel, **CASE)
+
+    def spilled() -> str:
+        records = have("scan_build")
+        if {run["config"]["arch"] for run in records} != {*ARCHITECTURES}:
+            raise NotMeasuredError("scan_build: expected a run for each architecture")
+        most = max(found["spilled"] for run in records for found in rows(run))
+        return "nothing" if most == 0 else f"up to {most} bytes a thread"
+
+    return in_words(
+        scan_forward=lambda: f"{of('outputs_kernel')['instructions']:.1f}",
+        scan_backward=lambda: f"{of('gradients_kernel')['instructions']:.0f}",
+        scan_spilled=spilled,
+    )

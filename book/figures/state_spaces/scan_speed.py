@@ -1,0 +1,151 @@
+"""The selective scan measured: in order, as a tree, by the kernels, by Mamba's own."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import times
+from ..lib.records import NotMeasuredError, Record, Row, device_name, have, provenance, row, rows
+from ..lib.tables import Missing
+
+PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
+NAMES = {
+    "steps": "in order",
+    "tree": "as a tree",
+    "kernel": "our kernel",
+    "mamba_ssm": "Mamba's own",
+}
+CHUNK = 8  # tokens between the states that the kernel keeps for the gradients
+CHANNELS = 16  # whose dB and dC a program adds up before it stores them
+
+
+def measured() -> list[Record]:
+    """The stored runs of one device, short sequences first. Raises NotMeasuredError."""
+    records = have("scan_speed")
+    if not records:
+        raise NotMeasuredError("scan_speed: nothing stored")
+    return sorted(records, key=lambda run: run["config"]["length"])
+
+
+def figure(id: str = "scan-speed") -> Explorable | Missing:
+    """Time and share of the limit against the length of the sequence."""
+    try:
+        records = measured()
+    except NotMeasuredError:
+        return Missing("scan_speed")
+    columns: dict[tuple[str, str], dict[str, list]] = {}
+    for run in records:
+        for found in rows(run):
+            kept = columns.setdefault((found["implementation"], found["pass"]), {})
+            for name, cell in _drawn(found).items():
+                kept.setdefault(name, []).append(cell)
+    drawn, passes = ({key[i] for key in columns} for i in (0, 1))
+    config = records[0]["config"]
+    return Explorable(
+        id=id,
+        caption=_caption(records),
+        alt=(
+            "Time of one selective scan against the length of the sequence, on logarithmic "
+            "scales, a line a way of computing it."
+        ),
+        series=[
+            Series({"implementation": name, "pass": direction}, kept)
+            for (name, direction), kept in columns.items()
+        ],
+        x=Axis("length", f"Length of the sequence, {config['channels']} channels", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time", "ms", log=10, digits=3, low="low", high="high"),
+                Axis("token", "Time a token", "µs", log=10, digits=3),
+                Axis("share", "Share of the limit", "%", log=10, digits=3),
+            ],
+        ),
+        color="implementation",
+        mark="line+dot",
+        controls=[
+            Filter("pass", "Pass", options=PASSES, default=[p for p in PASSES if p in passes][-1]),
+            Toggle(
+                "implementation", "Scan", options={k: v for k, v in NAMES.items() if k in drawn}
+            ),
+        ],
+        provenance=provenance(records),
+    )
+
+
+def _drawn(found: Row) -> dict[str, float]:
+    return {
+        "length": found["length"],
+        "ms": 1e3 * found["seconds"],
+        "low": 1e3 * found["low"],
+        "high": 1e3 * found["high"],
+        "token": 1e6 * found["seconds"] / found["length"],
+        "share": 100 * found["share"],
+    }
+
+
+def ratio(run: Record, slow: str, fast: str, direction: str = "forward+backward") -> float:
+    """How many times as long `slow` takes, in one run. Raises NotMeasuredError."""
+    both = [
+        row(run, implementation=name, **{"pass": direction})["seconds"] for name in (slow, fast)
+    ]
+    return both[0] / both[1]
+
+
+def _range(slow: str, fast: str) -> str:
+    """The least and the largest ratio over the lengths."""
+    found = []
+    for run in measured():
+        try:
+            found.append(ratio(run, slow, fast))
+        except NotMeasuredError:
+            continue
+    if not found:
+        raise NotMeasuredError(f"scan_speed: {slow} and {fast} in no run")
+    low, high = times(min(found)), times(max(found))
+    return low if low == high else f"{low} to {high}"
+
+
+def _caption(records: list[Record]) -> str:
+    finding = "Time of the scans"
+    for said, slow, fast in (
+        ("A tree takes {} the time of a scan in order", "tree", "steps"),
+        ("Our kernel is {} as fast as a scan in order", "steps", "kernel"),
+    ):
+        with suppress(NotMeasuredError):
+            finding = said.format(_range(slow, fast))
+    config = records[0]["config"]
+    return (
+        f"**{finding}**, forward and backward, over these lengths. {config['batch']} sequence, "
+        f"{config['channels']} channels of {config['state']} numbers, {config['dtype']}. The limit "
+        "is the time of reading inputs and writing results once, at the speed of a copy in the "
+        "same run."
+    )
+
+
+def numbers(N: int = 16, item: int = 4) -> dict[str, str]:
+    """The account in bytes a token and channel, and what was measured."""
+
+    return {
+        "scan_states": f"{item * N}",
+        "scan_least": f"{3 * item}",
+        "scan_least_back": f"{5 * item}",
+        "scan_kept": f"{item * N // CHUNK}",
+        "scan_partial": f"{2 * item * N // CHANNELS}",
+        "scan_plain": plain(),
+    }
+
+
+def plain() -> str:
+    """What can be said of the scans in plain torch."""
+    try:
+        found, device = _range("tree", "steps"), device_name(measured()[0])
+    except NotMeasuredError:
+        return (
+            "What a CPU can compare is plain torch, in order and as a tree, and that is not timed."
+        )
+    return (
+        f"What can be compared anywhere is plain torch: a tree takes {found} the time of a scan in "
+        f"order, forward and backward ({device}). It has fewer steps, but three times the work."
+    )

@@ -1,0 +1,197 @@
+"""The modes inside a model: one block of GPT-2 in training, and where its time goes."""
+
+from __future__ import annotations
+
+from lsa.cost import update_flops
+from lsa.gpt import SCALES, gpt_config
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import WrittenFor, in_words, times
+from ..lib.records import (
+    SCALE_LABELS,
+    NotMeasuredError,
+    Record,
+    have,
+    of_config,
+    provenance,
+    row,
+    rows,
+)
+from ..lib.tables import Missing
+
+
+def seconds(scale: str, mode: str, length: int) -> float:
+    """Of one block's update. Raises NotMeasuredError where it was not timed."""
+    return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)["seconds"]
+
+
+def lengths(scale: str, *modes: str) -> list[int]:
+    """Sequence lengths at which all of these modes were measured, one at least.
+
+    Raises NotMeasuredError.
+    """
+    run = of_config(have("block_speed"), scale=scale)
+    found = ({point["length"] for point in rows(run, mode=mode)} for mode in modes)
+    if not (common := sorted(set.intersection(*found))):
+        raise NotMeasuredError(f"block_speed: no length of {scale} with {', '.join(modes)}")
+    return common
+
+
+def ratio_to_softmax(scale: str, length: int) -> float:
+    """How many times faster chunked mode is than softmax. Raises NotMeasuredError."""
+    return seconds(scale, "softmax", length) / seconds(scale, "chunked", length)
+
+
+def overtakes(scale: str, fast: str, slow: str) -> int | None:
+    """The shortest length from which `fast` stays ahead of `slow`; None if it never does."""
+    ahead = None
+    for length in reversed(lengths(scale, fast, slow)):
+        if seconds(scale, fast, length) >= seconds(scale, slow, length):
+            break
+        ahead = length
+    return ahead
+
+
+def doubles(scale: str, mode: str, base: int) -> int | None:
+    """The shortest length at which a token takes twice what it takes at `base`; None if none."""
+    token = seconds(scale, mode, base) / base
+    longer = (length for length in lengths(scale, mode) if length > base)
+    return next((n for n in longer if seconds(scale, mode, n) / n >= 2 * token), None)
+
+
+def least_seconds(run: Record, mode: str, length: int) -> float:
+    """All of a block's arithmetic at the speed of a large matrix product."""
+    attention = "softmax" if mode == "softmax" else "linear"
+    options = {} if mode == "softmax" else {"mode": mode}
+    shape = gpt_config(
+        run["config"]["scale"], n_layer=1, vocab_size=0,
+        attention=attention, attention_options=options,
+    )  # fmt: skip
+    flops = update_flops(shape, length) * length
+    return flops / run["tables"]["limits"]["matmul"][0]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the three modes says of a block."""
+
+    def longest() -> int:
+        return lengths("1.5B", "softmax", "chunked")[-1]
+
+    def named(length: int | None) -> str:
+        return f"{length:,} tokens" if length else "no length measured"
+
+    return in_words(
+        block_1024=lambda: times(ratio_to_softmax("1.5B", 1024)),
+        block_4096=lambda: times(ratio_to_softmax("1.5B", 4096)),
+        block_longest=lambda: times(ratio_to_softmax("1.5B", longest())),
+        block_length=lambda: f"{longest():,}",
+        block_small=lambda: times(ratio_to_softmax("124M", longest())),
+        block_doubles=lambda: named(doubles("1.5B", "softmax", 1024)),
+        block_over_attention=lambda: named(overtakes("1.5B", "chunked", "attention")),
+        blocks=lambda: SCALES["1.5B"]["n_layer"],
+        equal_wide=lambda: f"{12 * SCALES['1.5B']['d_model']:,}",
+        equal_nano=lambda: f"{12 * SCALES['nano']['d_model']:,}",
+    )
+
+
+def claims() -> WrittenFor:
+    """What the chapter's words say of the block's figure."""
+
+    def both() -> list[int]:
+        return lengths("1.5B", "softmax", "chunked")
+
+    return WrittenFor(
+        chunked_mode_is_ahead_of_softmax_at_4096_and_beyond=lambda: all(
+            ratio_to_softmax("1.5B", length) > 1 for length in both() if length >= 4096
+        ),
+        the_small_model_parts_earlier=lambda: (
+            ratio_to_softmax("124M", both()[-1]) > ratio_to_softmax("1.5B", both()[-1])
+        ),
+        attention_mode_is_the_slowest_at_4096=lambda: (
+            seconds("1.5B", "attention", 4096) > seconds("1.5B", "recurrent", 4096)
+        ),
+    )
+
+
+def _scales(records: list[Record]) -> dict[str, str]:
+    measured = {run["config"]["scale"] for run in records}
+    return {name: label for name, label in SCALE_LABELS.items() if name in measured}
+
+
+def _measured(run: Record) -> list[Series]:
+    """A curve for each mode of a run, at the lengths where softmax was timed too."""
+    softmax = {row["length"]: row["seconds"] for row in rows(run, mode="softmax")}
+    series = []
+    for mode in dict.fromkeys(run["tables"]["rows"]["mode"]):
+        points = [row for row in rows(run, mode=mode) if row["length"] in softmax]
+        if not points:
+            continue
+        columns = {
+            "length": [row["length"] for row in points],
+            "ms": [row["seconds"] * 1e3 for row in points],
+            "us_token": [row["seconds"] / row["length"] * 1e6 for row in points],
+            "times": [softmax[row["length"]] / row["seconds"] for row in points],
+            "peak": [row["peak"] / 2**30 for row in points],
+        }
+        keys = {"mode": mode, "scale": run["config"]["scale"]}
+        series.append(Series(keys, columns, source=run["path"]))
+    return series
+
+
+def _ceilings(run: Record) -> list[Series]:
+    """Limits of softmax and chunked mode; attention mode's arithmetic is softmax's."""
+    series = []
+    for curve in _measured(run):
+        mode, lengths = curve.keys["mode"], curve.columns["length"]
+        if mode not in ("softmax", "chunked"):
+            continue
+        least = [least_seconds(run, mode, length) for length in lengths]
+        columns = {
+            "length": lengths,
+            "ms": [s * 1e3 for s in least],
+            "us_token": [s / length * 1e6 for s, length in zip(least, lengths, strict=True)],
+        }
+        series.append(Series(curve.keys, columns, label=f"limit, {mode}"))
+    return series
+
+
+def figure(id: str = "block-speed") -> Explorable | Missing:
+    """Time and memory of a block's update against the length, by mode."""
+    records = have("block_speed")
+    if not records:
+        return Missing("block_speed")
+    scales = _scales(records)
+    shown = "1.5B" if "1.5B" in scales else None
+    return Explorable(
+        id=id,
+        caption=(
+            "**One block of GPT-2 in training.** Forward, and the gradients of all its weights. "
+            "Projections and the multilayer perceptron cost the same in every mode; attention is "
+            "what sets the lines apart, the later the wider the model. Dashed: all the arithmetic "
+            "of softmax's and of chunked mode's block at the speed of a large matrix product."
+        ),
+        alt=(
+            "Time of a block's update against sequence length on logarithmic scales. At short "
+            "lengths the lines lie close together; then attention mode bends upwards first, "
+            "softmax later, and chunked mode least."
+        ),
+        series=[curve for run in records for curve in _measured(run)],
+        ceilings=[curve for run in records for curve in _ceilings(run)],
+        x=Axis("length", "Sequence length", "tokens", log=2),
+        y=Choice(
+            "Show",
+            [
+                Axis("ms", "Time", "ms", log=10, digits=3),
+                Axis("us_token", "Time per token", "µs", log=10, digits=3),
+                Axis("times", "Faster than softmax", "×", log=10, digits=3),
+                Axis("peak", "Peak memory", "GiB", log=10, digits=3),
+            ],
+        ),
+        color="mode",
+        mark="line+dot",
+        controls=[
+            Filter("scale", "Block of", options=scales, default=shown),
+            Toggle("mode", "Mode"),
+        ],
+        provenance=provenance(records),
+    )

@@ -1,0 +1,139 @@
+"""Chunked mode against its chunk size: the second table of `mode_speed`, and what predicts it."""
+
+from __future__ import annotations
+
+from lsa.cost import PEAKS, best_chunk_size
+
+from ...explorable.figure import Axis, Explorable, Filter, Series
+from ..index.mode_speed import PASSES, cost, limits
+from ..lib.records import NotMeasuredError, Record, device_name, have, provenance, rows
+from ..lib.tables import Marked, Missing, Table
+
+
+def curves(records: list[Record]) -> list[Series]:
+    """Measured time against chunk size, one curve a length and pass."""
+    found = []
+    for run in records:
+        for length in dict.fromkeys(run["tables"].get("chunks", {}).get("length", [])):
+            for direction in PASSES:
+                points = rows(run, "chunks", length=length, **{"pass": direction})
+                if not points:
+                    continue
+                keys = {"mode": "chunked", "length": length, "pass": direction}
+                columns = {
+                    "chunk_size": [row["chunk_size"] for row in points],
+                    "ms": [row["seconds"] * 1e3 for row in points],
+                }
+                found.append(Series(keys=keys, columns=columns, source=run["path"]))
+    return found
+
+
+def bills(run: Record, length: int, direction: str, size: int) -> dict[str, float] | None:
+    """Seconds of chunked mode's arithmetic and traffic, states included, and of one after other."""
+    if not (speeds := limits(run)):
+        return None
+    spent = cost(run, "chunked", length, direction, size)
+    found = {
+        "arithmetic": spent.flops / speeds["matmul"],
+        "traffic": spent.bytes / speeds["copy"],
+    }
+    return found | {"predicted, both": sum(found.values())}
+
+
+def bill_lines(run: Record, length: int, direction: str) -> list[Series]:
+    """The bills against the chunk size, as dashed lines."""
+    sizes = sorted({row["chunk_size"] for row in rows(run, "chunks")})
+    paid = [bills(run, length, direction, size) for size in sizes]
+    if None in paid:
+        return []
+    keys = {"length": length, "pass": direction}
+    return [
+        Series(
+            keys=keys,
+            columns={"chunk_size": sizes, "ms": [each[name] * 1e3 for each in paid]},
+            label=name,
+        )
+        for name in paid[0]
+    ]
+
+
+def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
+    """The fastest chunk size measured, and the one for which the bills say so, if there are any.
+
+    Raises NotMeasuredError where no chunk sizes were measured.
+    """
+    points = rows(run, "chunks", length=length, **{"pass": direction})
+    if not points:
+        raise NotMeasuredError(f"{run['name']}: no chunk sizes measured at {length}")
+    fastest = min(points, key=lambda row: row["seconds"])["chunk_size"]
+    if not limits(run):
+        return fastest, None
+    paid = {
+        row["chunk_size"]: bills(run, length, direction, row["chunk_size"])["predicted, both"]
+        for row in points
+    }
+    return fastest, min(paid, key=paid.get)
+
+
+def sentence(run: Record | None = None) -> Marked:
+    """Which chunk size was the fastest, beside the one predicted; empty where none was measured."""
+    parts = []
+    for measured in [run] if run else have("mode_speed")[:1]:
+        kinds = dict.fromkeys((row["length"], row["pass"]) for row in rows(measured, "chunks"))
+        for length, direction in kinds:
+            fastest, predicted = best(measured, length, direction)
+            guess = f" (the bills say {predicted:,})" if predicted else ""
+            parts.append(f"{fastest:,} at {length:,} tokens, {PASSES[direction]}{guess}")
+    if not parts:
+        return Marked("")
+    return Marked(f"The fastest chunk sizes on this processor: {'; '.join(parts)}.")
+
+
+def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explorable | Missing:
+    """Time of chunked mode against the chunk size."""
+    records = [run for run in records or have("mode_speed") if rows(run, "chunks")]
+    if not records:
+        return Missing("mode_speed --force", "A sweep over chunk sizes is not stored yet")
+    lengths = sorted({length for run in records for length in run["tables"]["chunks"]["length"]})
+    return Explorable(
+        id=id,
+        caption=(
+            "**Short chunks move states, long chunks form products.** Time of chunked mode against "
+            "its chunk size. Dashed: what its arithmetic and its traffic cost by the formula, and "
+            "both together. One rises and the other falls, so the best size lies in between."
+        ),
+        alt=(
+            "Time against chunk size on logarithmic scales: a measured curve with a lowest point "
+            "in the middle, a falling dashed line for traffic and a rising one for arithmetic."
+        ),
+        series=curves(records),
+        ceilings=[
+            line
+            for run in records
+            for length in lengths
+            for direction in PASSES
+            for line in bill_lines(run, length, direction)
+        ],
+        x=Axis("chunk_size", "Chunk size", "tokens", log=2),
+        y=Axis("ms", "Time", "ms", log=10, digits=3),
+        color="mode",
+        mark="line+dot",
+        controls=[
+            Filter("length", "Length", default=lengths[-1]),
+            Filter("pass", "Pass", options=PASSES, default="forward"),
+        ],
+        provenance=provenance(records),
+    )
+
+
+def table() -> Table:
+    """Operations a byte and the best chunk they make, of data sheets and of what was measured."""
+    speeds = {name: (peak.flops, peak.bytes) for name, peak in PEAKS.items()}
+    for run in have("mode_speed")[:1]:
+        if found := limits(run):
+            speeds[f"{device_name(run)}, measured"] = found["matmul"], found["copy"]
+    cells = [
+        [name, f"{flops / traffic:.0f}", f"{best_chunk_size(64, 64, flops, traffic):.0f}"]
+        for name, (flops, traffic) in speeds.items()
+    ]
+    return Table(["machine", "operations a byte", Marked("best $C$ at $d=64$")], cells, wrap=True)

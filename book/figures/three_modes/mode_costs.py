@@ -1,0 +1,38 @@
+"""What each mode does, by formula: arithmetic, traffic, steps and state of one head."""
+
+from __future__ import annotations
+
+from lsa.cost import mode_cost
+from lsa.cost.modes import TILE
+
+from ..lib.format import size
+from ..lib.tables import Table
+
+LENGTHS = (1024, 16384, 131072)
+MODES = ("attention", "recurrent", "chunked")
+WIDTH, CHUNK = 64, 64
+
+
+def table() -> Table:
+    """A row for each length and mode."""
+    lines = []
+    for length in LENGTHS:
+        for mode in MODES:
+            cost = mode_cost(mode, length, WIDTH, WIDTH, chunk_size=CHUNK)
+            lines.append(
+                [
+                    f"{length:,}",
+                    mode,
+                    f"{cost.flops / 1e6:,.0f}",
+                    size(cost.bytes),
+                    f"{cost.steps:,}",
+                    size(cost.state),
+                ]
+            )
+    titles = ["T", "mode", "MFLOP", "traffic, 16-bit", "steps", "state"]
+    return Table(titles, lines, align="rlrrrr", wrap=True)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the three modes says of the formulas."""
+    return {"tile_rows": str(TILE)}

@@ -1,0 +1,65 @@
+"""What the stage `roofline` draws: data sheets, measured speeds, and measured points on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.harness.core import record
+from lsa.cost import PEAKS
+
+from ...explorable.markup import json_script
+from ..index.mode_speed import ITEM_BYTES, limits
+from ..lib.records import Record, device_name, rows
+
+PARTS_OF_NAMES = {  # how the driver calls what a data sheet describes
+    "A100 80GB SXM": "A100-SXM4-80GB",
+    "H100 SXM": "H100 80GB HBM3",
+    "H200": "H200",
+    "RTX 4090": "RTX 4090",
+}
+
+
+def data() -> str:
+    """JSON in a script element, for the stage to read.
+
+    A list of devices: name, peaks in FLOP/s and B/s, s a step, bytes of a number, and measured
+    points of forward passes: mode, length, seconds, heads, at width d. Steps are charged to the
+    modes in `waits` (see `mode_speed.least_seconds`).
+    """
+    devices = {
+        name: {
+            "name": f"NVIDIA {name}", "flops": peak.flops, "bytes": peak.bytes,
+            "step": peak.step, "item": 2, "waits": ["recurrent", "chunked"],
+            "vendor": True, "points": [],
+        }
+        for name, peak in PEAKS.items()
+    }  # fmt: skip
+    for run in record.load("mode_speed"):
+        name = device_name(run)
+        known = next((key for key, part in PARTS_OF_NAMES.items() if part in name), name)
+        device = devices.setdefault(known, _measured_device(run))
+        device["width"] = run["config"]["width"]
+        heads = run["config"]["batch"] * run["config"]["heads"]
+        device["points"] += [
+            [point["mode"], point["length"], point["seconds"], heads]
+            for point in rows(run, **{"pass": "forward"})
+        ]
+    return json_script(list(devices.values()), id="devices-data")
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on the three modes says of a data sheet."""
+    h100 = PEAKS["H100 SXM"]
+    return {"gpu_idle": f"{h100.flops * h100.step / 1e6:.0f}"}
+
+
+def _measured_device(run: Record) -> dict[str, Any]:
+    """A device that no data sheet describes; its speeds are None until they are measured."""
+    speeds = limits(run) or dict.fromkeys(("matmul", "copy", "call"))
+    cpu = run["provenance"]["device"]["kind"] == "cpu"
+    return {
+        "name": f"{device_name(run)} (measured here)", "flops": speeds["matmul"],
+        "bytes": speeds["copy"], "step": speeds["call"],
+        "item": ITEM_BYTES[run["config"]["dtype"]], "waits": ["recurrent"] if cpu else [],
+        "vendor": False, "points": [],
+    }  # fmt: skip

@@ -1,0 +1,327 @@
+"""Loss against training compute, by size of the model, and the exponents fitted to it."""
+
+from __future__ import annotations
+
+from math import log
+from statistics import mean
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import NOT_MEASURED, counted, in_words, signed, times
+from ..lib.records import NotMeasuredError, Record, learned, provenance, row
+from ..lib.seeds import bars, mean_and_spread, seeds_in_words
+from ..lib.tables import Missing, Table
+from ..linear_self_attention import variants
+from .power_law import Fit, fit
+
+EXPERIMENT = "scaling"
+ATTENTIONS = ("softmax", "linear")
+SHOWN = {"ends": "where each size ends", "curves": "every curve"}
+TERA = 1e12
+
+
+def sizes() -> dict[str, dict[str, list[Record]]]:
+    """{attention: {size: runs of all seeds}}, finished, smallest size first.
+
+    Both attentions hold the same seeds of the same sizes, where both have been run: a mean over
+    other seeds would tell the seeds apart and not the attentions.
+    """
+    found: dict[str, dict[str, dict[int, Record]]] = {name: {} for name in ATTENTIONS}
+    for run in learned(EXPERIMENT):
+        config = run["config"]
+        if finished(run) and "change" not in config:
+            of_size = found[config["attention"]].setdefault(config["size"], {})
+            of_size[config["seed"]] = run
+    first, second = (found[name] for name in ATTENTIONS)
+    kept: dict[str, dict[str, list[Record]]] = {name: {} for name in ATTENTIONS}
+    for name in sorted(first.keys() & second.keys(), key=lambda name: _parameters(first[name])):
+        both = sorted(first[name].keys() & second[name].keys())
+        for attention in ATTENTIONS if both else ():
+            kept[attention][name] = [found[attention][name][seed] for seed in both]
+    return kept
+
+
+def finished(run: Record) -> bool:
+    """Whether a run made all of its updates."""
+    made = run["tables"].get("validation", {"update": [0]})["update"]
+    return bool(made) and made[-1] >= run["config"]["updates"] and "model" in run["tables"]
+
+
+def _parameters(by_seed: dict[int, Record]) -> int:
+    return row(next(iter(by_seed.values())), "model")["parameters"]
+
+
+def flops(run: Record, updates: int) -> float:
+    """What so many updates cost, by the count of the layers."""
+    config = run["config"]
+    tokens = updates * config["span"] * config["spans"]
+    return tokens * row(run, "model")["flops"]
+
+
+def points(attention: str) -> list[tuple[float, float, list[float]]]:
+    """(parameters, compute, the last loss of every seed) of each size."""
+    found = []
+    for runs in sizes()[attention].values():
+        losses = [run["tables"]["validation"]["loss"][-1] for run in runs]
+        made = runs[0]["config"]["updates"]
+        found.append((row(runs[0], "model")["parameters"], flops(runs[0], made), losses))
+    return found
+
+
+def exponent(attention: str) -> Fit:
+    """By which power of compute the loss falls, at equal updates. Raises NotMeasuredError."""
+    found = points(attention)
+    return fit([compute for _, compute, _ in found], [mean(losses) for *_, losses in found])
+
+
+def difference() -> Fit:
+    """How the ratio of losses, linear over softmax, changes with the parameters.
+
+    The exponent is that of linear less that of softmax, size by size on the same seeds: what bends
+    both lines alike is not in it. Raises NotMeasuredError.
+    """
+    first, second = (points(name) for name in ATTENTIONS)
+    ratios = [mean(b) / mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
+    return fit([parameters for parameters, *_ in first], ratios)
+
+
+def noise() -> float:
+    """The widest range over the seeds of one size, or that of `variants` where it is more."""
+    every = [losses for name in ATTENTIONS for *_, losses in points(name)]
+    ranges = [max(losses) - min(losses) for losses in every if len(losses) > 1]
+    return max([variants.seed_spread(), *ranges])
+
+
+def _series(found: dict[str, dict[str, list[Record]]]) -> list[Series]:
+    series = []
+    for attention in ATTENTIONS:
+        ends = points(attention)
+        if ends:
+            columns = {
+                "teraflops": [compute / TERA for _, compute, _ in ends],
+                "parameters": [n for n, *_ in ends],
+                "loss": [mean(losses) for *_, losses in ends],
+                "low": [min(losses) for *_, losses in ends],
+                "high": [max(losses) for *_, losses in ends],
+            }
+            keys = {"attention": attention, "shown": "ends"}
+            sources = next(iter(found[attention].values()))
+            series.append(Series(keys, columns, source=sources[0]["path"]))
+        for name, runs in found[attention].items():
+            keys = {"attention": attention, "shown": "curves"}
+            label = f"{attention.capitalize()}, {name}"
+            series.append(Series(keys, _curve(runs), label=label, source=runs[0]["path"]))
+    return series
+
+
+def _curve(runs: list[Record]) -> dict[str, list[float]]:
+    curves = [run["tables"]["validation"] for run in runs]
+    by_update = [dict(zip(one["update"], one["loss"], strict=True)) for one in curves]
+    updates = [u for u in by_update[0] if u and all(u in one for one in by_update)]
+    losses = [[one[u] for one in by_update] for u in updates]
+    return {
+        "teraflops": [flops(runs[0], u) / TERA for u in updates],
+        "parameters": [row(runs[0], "model")["parameters"]] * len(updates),
+        "loss": [mean(each) for each in losses],
+        "low": [min(each) for each in losses],
+        "high": [max(each) for each in losses],
+    }
+
+
+def figure(id: str = "scaling") -> Explorable | Missing:
+    """Loss against compute, by size, softmax and linear."""
+    found = sizes()
+    if not any(found.values()):
+        return Missing(EXPERIMENT)
+    return Explorable(
+        id=id,
+        caption=_caption(),
+        alt=(
+            "Held-out loss against training compute on a logarithmic scale: a falling line of "
+            "dots for each attention, one dot a size of the model."
+        ),
+        series=_series(found),
+        x=Choice(
+            "Against",
+            [
+                Axis("teraflops", "Training compute", "TFLOP", log=10, digits=3),
+                Axis("parameters", "Parameters", log=10, digits=3),
+            ],
+        ),
+        y=Axis("loss", "Loss", "nats per byte", digits=4, low="low", high="high"),
+        color="attention",
+        mark="line+dot",
+        controls=[
+            Filter("shown", "Show", options=SHOWN, default="ends"),
+            Toggle("attention", "Attention", options={"softmax": "Softmax", "linear": "Linear"}),
+        ],
+        provenance=provenance(
+            [run for by_size in found.values() for runs in by_size.values() for run in runs]
+        ),
+    )
+
+
+def _seeds() -> str:
+    counts = [len(losses) for *_, losses in points("linear")]
+    if not counts:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return seeds_in_words(counts)
+
+
+def _config() -> dict:
+    for runs in sizes()["linear"].values():
+        return runs[0]["config"]
+    raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+
+
+def _names() -> list[str]:
+    """The sizes that have been run with both attentions, smallest first."""
+    if not (names := [*sizes()["linear"]]):
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return names
+
+
+def _caption() -> str:
+    config, names = _config(), _names()
+    tokens = config["updates"] * config["span"] * config["spans"]
+    what = f"from {names[0]} to {names[-1]}" if len(names) > 1 else names[0]
+    laws = in_words(fits=_fits)["fits"]
+    fitted = "" if laws == NOT_MEASURED else f" Powers of compute fitted to the ends: {laws}."
+    return (
+        f"**Loss by training compute, {what} parameters.** Every size makes the same "
+        f"{config['updates']:,} updates, fixed beforehand, on the same {tokens / 1e6:.1f} million "
+        f"bytes. {bars(_seeds())} Compute is counted, not timed.{fitted}"
+    )
+
+
+def _fits() -> str:
+    return " and ".join(f"{name} {_in_words(exponent(name))}" for name in ATTENTIONS)
+
+
+def _in_words(found: Fit) -> str:
+    """−0.060 ± 0.010; the interval is left out where two points make a line."""
+    written = f"{-found.exponent:.3f}".replace("-", "−")
+    return written if found.wide is None else f"{written} ± {found.wide:.3f}"
+
+
+def table() -> Table | Missing:
+    """Every size: parameters, compute, and where each attention ends."""
+    both = [points(name) for name in ATTENTIONS]
+    if not both[0]:
+        return Missing(EXPERIMENT)
+    cells = []
+    for (parameters, *computes, softmax), (_, less, linear) in zip(*both, strict=True):
+        apart = mean(linear) - mean(softmax)
+        cells.append([
+            f"{parameters:,}",
+            *(f"{compute / TERA:.3g}" for compute in (*computes, less)),
+            *(mean_and_spread(losses) for losses in (softmax, linear)),
+            f"{apart:+.3f}".replace("-", "−"),
+        ])  # fmt: skip
+    titles = [
+        "parameters", "TFLOP, softmax", "TFLOP, linear", "softmax ends at", "linear ends at",
+        "linear is behind by",
+    ]  # fmt: skip
+    return Table(titles, cells, align="r" * len(titles))
+
+
+def _of_the_difference() -> str:
+    """A verdict on the two exponents: beyond its interval, and beyond what a seed does."""
+    found = difference()
+    if found.wide is None:
+        raise NotMeasuredError(f"{EXPERIMENT}: two sizes make a line and no uncertainty")
+    # A loss falls with size, so its power is the exponent with a minus sign.
+    interval = f"{-found.exponent:+.4f} ± {found.wide:.4f} (95%)".replace("-", "−")
+    power = (
+        f"the ratio of linear's loss to softmax's goes as the parameters to the power {interval}"
+    )
+    ends = points("softmax")
+    parameters = [n for n, *_ in ends]
+    range_in_nats = (
+        abs(found.exponent)
+        * log(max(parameters) / min(parameters))
+        * mean(mean(losses) for *_, losses in ends)
+    )
+    if abs(found.exponent) <= found.wide:
+        return (
+            f"The two cannot be told apart: size by size, {power}, an interval that contains zero"
+        )
+    if range_in_nats <= (least := noise()):
+        return (
+            f"The two cannot be told apart: size by size, {power}, which over all of these sizes "
+            f"makes {range_in_nats:.3f} nats, and another seed can move a loss by {least:.3f}"
+        )
+    first = "linear attention" if found.exponent > 0 else "softmax"
+    return f"The loss of {first} falls faster: size by size, {power}"
+
+
+def more_compute(size: str) -> float:
+    """How many times the operations of linear an update takes with softmax at a size."""
+    both = [row(sizes()[name][size][0], "model")["flops"] for name in ATTENTIONS]
+    return both[0] / both[1]
+
+
+def gaps() -> list[float]:
+    """Nats by which linear ends behind softmax at each size. Raises NotMeasuredError."""
+    first, second = (points(name) for name in ATTENTIONS)
+    if not first:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return [mean(b) - mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
+
+
+def side(gap: float) -> str:
+    """Where linear attention ends, seen from softmax."""
+    return "higher" if gap > 0 else "lower"
+
+
+def _of_the_gaps() -> str:
+    least = noise()
+    found = dict(zip(_names(), gaps(), strict=True))
+    beyond = {name: gap for name, gap in found.items() if abs(gap) > least}
+    within = [abs(gap) for name, gap in found.items() if name not in beyond]
+    another = f"another seed can move a loss by {least:.3f}"
+    if not beyond:
+        return f"At no size are their ends further apart than {max(within):.3f} nats, and {another}"
+    seeds = {name: seeds_in_words([len(sizes()["linear"][name])]) for name in beyond}
+    told = [
+        f"At {name} linear attention ends {abs(gap):.3f} nats {side(gap)} ({seeds[name]})"
+        for name, gap in beyond.items()
+    ]
+    rest = f", and at the others they end at most {max(within):.3f} apart" if within else ""
+    return f"{'; '.join(told)}, where {another}{rest}".replace("; At", "; at")
+
+
+def sizes_in_words() -> str:
+    """The claim about sizes, as far as it was measured."""
+    low, high = (signed(end(gaps())) for end in (min, max))
+    names = _names()
+    return (
+        f"{counted(len(names))} sizes, {names[0]} to {names[-1]}, {_config()['updates']:,} "
+        f"updates: loss from {low} to {high} with linear attention; noise {noise():.3f} "
+        f"({_seeds()})"
+    )
+
+
+def sizes_alike() -> str:
+    """Whether the difference between the attentions stays the same, at the sizes measured."""
+    found = gaps()
+    if len(found) < 2:
+        raise NotMeasuredError(f"{EXPERIMENT}: one size")
+    alike = max(found) - min(found) <= noise()
+    return f"{'alike' if alike else 'not alike'} at these; nothing from 120M is measured"
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter on training says of size."""
+    return in_words(
+        scaling_seeds=_seeds,
+        scaling_sizes=lambda: counted(exponent("linear").points),
+        scaling_softmax=lambda: _in_words(exponent("softmax")),
+        scaling_linear=lambda: _in_words(exponent("linear")),
+        scaling_difference=_of_the_difference,
+        scaling_gaps=_of_the_gaps,
+        scaling_updates=lambda: f"{_config()['updates']:,}",
+        scaling_more_least=lambda: times(more_compute(_names()[0])),
+        scaling_more_most=lambda: times(more_compute(_names()[-1])),
+        scaling_least=lambda: _names()[0],
+        scaling_most=lambda: _names()[-1],
+    )

@@ -1,0 +1,273 @@
+"""Loss against the bytes of a layer's state; `state_words` has what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import exp, log
+from statistics import mean
+from typing import NamedTuple
+
+from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ..lib.format import listed
+from ..lib.records import NotMeasuredError, Record, learned, provenance, row, rows
+from ..lib.seeds import bars, seeds_in_words
+from ..lib.tables import Missing
+from ..linear_self_attention import variants
+
+EXPERIMENT = "state_size"
+KINDS = {
+    "softmax": "Softmax",
+    "linear": "elu + 1",
+    "exp": "exp",
+    "relu": "relu",
+    "softplus": "softplus",
+    "taylor": "Taylor sums",
+    "power": "Power 2",
+}
+RECIPES = {"fades": "1,024 bytes, half of the heads fade", "plain": "256 bytes, no head fades"}
+PARTS = {"1": "a quarter", "2": "half", "3": "three quarters", "4": "all"}
+
+
+class Arm(NamedTuple):
+    """What weighs, in which recipe, with how many heads, and what is changed besides."""
+
+    weights: str
+    recipe: str = "plain"
+    heads: int = 2
+    change: str = ""
+
+
+NEAR = Arm("elu + 1", change="near only")
+
+
+def arms() -> dict[Arm, list[Record]]:
+    """The stored runs that came to their end, all seeds of an arm together, in the seeds' order."""
+    found: dict[Arm, list[Record]] = {}
+    for run in sorted(learned(EXPERIMENT), key=lambda run: run["config"]["seed"]):
+        config = run["config"]
+        made = run["tables"].get("validation", {"update": [0]})["update"]
+        if made and made[-1] >= config["updates"] and "model" in run["tables"]:
+            found.setdefault(Arm(*(config[key] for key in Arm._fields)), []).append(run)
+    return found
+
+
+def _kind(run: Record) -> str:
+    """The name in the palette, where the layer has one, of what weighs the past."""
+    if run["config"]["attention"] != "linear":
+        return run["config"]["attention"]
+    weights: str = run["config"]["weights"]
+    return "linear" if weights == "elu + 1" else weights
+
+
+def _of(arm: Arm) -> list[Record]:
+    found = arms().get(arm)
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {', '.join(map(str, arm))}")
+    return found
+
+
+def ends(arm: Arm) -> dict[int, float]:
+    """The last loss by seed. Raises NotMeasuredError."""
+    return {
+        run["config"]["seed"]: run["tables"]["validation"]["loss"][-1] for run in _of(arm)
+    }  # fmt: skip
+
+
+def end(arm: Arm) -> float:
+    """The mean over seeds. Raises NotMeasuredError."""
+    return mean(ends(arm).values())
+
+
+def differences(arm: Arm, other: Arm) -> dict[int, float]:
+    """Nats by which an arm ends behind another, by the seeds of both. Raises NotMeasuredError."""
+    first, second = ends(arm), ends(other)
+    if not (both := sorted(first.keys() & second.keys())):
+        raise NotMeasuredError(f"{EXPERIMENT}: no seed of both {arm.weights} and {other.weights}")
+    return {seed: first[seed] - second[seed] for seed in both}
+
+
+def behind(arm: Arm, other: Arm) -> float:
+    """The mean of `differences`. Raises NotMeasuredError."""
+    return mean(differences(arm, other).values())
+
+
+def seeds() -> str:
+    """How many the arms have, in words. Raises NotMeasuredError."""
+    counts = [len(found) for found in arms().values()]
+    if not counts:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return seeds_in_words(counts)
+
+
+def noise(*compared: Arm) -> float:
+    """The difference of losses below which nothing is claimed of the arms compared.
+
+    The widest range over the seeds of one of them; where one of them has a single seed, of any arm
+    of the same recipes, since what is unstable in one need not be in the other; of any arm at all
+    where none is named. At least what another seed made of other nano models (`variants`).
+    """
+    found = {arm: ends(arm).values() for arm in arms()}
+    recipes = {arm.recipe for arm in compared}
+    found = {arm: losses for arm, losses in found.items() if arm.recipe in recipes or not compared}
+    if compared and all(len(found.get(arm, ())) > 1 for arm in compared):
+        found = {arm: found[arm] for arm in compared}
+    ranges = [max(losses) - min(losses) for losses in found.values() if len(losses) > 1]
+    return max([variants.seed_spread(), *ranges])
+
+
+def state(arm: Arm) -> int:
+    """Bytes of a layer's state after a text as long as the context. Raises NotMeasuredError."""
+    return row(_of(arm)[0], "model")["state"]
+
+
+class Attention(NamedTuple):
+    """What the far-sighted heads of an arm weigh: effective tokens, of so many if all were alike.
+
+    tokens: geometric mean over layers, heads and seeds. sharpest: of the head that weighs the
+    fewest. moved: share of the weights that is not where equal scores would put it; the mean.
+    """
+
+    tokens: float
+    sharpest: float
+    alike: float
+    moved: float
+
+
+def attention(arm: Arm, when: str) -> Attention:
+    """At the "start" or at the "end". Raises NotMeasuredError."""
+    found = []
+    for run in _of(arm):
+        config = run["config"]
+        update = {"start": 0, "end": config["updates"]}[when]
+        fades = sum(slope < 0 for slope in config["attention_options"].get("log_decay", ()))
+        found += [one for one in rows(run, "attended", update=update) if one["head"] >= fades]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no weights of {arm.weights} at the {when}")
+    return Attention(
+        exp(mean(log(one["effective"]) for one in found)),
+        min(one["effective"] for one in found),
+        exp(mean(log(one["alike"]) for one in found)),
+        mean(one["moved"] for one in found),
+    )
+
+
+def _series(found: dict[Arm, list[Record]]) -> list[Series]:
+    """A point for each arm and part of the updates."""
+    series = []
+    for arm, runs in found.items():
+        if arm.change or arm.weights == "none":
+            continue
+        for part, losses in _by_part(runs).items():
+            columns = {
+                "state": [state(arm)],
+                "loss": [mean(losses)],
+                "low": [min(losses)],
+                "high": [max(losses)],
+            }
+            keys = {"weights": _kind(runs[0]), "recipe": arm.recipe, "part": part}
+            heads = f"{arm.heads} head{'s' if arm.heads > 1 else ''}"
+            label = f"{arm.weights}, {heads}"
+            series.append(Series(keys, columns, label=label, source=runs[0]["path"]))
+    return series
+
+
+def _by_part(runs: Iterable[Record]) -> dict[str, list[float]]:
+    """Losses of every seed after a quarter, half, three quarters and all of the updates."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        curve = run["tables"]["validation"]
+        for update, loss in zip(curve["update"], curve["loss"], strict=True):
+            part = 4 * update / run["config"]["updates"]
+            if part >= 1 and part == int(part):
+                found.setdefault(str(int(part)), []).append(loss)
+    return found
+
+
+def _level(found: dict[Arm, list[Record]]) -> list[Series]:
+    """A grey line over the range of states: the control that sees nothing far."""
+    lines = []
+    for recipe in RECIPES:
+        states = [state(arm) for arm in found if arm.recipe == recipe and arm.weights != "none"]
+        runs = found.get(NEAR._replace(recipe=recipe), [])
+        for part, losses in _by_part(runs if states else []).items():
+            columns = {"state": [min(states) / 1.5, max(states) * 1.5]}
+            columns |= {name: [mean(losses)] * 2 for name in ("loss", "low", "high")}
+            keys = {"recipe": recipe, "part": part}
+            lines.append(Series(keys, columns, label="no head sees far"))
+    return lines
+
+
+def figure(id: str = "state-size") -> Explorable | Missing:
+    """Loss against the state of a layer, a point for each kind of weights and number of heads."""
+    found = arms()
+    series = _series(found)
+    if not series:
+        return Missing(EXPERIMENT)
+    recipes = [one.keys["recipe"] for one in series if one.keys["part"] == "4"]
+    shown = max(RECIPES, key=recipes.count)
+    drawn = {one.keys["weights"] for one in series}
+    return Explorable(
+        id=id,
+        caption=_caption(found),
+        alt=(
+            "Held-out loss against the bytes of a layer's state on a logarithmic scale, a dot "
+            "for each kind of weights and number of heads, beside the level of a model whose heads "
+            "all fade."
+        ),
+        series=series,
+        x=Axis("state", "State of a layer after the context", "bytes", log=10, digits=3),
+        y=Axis("loss", "Loss", "nats per byte", digits=4, low="low", high="high"),
+        color="weights",
+        mark="dot",
+        controls=[
+            Filter("recipe", "Recipe", options=RECIPES, default=shown),
+            Filter("part", "Updates made", options=PARTS, default="4"),
+            Toggle("weights", "Weights", options={k: v for k, v in KINDS.items() if k in drawn}),
+        ],
+        ceilings=_level(found),
+        provenance=provenance([run for runs in found.values() for run in runs]),
+    )
+
+
+def _caption(found: dict[Arm, list[Record]]) -> str:
+    stops = {}
+    for arm, runs in found.items():
+        stops[arm.recipe] = runs[0]["config"]["updates"]
+    told = " and ".join(
+        f"{stops[recipe]:,} at {_context(recipe)}" for recipe in RECIPES if recipe in stops
+    )
+    return (
+        "**Loss by the bytes of a layer's state.** The nano model on held-out novels, float32 "
+        f"states. Every model makes the same number of updates, fixed beforehand: {told}. "
+        f"{_without_attention()}{bars(seeds())}{_broken()}"
+    )
+
+
+def _context(recipe: str) -> str:
+    """What tells a recipe from the other in few words."""
+    return f"{RECIPES[recipe].split(' bytes')[0]} bytes"
+
+
+def _without_attention() -> str:
+    """Where the control without attention ends, which would flatten the figure as a line in it."""
+    ends_at = [
+        f"{end(Arm('none', recipe)):.3f} ({_context(recipe)})"
+        for recipe in RECIPES
+        if Arm("none", recipe) in arms()
+    ]
+    return f"Without attention the model ends at {listed(ends_at)}. " if ends_at else ""
+
+
+def _broken() -> str:
+    """A sentence for each run whose loss stopped being a number."""
+    said = ""
+    for run in learned(EXPERIMENT):
+        end = run["tables"].get("end", {"ending": [], "updates": []})
+        for ending, updates in zip(end["ending"], end["updates"], strict=True):
+            if ending != "finished":
+                config = run["config"]
+                said += (
+                    f" The loss of {config['weights']} at {_context(config['recipe'])}, seed "
+                    f"{config['seed']}, was no finite number after {updates:,} updates."
+                )
+    return said

@@ -1,0 +1,74 @@
+"""The figure of maps and normaliser: what broke, and how far apart two seeds are."""
+
+import pytest
+
+from book.figures.linear_self_attention import variants
+from experiments.harness.core import record
+
+
+def trained(folder, attention="linear", losses=(5.5, 3.0), finished=True, **config):
+    """A record as the runner would have written it, of a training that never was."""
+    config = {"attention": attention, "seed": 0, **config}
+    updates = list(range(1, 11))
+    device = {"kind": "cpu", "name": "a cpu", "count": 2, "memory_bytes": 1}
+    origin = {
+        "commit": "0" * 40, "dirty": False, "command": "made up", "seed": 0, "seconds": 1.0,
+        "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {"torch": "2"},
+    }  # fmt: skip
+    name = "-".join(map(str, config.values()))
+    contents = {
+        "schema": record.SCHEMA,
+        "experiment": "variants",
+        "name": name,
+        "config": config,
+        "complete": True,
+        "provenance": origin,
+        "units": {
+            "update": "updates", "seconds": "s", "loss": "nats/token",
+            "ending": "name", "updates": "updates",
+        },
+        "tables": {
+            "train": {"update": updates, "seconds": [0.1] * 10, "loss": [3.0] * 10},
+            "validation": {"update": [0, 10][: len(losses)], "loss": list(losses)},
+            "end": {"ending": ["finished" if finished else "not finite"], "updates": [10]},
+        },
+    }  # fmt: skip
+    record.write(record.path_of(folder, "variants", device, name), contents)
+
+
+def test_variants_tells_what_broke(store):
+    trained(store, "softmax", (5.5, 2.0))
+    trained(store, feature_map="elu_plus_one", normalize=True, losses=(5.5, 2.15))
+    trained(store, feature_map="elu_plus_one", normalize=True, losses=(5.5, 2.17), seed=1)
+    trained(store, feature_map="relu", normalize=False, losses=(5.5,), finished=False)
+    trained(store, feature_map="exp", normalize=True, losses=(), finished=False)
+    figure = variants.figure()
+    # Softmax beside both, elu + 1 where it was run; nowhere what broke before its validation.
+    found = sorted((curve.keys["map"], curve.keys["normaliser"]) for curve in figure.curves)
+    assert found == [("linear", "with"), ("softmax", "with"), ("softmax", "without")]
+    assert "softmax 2.000, elu + 1 2.150" in figure.caption
+    assert "relu without the normaliser stopped being a finite number" in figure.caption
+    assert "exp with the normaliser stopped being a finite number" in figure.caption
+    assert "up to 0.020" in figure.caption
+    table = repr(variants.table()).replace("\N{NO-BREAK SPACE}", " ")
+    assert "| relu |  | not finite after 10 |" in table
+    assert "| softmax | 2.000 |  | 100 ms |" in table
+    assert variants.seed_spread() == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("taylor", "broken"),
+    [
+        (2.032, []),
+        (2.1, ["two seeds have differed by about as much"]),
+        (2.01, ["two seeds have differed by about as much"]),
+        (
+            1.97,
+            ["taylor features end behind elu plus 1", "two seeds have differed by about as much"],
+        ),
+    ],
+)
+def test_taylor_ends_behind_by_what_another_seed_makes(monkeypatch, taylor, broken):
+    monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
+    monkeypatch.setattr(variants, "final_loss", {"linear": 2.0, "taylor": taylor}.__getitem__)
+    assert variants.taylor_claims().broken == broken

@@ -1,0 +1,43 @@
+"""Whole novels and recall: differences on the same pages, and the rows that are shown."""
+
+import math
+
+import pytest
+
+from book.figures.lib.records import NotMeasuredError
+from book.figures.long_context import recall, whole_novels
+
+
+def novels(*rows):
+    names = ("novel", "first", "last", "whole", "window")
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    return {"path": "x", "name": "linear-4096", "tables": {"positions": columns}}
+
+
+def test_the_cost_is_that_of_the_same_pages():
+    """One novel is harder than the other by far more than the far past costs either."""
+    run = novels(
+        (0, 4097, 8192, 1.501, 1.5), (0, 8193, 10000, 1.4, 1.4), (1, 4097, 8192, 2.003, 2.0)
+    )
+    (found,) = whole_novels.by_doubling([run])  # a single novel goes further: no spread, no point
+    assert (found["first"], found["last"], found["novels"]) == (4097, 8192, 2)
+    assert found["cost"] == pytest.approx(0.002)
+    assert found["error"] == pytest.approx(2 * math.sqrt(2) * 0.001 / math.sqrt(2))
+
+
+def test_dense_texts_teach_and_are_not_shown(monkeypatch):
+    asked = [(8, 32), (16, 64), (64, 256), (4, 128), (16, 128), (64, 1024)]
+    tables = {
+        "test": {
+            "pairs": [pairs for pairs, _ in asked],
+            "length": [length for _, length in asked],
+            "accuracy": [0.5] * 6,
+            "state": [7] * 6,
+        }
+    }
+    run = {"path": "x", "config": {"model": "delta"}, "tables": tables}
+    monkeypatch.setattr(recall, "learned", lambda experiment: [run])
+    assert [*recall.shares("delta")] == [(4, 128), (16, 128), (64, 256), (64, 1024)]
+    assert recall.recalled("delta", 64) == 0.5
+    with pytest.raises(NotMeasuredError):
+        recall.shares("linear")

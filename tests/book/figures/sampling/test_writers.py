@@ -1,0 +1,38 @@
+"""What the sampler is told: two models whose weights are stored, or what to run."""
+
+import json
+import re
+
+import torch
+
+from book.figures.sampling import writers
+from experiments.harness.core.record import ROOT
+
+
+def test_without_weights_the_page_says_what_to_run(store):
+    missing = writers.data()
+    assert not missing and "experiments run race --only seed=0" in repr(missing)
+    assert set(writers.numbers().values()) == {"not measured yet"}
+
+
+def test_a_writer_can_be_had_in_torch_and_its_sums_looked_at():
+    machine = writers.model("linear").machine()
+    text = torch.randint(256, (1, 9), generator=torch.Generator().manual_seed(0))
+    before, _ = machine.prefill(machine.initial_state, text[:, :8])
+    after, _ = machine.step(before, text[:, 8])
+    more = writers.sums(after)[0] - writers.sums(before)[0]
+    assert more.shape == (2, 64, 64)  # of the first layer, whose keys and values are no head's work
+    # A head that never fades has one outer product more; one that fades has lost some besides.
+    assert [torch.linalg.matrix_rank(one, rtol=1e-4).item() > 1 for one in more] == [True, False]
+
+
+def test_the_stage_gets_both_models_and_where_their_weights_are():
+    html = writers.data().data
+    files = re.search(r'data-files="([^"]*)"', html)[1].split()
+    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    sizes = [(ROOT / file).stat().st_size for file in files]
+    assert told["bytes"] >= sum(sizes) * 4 / 3 and max(sizes) < 1e6
+    assert [model["name"] for model in told["models"]] == ["softmax", "linear"]
+    assert [f"/{model['file']}." in file for model, file in zip(told["models"], files, strict=True)]
+    (first, grows), (flat, level) = told["bills"]["softmax"], told["bills"]["linear"]
+    assert first < flat < first + 1000 * grows and level == 0

@@ -1,0 +1,143 @@
+"""Results of a GPU, and runs that were stopped: every figure and sentence copes with them."""
+
+import importlib
+import pkgutil
+from copy import deepcopy
+
+import pytest
+
+import book.figures
+from book.explorable.figure import Explorable
+from book.explorable.still import still
+from book.figures.index import loss_curves
+from experiments.harness.core import record
+
+pytestmark = pytest.mark.slow
+NOT_FIGURES = {"interpreted", "readme_picture"}
+MODULES = [
+    importlib.import_module(found.name)
+    for found in pkgutil.walk_packages(book.figures.__path__, "book.figures.")
+    if not found.ispkg
+    and ".lib." not in found.name
+    and found.name.rpartition(".")[2] not in NOT_FIGURES
+]
+SHOWN = (
+    "figure", "rooflines", "published", "table", "ratio_table", "sentence", "claims", "numbers",
+    "front_numbers", "front_claims", "stored_runs", "versions", "data", "time_table", "by_position",
+    "verdicts",
+    "recall_figure", "recall_numbers", "induction_figure", "scores", "causes", "taylor_claims",
+    "update_times",
+)  # fmt: skip
+# Drawn by formula: there is nothing to measure.
+BY_FORMULA = {"design_bytes.figure", "machine_costs.figure", "taylor_sums.figure"}
+GPU = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
+LOADED = record.load()
+
+
+def everything():
+    """All that a page can show, by module and function."""
+    for module in MODULES:
+        for name in SHOWN:
+            if make := getattr(module, name, None):
+                yield f"{module.__name__.rpartition('.')[2]}.{name}", make
+
+
+def first_rows(run, count):
+    """The run as a budget would have stopped it: the first rows of each table."""
+    run["complete"] = False
+    for table in run["tables"].values():
+        for column in table:
+            table[column] = table[column][:count]
+    if validation := run["tables"].get("validation"):
+        made = sum(update <= count for update in validation["update"])
+        for column in validation:
+            validation[column] = validation[column][:made]
+    return run
+
+
+def on_gpu(run):
+    run["provenance"]["device"] = GPU
+    run["config"] |= {"dtype": "bfloat16"} if "dtype" in run["config"] else {}
+    return run
+
+
+def of_scale(run, scale):
+    run["config"] |= {"scale": scale} if "scale" in run["config"] else {}
+    return run
+
+
+OTHERS = {
+    "a GPU's, as many": lambda run: [run, on_gpu(deepcopy(run))],
+    "a GPU's first rows": lambda run: [run, on_gpu(first_rows(deepcopy(run), 3))],
+    "a GPU's, of another scale": lambda run: [run, on_gpu(of_scale(deepcopy(run), "355M"))],
+    "only one row": lambda run: [first_rows(deepcopy(run), 1)],
+}
+
+
+@pytest.fixture
+def stored_now(monkeypatch):
+    """Makes these runs the stored ones."""
+
+    def put(runs):
+        monkeypatch.setattr(
+            record, "load", lambda name=None: [r for r in runs if name in (None, r["experiment"])]
+        )
+
+    return put
+
+
+@pytest.mark.parametrize("others", OTHERS)
+def test_every_figure_and_sentence_copes(others, stored_now):
+    stored_now([made for run in LOADED for made in OTHERS[others](run)])
+    for name, make in everything():
+        shown = make()
+        if isinstance(shown, Explorable):
+            assert shown.curves, name
+            still(shown)
+        elif hasattr(shown, "_repr_markdown_"):
+            assert "None" not in shown._repr_markdown_(), name
+        elif hasattr(shown, "_repr_html_"):
+            assert shown._repr_html_(), name
+        else:
+            assert isinstance(shown, dict | str), name
+
+
+def test_what_is_shown_leaves_the_records_as_they_were():
+    """`record.load` hands the same objects to all."""
+    for _, make in everything():
+        make()
+    for run in record.load():
+        stored = {key: value for key, value in run.items() if key != "path"}
+        assert record.digest(stored) == run["digest"], run["path"]
+
+
+def test_what_is_not_stored_says_how_to_measure_it(store):
+    for name, make in everything():
+        shown = make()
+        if name.endswith((".figure", ".rooflines", ".by_position")) and name not in BY_FORMULA:
+            assert repr(shown).endswith(f"run {command_of(name)}"), name
+            assert not shown
+
+
+def command_of(name):
+    module, function = name.split(".")
+    measured_again = module == "chunk_sizes" or function == "rooflines"
+    if function == "by_position":
+        return "race"
+    return "mode_speed --force" if measured_again else module
+
+
+def test_words_of_the_first_page_keep_the_runs_they_were_written_for(stored_now):
+    stored_now(LOADED)
+    before = loss_curves.numbers()
+    again = [on_gpu(deepcopy(run)) for run in LOADED if run["config"].get("context") == 4096]
+    stored_now(LOADED + again)
+    assert loss_curves.numbers() == before
+    assert "it draws the runs told of" in loss_curves.claims().broken
+
+
+def test_no_claim_is_broken_by_what_is_stored(stored_now):
+    stored_now(LOADED)
+    for name, make in everything():
+        if name.endswith("claims"):
+            assert make().broken == [], name
