@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from lsa.attention import MODES
 from lsa.gpt import Block, gpt_config
-from lsa.linear_attention import MODES
 
 from .harness.bench.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
 from .harness.core.plan import BLOCK, Experiment, Outcome, Run, Session

@@ -83,7 +83,7 @@ def calls(
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    from lsa.linear_attention.kernels.gpu import HOPPER, planned_for
+    from lsa.attention.triton.tuning.gpu import HOPPER, planned_for
 
     from .harness.bench.hosting import launches_replaced
 

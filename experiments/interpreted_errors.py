@@ -59,13 +59,13 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def interpreted(work: partial, case: Case) -> list[dict[str, Any]]:
     """The rows of a case, by kernels instead of plain torch. In a process that interprets."""
-    from lsa.linear_attention import bodies
-    from lsa.linear_attention.kernels.gpu import HOPPER, planned_for
+    from lsa.attention import dispatch
+    from lsa.attention.triton.tuning.gpu import HOPPER, planned_for
 
     def by_kernels(q: torch.Tensor, v: torch.Tensor, scale: float) -> bool:
         return q.dtype != torch.float64  # the reference stays plain torch's
 
-    with planned_for(HOPPER), mock.patch.object(bodies, "uses_kernels", by_kernels):
+    with planned_for(HOPPER), mock.patch.object(dispatch, "uses_kernels", by_kernels):
         return work(case)
 
 

@@ -111,9 +111,10 @@ def call(case: Case, config: dict[str, Any]) -> None:
     """One call and its gradient on tensors without storage."""
     from importlib import import_module
 
-    from lsa.linear_attention.kernels.problem import Problem
+    from lsa.attention.triton.call import Problem
 
-    module = import_module(f"lsa.linear_attention.kernels.{case.mode}")
+    file = "chunked.passes" if case.mode == "chunked" else case.mode
+    module = import_module(f"lsa.attention.triton.{file}")
     shape = (config["batch"], config["length"], config["heads"], case.width)
     dtype = getattr(torch, config["dtype"])
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
@@ -126,7 +127,7 @@ def call(case: Case, config: dict[str, Any]) -> None:
 
 def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A row for each launch of a call and its gradient."""
-    from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
+    from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
 
     from .harness.bench.compiling import build, record_launches
 

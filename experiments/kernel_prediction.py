@@ -119,9 +119,9 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def launches(shape: list[int], dtype: torch.dtype, normalize: bool, gradients: bool) -> list[Any]:
     """What a call launches, planned for an H100; nothing is run."""
-    from lsa.linear_attention.kernels import chunked
-    from lsa.linear_attention.kernels.gpu import HOPPER, planned_for
-    from lsa.linear_attention.kernels.problem import Problem
+    from lsa.attention.triton.call import Problem
+    from lsa.attention.triton.chunked import passes as chunked
+    from lsa.attention.triton.tuning.gpu import HOPPER, planned_for
 
     from .harness.bench.compiling import record_launches
 
@@ -139,7 +139,7 @@ def launches(shape: list[int], dtype: torch.dtype, normalize: bool, gradients: b
 
 def bounds(launched: Any, shape: list[int], arch: int, gpu: str) -> tuple[float, float, float]:
     """s that a launch takes by its bytes, by instructions, and by those of one warp."""
-    from lsa.linear_attention.kernels.gpu import HOPPER
+    from lsa.attention.triton.tuning.gpu import HOPPER
 
     from .harness.bench.compiling import build, loop_length
 

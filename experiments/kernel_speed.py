@@ -22,7 +22,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lsa import linear_attention, softmax_attention
-from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.attention.feature_maps import elu_plus_one
 
 from .harness.bench.errors import relative_rms
 from .harness.bench.graphs import capture, replay_in_turns

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from lsa import linear_attention, softmax_attention
-from lsa.linear_attention import MODES
-from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.attention import MODES
+from lsa.attention.feature_maps import elu_plus_one
 
 from .harness.bench.timing import (
     TIMING,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsa.linear_attention.feature_maps import FEATURE_MAPS
+from lsa.attention.feature_maps import FEATURE_MAPS
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import table

@@ -1,5 +1,6 @@
 """Linear self-attention: three modes, the layers around them, and what each of them costs."""
 
+from .attention import LinearState, linear_attention
 from .gpt import GPT, SCALES, GPTConfig, gpt_config
 from .layers import (
     LAYERS,
@@ -13,7 +14,6 @@ from .layers import (
     TaylorAttention,
     softmax_attention,
 )
-from .linear_attention import LinearState, linear_attention
 from .machines import StateMachine, tape, unroll
 from .sampling import sample
 from .sequences import all_prefixes, autoregressive, is_causal, is_causal_at, take_last

@@ -2,8 +2,8 @@
 
 import torch
 
-from lsa.linear_attention import reference
-from lsa.linear_attention.feature_maps import FEATURE_MAPS
+from lsa.attention import reference
+from lsa.attention.feature_maps import FEATURE_MAPS
 
 RELATIVE = {torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
 

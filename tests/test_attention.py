@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention, softmax_attention
-from lsa.linear_attention.feature_maps import FEATURE_MAPS, elu_plus_one
-from lsa.linear_attention.functional import EPS, MODES
+from lsa.attention.api import EPS, MODES
+from lsa.attention.feature_maps import FEATURE_MAPS, elu_plus_one
 from tests.helpers import relative_rms
 
 RELATIVE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}

@@ -8,6 +8,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from lsa import GPT, gpt_config
+from lsa.attention import reference
+from lsa.attention.api import MODES
 from lsa.cost import (
     DESIGNS,
     PEAKS,
@@ -21,8 +23,6 @@ from lsa.cost import (
     training_cost,
     update_flops,
 )
-from lsa.linear_attention import reference
-from lsa.linear_attention.functional import MODES
 from lsa.machines import state_bytes
 
 
@@ -193,7 +193,7 @@ def test_gradients_read_and_write_every_tensor_once(T, D):
 
 
 def test_designs_cost_what_the_kernels_say():
-    """The table at the head of lsa/linear_attention/kernels/chunked.py, where heads are many."""
+    """The table at the head of lsa/attention/triton/chunked/passes.py, where heads are many."""
     T, heads, C, D = 2**13, 132, 64, 128
     cost = {
         (design, gradients): design_cost(design, T, heads, D, chunk_size=C, gradients=gradients)

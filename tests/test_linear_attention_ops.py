@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
-from lsa.linear_attention import composed
-from lsa.linear_attention.bodies import FUSED_MAPS
-from lsa.linear_attention.feature_maps import FEATURE_MAPS
-from lsa.linear_attention.functional import MODES
-from lsa.linear_attention.operator import attend, attend_operator, gradient
+from lsa.attention import differentiable
+from lsa.attention.api import MODES
+from lsa.attention.dispatch import FUSED_MAPS
+from lsa.attention.feature_maps import FEATURE_MAPS
+from lsa.attention.operator import attend, attend_operator, gradient
 from tests.examples import examples
 from tests.helpers import RELATIVE, relative_rms
 
@@ -137,7 +137,7 @@ def test_a_third_derivative_is_no_zero(mode):
             (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         return y
 
-    torch.testing.assert_close(third(attend), third(composed.attend))
+    torch.testing.assert_close(third(attend), third(differentiable.attend))
 
 
 @pytest.mark.parametrize("name", list(FEATURE_MAPS))

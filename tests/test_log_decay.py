@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention
-from lsa.linear_attention import MODES
-from lsa.linear_attention.operator import attend_operator, gradient
+from lsa.attention import MODES
+from lsa.attention.operator import attend_operator, gradient
 from tests.helpers import relative_rms
 
 # All but the slowest of opcheck's, which has a compiler go through the body in plain torch.

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lsa import LinearState, linear_attention
-from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.attention.feature_maps import elu_plus_one
 from tests.helpers import relative_rms
 
 pytestmark = pytest.mark.slow

@@ -33,4 +33,4 @@ def test_the_wheel_is_the_package_alone_with_its_types(tmp_path):
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"lsa"}
-    assert "lsa/py.typed" in names and "lsa/linear_attention/kernels/tiles.py" in names
+    assert "lsa/py.typed" in names and "lsa/attention/triton/tiles.py" in names

@@ -1,11 +1,11 @@
-"""What a design of chunked kernel moves and computes; `kernels/chunked.py` derives it."""
+"""What a design of chunked kernel moves and computes; `triton/chunked/passes.py` derives it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..attention.triton.tuning.segments import LONGEST_RECOVERED, Pass, reach, segments
 from ..checks import whole
-from ..linear_attention.kernels.segments import LONGEST_RECOVERED, Pass, reach, segments
 from .rooflines import STATE_BYTES
 
 PREFIX_BYTES = 8
@@ -48,7 +48,7 @@ def design_cost(
     *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
     cut: tuple[int, int] | None = None, decay: bool = False,
 ) -> DesignCost:  # fmt: skip
-    """What a design of chunked mode moves and computes: kernels/chunked.py derives the table.
+    """What a design of chunked mode moves and computes: triton/chunked/passes.py derives the table.
 
     design: one of DESIGNS. "chunk states" stores the state before every chunk, itemsize bytes a
         number forwards and float32 with gradients; the others cut a sequence into segments and

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sys
 
+from ..attention.counts import mode_flops
 from ..checks import finite, whole
-from ..linear_attention.counts import mode_flops
 from .rooflines import STATE_BYTES, Cost
 
 TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
@@ -74,7 +74,7 @@ def training_cost(
 
 
 def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:
-    """The FLOPs that linear_attention/reference.py spends: masked products whole, tails filled.
+    """The FLOPs that attention/reference.py spends: masked products whole, tails filled.
 
     What torch's FLOP counter reports for it; `mode_cost` is what has to be spent.
     """

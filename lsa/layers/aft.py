@@ -21,8 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..attention.api import accumulator_dtype
 from ..checks import whole
-from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans import (
     NEVER,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..attention.api import EPS, accumulator_dtype, check_qkv
+from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import one_of
-from ..linear_attention.feature_maps import FEATURE_MAPS
-from ..linear_attention.functional import EPS, accumulator_dtype, check_qkv
 from .multihead import MultiHead
 
 
@@ -34,7 +34,7 @@ def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: floa
 class BidirectionalLinearAttention(MultiHead):
     """Multi-head linear attention without a mask, Katharopoulos et al. (2020). [B, T, D] likewise.
 
-    feature_map: a name in `lsa.linear_attention.feature_maps.FEATURE_MAPS`, on queries and keys.
+    feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
 
     Like `BidirectionalAttention` it has one face only: its answer for the first token waits for
     the last, so there is no `machine()`.

@@ -23,9 +23,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.api import EPS, accumulator_dtype
+from ..attention.counts import mode_flops
 from ..checks import boolean, whole
-from ..linear_attention.counts import mode_flops
-from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
 from .gated import HeadDecay, decay_between
 from .multihead import MultiHead

@@ -19,10 +19,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.api import EPS, accumulator_dtype
+from ..attention.counts import mode_flops
+from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
-from ..linear_attention.counts import mode_flops
-from ..linear_attention.feature_maps import FEATURE_MAPS
-from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
 from .layer import StartingLinear, starting_log_steps
 from .multihead import MultiHead
@@ -106,7 +106,7 @@ class GatedLinearAttention(MultiHead):
     decay: "fixed", α_h = 1 - 2^(-5-h) for head h, as in RetNet; "head", one α_t a head from the
         input, exp(-exp(a) softplus(w·x_t + b)) as in Mamba-2; "channel", one a key channel from
         the input, sigmoid(W_2 W_1 x_t + b)^(1/16) as in GLA.
-    feature_map: a name in `lsa.linear_attention.feature_maps.FEATURE_MAPS`, on queries and keys.
+    feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     normalize: divide by the decayed sum of the weights, as `LinearAttention` does; the features
         must not be negative then. Without it each head's output is brought to root mean square
         1, as RetNet and GLA do.

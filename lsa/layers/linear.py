@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from ..attention.api import LONGEST_CHUNK, MODES, LinearState, linear_attention
+from ..attention.counts import mode_flops
+from ..attention.dispatch import accumulator_dtype
+from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
-from ..linear_attention.bodies import accumulator_dtype
-from ..linear_attention.counts import mode_flops
-from ..linear_attention.feature_maps import FEATURE_MAPS
-from ..linear_attention.functional import LONGEST_CHUNK, MODES, LinearState, linear_attention
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -18,7 +18,7 @@ from .multihead import MultiHead
 class LinearAttention(MultiHead):
     """Causal multi-head linear attention, Katharopoulos et al. (2020). [B, T, D] to [B, T, D].
 
-    feature_map: a name in `lsa.linear_attention.feature_maps.FEATURE_MAPS`, on queries and keys.
+    feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     mode, chunk_size, normalize: see `lsa.linear_attention`.
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
     """

@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.api import accumulator_dtype
 from ..checks import one_of, whole
-from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans.selective import INPUT_RULES, MODES, selective_scan, selective_step
 from .convolution import CausalConv

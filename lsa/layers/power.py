@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..attention.api import EPS, accumulator_dtype
+from ..attention.counts import mode_flops
 from ..checks import boolean, whole
-from ..linear_attention.counts import mode_flops
-from ..linear_attention.functional import EPS, accumulator_dtype
 from ..machines import StateMachine
 from .gated import HeadDecay, decay_between, decayed_attention, decayed_step
 from .multihead import MultiHead

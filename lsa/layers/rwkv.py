@@ -21,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.api import accumulator_dtype
 from ..checks import whole
-from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from ..scans import TREE_FLOPS, ExponentialSums, exponential_step, exponential_sums, no_sums
 from .layer import ResidualLinear

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..attention.api import accumulator_dtype, check_qkv
 from ..checks import finite
-from ..linear_attention.functional import accumulator_dtype, check_qkv
 from ..machines import StateMachine
 from .multihead import MultiHead
 

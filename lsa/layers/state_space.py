@@ -21,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.api import accumulator_dtype
 from ..checks import one_of, whole
-from ..linear_attention.functional import accumulator_dtype
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution
 from .layer import ResidualLinear, starting_log_steps

@@ -11,9 +11,9 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
+from ..attention.api import LinearState, accumulator_dtype, linear_attention
+from ..attention.reference import recurrent_step
 from ..checks import finite, whole
-from ..linear_attention.functional import LinearState, accumulator_dtype, linear_attention
-from ..linear_attention.reference import recurrent_step
 from ..machines import StateMachine
 from .multihead import MultiHead
 

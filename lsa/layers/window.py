@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..attention.api import check_qkv
 from ..checks import whole
-from ..linear_attention.functional import check_qkv
 from ..machines import StateMachine
 from .softmax import SoftmaxAttention, checked_scale, softmax_attention
 

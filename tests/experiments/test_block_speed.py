@@ -5,8 +5,8 @@ import torch
 
 from experiments import block_speed
 from experiments.harness.core.plan import Session
+from lsa.attention import MODES
 from lsa.gpt import Block, gpt_config
-from lsa.linear_attention import MODES
 
 CPU = torch.device("cpu")
 

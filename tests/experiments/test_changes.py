@@ -152,14 +152,14 @@ def test_the_real_experiments_reach_what_they_run():
         ("experiments.harness.learning.training", "Training"),
         ("lsa.gpt", "GPT"),
         ("lsa.layers.linear", "LinearAttention"),
-        ("lsa.linear_attention.functional", "linear_attention"),
-        ("lsa.linear_attention.cpu", "chunked_forward"),
+        ("lsa.attention.api", "linear_attention"),
+        ("lsa.attention.eager", "chunked_forward"),
     } <= found
     modules = {module for module, _ in found}
-    others = {"lsa.layers.rwkv", "experiments.mode_speed", "lsa.linear_attention.kernels.tiles"}
+    others = {"lsa.layers.rwkv", "experiments.mode_speed", "lsa.attention.triton.tiles"}
     assert not others & modules
     on_gpu = {module for module, _ in today.behind("loss_curves", ["linear"], on_gpu=True)}
-    assert {"lsa.linear_attention.kernels.tiles", "lsa.launches"} <= on_gpu
+    assert {"lsa.attention.triton.tiles", "lsa.launches"} <= on_gpu
     every = {module for module, _ in today.behind("loss_curves", [], on_gpu=False)}
     assert {layer.__module__ for layer in LAYERS.values()} <= every
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from lsa.linear_attention.feature_maps import FEATURE_MAPS
-from lsa.linear_attention.kernels.problem import Problem
+from lsa.attention.feature_maps import FEATURE_MAPS
+from lsa.attention.triton.call import Problem
 from tests.helpers import definition, relative_rms
 
 

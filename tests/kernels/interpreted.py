@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from lsa import linear_attention
-from lsa.linear_attention import bodies
-from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
-from lsa.linear_attention.kernels.plans import Case, plan
-from lsa.linear_attention.kernels.problem import Problem
+from lsa.attention import dispatch
+from lsa.attention.triton import attention, recurrent
+from lsa.attention.triton.call import Problem
+from lsa.attention.triton.chunked import passes as chunked
+from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
+from lsa.attention.triton.tuning.plan import Case, plan
 from tests.helpers import RELATIVE, relative_rms
 from tests.kernels.cases import draw, errors
 
@@ -253,7 +254,7 @@ def test_the_public_function_with_decay(constant, monkeypatch):
         return [o, *first, *torch.autograd.grad(sum(x.square().sum() for x in first), leaves)]
 
     exact = penalty(torch.float64)
-    monkeypatch.setattr(bodies, "uses_kernels", lambda q, v, scale: True)
+    monkeypatch.setattr(dispatch, "uses_kernels", lambda q, v, scale: True)
     for found, wanted in zip(penalty(torch.float32), exact, strict=True):
         assert relative_rms(found, wanted) <= 1e-5
 

@@ -10,12 +10,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from experiments.harness.bench.compiling import Launched, build, kernel_digests, record_launches
 from experiments.harness.core import record
 from lsa import linear_attention
-from lsa.linear_attention import bodies
-from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.gpu import AMPERE, HOPPER, planned_for
-from lsa.linear_attention.kernels.plans import plan_of
-from lsa.linear_attention.kernels.problem import Problem
-from lsa.linear_attention.kernels.segments import Pass, segments
+from lsa.attention import dispatch
+from lsa.attention.triton import attention, recurrent
+from lsa.attention.triton.call import Problem
+from lsa.attention.triton.chunked import passes as chunked
+from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
+from lsa.attention.triton.tuning.plan import plan_of
+from lsa.attention.triton.tuning.segments import Pass, segments
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
 PRODUCTS = ("sums", "forward", "dq", "dkv", "one_pass", "tile")
@@ -163,7 +164,7 @@ def test_what_is_recovered_walking_back_is_never_far():
 
 def test_a_compiler_can_follow_lengths_that_change(monkeypatch):
     """How many states are kept for the gradient is no formula of the length."""
-    monkeypatch.setattr(bodies, "uses_kernels", lambda q, v, scale: True)
+    monkeypatch.setattr(dispatch, "uses_kernels", lambda q, v, scale: True)
 
     def step(q, k, v):
         leaves = [x.detach().requires_grad_() for x in (q, k, v)]

@@ -11,9 +11,10 @@ from tests.kernels.cases import draw, errors
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
-from lsa.linear_attention.kernels import attention, chunked, recurrent
-from lsa.linear_attention.kernels.plans import plan_of
-from lsa.linear_attention.kernels.problem import Problem
+from lsa.attention.triton import attention, recurrent
+from lsa.attention.triton.call import Problem
+from lsa.attention.triton.chunked import passes as chunked
+from lsa.attention.triton.tuning.plan import plan_of
 from lsa.scans import selective_scan
 from lsa.scans.kernels import selective
 

@@ -21,12 +21,14 @@ from triton.runtime import JITFunction, driver
 
 from experiments.harness.bench.compiling import record_launches
 from lsa import launches, operators
+from lsa.attention.triton import attention, recurrent
+from lsa.attention.triton.call import Problem
+from lsa.attention.triton.chunked import passes as chunked
+from lsa.attention.triton.chunked import sums as segment_sums
 from lsa.launches import Remembered, remember_launches
-from lsa.linear_attention.kernels import attention, chunked, recurrent, segment_sums
-from lsa.linear_attention.kernels.problem import Problem
 from lsa.scans.kernels import selective
 
-PACKAGES = "lsa.linear_attention.kernels", "lsa.scans.kernels"
+PACKAGES = "lsa.attention.triton", "lsa.scans.kernels"
 KERNELS = {
     kernel
     for name in [name for name in sys.modules if name.startswith(PACKAGES)]

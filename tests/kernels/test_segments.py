@@ -14,14 +14,14 @@ from experiments.harness.bench.compiling import build, record_launches
 from experiments.harness.bench.traffic import traffic
 from experiments.harness.core import record
 from experiments.kernel_build import instructions
+from lsa.attention.triton.call import Problem
+from lsa.attention.triton.chunked import passes as chunked
+from lsa.attention.triton.tuning.gpu import HOPPER
+from lsa.attention.triton.tuning.plan import Case, plan, plan_of
+from lsa.attention.triton.tuning.segments import LONGEST_RECOVERED, SEGMENT_MULTIPLE
+from lsa.attention.triton.tuning.tables import NEEDED, NEEDED_TOGETHER
 from lsa.cost import PEAKS, design_cost
 from lsa.cost.rooflines import DEPENDENT_CYCLES
-from lsa.linear_attention.kernels import chunked
-from lsa.linear_attention.kernels.gpu import HOPPER
-from lsa.linear_attention.kernels.launch_tables import NEEDED, NEEDED_TOGETHER
-from lsa.linear_attention.kernels.plans import Case, plan, plan_of
-from lsa.linear_attention.kernels.problem import Problem
-from lsa.linear_attention.kernels.segments import LONGEST_RECOVERED, SEGMENT_MULTIPLE
 
 PEAK, SLOTS = PEAKS["H100 SXM"], HOPPER.multiprocessors
 CALLS = list(product((64, 128), (False, True), ("identity", "elu_plus_one")))

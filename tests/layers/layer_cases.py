@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from lsa.attention.api import MODES
+from lsa.attention.feature_maps import FEATURE_MAPS
 from lsa.layers import LAYERS, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
 from lsa.layers import make_layer as make
 from lsa.layers.aft import AFTFull, AFTLocal
@@ -14,8 +16,6 @@ from lsa.layers.s4 import S4
 from lsa.layers.s4d import DISCRETISATIONS, S4D
 from lsa.layers.state_space import MODES as STATE_SPACE_MODES
 from lsa.layers.window import WindowAttention
-from lsa.linear_attention.feature_maps import FEATURE_MAPS
-from lsa.linear_attention.functional import MODES
 
 D, LONGEST = 12, 1000
 DECAY = (-0.7, 0.0, -0.1)

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from lsa import all_prefixes, is_causal_at, take_last
+from lsa.attention.feature_maps import elu_plus_one
 from lsa.layers import LinearAttention
 from lsa.layers.bidirectional_linear import (
     BidirectionalLinearAttention,
     bidirectional_linear_attention,
 )
-from lsa.linear_attention.feature_maps import elu_plus_one
 
 D = 8
 

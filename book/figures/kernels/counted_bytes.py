@@ -12,8 +12,8 @@ from lsa.cost import design_cost
 from ..lib.tables import Table
 
 if TYPE_CHECKING:
-    from lsa.linear_attention.kernels.plans import Plan
-    from lsa.linear_attention.kernels.problem import Problem
+    from lsa.attention.triton.call import Problem
+    from lsa.attention.triton.tuning.plan import Plan
 
 CHUNK = 64
 SEGMENTS = (1, 3)
@@ -45,7 +45,7 @@ def beside_account(q: Tensor, k: Tensor, v: Tensor, do: Tensor) -> Table | None:
 
 def _planned(problem: Problem, cut: tuple[int, int], fused: bool) -> Plan:
     """The plan of a call cut so, in chunks of one length, and one pass back or three."""
-    from lsa.linear_attention.kernels.plans import plan_of
+    from lsa.attention.triton.tuning.plan import plan_of
 
     plan = plan_of(problem, cut)
     each = {name: replace(getattr(plan, name), C=CHUNK) for name in ("forward", "dq", "dk", "dv")}
@@ -54,8 +54,8 @@ def _planned(problem: Problem, cut: tuple[int, int], fused: bool) -> Plan:
 
 def _counted(tensors: tuple[Tensor, ...], G: int, fused: bool) -> list[float]:
     """Bytes a token and head, forwards and back, by the interpreter's own count."""
-    from lsa.linear_attention.kernels import chunked
-    from lsa.linear_attention.kernels.problem import Problem
+    from lsa.attention.triton.call import Problem
+    from lsa.attention.triton.chunked import passes as chunked
 
     from .interpreted import moved
 

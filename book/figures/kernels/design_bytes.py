@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lsa.cost import DESIGNS, design_cost, least_bytes
-from lsa.linear_attention.kernels.segments import (
+from lsa.attention.triton.tuning.segments import (
     LONGEST_RECOVERED,
     SEGMENT_MULTIPLE,
     Pass,
     segments,
 )
+from lsa.cost import DESIGNS, design_cost, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import size, times

@@ -18,7 +18,7 @@ from lsa import (
     tape,
     unroll,
 )
-from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.attention.feature_maps import elu_plus_one
 from lsa.machines import state_bytes
 from lsa.sequences import Counted, autoregressive, sample_by_walking, sequences
 

@@ -26,7 +26,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime import JITFunction
 
-from lsa.linear_attention import kernels
+from lsa.attention import triton as kernels
 
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
 DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)
@@ -84,9 +84,10 @@ def kernel_digests(package: ModuleType = kernels) -> dict[str, str]:
 
     Of the code alone: new words in a comment or a docstring change no kernel.
     """
+    root = Path(package.__path__[0])
     return {
-        path.name: _digest(ast.parse(path.read_text(encoding="utf-8")))
-        for path in sorted(Path(package.__path__[0]).glob("*.py"))
+        path.relative_to(root).as_posix(): _digest(ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(root.rglob("*.py"))
     }
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lsa import LinearState, linear_attention
-from lsa.linear_attention.feature_maps import elu_plus_one
+from lsa.attention.feature_maps import elu_plus_one
 
 from ..core.plan import Outcome, Session
 from ..core.tables import append, table

@@ -18,8 +18,8 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
-from lsa.linear_attention import bodies
-from lsa.linear_attention.arguments import Given, Gradients, Inputs, Options, Results, schema
+from lsa.attention import dispatch
+from lsa.attention.call import Given, Gradients, Inputs, Options, Results, schema
 
 MOST_SHARED = 227 * 1024
 
@@ -48,7 +48,7 @@ def launches_replaced(arch: int) -> Iterator[list[int]]:
     )
     with (
         mock.patch.object(driver, "_active", stand_in),
-        mock.patch.object(bodies, "uses_kernels", lambda q, v, scale: True),
+        mock.patch.object(dispatch, "uses_kernels", lambda q, v, scale: True),
     ):
         yield launched
 

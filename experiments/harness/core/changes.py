@@ -16,7 +16,16 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from .code import LAUNCHES, PACKAGES, absolute, code_digest, git_bytes, module_name, package_files
+from .code import (
+    KERNELS,
+    LAUNCHES,
+    PACKAGES,
+    absolute,
+    code_digest,
+    git_bytes,
+    module_name,
+    package_files,
+)
 from .definitions import AT_IMPORT, Module, Part
 from .record import ROOT
 
@@ -106,6 +115,10 @@ def _words(value: Any) -> Iterator[str]:
 _module = cache(Module)
 
 
+def _is_kernel(module: str) -> bool:
+    return any(f".{room}." in module for room in KERNELS)
+
+
 class Code:
     """The source of both packages at one time."""
 
@@ -143,7 +156,7 @@ class Code:
         return {
             found: part.tree
             for found, part in parts.items()
-            if part.tree and (kernels or ".kernels." not in found[0])
+            if part.tree and (kernels or not _is_kernel(found[0]))
         }
 
     @staticmethod
@@ -197,13 +210,13 @@ class Code:
     def _compiles(self, module: str) -> bool:
         """Whether it is a part of an experiment that takes kernels in hand itself."""
         return module.startswith("experiments.") and any(
-            one.module.startswith("lsa.") and ".kernels" in f"{one.module}.{one.name}"
+            one.module.startswith("lsa.") and _is_kernel(f"{one.module}.{one.name}.")
             for one in self._module(module).imports.values()
         )
 
     def _launched(self, found: Iterable[Name]) -> set[Name]:
         """All of the kernels beside these modules, which are imported by names put together."""
-        beside = {f"{module.rpartition('.')[0]}.kernels." for module, _ in found}
+        beside = {f"{module.rpartition('.')[0]}.{room}." for module, _ in found for room in KERNELS}
         return {
             (module, name)
             for module in self.files

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .record import ROOT
 
 PACKAGES = ("lsa", "experiments")
+KERNELS = ("kernels", "triton")  # the rooms of modules that are imported by name
 LAUNCHES = "lsa.launches"  # imported by name, with any kernel
 
 
@@ -92,8 +93,12 @@ def _imported(path: Path, package: str) -> list[str]:
 
 def _imported_by_name(package: str) -> list[str]:
     """Kernels beside a package's modules, whose names are put together when they are launched."""
-    kernels = ROOT.joinpath(*package.split("."), "kernels")
-    found = [f"{package}.kernels.{file.stem}" for file in kernels.glob("*.py")]
+    root = ROOT.joinpath(*package.split("."))
+    found = [
+        module_name(file.relative_to(ROOT).as_posix())
+        for room in KERNELS
+        for file in root.joinpath(room).rglob("*.py")
+    ]
     return [*found, LAUNCHES] if found else []
 
 

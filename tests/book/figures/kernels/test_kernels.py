@@ -15,7 +15,7 @@ from book.explorable.view import resolve
 from book.figures.kernels import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness.core import record
-from lsa.linear_attention.kernels.segments import Pass, segments
+from lsa.attention.triton.tuning.segments import Pass, segments
 
 ROOT = Path(__file__).resolve().parents[4]
 WITHOUT_TRITON = """

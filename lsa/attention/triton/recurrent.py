@@ -9,9 +9,9 @@ tokens but the state, so no tensor cores, and T steps follow each other: bound b
 the same time a token whatever the size. A single token (T = 1) is where it is the best mode:
 the state is read and written once, 8 K V bytes, over B H V / 16 programs.
 
-The gradients are the same sum in three more roles (roles.py), two of them backwards. With decay S
-and z are multiplied by exp(g_i) before token i enters, R and m, on their way back, by
-exp(g_{i+1}). The gradient of g is chunked mode's (decay_gradient.py), from S and R as they are
+The gradients are the same sum in three more roles (causal_sums.py), two of them backwards. With
+decay S and z are multiplied by exp(g_i) before token i enters, R and m, on their way back, by
+exp(g_{i+1}). The gradient of g is chunked mode's (chunked/dg.py), from S and R as they are
 around every KEPT tokens, which the passes for dq and dk store for it.
 """
 
@@ -24,9 +24,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .decay_gradient import empty_kept, run_dg
-from .plans import KEPT
-from .problem import (
+from .call import (
     Gradients,
     Outputs,
     Problem,
@@ -41,9 +39,11 @@ from .problem import (
     rounded_gradients,
     rounded_outputs,
 )
-from .roles import Role, dk_role, dq_role, dv_role, forward_role
-from .segment_sums import output_delta
+from .causal_sums import Role, dk_role, dq_role, dv_role, forward_role
+from .chunked.dg import empty_kept, run_dg
+from .chunked.sums import output_delta
 from .tiles import feature, slope
+from .tuning.plan import KEPT
 
 
 @triton.jit

@@ -2,7 +2,7 @@
 
 g_t multiplies everything that goes from before token t to t and after. Of what o, S_T and z_T owe
 to pairs of tokens, its gradient is the part whose way leads past t. With S, z before the 64 tokens
-of a chunk and R, m after them (chunked_gradients.py), and w as in chunked.py,
+of a chunk and R, m after them (dkv.py), and w as in passes.py,
 
     dg_t = scale [ sum_{i>=t} w_i0 r_i φ(q_i)·(S do_i + δ_i z)          from before, to t and after
                  + sum_{j<t} w_Cj φ(k_j)·(R v_j + m)                   from before t, to after
@@ -23,10 +23,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .plans import KEPT
-from .problem import Outputs, Problem, block
-from .segment_sums import scan_sums, segment_sums
-from .tiles import between, enter, in_two, load_decay, load_tile, load_tokens
+from ..call import Outputs, Problem, block
+from ..tiles import between, enter, in_two, load_decay, load_tile, load_tokens
+from ..tuning.plan import KEPT
+from .sums import scan_sums, segment_sums
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "s_Gb"])
@@ -172,7 +172,7 @@ def run_dg(
     problem: Problem, out: Outputs, do: Tensor, delta: Tensor | None, G: Tensor,
     kept_S: Tensor, kept_R: Tensor, with_z: bool,
 ) -> Tensor:  # fmt: skip
-    """dg [B, T, H] in float32. G: problem.prefixes; kept_S, kept_R: as the other passes left."""
+    """dg [B, T, H] in float32. G: call.prefixes; kept_S, kept_R: as the other passes left."""
     B, T, H, K, V = problem.sizes
     q, k, v = problem.q, problem.k, problem.v
     dg = torch.empty(B, T, H, dtype=torch.float32, device=q.device)

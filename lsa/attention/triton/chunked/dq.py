@@ -1,7 +1,7 @@
 """Chunked mode's dq: one pass forwards over each segment of each head.
 
 Per token and head, K = V = D, in bf16: 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs. The
-formula is in chunked_gradients.py.
+formula is in dkv.py.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .plans import KEPT, Plan
-from .problem import Gradients, Outputs, Problem, faded, pointer
-from .tiles import (
+from ..call import Gradients, Outputs, Problem, faded, pointer
+from ..tiles import (
     between,
     enter,
     in_two,
@@ -25,6 +24,7 @@ from .tiles import (
     store_tile,
     store_tokens,
 )
+from ..tuning.plan import KEPT, Plan
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "reach", "s_Gb"])
@@ -247,7 +247,7 @@ def run_dq(
 ) -> None:  # fmt: skip
     """Launch dq_kernel; where the plan says so, it fills delta too.
 
-    G: problem.prefixes. kept: where S goes, and with keep_z z; see decay_gradient.py.
+    G: call.prefixes. kept: where S goes, and with keep_z z; see dg.py.
     """
     B, T, H, K, V = problem.sizes
     q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.dq

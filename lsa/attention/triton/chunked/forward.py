@@ -1,4 +1,4 @@
-"""Chunked mode forwards: one pass over each segment of each head; chunked.py says why.
+"""Chunked mode forwards: one pass over each segment of each head; passes.py says why.
 
 Per token and head, with blocks of BV values: 2 C (K + V) + 4 K V FLOPs, 2 C K more for every
 further block; 8 D bytes in bf16, and 4 for the normaliser.
@@ -10,9 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .plans import Plan
-from .problem import Outputs, Problem, faded, pointer
-from .tiles import (
+from ..call import Outputs, Problem, faded, pointer
+from ..tiles import (
     between,
     enter,
     left_between,
@@ -22,6 +21,7 @@ from .tiles import (
     store_tile,
     store_tokens,
 )
+from ..tuning.plan import Plan
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "reach", "s_Gb"])
@@ -37,7 +37,7 @@ def forward_kernel(
     """One segment of one head, BV features of o: chunk by chunk, the state on chip.
 
     reach: how many of the segments before have to be added to the state before the sequence.
-    p_G: problem.prefixes, where DECAY; s_Gb: from one sequence of the batch to the next.
+    p_G: call.prefixes, where DECAY; s_Gb: from one sequence of the batch to the next.
     """
     n_v = tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -148,7 +148,7 @@ def forward_kernel(
 def run_forward(problem: Problem, out: Outputs, plan: Plan, G: Tensor | None) -> None:
     """Launch forward_kernel: o, the normaliser and the state after the last token.
 
-    G: problem.prefixes.
+    G: call.prefixes.
     """
     B, T, H, K, V = problem.sizes
     q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.forward

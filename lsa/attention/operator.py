@@ -1,8 +1,8 @@
 """Linear attention and its gradient as operators that torch knows: eager, compiled, captured.
 
 `torch.ops.lsa.linear_attention` and its backward each have Triton kernels for CUDA, a body in
-plain torch for all else, shapes for the compiler (bodies.py), and a gradient. The gradient of the
-backward operator is taken through `composed.gradient`, the same gradient written as linear
+plain torch for all else, shapes for the compiler (dispatch.py), and a gradient. The gradient of the
+backward operator is taken through `differentiable.gradient`, the same gradient written as linear
 attentions, so that it can be differentiated again. torch's function transforms and forward-mode
 derivatives know no such operator; for them, and for decay where no kernel takes the call, the same
 sum runs as plain torch throughout.
@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from ..operators import gradients_where_needed, is_transformed, operator
-from . import bodies, composed, cpu
-from .arguments import Given, Gradients, Inputs, Options, Results, schema, taken_apart
+from . import differentiable, dispatch, eager
+from .call import Given, Gradients, Inputs, Options, Results, schema, taken_apart
 
 
 def _unrecorded(called: torch._ops.OpOverload, *flat: Any) -> tuple[Tensor, ...]:
@@ -55,7 +55,7 @@ def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 
 def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
-    """Differentiates composed.gradient; o, den and the states are functions of the inputs."""
+    """Differentiates differentiable.gradient; o, den and the states are functions of the inputs."""
     flags = taken_apart(ctx.needs_input_grad, Inputs, Results, Given, Options)
     needed = [*flags[0], *flags[2]]
     with torch.enable_grad():
@@ -64,7 +64,7 @@ def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
             for x, need in zip(ctx.saved_tensors, needed, strict=True)
         ]
         x, given = taken_apart(inputs, Inputs, Given)
-        outputs = composed.gradient(x, given, ctx.options, attend)
+        outputs = differentiable.gradient(x, given, ctx.options, attend)
     each = gradients_where_needed(outputs, grads, inputs, needed)
     n = len(Inputs._fields)
     return *each[:n], *(None for _ in Results._fields), *each[n:], *(None for _ in Options._fields)
@@ -74,12 +74,12 @@ FORWARD, BACKWARD = (Inputs, Options), (Inputs, Results, Given, Options)
 
 
 attend_operator = operator(
-    "linear_attention", schema(FORWARD, Results), bodies.attend, bodies.attend_shapes,
+    "linear_attention", schema(FORWARD, Results), dispatch.attend, dispatch.attend_shapes,
     _backward, _save_forward,
 )  # fmt: skip
 gradient = operator(
     "linear_attention_backward", schema(BACKWARD, Gradients),
-    bodies.gradient, bodies.gradient_shapes, _double_backward, _save_gradient,
+    dispatch.gradient, dispatch.gradient_shapes, _double_backward, _save_gradient,
 )  # fmt: skip
 
 
@@ -106,10 +106,10 @@ class _Recorded(torch.autograd.Function):
 def attend(*flat: Any) -> tuple[Tensor, ...]:
     """Results from Inputs and Options, flat; o, S_T and z_T alone where no operator is used."""
     x, options = taken_apart(flat, Inputs, Options)
-    if x.g is not None and not bodies.uses_kernels(x.q, x.v, options.scale):
-        return composed.attend(*flat)
+    if x.g is not None and not dispatch.uses_kernels(x.q, x.v, options.scale):
+        return differentiable.attend(*flat)
     if is_transformed(x):
-        return composed.attend(*flat)
+        return differentiable.attend(*flat)
     if torch.compiler.is_compiling():
         return attend_operator(*flat)
     if torch.is_grad_enabled() and any(y is not None and y.requires_grad for y in x):
@@ -119,7 +119,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
 
 def _inside(T: int, mode: str, chunk_size: int) -> int:
     """How many products q·k plain torch forms for a head."""
-    C = T if mode == "attention" else chunk_size or cpu.CHUNK_SIZE
+    C = T if mode == "attention" else chunk_size or eager.CHUNK_SIZE
     return T // C * C * C + (T % C) ** 2 if T else 0
 
 

@@ -12,8 +12,10 @@ from typing import NamedTuple, cast
 import torch
 import triton
 
+from ..call import Precision, Problem, block, follows_tf32, precision
 from .gpu import Gpu, gpu_of
-from .launch_tables import (
+from .segments import LONGEST_RECOVERED, Pass, reach, segments, vectors_moved
+from .tables import (
     BEFORE_3_7,
     HALVED_BEFORE_3_7,
     LARGE,
@@ -24,8 +26,6 @@ from .launch_tables import (
     SMALL,
     SMALL_FADED,
 )
-from .problem import Precision, Problem, block, follows_tf32, precision
-from .segments import LONGEST_RECOVERED, Pass, reach, segments, vectors_moved
 
 # The gradient of the decay reads the states around every so many tokens. All chunks divide it.
 KEPT = 64

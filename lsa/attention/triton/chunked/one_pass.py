@@ -1,6 +1,6 @@
 """Chunked mode's three gradients in one pass, backwards, of the sum that nothing divides.
 
-With the states S before a chunk and R after it, as in chunked_gradients.py for r = 1, δ = 0,
+With the states S before a chunk and R after it, as in dkv.py for r = 1, δ = 0,
 
     S <- S - sum_{chunk} φ(k_j) v_j^T
     dq_x = scale [ S do_x + sum_{chunk, y<=x} (do_x·v_y) φ(k_y) ] φ'(q_x)
@@ -17,9 +17,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .plans import Plan
-from .problem import Gradients, Outputs, Problem, pointer
-from .tiles import enter, load_summed, load_tile, slope, store_tile
+from ..call import Gradients, Outputs, Problem, pointer
+from ..tiles import enter, load_summed, load_tile, slope, store_tile
+from ..tuning.plan import Plan
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "reach"])

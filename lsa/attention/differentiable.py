@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import cpu, reference
-from .arguments import Given, Gradients, Inputs, Options, taken_apart
+from . import eager, reference
+from .call import Given, Gradients, Inputs, Options, taken_apart
 from .feature_maps import FEATURE_MAPS
 
 
@@ -33,7 +33,7 @@ def feature_slope(x: Tensor, feature_map: str) -> Tensor:
 
 
 def heads_of(x: Inputs, options: Options) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The inputs as cpu.py wants them: mapped, scaled, heads before time, summed wide."""
+    """The inputs as eager.py wants them: mapped, scaled, heads before time, summed wide."""
     B, _, H, K = x.q.shape
     for name, y in zip("qkv", x[:3], strict=True):  # here, where it costs a GPU's calls nothing
         if y.layout is not torch.strided:
@@ -54,7 +54,7 @@ def attend(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
         heads = heads_of(x, options)
         g = None if x.g is None else x.g.transpose(1, 2).to(heads[0].dtype)
         if options.mode == "chunked":
-            C = options.chunk_size or cpu.CHUNK_SIZE
+            C = options.chunk_size or eager.CHUNK_SIZE
             o, S, z = reference.chunked_mode(*heads, eps, C, g)
         elif options.mode == "attention":
             o, S, z = reference.attention_mode(*heads, eps, g)

@@ -1,7 +1,7 @@
 """What the operators compute: Triton kernels for CUDA, plain torch for all else, and shapes.
 
 Of the forward sum (`attend`, `attend_shapes`) and of its gradient (`gradient`,
-`gradient_shapes`). All take an operator's flat arguments; arguments.py names them.
+`gradient_shapes`). All take an operator's flat arguments; call.py names them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from ..operators import HAS_TRITON, launching_on, triton_module
-from . import composed, cpu
-from .arguments import Given, Gradients, Inputs, Options, Results, taken_apart
-from .composed import accumulator_dtype as accumulator_dtype
-from .composed import feature_slope as feature_slope
-from .composed import heads_of
+from . import differentiable, eager
+from .call import Given, Gradients, Inputs, Options, Results, taken_apart
+from .differentiable import accumulator_dtype as accumulator_dtype
+from .differentiable import feature_slope as feature_slope
+from .differentiable import heads_of
 
 FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
 WIDEST = 256
@@ -36,12 +36,17 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
 
 
 def _kernels(mode: str) -> ModuleType:
-    """The kernels of a mode, or what they share."""
-    return triton_module(f"{__package__}.kernels", mode)
+    """The kernels of a mode."""
+    return triton_module(f"{__package__}.triton", "chunked.passes" if mode == "chunked" else mode)
+
+
+def _calls() -> ModuleType:
+    """What the kernels of all modes are called with."""
+    return triton_module(f"{__package__}.triton", "call")
 
 
 def _problem(x: Inputs, options: Options, with_z: bool) -> Any:
-    return _kernels("problem").Problem(
+    return _calls().Problem(
         q=x.q, k=x.k, v=x.v, S=x.S, z=x.z, scale=options.scale, eps=options.eps,
         normalize=options.normalize, feature_map=options.feature_map,
         with_z=options.normalize or with_z, g=x.g, with_dg=options.with_dg,
@@ -72,7 +77,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
     with torch.autocast(x.q.device.type, enabled=False):
         heads = *_, S, z = heads_of(x, options)
         eps = options.eps if normalize else None
-        o, den, S_T, z_T = cpu.forward(*heads, eps, options.mode, options.chunk_size)
+        o, den, S_T, z_T = eager.forward(*heads, eps, options.mode, options.chunk_size)
         o = o.transpose(1, 2)
     empty = S_T.new_empty
     return (
@@ -87,7 +92,7 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
 
 def _with_decay(x: Inputs, options: Options) -> tuple[Tensor, ...]:
     """Results in plain torch; the gradient forms again whatever it needs of them."""
-    o, S_T, z_T = composed.attend(*x, *options)
+    o, S_T, z_T = differentiable.attend(*x, *options)
     S, z = (S_T if s is None else s for s in (x.S, x.z))
     empty = S_T.new_empty
     z_T = _own(z_T, z) if options.normalize or options.with_z else empty(0)
@@ -131,12 +136,12 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
     if uses_kernels(x.q, x.v, options.scale):
         problem = _problem(x, options, given.dz is not None)
         with launching_on(x.q.device):
-            kept = _kernels("problem").Outputs(*out)
+            kept = _calls().Outputs(*out)
             grads = _kernels(options.mode).backward(problem, kept, *given)
         dg = grads.dS.new_empty(0) if grads.dg is None else grads.dg.sum_to_size(x.g.shape)
         return Gradients(**{**vars(grads), "dg": dg})
     if x.g is not None:
-        found = composed.gradient(x, given, options, composed.attend)
+        found = differentiable.gradient(x, given, options, differentiable.attend)
         found = found._replace(
             dq=found.dq.to(x.q.dtype),
             dk=found.dk.to(x.k.dtype),
@@ -147,7 +152,7 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
     with torch.autocast(x.q.device.type, enabled=False):
         heads = q, _, _, S, z = heads_of(x, options)
         dtype = q.dtype
-        dq, dk, dv, dS, dz = cpu.backward(
+        dq, dk, dv, dS, dz = eager.backward(
             *heads,
             options.eps if options.normalize else None,
             (out.exact if out.exact.numel() else out.o).transpose(1, 2).to(dtype),

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ..checks import boolean, finite, is_at_hand, one_of, tensor, whole
-from .arguments import Inputs, Options
-from .bodies import FUSED_MAPS
-from .bodies import accumulator_dtype as accumulator_dtype
+from .call import Inputs, Options
+from .dispatch import FUSED_MAPS
+from .dispatch import accumulator_dtype as accumulator_dtype
 from .feature_maps import FEATURE_MAPS
 from .operator import attend
 

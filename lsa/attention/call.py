@@ -1,7 +1,7 @@
 """What the operators of linear attention take and give: flat for torch, named for us.
 
 An operator's arguments are flat. What they are, and in which order, is said once, by the five
-named tuples here; bodies take them apart with `taken_apart`.
+named tuples here; dispatch.py takes them apart with `taken_apart`.
 
 Shapes as in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V]; S [B, H, K, V]; z [B, H, K].
 """
@@ -45,7 +45,7 @@ class Options(NamedTuple):
 
 
 class Results(NamedTuple):
-    """o and the state after it, then what the gradient needs; kernels/problem.py, Outputs."""
+    """o and the state after it, then what the gradient needs; triton/call.py, Outputs."""
 
     o: Tensor
     S_T: Tensor

@@ -29,25 +29,24 @@ counts both.
 second forward pass: walking back, S before a chunk is S after it less what the chunk had added,
 in float32 and for no more than LONGEST_RECOVERED tokens. Both states and the products of a chunk
 fit in registers up to 64 x 64, of inputs that no map is applied to and without a normaliser.
-Everything else takes (1), chunked_gradients.py: a pass for dq and one each for dk and dv, which
+Everything else takes (1), dkv.py: a pass for dq and one each for dk and dv, which
 share one, 4 D bytes less, where R fits whole beside both (on Hopper up to 128 x 128, on Ampere the
 plain sum up to 64 x 64) and heads are not too few for that. Normalised, the pass for dq reads
 q too (2 D), to form δ from its own rounded sum. Normalised features past 128 (on Ampere past 64
 if they are mapped) cannot: they need o unrounded, stored in float32 and rounded after, 8 D more
 forwards, 6 D backwards.
 
-What a call launches is decided once for its shapes and its GPU: plans.py. C = 64 fills wgmma's
-64 rows with four warps; 128 would double the products inside chunks, and their registers, to save
-nothing that memory notices. The output's features are split into blocks of 64 (normalised ones up
-to 128 are not), programs of one head side by side, so that q and k come from the L2 cache the
-second time. The normaliser adds 4
-bytes a token (den) and a row sum to the forward pass.
+What a call launches is decided once for its shapes and its GPU: tuning/plan.py. C = 64 fills the 64
+rows of wgmma with four warps. 128 would double the products inside chunks, and their registers, to
+save nothing that memory notices. The output's features are split into blocks of 64 (normalised ones
+up to 128 are not), programs of one head side by side, so that q and k come from the L2 cache the
+second time. The normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
 
-With decay (problem.py, g) every term is multiplied by what is left of it: between two tokens of a
+With decay (call.py, g) every term is multiplied by what is left of it: between two tokens of a
 chunk by w_ij, from the state before to token i by w_i0, of token j at the end of the chunk by
 w_Cj, and the state by w_C0. These are exponentials of differences of prefix sums, none of which
 leaves its chunk or the segments that a program adds up. (2) cannot be, for it would have to divide
-by what has faded. The gradient of the decay, decay_gradient.py, reads S and R as they are around
+by what has faded. The gradient of the decay, dg.py, reads S and R as they are around
 every 64 tokens, which the passes for dq and dk store for it in float32: written once and read
 once D^2 / 4 bytes a token and head, and 8 D for the inputs, where that gradient is asked for.
 
@@ -62,13 +61,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .chunked_dq import run_dq
-from .chunked_forward import run_forward
-from .chunked_gradients import run_dkv
-from .decay_gradient import empty_kept, run_dg
-from .one_pass import run_one_pass
-from .plans import Plan, case_of, exact_is_kept, plan_of
-from .problem import (
+from ..call import (
     Gradients,
     Outputs,
     Problem,
@@ -81,7 +74,13 @@ from .problem import (
     rounded_gradients,
     rounded_outputs,
 )
-from .segment_sums import output_delta, segment_sums
+from ..tuning.plan import Plan, case_of, exact_is_kept, plan_of
+from .dg import empty_kept, run_dg
+from .dkv import run_dkv
+from .dq import run_dq
+from .forward import run_forward
+from .one_pass import run_one_pass
+from .sums import output_delta, segment_sums
 
 
 def sums_kept(problem: Problem) -> int:

@@ -1,4 +1,4 @@
-"""Chunked mode's gradients: a pass forwards for dq (chunked_dq.py), one or two back for dk and dv.
+"""Chunked mode's gradients: a pass forwards for dq (dq.py), one or two back for dk and dv.
 
 With u_x the gradient of what o_x's division is done to, r = 1 / n, δ_x = -do_x·o_x (r = 1 and
 δ = 0 where nothing is normalised), and the states S, z before a chunk and R, m after it,
@@ -8,9 +8,9 @@ With u_x the gradient of what o_x's division is done to, r = 1 / n, δ_x = -do_x
     dv_y = scale [ R^T φ(k_y) + sum_{chunk, x>=y} r_x (φ(k_y)·φ(q_x)) do_x ]
     R <- R + sum_{chunk} r_x φ(q_x) do_x^T        m <- m + sum_{chunk} r_x δ_x φ(q_x)
 
-Where the state fades (problem.py, g), the products inside a chunk are weighted by w_xy, S and z
+Where the state fades (call.py, g), the products inside a chunk are weighted by w_xy, S and z
 by what is left of them at x, R and m by what is left of y at the end of the chunk, and what
-enters S or R by what is left of it there. decay_gradient.py has the gradient of g.
+enters S or R by what is left of it there. dg.py has the gradient of g.
 
 R and m run backwards in time, from the gradients of the returned state over scale; what is left
 in them after the first token is the gradient of the initial state.
@@ -28,9 +28,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .plans import KEPT, Launch, Plan
-from .problem import Gradients, Outputs, Problem, faded, pointer
-from .tiles import (
+from ..call import Gradients, Outputs, Problem, faded, pointer
+from ..tiles import (
     between,
     enter,
     in_two,
@@ -42,6 +41,7 @@ from .tiles import (
     slope,
     store_tile,
 )
+from ..tuning.plan import KEPT, Launch, Plan
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "reach", "s_Gb"])
@@ -252,7 +252,7 @@ def run_dkv(
 ) -> None:  # fmt: skip
     """Launch dkv_kernel for dk, dv or both. sums: what segments add to R and m.
 
-    G: problem.prefixes. kept: where R and m go; see decay_gradient.py.
+    G: call.prefixes. kept: where R and m go; see dg.py.
     """
     B, T, H, K, V = problem.sizes
     q, k, v, like = problem.q, problem.k, problem.v, out.S_T

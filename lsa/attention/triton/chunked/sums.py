@@ -7,9 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .problem import Problem, block, faded, pointer
-from .segments import MOST_ADDED, stages_of_sums, warps_of_sums
-from .tiles import enter, in_two, left_between, load_tile, load_tokens
+from ..call import Problem, block, faded, pointer
+from ..tiles import enter, in_two, left_between, load_tile, load_tokens
+from ..tuning.segments import MOST_ADDED, stages_of_sums, warps_of_sums
 
 
 @triton.jit(do_not_specialize=["T", "N", "H", "L", "G", "first_segment", "s_Gb"])
@@ -161,7 +161,7 @@ def segment_sums(
     to R and m. Past MOST_ADDED segments, where scanned, the entries are running sums: of the
     segments up to j, or after j. With between=False all G segments are summed, each on its own,
     and returned.
-    prefixes: problem.prefixes; with them an entry is what is left where the segment meets the
+    prefixes: call.prefixes; with them an entry is what is left where the segment meets the
     one that reads it.
     """
     B, T, H, K, V = problem.sizes

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .problem import Gradients, Outputs, Problem
+from .call import Gradients, Outputs, Problem
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of 
 sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
 sequences on an idle GPU, and the definition that the chunked kernel is checked against.
 
-The gradients are the same sum in three more roles (roles.py), each its own launch, the tiles of
-which plans.py has. Decay goes on every product; its gradient is chunked mode's
-(decay_gradient.py), from states formed for it alone.
+The gradients are the same sum in three more roles (causal_sums.py), each its own launch, the
+tiles of which tuning/plan.py has. Decay goes on every product; its gradient is chunked mode's
+(chunked/dg.py), from states formed for it alone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .decay_gradient import kept_states, run_dg
-from .plans import Tiles, tiles_of
-from .problem import (
+from .call import (
     Gradients,
     Outputs,
     Problem,
@@ -41,8 +39,9 @@ from .problem import (
     rounded_gradients,
     rounded_outputs,
 )
-from .roles import Role, dk_role, dq_role, dv_role, forward_role
-from .segment_sums import segment_sums
+from .causal_sums import Role, dk_role, dq_role, dv_role, forward_role
+from .chunked.dg import kept_states, run_dg
+from .chunked.sums import segment_sums
 from .tiles import (
     enter,
     in_two,
@@ -53,6 +52,7 @@ from .tiles import (
     store_tile,
     store_tokens,
 )
+from .tuning.plan import Tiles, tiles_of
 
 
 @triton.jit(do_not_specialize=["T", "H", "s_Gb"])
@@ -238,7 +238,7 @@ def tile_kernel(
 def run_tiles(
     problem: Problem, role: Role, tiles: Tiles, den: Tensor, delta: Tensor, G: Tensor | None
 ) -> None:
-    """Launch tile_kernel for one role. G: problem.prefixes."""
+    """Launch tile_kernel for one role. G: call.prefixes."""
     B, T, H, _, V = problem.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     wide = problem.q.dtype == torch.bfloat16
@@ -285,7 +285,7 @@ def _totals(
     """S and z after the text (or in reverse R and m before it), of segments' own sums.
 
     sums: as segment_sums gives them with between=False; they are multiplied by factor.
-    S, z: the state at the other end, added as it is. G: problem.prefixes.
+    S, z: the state at the other end, added as it is. G: call.prefixes.
     """
     B, T, H, K, V = problem.sizes
     left = sums.new_ones(1, 1, 1)
