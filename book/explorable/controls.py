@@ -2,9 +2,9 @@
 
 from html import escape
 
+from .curves import strokes
 from .markup import tag
 from .spec import NOT_MEASURED
-from .view import strokes
 
 FEW_CONTROLS = 3  # that a phone shows above a plot
 

@@ -1,9 +1,9 @@
-/* What an explorable shows, computed from its inline data: no page, no plotly.
-   resolve, crossings and formatNumber say in JavaScript what view.py and
-   numbers.py say in Python; tests/browser/test_chart_contents.py holds
-   them equal. */
+/* The one model of a chart: what its data and the state of its controls show. It knows no page and
+   no plotly. The page's script asks it in the reader's browser; while the book is built, model.py
+   asks it in an embedded V8, for the still picture, the table and the first readout. */
 (function () {
   "use strict";
+  const TABLE_ROWS = 160;  // in all, and at least 4 a series; every point is in the CSV
 
   function decode(spec) {
     const arrays = spec.arrays.map((values) =>
@@ -102,7 +102,8 @@
       const found = crossingShare(curve.columns[column], level, falling);
       const at = {};
       for (const axis of spec.axes.x) at[axis.column] = pointAt(curve.columns[axis.column], found, axis);
-      return { curve, at };
+      const reached = spec.axes.x.map((axis) => quantity(at[axis.column], axis)).join(" · ");
+      return { curve, at, text: found ? reached : "not reached" };
     });
     return { level, rows, sentence: ratioSentence(spec, rows) };
   }
@@ -211,6 +212,21 @@
     return value >= 1e-4 ? plain(value) : `10${superscript(Math.round(Math.log10(value)))}`;
   }
 
+  /* Points of the visible curves, thinned: {head, rows}, each a list of texts, the first a name. */
+  function table({ x, y, traces }) {
+    const cell = (value, axis) => (typeof value === "string" ? value : formatNumber(value, axis.digits));
+    const spread = traces.some((trace) => trace.low);
+    const most = Math.max(4, Math.floor(TABLE_ROWS / Math.max(1, traces.length)));
+    const rows = traces.flatMap(({ curve, ...trace }) => {
+      const every = Math.ceil(trace.x.length / most);
+      return trace.x.flatMap((_, i) => (i % every ? [] : [[
+        curve.name, cell(trace.x[i], x), cell(trace.y[i], y),
+        ...(spread ? [cell(trace.low?.[i], y), cell(trace.high?.[i], y)] : []),
+      ]]));
+    });
+    return { head: ["Series", x.caption, y.caption, ...(spread ? ["from", "to"] : [])], rows };
+  }
+
   /* All curves, not only the visible ones, a row a point. */
   function csv(spec) {
     const union = (part) => [...new Set(spec.curves.flatMap((curve) => Object.keys(curve[part])))];
@@ -234,7 +250,7 @@
     return rows.map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
   }
 
-  window.ExplorableModel = {
-    decode, defaults, resolve, crossings, extent, formatNumber, quantity, interpolate, logTicks, linearTicks, csv,
+  globalThis.ExplorableModel = {
+    decode, defaults, resolve, crossings, extent, formatNumber, quantity, interpolate, logTicks, linearTicks, table, csv,
   };
 })();

@@ -10,7 +10,6 @@
   const script = document.currentScript?.src;
   const hash = window.FigureView || { listen() {}, write() {} };
   const NEAR = 600;  // px from the screen at which a figure is drawn
-  const TABLE_ROWS = 160;  // in all, and at least 4 a series; every point is in the CSV
   const figures = [];
   let plotly = null;
 
@@ -160,49 +159,30 @@
       this.slider.setAttribute("aria-valuetext", model.quantity(level, shown));
       if (document.activeElement !== this.number) this.number.value = level;
       const [list, words] = this.crossing.querySelector(".explorable-answer").children;
-      list.replaceChildren(...rows.map(({ curve, at }) => {
+      list.replaceChildren(...rows.map(({ curve, text }) => {
         const item = document.createElement("li"), name = document.createElement("b");
         name.textContent = curve.name;
         name.style.color = `var(--${curve.color}-text)`;
-        const reached = axes.x.map((axis) => model.quantity(at[axis.column], axis)).join(" · ");
-        item.append(name, Object.values(at).includes(null) ? " not reached" : ` ${reached}`);
+        item.append(name, ` ${text}`);
         return item;
       }));
       words.textContent = sentence;
     }
 
     fillTable() {
-      const { x, y, traces } = this.view;
-      const spread = traces.some((trace) => trace.low);
-      const cell = (value, axis) => (typeof value === "string" ? value : model.formatNumber(value, axis.digits));
-      const row = (tag, first, cells) => {
-        const line = document.createElement("tr"), head = document.createElement("th");
-        head.scope = tag === "th" ? "col" : "row";
-        head.textContent = first;
-        line.append(head, ...cells.map((text) => {
-          const element = document.createElement(tag);
-          if (tag === "th") element.scope = "col";
-          element.textContent = text;
-          return element;
-        }));
-        return line;
-      };
-      const most = Math.max(4, Math.floor(TABLE_ROWS / Math.max(1, traces.length)));
-      const body = traces.flatMap((trace) => {
-        const every = Math.ceil(trace.x.length / most);
-        return trace.x.flatMap((_, i) => (i % every ? [] : [row("td", trace.curve.name, [
-          cell(trace.x[i], x), cell(trace.y[i], y),
-          ...(spread ? [cell(trace.low?.[i], y), cell(trace.high?.[i], y)] : []),
-        ])]));
-      });
       const make = (tag, ...children) => {
         const element = document.createElement(tag);
         element.append(...children);
         return element;
       };
-      const head = row("th", "Series", [x.caption, y.caption, ...(spread ? ["from", "to"] : [])]);
+      const row = (tag, [first, ...cells]) => {
+        const line = make("tr", make("th", first), ...cells.map((text) => make(tag, text)));
+        for (const head of line.querySelectorAll("th")) head.scope = tag === "th" ? "col" : "row";
+        return line;
+      };
+      const { head, rows } = model.table(this.view);
       this.table.querySelector(".explorable-scroll").replaceChildren(
-        make("table", make("thead", head), make("tbody", ...body)));
+        make("table", make("thead", row("th", head)), make("tbody", ...rows.map((cells) => row("td", cells)))));
     }
 
     download() {

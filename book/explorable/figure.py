@@ -8,7 +8,7 @@ which controls choose among them. From that one declaration come
 - the still picture, as SVG (`still`);
 - the notebook: the page's own HTML and script in a cell's output (`notebook`).
 
-Page and picture ask `resolve(figure, state)` in `view` what to draw.
+Page and picture ask `resolve(figure)` in `model` what to draw.
 """
 
 import os
@@ -20,9 +20,9 @@ from itertools import count, pairwise
 from typing import Literal
 
 from . import palette
-from .numbers import format_number, round_column
+from .curves import Curve, round_column, strokes
+from .model import format_number
 from .spec import Axis, Choice, Crossing, Filter, Provenance, Series, Toggle, require
-from .view import Curve, strokes
 
 __all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "Series", "Toggle"]
 
@@ -108,12 +108,6 @@ class Explorable:
         for face in self.shown:
             face.refresh()
         return self
-
-    def default_state(self):
-        """`{control: value}`, a tuple for a toggle; a "level" of None is left to the figure."""
-        return {control.name: control.default for control in self.controls} | {
-            "level": self.crossing.default if self.crossing else None
-        }
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         """While the book is built, the page's HTML and a notebook's picture; there, a widget."""
@@ -320,4 +314,4 @@ def _options(given, values):
 
 
 def _option_label(value):
-    return palette.label(value) or value if isinstance(value, str) else format_number(value)
+    return palette.label(value) or value if isinstance(value, str) else format_number(float(value))

@@ -4,19 +4,15 @@ Controls, picture, table and provenance are written here, so that they exist,
 labelled, before or without the script; the data lies beside them as JSON.
 """
 
-import json
-from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
 from .controls import controls, limits
 from .markup import inline, json_script, tag
-from .numbers import format_number, progression, quantity
+from .model import payload, resolve
 from .spec import NOT_MEASURED
 from .still import still
-from .view import crossings, resolve
 
-TABLE_ROWS = 160  # in all, and at least 4 a series; every point is in the CSV
 FEW_RUNS = 3  # whose links stand in the caption; of more, their number does, and opens to the list
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
@@ -31,8 +27,7 @@ def page(figure):
 
 def html(figure):
     """The figure as HTML, for the page's script to bring to life."""
-    state = figure.default_state()
-    view = resolve(figure, state)
+    view = resolve(figure)
     caption = f"{figure.id}-caption"
     note = "The controls need JavaScript; picture and table show the first setting."
     return tag(
@@ -46,7 +41,7 @@ def html(figure):
             cls="explorable-frame",
             style=f"--aspect: {figure.aspect:.4g}",
         ),
-        _crossing(figure, view, state),
+        _crossing(figure, view),
         tag("div", _table(view), _csv_button(), cls="explorable-tools"),
         tag(
             "figcaption",
@@ -60,59 +55,15 @@ def html(figure):
     )
 
 
-def payload(figure):
-    """What the page's script needs of a figure; each distinct column is stored once."""
-    arrays, index = [], {}
-
-    def place(values):
-        stored = progression(values) or values
-        key = json.dumps(stored)
-        if key not in index:
-            index[key] = len(arrays)
-            arrays.append(stored)
-        return index[key]
-
-    return {
-        "id": figure.id,
-        "mark": figure.mark,
-        "color": figure.color,
-        "axes": {
-            name: [
-                asdict(axis) | {"caption": axis.caption, "noun": axis.noun}
-                for axis in axes.values()
-            ]
-            for name, axes in figure.axes.items()
-        },
-        "controls": [
-            {
-                "name": control.name,
-                "kind": control.kind,
-                "label": control.label,
-                "link": control.link,
-                "options": list(control.options.items()),
-                "default": control.default,
-                "axis": control.name in figure.axes,
-            }
-            for control in figure.controls
-        ],
-        "crossing": asdict(figure.crossing) if figure.crossing else None,
-        "curves": [
-            asdict(curve) | {"columns": {name: place(v) for name, v in curve.columns.items()}}
-            for curve in figure.curves
-        ],
-        "arrays": arrays,
-    }
-
-
 def _plot(figure, view):
     picture = "" if view.empty else still(figure)
     return tag("div", picture, cls="explorable-plot", role="img", aria_label=figure.alt)
 
 
-def _crossing(figure, view, state):
+def _crossing(figure, view):
     if figure.crossing is None:
         return ""
-    level, rows, sentence = crossings(figure, view, state)
+    read = view.crossings
     axis = figure.axes["y"][figure.crossing.column]
     label, name = figure.crossing.label, f"{figure.id}-level"
     return tag(
@@ -121,14 +72,14 @@ def _crossing(figure, view, state):
             "div",
             tag("label", escape(label), cls="figure-label", **{"for": name}),
             tag("input", type="range", id=name, step="any", min="0", max="1"),
-            tag("input", type="number", step="any", aria_label=f"{label}, typed", value=level),
+            tag("input", type="number", step="any", aria_label=f"{label}, typed", value=read.level),
             tag("span", escape(axis.unit), cls="explorable-unit"),
             cls="explorable-level-control",
         ),
         tag(
             "div",
-            tag("ul", *(tag("li", _answer(figure, curve, at)) for curve, at in rows)),
-            tag("p", escape(sentence)),
+            tag("ul", *(tag("li", _answer(curve, text)) for curve, _, text in read.rows)),
+            tag("p", escape(read.sentence)),
             cls="explorable-answer",
             aria_live="polite",
         ),
@@ -136,26 +87,17 @@ def _crossing(figure, view, state):
     )
 
 
-def _answer(figure, curve, at):
+def _answer(curve, text):
     name = tag("b", escape(curve.name), style=f"color: var(--{curve.color}-text)")
-    if None in at.values():
-        return f"{name} not reached"
-    return f"{name} {escape(' · '.join(quantity(at[x], a) for x, a in figure.axes['x'].items()))}"
+    return f"{name} {escape(text)}"
 
 
 def _table(view):
-    spread = any(trace.low for trace in view.traces)
-    heads = ["Series", view.x.caption, view.y.caption] + (["from", "to"] if spread else [])
-    rows, most = [], max(4, TABLE_ROWS // max(1, len(view.traces)))
-    for trace in view.traces:
-        for i in range(0, len(trace.x), -(-len(trace.x) // most)):
-            cells = [_cell(trace.x[i], view.x), _cell(trace.y[i], view.y)]
-            if spread:
-                ends = (trace.low, trace.high)
-                cells += [_cell(end[i] if end else None, view.y) for end in ends]
-            name = tag("th", escape(trace.curve.name), scope="row")
-            rows.append(tag("tr", name, *(tag("td", escape(cell)) for cell in cells)))
-    head = tag("tr", *(tag("th", escape(text), scope="col") for text in heads))
+    head = tag("tr", *(tag("th", escape(text), scope="col") for text in view.head))
+    rows = [
+        tag("tr", tag("th", escape(name), scope="row"), *(tag("td", escape(one)) for one in cells))
+        for name, *cells in view.rows
+    ]
     # The script makes the table when it is opened: no page carries its cells as elements.
     table = tag("noscript", tag("table", tag("thead", head), tag("tbody", *rows)))
     scroll = tag(
@@ -167,10 +109,6 @@ def _table(view):
         aria_label="Data of the figure",
     )
     return tag("details", tag("summary", "Table"), scroll, cls="explorable-data")
-
-
-def _cell(value, axis):
-    return value if isinstance(value, str) else format_number(value, axis.digits)
 
 
 def _csv_button():

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from . import palette
-from .numbers import linear_ticks, log_ticks
-from .view import resolve
+from .model import linear_ticks, log_ticks, resolve
 
 WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small print
 LABEL_GAP = 11  # points between two labels
@@ -60,7 +59,7 @@ def picture(figure, width=660, height=None):
 
 def _drawn(figure):
     """The default state on a canvas of matplotlib's."""
-    view = resolve(figure, figure.default_state())
+    view = resolve(figure)
     canvas = Figure(figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none")
     axes = canvas.add_subplot(facecolor="none")
     for place, trace in enumerate(view.traces):

@@ -16,22 +16,17 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from py_mini_racer import JSEvalException, MiniRacer
+from py_mini_racer import JSEvalException
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
+
+from ..javascript import call
 
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex-0.19.1"
 PUBLISHED = f"_static/{KATEX.name}"
 ROWS = r"\\"
 PART = '<span class="katex-base">'  # of a formula, between which a line may be broken
-
-
-@cache
-def _engine() -> MiniRacer:
-    engine = MiniRacer()
-    engine.eval((KATEX / "katex.min.js").read_text(encoding="utf-8"))
-    return engine
 
 
 @cache
@@ -43,7 +38,7 @@ def _rendered(tex: str, display: bool, macros: str) -> str:
         "output": "htmlAndMathml",
     }
     try:
-        return _engine().call("katex.renderToString", tex, options)
+        return call(KATEX / "katex.min.js", "katex.renderToString", tex, options)
     except JSEvalException as error:
         reason = re.search(r"KaTeX parse error: .*", str(error))
         said = reason[0] if reason else str(error)

@@ -21,19 +21,23 @@ ROOT = Path(__file__).resolve().parents[2]
 # What cells read, and what makes a document of a page.
 INPUTS = ("lsa", "experiments", "results", "book/figures", "book/explorable", "book/theme")
 INPUT_KINDS = {".py", ".json", ".sha256"}
-COLOURS = "book/theme/static/palette.css"
+FILES = (
+    "book/javascript.py",
+    "book/explorable/explorable-model.js",
+    "book/theme/static/palette.css",
+)
 # These keep nothing from one page to the next, and do not say so themselves.
 SAFE_IN_PARALLEL = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")
 
 
 def inputs_digest(root: Path = ROOT) -> str:
     """SHA-256 of everything but its own text that a chapter's cells depend on."""
-    digest = hashlib.sha256((root / COLOURS).read_bytes())
-    for folder in INPUTS:
-        for file in sorted((root / folder).rglob("*")):
-            if file.suffix in INPUT_KINDS and file.is_file():
-                digest.update(f"{file.relative_to(root)}\0".encode())
-                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    digest = hashlib.sha256()
+    found = (file for folder in INPUTS for file in sorted((root / folder).rglob("*")))
+    folders = (file for file in found if file.suffix in INPUT_KINDS and file.is_file())
+    for file in (*(root / name for name in FILES), *folders):
+        digest.update(f"{file.relative_to(root)}\0".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 

@@ -15,8 +15,7 @@ from book.explorable.figure import (
     Explorable,
     Series,
 )
-from book.explorable.numbers import format_number
-from book.explorable.view import resolve
+from book.explorable.model import format_number, resolve
 from tests.browser.charts import axis_title, headline, plot, radio, speed, tasks, traces
 
 pytestmark = pytest.mark.browser
@@ -79,7 +78,7 @@ def test_values_can_be_read_by_keyboard(show):
     cursor = page.get_by_role("slider", name="Read values along updates")
     cursor.focus()
     page.keyboard.press("End")
-    last = resolve(headline(), headline().default_state()).traces[0].y[-1]
+    last = resolve(headline()).traces[0].y[-1]
     said = f"Softmax attention {format_number(last)} nats per token"
     expect(cursor).to_have_attribute("aria-valuetext", re.compile(f"^1,180 updates: .*{said}"))
     box = page.locator("#headline .explorable-values")

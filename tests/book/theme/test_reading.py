@@ -8,8 +8,9 @@ from book.theme import reading
 def test_chapters_are_executed_when_what_they_read_has_changed(tmp_path, monkeypatch):
     for folder in reading.INPUTS:
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / reading.COLOURS).parent.mkdir()
-    (tmp_path / reading.COLOURS).write_text(":root {}")
+    for file in reading.FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("as it was")
     result = tmp_path / "results" / "a.json"
     monkeypatch.setattr(
         reading, "inputs_digest", lambda digest=reading.inputs_digest: digest(tmp_path)
@@ -26,5 +27,6 @@ def test_chapters_are_executed_when_what_they_read_has_changed(tmp_path, monkeyp
     assert outdated() == []
     result.write_text("{}")
     assert outdated() == ["book/a"] and outdated() == []
-    result.write_text("[]")
-    assert outdated() == ["book/a"]
+    for changed in (result, *(tmp_path / file for file in reading.FILES)):
+        changed.write_text("[]")
+        assert outdated() == ["book/a"] and outdated() == [], changed

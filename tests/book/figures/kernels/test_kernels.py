@@ -10,8 +10,8 @@ from pathlib import Path
 import jupytext
 import pytest
 
+from book.explorable.model import resolve
 from book.explorable.page import page
-from book.explorable.view import resolve
 from book.figures.kernels import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness.core import record
@@ -65,7 +65,7 @@ def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatc
         path = record.path_of(tmp_path, "kernel_speed", one["provenance"]["device"], run.name)
         record.write(path, one)
     figure = kernel_speed.figure()
-    view = resolve(figure, figure.default_state())
+    view = resolve(figure)
     assert {trace.curve.name for trace in view.traces} == {
         "ours", "ours, normalised", "softmax, flash", "fla chunk",
     }  # fmt: skip
@@ -76,9 +76,9 @@ def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatc
             for shape in sorted(experiment.LADDER, key=math.prod)
         ]
         assert set(trace.x) == {25} and max(trace.low) < 25 < min(trace.high)
-    both = resolve(figure, figure.default_state() | {"pass": "forward+backward"})
+    both = resolve(figure, {"pass": "forward+backward"})
     assert not any(y.endswith("*") for y in both.traces[0].y)
-    other = resolve(figure, figure.default_state() | {"shapes": "gpt2", "x": "ms"})
+    other = resolve(figure, {"shapes": "gpt2", "x": "ms"})
     assert len(other.traces[0].y) == len(experiment.GPT2)
     assert "Imagined" in page(figure)
 
@@ -86,8 +86,8 @@ def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatc
 def test_designs_are_drawn_as_they_are_counted():
     figure = design_bytes.figure()
     assert not figure.provenance  # nothing in it was measured
-    state = figure.default_state() | {"width": "128", "pass": "forward"}
-    found = {trace.curve.name: trace for trace in resolve(figure, state).traces}
+    view = resolve(figure, {"width": "128", "pass": "forward"})
+    found = {trace.curve.name: trace for trace in view.traces}
     stored_states = found["every chunk's state stored"]
     assert set(stored_states.y) == {2.5 * 8 * 128}
     assert set(found["least possible"].y) == {8 * 128}
@@ -101,7 +101,7 @@ def test_published_shares_are_those_of_the_least_traffic():
     assert share == pytest.approx(100 * 8 * 128 * 8192 * 96 / 3.35e12 / 0.682e-3)
     assert 35 < share < 36
     figure = kernel_speed.published()
-    for trace in resolve(figure, figure.default_state()).traces:
+    for trace in resolve(figure).traces:
         assert all(0 < x < 50 for x in trace.x)
 
 
@@ -152,8 +152,8 @@ def test_the_prediction_is_drawn_as_graph_and_from_python_with_normalised_peers(
     figure = kernel_prediction.figure()
     for launch, peers in (("graph", 2), ("eager", 0)):
         for shapes in kernel_speed.LADDERS:
-            state = figure.default_state() | {"launch": launch, "shapes": shapes}
-            names = [trace.curve.name for trace in resolve(figure, state).traces]
+            view = resolve(figure, {"launch": launch, "shapes": shapes})
+            names = [trace.curve.name for trace in view.traces]
             assert sum("ours" in name for name in names) == 2
             assert sum("stored states" in name for name in names) == peers
             assert any("fla" in name for name in names) == (shapes == "ladder")

@@ -1,0 +1,33 @@
+"""JavaScript that runs while the book is built, in an embedded V8, so that no Node is needed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from py_mini_racer import MiniRacer
+
+
+@cache
+def _engine() -> MiniRacer:
+    # Made in a thread without an event loop, it starts a loop of its own. In a notebook it would
+    # take the kernel's loop instead, and a call from any other thread would never return.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(MiniRacer).result()
+
+
+@cache
+def _load(script: Path) -> None:
+    _engine().eval(script.read_text(encoding="utf-8"))
+
+
+def call(script: Path, function: str, *arguments) -> Any:
+    """What `function`, an expression, returns for `arguments` once `script` has run.
+
+    A process has one V8 and runs each script once. Arguments and result pass as JSON.
+    Raises py_mini_racer.JSEvalException where the function throws.
+    """
+    _load(script)
+    return _engine().call(f"({function})", *arguments)

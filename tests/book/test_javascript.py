@@ -1,0 +1,52 @@
+"""JavaScript in the build: one engine, whatever thread or event loop asks it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from threading import Thread
+
+import pytest
+from py_mini_racer import JSEvalException
+
+from book import javascript
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """A script of a process that has run none."""
+    for name in ("_engine", "_load"):
+        monkeypatch.setattr(javascript, name, cache(getattr(javascript, name).__wrapped__))
+    path = tmp_path / "sum.js"
+    path.write_text("globalThis.runs = (globalThis.runs || 0) + 1; const sum = (a, b) => a + b;")
+    return path
+
+
+def test_a_script_runs_once(script):
+    assert [javascript.call(script, "sum", "é", i) for i in range(3)] == ["é0", "é1", "é2"]
+    assert javascript.call(script, "() => runs") == 1
+    assert javascript._engine.cache_info().misses == 1
+
+
+def test_what_a_script_throws_is_said(script):
+    with pytest.raises(JSEvalException, match="expected more"):
+        javascript.call(script, "() => { throw new RangeError('expected more'); }")
+
+
+def test_a_cell_of_a_notebook_and_its_threads_are_answered(script):
+    """A cell holds the kernel's event loop while it waits for a thread that asks."""
+
+    answers = []
+
+    def ask(a, b):
+        answers.append(javascript.call(script, "sum", a, b))
+
+    async def cell():
+        ask(1, 2)
+        asking = Thread(target=ask, args=(3, 4), daemon=True)
+        asking.start()
+        asking.join(timeout=20)
+
+    asyncio.run(cell())
+    assert answers == [3, 7]
+    assert javascript.call(script, "sum", 5, 6) == 11, "the cell's loop has ended"
