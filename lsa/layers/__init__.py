@@ -31,6 +31,7 @@ from .softmax import softmax_attention as softmax_attention
 from .taylor import TaylorAttention
 from .window import WindowAttention
 from .window import window_attention as window_attention
+from .window_state import WindowStateAttention
 
 # Every layer that can stand in a GPT's attention. A new one is its file and a line here.
 LAYERS: dict[str, Callable[..., Layer]] = {
@@ -53,6 +54,7 @@ LAYERS: dict[str, Callable[..., Layer]] = {
     "delta": DeltaNet,
     "power": PowerAttention,
     "window": WindowAttention,
+    "window-state": WindowStateAttention,
 }
 for _layer in LAYERS.values():
     checking_counts(_layer)

@@ -11,8 +11,23 @@ from ..checks import boolean, finite, whole
 from .layer import ResidualLinear
 
 
+def decay_of_heads(log_decay: Sequence[float] | None, n_heads: int) -> Tensor | None:
+    """One number a head as a tensor. Raises ValueError unless each is finite and at most 0."""
+    if log_decay is None:
+        return None
+    if not isinstance(log_decay, Sequence) or len(log_decay) != n_heads:
+        got = len(log_decay) if isinstance(log_decay, Sequence) else f"{log_decay!r:.60}"
+        raise ValueError(f"log_decay: expected one number for each of {n_heads} heads, got {got}")
+    for value in log_decay:
+        least = torch.finfo(torch.float32).min
+        finite("log_decay", value, "finite numbers, at most 0", low=least, high=0)
+    return torch.tensor(log_decay, dtype=torch.float32)
+
+
 class MultiHead(nn.Module):
     """x [..., D] to q, k, v [..., H, D / H] and back. Parameter names are GPT-2's."""
+
+    log_decay: Tensor | None
 
     def __init__(self, d_model: int, n_heads: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -36,19 +51,8 @@ class MultiHead(nn.Module):
         return self.c_proj(o.flatten(-2))
 
     def _keep_decay(self, log_decay: Sequence[float] | None) -> None:
-        """Check one number a head, at most 0, and keep them where the weights go, not trained."""
-        if log_decay is None:
-            self.log_decay = None
-            return
-        if not isinstance(log_decay, Sequence) or len(log_decay) != self.n_heads:
-            got = len(log_decay) if isinstance(log_decay, Sequence) else f"{log_decay!r:.60}"
-            raise ValueError(
-                f"log_decay: expected one number for each of {self.n_heads} heads, got {got}"
-            )
-        for value in log_decay:
-            least = torch.finfo(torch.float32).min
-            finite("log_decay", value, "finite numbers, at most 0", low=least, high=0)
-        self.register_buffer("log_decay", torch.tensor(log_decay, dtype=torch.float32), False)
+        """Keep one number a head, at most 0, where the weights go, not trained."""
+        self.register_buffer("log_decay", decay_of_heads(log_decay, self.n_heads), False)
 
     def faded(self, A: Tensor) -> Tensor:
         """Products A [B, H, T, T] of queries and keys, the future masked, the past faded.

@@ -39,13 +39,14 @@ def window_attention(
     whole("first", first, 0)
     scale = checked_scale(scale, q.dtype)
     T, L = q.shape[1], k.shape[1]
-    # The queries before position first + window see all tokens before them.
-    early = min(max(first + window - (L - T), 0), T)
+    early = early_queries(T, L, window, first)
     late = T - early
     if not late:
         return softmax_attention(q, k, v, scale=scale)
     near = slice(L - late - (window - 1), L)
-    o = _in_blocks(q[:, early:], k[:, near], v[:, near], k[:, :first], v[:, :first], window, scale)
+    blocks = late_blocks(q[:, early:], k[:, near], v[:, near], k[:, :first], v[:, :first], window)
+    o = F.scaled_dot_product_attention(*blocks, scale=scale)
+    o = o.unflatten(1, (q.shape[2], -1)).flatten(2, 3)[:, :, :late].transpose(1, 2)
     if not early:
         return o
     seen = slice(0, L - late)
@@ -53,17 +54,24 @@ def window_attention(
     return torch.cat((start, o), 1)
 
 
-def _in_blocks(
-    q: Tensor, k: Tensor, v: Tensor, first_k: Tensor, first_v: Tensor, window: int,
-    scale: float | None,
-) -> Tensor:  # fmt: skip
-    """o of queries that each see all the first tokens, and `window` of the keys.
+def early_queries(T: int, L: int, window: int, first: int) -> int:
+    """How many of the last T of L positions come before first + window, and so see all before."""
+    return min(max(first + window - (L - T), 0), T)
+
+
+def late_blocks(
+    q: Tensor, k: Tensor, v: Tensor, first_k: Tensor, first_v: Tensor, window: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Blocks of queries that each see all the first tokens and `window` of the keys, 1 or more.
 
     q: [B, T, H, K]. k, v: [B, window - 1 + T, H, K or V]. first_k, first_v: [B, first, H, K or V].
+
+    Returns q [B, H n, C, K], k and v [B, H n, first + C + window - 1, K or V], n blocks of C, the
+    last filled up with zeros, and which of its keys each query sees, [C, first + C + window - 1].
     """
-    T, H = q.shape[1:3]
+    T, first = q.shape[1], first_k.shape[1]
     C = max(window, LEAST_BLOCK)
-    n, first = -(-T // C), first_k.shape[1]
+    n = -(-T // C)
     q, k, v = (F.pad(x.transpose(1, 2), (0, 0, 0, n * C - T)) for x in (q, k, v))
 
     def seen(near: Tensor, kept: Tensor) -> Tensor:
@@ -73,14 +81,7 @@ def _in_blocks(
 
     band = torch.ones(C, C + window - 1, dtype=torch.bool, device=q.device).triu().tril(window - 1)
     mask = F.pad(band, (first, 0), value=True)
-    o = F.scaled_dot_product_attention(
-        q.unflatten(2, (n, C)).flatten(1, 2),
-        seen(k, first_k),
-        seen(v, first_v),
-        attn_mask=mask,
-        scale=scale,
-    )
-    return o.unflatten(1, (H, n)).flatten(2, 3)[:, :, :T].transpose(1, 2)
+    return q.unflatten(2, (n, C)).flatten(1, 2), seen(k, first_k), seen(v, first_v), mask
 
 
 class RingCache(NamedTuple):
@@ -92,59 +93,67 @@ class RingCache(NamedTuple):
 
     k: Tensor
     v: Tensor
+    first: int
     ticks: int = 0
 
     @classmethod
-    def empty(cls, like: Tensor, slots: int, heads: int, features: int) -> RingCache:
+    def empty(
+        cls, like: Tensor, heads: int, features: int, *, window: int, first: int
+    ) -> RingCache:
         """The cache before the first token, of the dtype and on the device of `like`."""
-        room = like.new_zeros(1, slots, heads, features)
-        return cls(room, room)
+        room = like.new_zeros(1, first + window, heads, features)
+        return cls(room, room, first)
 
-    def tick(
-        self, q: Tensor, k: Tensor, v: Tensor, first: int, scale: float
-    ) -> tuple[RingCache, Tensor]:
-        """The cache with one token more, [B, 1, H, K or V] each, and what its query reads."""
-        slots = self.k.shape[1]
-        t = self.ticks
-        slot = t if t < slots else first + (t - first) % (slots - first)
-        place = torch.tensor([slot], device=k.device)
+    @property
+    def window(self) -> int:
+        return self.k.shape[1] - self.first
+
+    @property
+    def held(self) -> tuple[Tensor, Tensor]:
+        """k and v of the tokens it holds, in the order of slots, [B, up to first + window, ...]."""
+        return self.k[:, : self.ticks], self.v[:, : self.ticks]
+
+    @property
+    def next_slot(self) -> int:
+        """Where the next token goes. Once the ring is full, the oldest of the last lies there."""
+        if self.ticks < self.k.shape[1]:
+            return self.ticks
+        return self.first + (self.ticks - self.first) % self.window
+
+    def pushed(self, k: Tensor, v: Tensor) -> RingCache:
+        """The cache with one token more, k and v [B, 1, H, K or V]."""
+        place = torch.tensor([self.next_slot], device=k.device)
         k, v = (
             kept.expand(x.shape[0], -1, -1, -1).index_copy(1, place, x.to(kept.dtype))
             for kept, x in ((self.k, k), (self.v, v))
         )
-        filled = slice(0, t + 1)  # until the ring is full; what a slot never held is not seen
-        o = softmax_attention(q.to(k.dtype), k[:, filled], v[:, filled], scale=scale)
-        return RingCache(k, v, t + 1), o
+        return RingCache(k, v, self.first, self.ticks + 1)
 
-    def many(
-        self, q: Tensor, k: Tensor, v: Tensor, first: int, scale: float
-    ) -> tuple[RingCache, Tensor]:
-        """The cache with T tokens more, [B, T, H, K or V] each, and what their queries read."""
-        dtype, window = self.k.dtype, self.k.shape[1] - first
-        all_k, all_v = self._held(self.k, k, first), self._held(self.v, v, first)
-        o = window_attention(q.to(dtype), all_k, all_v, window=window, first=first, scale=scale)
+    def extended(self, k: Tensor, v: Tensor) -> tuple[RingCache, Tensor, Tensor]:
+        """The cache with T tokens more, and k and v of what it held and them, in their order."""
+        all_k, all_v = self._followed(self.k, k), self._followed(self.v, v)
         ticks = self.ticks + k.shape[1]
-        return RingCache(*(self._kept(x, first, ticks) for x in (all_k, all_v)), ticks=ticks), o
+        kept_k, kept_v = self._kept(all_k, ticks), self._kept(all_v, ticks)
+        return RingCache(kept_k, kept_v, self.first, ticks), all_k, all_v
 
-    def _held(self, slots: Tensor, x: Tensor, first: int) -> Tensor:
+    def _followed(self, slots: Tensor, x: Tensor) -> Tensor:
         """What the slots hold, in the order of tokens, then x [B, T, H, K]."""
         if self.ticks > slots.shape[1]:
-            slots = _turned(slots, first, first - self.ticks)
+            slots = self._turned(slots, self.first - self.ticks)
         held = slots[:, : self.ticks].expand(x.shape[0], -1, -1, -1)
         return torch.cat((held, x.to(slots.dtype)), 1)
 
-    def _kept(self, held: Tensor, first: int, ticks: int) -> Tensor:
-        """Slots of what must be remembered of `held`, the first and the last tokens of `ticks`."""
+    def _kept(self, tokens: Tensor, ticks: int) -> Tensor:
+        """The slots after `ticks` tokens, of which [B, L, H, K] are the first and the last."""
         slots = self.k.shape[1]
         if ticks <= slots:
-            return F.pad(held, (0, 0, 0, 0, 0, slots - ticks))
-        last = held[:, held.shape[1] - (slots - first) :]
-        return _turned(torch.cat((held[:, :first], last), 1), first, ticks - first)
+            return F.pad(tokens, (0, 0, 0, 0, 0, slots - ticks))
+        last = tokens[:, tokens.shape[1] - self.window :]
+        return self._turned(torch.cat((tokens[:, : self.first], last), 1), ticks - self.first)
 
-
-def _turned(slots: Tensor, first: int, turn: int) -> Tensor:
-    """The ring behind the first slots of [B, first + window, H, K], turned."""
-    return torch.cat((slots[:, :first], slots[:, first:].roll(turn, 1)), 1)
+    def _turned(self, slots: Tensor, turn: int) -> Tensor:
+        first = self.first
+        return torch.cat((slots[:, :first], slots[:, first:].roll(turn, 1)), 1)
 
 
 class WindowAttention(SoftmaxAttention):
@@ -181,20 +190,25 @@ class WindowAttention(SoftmaxAttention):
 
         With decay its keys and values are a few features wider.
         """
-        first, scale = self.first, self.head_width**-0.5
 
         def many(cache: RingCache, x: Tensor) -> tuple[RingCache, Tensor]:
-            cache, o = cache.many(*self.widened(x, cache.ticks), first, scale)
-            return cache, self.out(o[..., : self.head_width])
+            q, k, v = self.widened(x, cache.ticks)
+            cache, k, v = cache.extended(k, v)
+            return cache, self.mixed(q.to(k.dtype), k, v)
 
         def step(cache: RingCache, x: Tensor) -> tuple[RingCache, Tensor]:
-            cache, o = cache.tick(*self.widened(x.unsqueeze(1), cache.ticks), first, scale)
+            q, k, v = self.widened(x.unsqueeze(1), cache.ticks)
+            cache = cache.pushed(k, v)
+            k, v = cache.held
+            o = softmax_attention(q.to(k.dtype), k, v, scale=self.head_width**-0.5)
             return cache, self.out(o[..., : self.head_width]).squeeze(1)
 
         weight = self.c_attn.weight
-        slots = first + self.window
         features = self.widened(weight.new_zeros(0, 1, weight.shape[1]), 0)[1].shape[-1]
-        return StateMachine(RingCache.empty(weight, slots, self.n_heads, features), step, many)
+        start = RingCache.empty(
+            weight, self.n_heads, features, window=self.window, first=self.first
+        )
+        return StateMachine(start, step, many)
 
     def seen(self, T: int, device: torch.device) -> Tensor:
         """Which of T tokens each of them looks at: [T, T]."""

@@ -14,8 +14,10 @@ from lsa.layers.power import PowerAttention
 from lsa.layers.rwkv import RWKVChannelMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import DISCRETISATIONS, S4D
+from lsa.layers.state_features import STATE_MAPS
 from lsa.layers.state_space import MODES as STATE_SPACE_MODES
 from lsa.layers.window import WindowAttention
+from lsa.layers.window_state import WindowStateAttention
 
 D, LONGEST = 12, 1000
 DECAY = (-0.7, 0.0, -0.1)
@@ -73,6 +75,16 @@ CASES = {
         for window, first in ((1, 0), (3, 0), (1, 2), (5, 1), (2, 7))
     },
     "window-decay": partial(WindowAttention, D, 3, window=4, first=2, log_decay=DECAY),
+    **{
+        f"window-state-{name}": partial(WindowStateAttention, D, 3, window=3, feature_map=name)
+        for name in STATE_MAPS
+    },
+    **{
+        f"window-state-{window}-{first}": partial(
+            WindowStateAttention, D, 3, window=window, first=first, features=6, log_decay=DECAY
+        )
+        for window, first in ((0, 0), (0, 2), (1, 0), (4, 5))
+    },
 }
 # Where an FFT lies between the two faces, its error is that of the largest output.
 THROUGH_FFT = ("s4", "s4d", "s4-fft", "s4d-zoh", "s4d-bilinear")

@@ -51,6 +51,9 @@ def elementwise(name, layer, t):
         return layer.conv1d.tick_flops(t) + layer.ssm.tick_flops(t) // 2
     if name.startswith("delta"):
         return flops // 3
+    if name.startswith("window-state"):
+        full = t > layer.mix.first + layer.mix.window
+        return 2 * layer.mix.start().S.numel() if full else 0
     return 0 if name.startswith(("softmax", "window")) else flops // 2
 
 

@@ -1,0 +1,246 @@
+"""Softmax attention to the last tokens and the first, and a linear state for all between.
+
+The token that leaves the window enters a state of constant size, as in linear attention. Softmax
+and state share one normaliser, so that a token has one weight wherever it is kept (Arora et al.,
+2024; Zhang et al., 2025). Without a window it is linear attention; with an endless one, softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..attention.api import LinearState, accumulator_dtype, linear_attention
+from ..attention.counts import mode_flops
+from ..checks import whole
+from ..machines import StateMachine
+from .multihead import MultiHead, decay_of_heads
+from .state_features import StateFeatures
+from .window import RingCache, early_queries, late_blocks
+
+
+class WindowState(NamedTuple):
+    """A ring of the tokens seen exactly, and S [B, H, F, V + 1], sums of phi(k) [v 1] of others."""
+
+    near: RingCache
+    S: Tensor
+
+
+class WindowStateMix(nn.Module):
+    """q, k, v [B, T, H, K] to o [B, T, H, K], before and after the projections of a layer.
+
+    window, first: as for `WindowAttention`; window may be 0.
+    feature_map, degree, features: of the state's keys, see `StateFeatures`.
+    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
+
+    A state's weight is exp(balance) phi(q)·phi(k), beside exp(q·k / sqrt(K)) of a token in the
+    window; `balance` is learned, one number a head.
+    """
+
+    log_decay: Tensor | None
+
+    def __init__(
+        self,
+        n_heads: int,
+        head_width: int,
+        *,
+        window: int = 64,
+        first: int = 1,
+        feature_map: str = "hedgehog",
+        degree: int = 2,
+        features: int | None = None,
+        log_decay: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        whole("window", window, 0)
+        whole("first", first, 0)
+        self.n_heads, self.head_width, self.window, self.first = n_heads, head_width, window, first
+        self.phi = StateFeatures(
+            n_heads, head_width, feature_map=feature_map, degree=degree, features=features
+        )
+        self.balance = nn.Parameter(torch.zeros(n_heads))
+        self.register_buffer("log_decay", decay_of_heads(log_decay, n_heads), False)
+
+    def start(self) -> WindowState:
+        """The state before the first token."""
+        like, H, K = self.balance, self.n_heads, self.head_width
+        dtype = accumulator_dtype(like.dtype)
+        near = RingCache.empty(like, H, K, window=self.window, first=self.first)
+        return WindowState(near, like.new_zeros(1, H, self.phi.n_features, K + 1, dtype=dtype))
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.many(self.start(), q, k, v)[1]
+
+    def many(
+        self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[WindowState, Tensor]:
+        """The state with T tokens more, [B, T, H, K] each, and what their queries read."""
+        T = q.shape[1]
+        near, k, v = state.near.extended(k, v)
+        late = T - early_queries(T, k.shape[1], self.window, self.first)
+        o, total = self._near(q, k, v, late)
+        # Also where nothing has left the window yet: what is learned then has a gradient of zero.
+        left = slice(k.shape[1] - late - self.window, k.shape[1] - self.window)
+        left = left if late else slice(0, 0)
+        S, *far = self._far(state.S, q[:, T - late :], k[:, left], v[:, left], "chunked")
+        return WindowState(near, S), _shared(o, total, *far).to(q.dtype)
+
+    def tick(
+        self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[WindowState, Tensor]:
+        """The state with one token more, [B, 1, H, K] each, and what its query reads."""
+        ring, S = state
+        full = ring.ticks >= self.first + self.window
+        left_k, left_v = k, v  # without a window a token enters the state at once
+        if full and self.window:
+            slot = slice(ring.next_slot, ring.next_slot + 1)
+            left_k, left_v = (x[:, slot].expand(len(k), -1, -1, -1) for x in (ring.k, ring.v))
+        ring = ring.pushed(k, v) if self.window or not full else ring._replace(ticks=ring.ticks + 1)
+        o, total = _weighed(*_by_head(q, *ring.held), None)
+        if not full:
+            return WindowState(ring, S), o.transpose(1, 2).to(q.dtype)
+        S, far_o, far_total = self._far(S, q, left_k, left_v, "recurrent")
+        o = _shared(o.transpose(1, 2), total.transpose(1, 2), far_o, far_total)
+        return WindowState(ring, S), o.to(q.dtype)
+
+    def _near(self, q: Tensor, k: Tensor, v: Tensor, late: int) -> tuple[Tensor, Tensor]:
+        """o [B, T, H, V] of what is seen exactly, and the log of its weights' sum [B, T, H, 1]."""
+        T, L, H, window = q.shape[1], k.shape[1], q.shape[2], self.window
+        early, known = T - late, L - late
+        parts = []
+        if early or not late:
+            mask = torch.ones(early, known, dtype=torch.bool, device=q.device).tril(known - early)
+            parts.append(_weighed(*_by_head(q[:, :early], k[:, :known], v[:, :known]), mask))
+        q, first_k, first_v = q[:, early:], k[:, : self.first], v[:, : self.first]
+        if late and window:
+            last = slice(known - (window - 1), L)
+            o, total = _weighed(*late_blocks(q, k[:, last], v[:, last], first_k, first_v, window))
+            parts.append(
+                tuple(x.unflatten(1, (H, -1)).flatten(2, 3)[:, :, :late] for x in (o, total))
+            )
+        elif late:
+            parts.append(_weighed(*_by_head(q, first_k, first_v), None))
+        o, total = (torch.cat(x, 2).transpose(1, 2) for x in zip(*parts, strict=True))
+        return o, total
+
+    def _far(
+        self, S: Tensor, q: Tensor, k: Tensor, v: Tensor, mode: str
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """S after k, v [B, T, H, K]; what q [B, T, H, K] read; and the log of the weights' sum."""
+        dtype = S.dtype
+        with torch.autocast(q.device.type, enabled=False):
+            phi_q, phi_k = self.phi.of_queries(q.to(dtype)), self.phi.of_keys(k.to(dtype))
+            S = S.expand(q.shape[0], -1, -1, -1)
+            o, (S, _) = linear_attention(
+                phi_q,
+                phi_k,
+                F.pad(v.to(dtype), (0, 1), value=1.0),
+                mode=mode,
+                normalize=False,
+                scale=1.0,
+                initial_state=LinearState(S, S[..., -1]),
+                return_state=True,
+                log_decay=self.log_decay,
+            )
+        total = o[..., -1:].clamp(min=torch.finfo(dtype).tiny)
+        return S, o[..., :-1] / total, total.log() + self.balance.to(dtype).unsqueeze(-1)
+
+    def sequence_flops(self, T: int) -> int:
+        late = max(T - self.first - self.window, 0)
+        H, K, slots = self.n_heads, self.head_width, min(T, self.first + self.window)
+        near = 2 * H * K * (slots * (slots + 1) + 2 * late * slots)
+        far = mode_flops("chunked", late, self.phi.n_features, K + 1, 64)
+        return near + H * (far + late * self.phi.flops())
+
+    def tick_flops(self, t: int) -> int:
+        slots = self.first + self.window
+        flops = 4 * min(t, slots) * self.head_width
+        if t > slots:
+            flops += 4 * self.phi.n_features * (self.head_width + 1) + self.phi.flops()
+        return self.n_heads * flops
+
+    def state_numbers(self, t: int) -> int:
+        near = 2 * (self.first + self.window) * self.head_width
+        return self.n_heads * (near + self.phi.n_features * (self.head_width + 1))
+
+
+def _by_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """From [B, T, H, K] to [B, H, T, K]."""
+    return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+
+
+def _shared(o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tensor:
+    """Both under one normaliser: the last of o [B, T, H, V] take what was read of the state."""
+    early = o.shape[1] - far_o.shape[1]
+    share = torch.sigmoid(far_total - total[:, early:])
+    return torch.cat((o[:, :early], o[:, early:].lerp(far_o, share)), 1)
+
+
+def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Softmax attention [B, H, T, V] of q to k, v [B, H, L, K], and its log normaliser [..., 1].
+
+    Of no keys: 0, and -inf.
+    """
+    dtype = accumulator_dtype(q.dtype)
+    with torch.autocast(q.device.type, enabled=False):
+        q, k, v = (x.to(dtype) for x in (q, k, v))
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        return scores.softmax(-1) @ v, scores.logsumexp(-1, keepdim=True)
+
+
+class WindowStateAttention(MultiHead):
+    """Multi-head attention, exact to the last and the first tokens. [B, T, D] to [B, T, D].
+
+    window, first, feature_map, degree, features, log_decay: see `WindowStateMix`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        window: int = 64,
+        first: int = 1,
+        feature_map: str = "hedgehog",
+        degree: int = 2,
+        features: int | None = None,
+        log_decay: Sequence[float] | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(d_model, n_heads, bias=bias)
+        self.mix = WindowStateMix(
+            n_heads, self.head_width,
+            window=window, first=first, feature_map=feature_map, degree=degree, features=features,
+            log_decay=log_decay,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.mix(*self.qkv(x)))
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. Its state, ring and sums, never grows."""
+
+        def many(state: WindowState, x: Tensor) -> tuple[WindowState, Tensor]:
+            state, o = self.mix.many(state, *self.qkv(x))
+            return state, self.out(o)
+
+        def step(state: WindowState, x: Tensor) -> tuple[WindowState, Tensor]:
+            state, o = self.mix.tick(state, *self.qkv(x.unsqueeze(1)))
+            return state, self.out(o).squeeze(1)
+
+        return StateMachine(self.mix.start(), step, many)
+
+    def sequence_flops(self, T: int) -> int:
+        return self.mix.sequence_flops(T)
+
+    def tick_flops(self, t: int) -> int:
+        return self.mix.tick_flops(t)
+
+    def state_numbers(self, t: int) -> int:
+        return self.mix.state_numbers(t)

@@ -1,0 +1,140 @@
+"""Window and state under one normaliser: by the definition, and what it is at both ends."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import SoftmaxAttention, linear_attention
+from lsa.layers import make_layer
+from lsa.layers.state_features import STATE_MAPS, StateFeatures
+from lsa.layers.window_state import WindowStateAttention, WindowStateMix
+from tests.examples import examples
+
+maps = st.sampled_from(STATE_MAPS)
+H, K = 2, 4
+DECAY = (-0.3, 0.0)
+
+
+def mix(**options):
+    """One whose learned numbers are not those it starts with."""
+    one = WindowStateMix(H, K, **options).double()
+    with torch.no_grad():
+        for p in one.parameters():
+            p.add_(0.3 * torch.randn_like(p))
+    return one
+
+
+def qkv(B, T):
+    return (torch.randn(B, T, H, K, dtype=torch.float64) for _ in range(3))
+
+
+def by_definition(one, q, k, v):
+    """All pairs: a token's weight is that of the window, or that of the state and its decay."""
+    i, j = torch.arange(q.shape[1])[:, None], torch.arange(q.shape[1])
+    exact = (j < one.first) | (i - j < one.window)
+    scores = torch.einsum("bihk,bjhk->bhij", q, k)
+    products = torch.einsum("bihf,bjhf->bhij", one.phi.of_queries(q), one.phi.of_keys(k))
+    decay = torch.zeros(H) if one.log_decay is None else one.log_decay
+    age = (i - j - one.window).clamp(min=0) * decay[:, None, None]
+    far = products * (one.balance[:, None, None] + age).exp()
+    A = torch.where(exact, (scores * K**-0.5).exp(), far).tril()
+    return torch.einsum("bhij,bjhv->bihv", A / A.sum(-1, keepdim=True), v)
+
+
+@examples(40)
+@given(
+    B=st.integers(1, 2), T=st.integers(1, 100), window=st.integers(0, 40), first=st.integers(0, 5),
+    feature_map=maps, log_decay=st.sampled_from([None, DECAY]),
+)  # fmt: skip
+def test_every_token_has_one_weight(B, T, window, first, feature_map, log_decay):
+    one = mix(window=window, first=first, feature_map=feature_map, log_decay=log_decay)
+    q, k, v = qkv(B, T)
+    torch.testing.assert_close(one(q, k, v), by_definition(one, q, k, v), rtol=1e-6, atol=1e-9)
+
+
+@examples(20)
+@given(T=st.integers(1, 40), feature_map=maps, log_decay=st.sampled_from([None, DECAY]))
+def test_without_a_window_it_is_linear_attention(T, feature_map, log_decay):
+    one = mix(window=0, first=0, feature_map=feature_map, log_decay=log_decay)
+    q, k, v = qkv(2, T)
+    phi = one.phi
+    wanted = linear_attention(
+        phi.of_queries(q), phi.of_keys(k), v, eps=0.0, log_decay=one.log_decay
+    )
+    torch.testing.assert_close(one(q, k, v), wanted)
+
+
+@examples(20)
+@given(T=st.integers(0, 40), more=st.integers(0, 5), feature_map=maps)
+def test_with_a_window_of_everything_it_is_softmax_attention(T, more, feature_map):
+    whole = SoftmaxAttention(8, 2).double()
+    one = WindowStateAttention(8, 2, window=T + more, feature_map=feature_map).double()
+    one.load_state_dict(whole.state_dict(), strict=False)
+    x = torch.randn(2, T, 8, dtype=torch.float64)
+    torch.testing.assert_close(one(x), whole(x))
+
+
+def test_scores_far_apart_neither_overflow_nor_vanish():
+    """exp(1000) in the window and exp(-1000): what is larger has all the weight."""
+    one = WindowStateMix(1, 1, window=1, first=0, feature_map="elu_plus_one")
+    k, v = torch.ones(1, 3, 1, 1), torch.tensor([5.0, 6.0, 7.0]).view(1, 3, 1, 1)
+    above = one(torch.full((1, 3, 1, 1), 1000.0), k, v)
+    below = one(torch.full((1, 3, 1, 1), -10.0), k * 100, v)
+    torch.testing.assert_close(above, v)
+    torch.testing.assert_close(below[0, 2, 0, 0], torch.tensor(5.5))
+
+
+def test_a_long_text_takes_linear_memory():
+    layer = WindowStateAttention(8, 1, window=16).requires_grad_(False)
+    x = torch.randn(1, 100_000, 8)
+    y, machine = layer(x), layer.machine()
+    state, first = machine.prefill(machine.initial_state, x[:, :70_001])
+    torch.testing.assert_close(first[:, -1], y[:, 70_000], rtol=1e-4, atol=1e-5)
+    after, last = machine.step(state, x[:, 70_001])
+    torch.testing.assert_close(last, y[:, 70_001], rtol=1e-4, atol=1e-5)
+    assert after.near.k.shape == state.near.k.shape
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "degree", "kernel"),
+    [
+        ("taylor", 2, lambda s: 1 + s + s**2 / 2),
+        ("power", 4, lambda s: s**4),
+    ],
+)
+def test_features_multiply_to_the_weight(feature_map, degree, kernel):
+    phi = StateFeatures(H, K, feature_map=feature_map, degree=degree).double()
+    q, k, _ = qkv(1, 5)
+    found = (phi.of_queries(q) * phi.of_keys(k)).sum(-1)
+    torch.testing.assert_close(found, kernel((q * k).sum(-1) * K**-0.5))
+
+
+def test_a_tick_under_autocast_keeps_its_state():
+    layer, x = make_layer("window-state", 8, 2, options={"window": 3}), torch.randn(2, 9, 8)
+    machine = layer.machine()
+    with torch.autocast("cpu", torch.bfloat16):
+        state, _ = machine.prefill(machine.initial_state, x[:, :8])
+        state, last = machine.step(state, x[:, 8])
+        wanted = layer(x)[:, 8]
+    assert state.S.dtype == state.near.k.dtype == torch.float32
+    torch.testing.assert_close(last.float(), wanted.float(), rtol=3e-2, atol=3e-2)
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ("window: expected at least 0, got -1", {"window": -1}),
+        ("feature_map: expected one of elu_plus_one, .*, got 'relu'", {"feature_map": "relu"}),
+        ("degree: expected an even number from 2, got 3", {"degree": 3}),
+        ("features: expected an even number, of hedgehog alone, got 7", {"features": 7}),
+        (
+            "features: expected an even number, of hedgehog alone, got 8",
+            {"features": 8, "feature_map": "power"},
+        ),
+        ("log_decay: expected one number for each of 2 heads, got 1", {"log_decay": [-1.0]}),
+    ],
+)
+def test_what_it_refuses_is_named(expected, options):
+    with pytest.raises(ValueError, match="^" + expected):
+        make_layer("window-state", 8, 2, options=options)
