@@ -1,5 +1,7 @@
 """Linear attention that fades: three modes, one function; and nothing overflows."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from lsa import LinearState, linear_attention
 from lsa.attention import MODES
 from lsa.attention.operator import attend_operator, gradient
+from tests.examples import examples
 from tests.helpers import relative_rms
 
 # All but the slowest of opcheck's, which has a compiler go through the body in plain torch.
@@ -26,21 +29,17 @@ def draw(B=2, T=7, H=2, K=3, V=4, constant=False, seed=0, strongest=2.0):
     return q, k, v, log_decay, LinearState(new(B, H, K, V), new(B, H, K))
 
 
-def by_loops(q, k, v, g, state, normalize, eps=1e-6):
-    """The recurrence of the docstring, in loops: `tests.helpers.definition` asks the reference."""
-    B, T, H, K = q.shape
-    o = torch.zeros(B, T, H, v.shape[-1], dtype=q.dtype)
-    S, z = state.S.clone(), state.z.clone()
-    g = g.expand(B, T, H)
-    for b in range(B):
-        for h in range(H):
-            for t in range(T):
-                S[b, h] = g[b, t, h].exp() * S[b, h] + torch.outer(k[b, t, h], v[b, t, h])
-                z[b, h] = g[b, t, h].exp() * z[b, h] + k[b, t, h]
-                o[b, t, h] = q[b, t, h] @ S[b, h] * K**-0.5
-                if normalize:
-                    o[b, t, h] /= q[b, t, h] @ z[b, h] * K**-0.5 + eps
-    return o, S, z
+def recurrence(q, k, v, g, state, normalize=True, eps=1e-6):
+    """As the docstring reads, token by token: `tests.helpers.definition` asks the reference."""
+    (B, T, H, K), (S, z), o = q.shape, state, [v[:, :0]]
+    a = g.expand(B, T, H).exp()
+    for t in range(T):
+        S = a[:, t, :, None, None] * S + torch.einsum("bhk,bhv->bhkv", k[:, t], v[:, t])
+        z = a[:, t, :, None] * z + k[:, t]
+        num = torch.einsum("bhk,bhkv->bhv", q[:, t], S) * K**-0.5
+        den = (q[:, t] * z).sum(-1, keepdim=True) * K**-0.5 + eps if normalize else 1.0
+        o.append((num / den).unsqueeze(1))
+    return torch.cat(o, 1), S, z
 
 
 @modes
@@ -54,9 +53,46 @@ def test_every_mode_is_the_definition(mode, T, C, constant, normalize, seed):
         q, k, v, mode=mode, chunk_size=C, normalize=normalize, initial_state=state,
         return_state=True, log_decay=g,
     )  # fmt: skip
-    wanted = by_loops(q, k, v, g, state, normalize)
+    wanted = recurrence(q, k, v, g, state, normalize)
     for found, expected in zip((o, *after), wanted, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@modes
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@examples(30, deadline=None)
+@given(
+    size=st.sampled_from([-769.0, -1e6, -1e20, torch.finfo(torch.float32).min, -math.inf]),
+    resets=st.lists(st.integers(0, 19), max_size=4), C=st.integers(1, 9), seed=st.integers(0, 9),
+)  # fmt: skip
+def test_a_decay_of_mask_size_resets(mode, dtype, size, resets, C, seed):
+    """Values and gradients: what follows keeps its digits, what came before counts no more."""
+    q, k, v, g, state = draw(T=20, seed=seed)
+    g[:, resets] = size
+    leaves = [x.to(dtype).requires_grad_() for x in (q, k, v, g, *state)]
+    wide = [x.detach().double().requires_grad_() for x in leaves]
+    options = {"mode": mode, "chunk_size": C, "return_state": True}
+    o, after = linear_attention(
+        *leaves[:3], log_decay=leaves[3], initial_state=LinearState(*leaves[4:]), **options
+    )
+    wanted = recurrence(*wide[:4], LinearState(*wide[4:]))
+    bound = 1e-6 if dtype == torch.float32 else 1e-14
+    weights = [torch.randn_like(x) for x in wanted]
+    losses = [
+        sum((x * w).sum() for x, w in zip(found, weights, strict=True))
+        for found in ((o, *after), wanted)
+    ]
+    found = [o, *after, *torch.autograd.grad(losses[0], leaves)]
+    exact = [*wanted, *torch.autograd.grad(losses[1], wide)]
+    for x, y in zip(found, exact, strict=True):
+        assert relative_rms(x, y) < 10 * bound
+    assert not found[6][:, resets].any()
+    if resets:
+        last = max(resets)
+        with torch.no_grad():
+            changed = [torch.cat((7 * x[:, :last], x[:, last:]), 1) for x in leaves[:4]]
+            again = linear_attention(*changed[:3], log_decay=changed[3], **options)
+        assert torch.equal(again[0][:, last:], o[:, last:])
 
 
 @modes

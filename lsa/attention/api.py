@@ -6,7 +6,6 @@ depends on k and v up to i only.
 
 from __future__ import annotations
 
-import math
 from typing import Literal, NamedTuple, overload
 
 import torch
@@ -21,6 +20,7 @@ from .operator import attend
 
 MODES = ("attention", "recurrent", "chunked")
 EPS = 1e-6
+RESET = {torch.float32: -112.0, torch.float64: -768.0}  # exp is zero a little above
 LONGEST_CHUNK = 2**63 - 1  # what torch takes for a whole number
 
 
@@ -94,11 +94,11 @@ def linear_attention(
     return_state: also return the state after the last token, in float32 (float64 for float64).
     feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None when they are
         mapped already. All but `exp` are computed on the way, and never stored.
-    log_decay: g, [H] or [B, T, H], at most 0 and finite: -100 forgets all, and -inf would make
-        sums of it NaN. Token t multiplies the state by exp(g_t) before it enters, so
-        w_ij = exp(g_{j+1} + ... + g_i). None: nothing fades. Sun et al. (2023), eq. 6, for one a
-        head. On CUDA, where that would wait for the device, and within torch.compile and
-        torch.func its numbers are not looked at.
+    log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
+        enters, so w_ij = exp(g_{j+1} + ... + g_i). -inf, like all below -112 (-768 for float64),
+        is an exact reset: nothing before the token counts from there on, and g has no gradient.
+        None: nothing fades. Sun et al. (2023), eq. 6, for one a head. On CUDA, where that would
+        wait for the device, and within torch.compile and torch.func its numbers are not looked at.
 
     A NaN in q reaches its own token. One in k or v reaches all later tokens, and from v earlier
     ones too: in attention mode those of the sequence (on CUDA of its tile), in chunked mode those
@@ -155,11 +155,12 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
     if log_decay.device != q.device:
         raise ValueError(f"log_decay: expected q's device {q.device}, got {log_decay.device}")
     if is_at_hand(log_decay) and log_decay.numel():
-        least, most = (end.item() for end in log_decay.detach().aminmax())
-        if not -math.inf < least <= most <= 0:
-            wrong = most if most > 0 else least
-            raise ValueError(f"log_decay: expected finite numbers, at most 0, got {wrong}")
-    return log_decay.view(1, 1, H) if log_decay.dim() == 1 else log_decay
+        most = log_decay.detach().amax().item()
+        if not most <= 0:
+            raise ValueError(f"log_decay: expected numbers at most 0, got {most}")
+    # Below, exp is zero: no sum of what follows shall lose digits to how far.
+    g = log_decay.clamp(min=RESET[accumulator_dtype(q.dtype)])
+    return g.view(1, 1, H) if g.dim() == 1 else g
 
 
 def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> None:

@@ -12,7 +12,8 @@ decay every w is 1. With it, token t multiplies the state by exp(g_t) before it 
 
 One g a head is RetNet's (Sun et al., 2023, eq. 6); one a token and head is Mamba-2's (Dao and
 Gu, 2024). Exponentials are taken of such sums only, never of a whole prefix, so that with g <= 0
-none of them overflows, however long the text.
+none of them overflows, however long the text. Each sum is taken on its own: a difference of two
+running sums would lose the digits of what follows a reset, a g so low that exp(g) is zero.
 
 The modes differ in what is formed on the way: every product q_i·k_j (attention), every state S_i
 (recurrent), or a few of both (chunked).
@@ -24,6 +25,7 @@ differentiated, as often as wanted.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -49,21 +51,21 @@ class Decay(NamedTuple):
     whole: Tensor
 
 
+def decay_between(g: Tensor) -> Tensor:
+    """exp(sum of g_l over j < l <= i), 0 for j > i. g [..., C, P] to [..., C, C, P], i first."""
+    C = g.shape[-2]
+    i_after_j = torch.ones(C, C, dtype=torch.bool, device=g.device).tril(-1).unsqueeze(-1)
+    sums = torch.where(i_after_j, g.unsqueeze(-2), 0).cumsum(-3)
+    return sums.masked_fill(i_after_j.transpose(-3, -2), -math.inf).exp()
+
+
 def decay_inside(log_decay: Tensor, C: int) -> Decay:
     """log_decay [..., C], or [..., 1] for C equal tokens."""
-    # Sums grow with the stretch while the differences that matter stay small: hence float64.
-    total = log_decay.double().expand(*log_decay.shape[:-1], C).cumsum(-1)
-    last = total[..., -1:] if C else total.sum(-1, keepdim=True)
-    gaps = total.unsqueeze(-1) - total.unsqueeze(-2)
-    # Masked before the exponential: above the diagonal it could overflow, and so its gradient.
-    past = torch.ones(C, C, dtype=torch.bool, device=log_decay.device).tril()
-    exponents = (
-        gaps.masked_fill(~past, float("-inf")),
-        total.unsqueeze(-1),
-        (last - total).unsqueeze(-1),
-        last.unsqueeze(-1),
-    )
-    return Decay(*(x.to(log_decay.dtype).exp() for x in exponents))
+    g = log_decay.expand(*log_decay.shape[:-1], C).unsqueeze(-1)
+    between, since = decay_between(g).squeeze(-1), g.cumsum(-2).exp()
+    if C == 0:
+        return Decay(between, since, since, since.new_ones(*g.shape[:-2], 1, 1))
+    return Decay(between, since, between[..., -1, :].unsqueeze(-1), since[..., -1:, :])
 
 
 def attention_mode(

@@ -25,9 +25,10 @@ from torch import Tensor, nn
 
 from ..attention.api import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
+from ..attention.reference import decay_between
 from ..checks import boolean, whole
 from ..machines import StateMachine
-from .gated import HeadDecay, decay_between
+from .gated import HeadDecay
 from .multihead import MultiHead
 
 CHUNK_SIZE = 64

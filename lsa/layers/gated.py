@@ -13,8 +13,6 @@ S [B, H, K, V].
 
 from __future__ import annotations
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,6 +20,7 @@ from torch import Tensor, nn
 from ..attention.api import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.feature_maps import FEATURE_MAPS
+from ..attention.reference import decay_between
 from ..checks import boolean, one_of, whole
 from ..machines import StateMachine
 from .layer import StartingLinear, starting_log_steps
@@ -37,18 +36,6 @@ def decayed_step(
     with torch.autocast(q.device.type, enabled=False):  # features may cancel: bf16 would not do
         S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
         return (q.unsqueeze(-2) @ S).squeeze(-2), S
-
-
-def decay_between(g: Tensor) -> Tensor:
-    """exp(sum of g_l over j < l <= i), 0 for j > i. g [..., C, P] to [..., C, C, P].
-
-    Each sum is taken on its own. A difference of two running sums would lose the digits of a
-    weak decay that follows a strong one.
-    """
-    C = g.shape[-2]
-    i_after_j = torch.ones(C, C, dtype=torch.bool, device=g.device).tril(-1).unsqueeze(-1)
-    sums = torch.where(i_after_j, g.unsqueeze(-2), 0).cumsum(-3)
-    return sums.masked_fill(i_after_j.transpose(-3, -2), -math.inf).exp()
 
 
 def default_chunk_size(P: int) -> int:

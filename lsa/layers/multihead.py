@@ -21,7 +21,8 @@ def decay_of_heads(log_decay: Sequence[float] | None, n_heads: int) -> Tensor | 
     for value in log_decay:
         least = torch.finfo(torch.float32).min
         finite("log_decay", value, "finite numbers, at most 0", low=least, high=0)
-    return torch.tensor(log_decay, dtype=torch.float32)
+    # Further down, a decay times a distance would leave float32, and be NaN as a score.
+    return torch.tensor(log_decay, dtype=torch.float32).clamp(min=-1e20)
 
 
 class MultiHead(nn.Module):

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from ..attention.api import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
+from ..attention.reference import decay_between
 from ..checks import boolean, whole
 from ..machines import StateMachine
-from .gated import HeadDecay, decay_between, decayed_attention, decayed_step
+from .gated import HeadDecay, decayed_attention, decayed_step
 from .multihead import MultiHead
 
 

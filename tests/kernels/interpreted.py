@@ -237,6 +237,44 @@ def test_strong_decay_overflows_nowhere(mode):
     assert all(x.isfinite().all() for x in (out.S_T, out.z_T, grads.dq, grads.dk))
 
 
+@pytest.mark.parametrize(
+    ("mode", "T", "dtype"),
+    [
+        ("attention", 140, torch.bfloat16),
+        ("attention", 70, torch.float32),
+        ("recurrent", 7, torch.float32),
+        ("chunked", 140, torch.bfloat16),
+        ("chunked", 100, torch.float16),
+        ("chunked", 140, torch.float32),
+    ],
+)
+def test_a_decay_of_mask_size_resets(mode, T, dtype, monkeypatch):
+    """Every other token here, at both ends and where chunks meet: what follows keeps its digits."""
+    inputs = [*draw(1, T, 1, 16, 24, dtype, feature_map="elu_plus_one")[:3], fading(T, 0.1)]
+    resets = torch.tensor([0, 1, 5, 63, 64, 65, 66, 90, T - 1])
+    resets = torch.cat((resets, torch.arange(20, 40, 2)))
+    resets = resets[resets < T]
+    sizes = torch.tensor([-113.0, -1e6, -1e20, -torch.inf])
+    inputs[3][:, resets] = sizes.repeat(len(resets))[: len(resets), None]
+    weights = torch.randn(1, T, 1, 24, generator=torch.Generator().manual_seed(0))
+
+    def results(dtype):
+        leaves = [x.to(dtype).requires_grad_() for x in inputs]
+        o, (S, z) = linear_attention(
+            *leaves[:3], mode=mode, log_decay=leaves[3], feature_map="elu_plus_one",
+            return_state=True,
+        )  # fmt: skip
+        loss = (o * weights).sum() + S.sum() + z.square().sum()
+        return [o, S, z, *torch.autograd.grad(loss, leaves)]
+
+    exact = results(torch.float64)
+    monkeypatch.setattr(dispatch, "uses_kernels", lambda q, v, scale: True)
+    found = results(dtype)
+    errors = [relative_rms(x, y) for x, y in zip(found, exact, strict=True)]
+    assert max(errors) <= RELATIVE[dtype], errors
+    assert not found[-1][:, resets].any()
+
+
 @pytest.mark.parametrize("constant", [False, True])
 def test_the_public_function_with_decay(constant, monkeypatch):
     """As on a GPU: the operators, their gradients, and, of one a token, the gradients of those."""

@@ -6,6 +6,7 @@ import torch
 from lsa import LinearAttention, SoftmaxAttention
 from lsa.layers import KVCache, make_layer
 from lsa.layers.softmax import positions_as_features
+from lsa.layers.window import WindowAttention
 
 D = 12
 DECAY = (-0.7, 0.0, -0.1)
@@ -36,6 +37,15 @@ def test_a_strong_decay_stays_within_float16():
     """In one factor the last digit's weight, 2 * sqrt(64) * 64^2, would be infinite."""
     layer, x = SoftmaxAttention(64, 1, log_decay=[-2.0]), torch.randn(1, 10, 64)
     torch.testing.assert_close(layer.half()(x.half()).float(), layer.float()(x), rtol=0, atol=5e-3)
+
+
+@pytest.mark.parametrize("layer", [SoftmaxAttention, WindowAttention, LinearAttention])
+def test_a_decay_of_mask_size_leaves_each_token_alone(layer):
+    """A weight times a position was infinite, and a score NaN."""
+    one, x = layer(16, 1, log_decay=[torch.finfo(torch.float32).min]), torch.randn(2, 140, 16)
+    torch.testing.assert_close(one.weights(x), torch.eye(140).expand(2, 1, -1, -1))
+    alone = one(x.flatten(0, 1).unsqueeze(1)).view_as(x)
+    torch.testing.assert_close(one(x), alone, rtol=1e-5, atol=1e-6)
 
 
 def test_the_weights_of_a_bf16_layer_tell_neighbours_apart():
