@@ -6,25 +6,22 @@ import argparse
 import os
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-import torch
-
 from .catalogue import EXPERIMENTS
-from .harness.core import lease, outlook, record, runner
+from .harness.core import lease, record, runner
 from .harness.core.checking import check_folder
 from .harness.core.code import git
 from .harness.core.collect import collect
 from .harness.core.dictionary import dictionary
 from .harness.core.files import one_line
-from .harness.core.plan import Run
+from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
-from .harness.learning.corpora import CorpusError
+from .harness.learning.corpora import opener
 
 # What goes wrong outside of the code is said in a line.
-SAID = (runner.UsageError, runner.FailedError, record.RecordError, CorpusError, OSError)
+SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -109,13 +106,7 @@ def _add_gpu(gpu: argparse.ArgumentParser) -> None:
     )
     gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
     gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
-    gpu.add_argument(
-        "--dry-run", action="store_true", help="say what would be done, when, and what is missing"
-    )
     gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
-    gpu.add_argument(
-        "--without-corpus", action="store_true", help="go on without the runs that train"
-    )
 
 
 def _folder(text: str) -> Path:
@@ -152,7 +143,7 @@ def _run(options: argparse.Namespace) -> int:
         options.out,
         budget=options.budget,
         force=options.force,
-        corpus_source=options.corpus_source,
+        corpus=opener(options.corpus_source),
     )
     print(f"{ended} runs stored under {options.out}")
     return 0
@@ -163,81 +154,33 @@ def _gpu(options: argparse.Namespace) -> int:
     began = time.monotonic()
     seconds = 60 * options.minutes - lease.RESERVE
     if not 0 < seconds < float("inf"):
-        raise runner.UsageError(
+        raise UsageError(
             f"--minutes: expected more than {lease.RESERVE / 60:.1f}, got {options.minutes}"
         )
-    if options.dry_run:
-        return _foresee(options, seconds)
-    device = runner.find_device(options.device)
+    device, corpus = runner.find_device(options.device), opener(options.corpus_source)
     runner.check_writable(options.out)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
     description = describe_device(device)
     for source in options.earlier:
         collect(EXPERIMENTS, _existing(source), options.out)
-    outlook.bring(runs, description, options.out, record.RESULTS)
 
     def still_open() -> list[Run]:
-        return outlook.open_runs(runs, description, options.out, record.RESULTS)
-
-    def report() -> None:
-        archive, left = lease.pack(options.out)
-        print("\n".join(lease.told(options.out)))
-        size, took = archive.stat().st_size, time.monotonic() - began
-        print(f"{archive}: {size:,} bytes in {took:.0f} s")
-        print(*(f"left out, too large together: {name}\n" for name in left), sep="", end="")
-        following, _ = outlook.foreseen(coming := still_open(), seconds)
-        print(f"{len(coming)} runs left; the next: {', '.join(map(outlook.in_words, following))}")
+        return lease.open_runs(runs, description, options.out, record.RESULTS)
 
     waiting = still_open()
-    print("\n".join(outlook.lacks(device)))
-    print(f"{len(runs)} runs, of which {len(runs) - len(waiting)} are stored already")
-    waiting = _with_text(waiting, options)
+    print(f"{len(runs)} runs, of which {len(runs) - len(waiting)} are stored already", flush=True)
     try:
-        failed = lease.go_through(
-            EXPERIMENTS,
-            waiting,
-            device,
-            options.out,
-            deadline=began + seconds,
-            corpus_source=options.corpus_source,
-            after=lambda: lease.pack(options.out, kinds=["*.json"]),
+        sound = lease.go_through(
+            EXPERIMENTS, waiting, device, options.out, deadline=began + seconds, corpus=corpus
         )
     finally:
-        report()
-    if failed:
-        raise runner.FailedError(f"broke off: {', '.join(failed)}")
-    return 0
-
-
-def _with_text(runs: list[Run], options: argparse.Namespace) -> list[Run]:
-    """The runs that have the text they need. Raises CorpusError unless told to leave some out."""
-    blocked, missing = outlook.without_text(runs, options.corpus_source)
-    for name, reason in missing.items():
-        if not options.without_corpus:
-            raise CorpusError(
-                f"{reason}; {len(blocked)} runs need {name}: name its archive by --corpus-source, "
-                "or leave them out by --without-corpus"
-            )
-        print(f"left out: {len(blocked)} runs that need {name}")
-    return [run for run in runs if run not in blocked]
-
-
-def _foresee(options: argparse.Namespace, seconds: float) -> int:
-    """Say what `gpu` would do and what it would miss, on a computer without a GPU too."""
-    device = runner.find_device(options.device, elsewhere=True)
-    runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
-    print("\n".join(outlook.lacks(device)))
-    if device.type == "cpu" or torch.cuda.is_available():
-        description = describe_device(device)
-        with tempfile.TemporaryDirectory() as earlier:
-            for source in options.earlier:
-                collect(EXPERIMENTS, _existing(source), Path(earlier))
-            places = (options.out, record.RESULTS, Path(earlier))
-            runs = outlook.open_runs(runs, description, *places)
-    blocked, missing = outlook.without_text(runs, options.corpus_source)
-    for name, reason in missing.items():
-        print(f"{reason}; {len(blocked)} runs need {name}")
-    print("\n".join(outlook.schedule([run for run in runs if run not in blocked], seconds)))
+        archive, left = lease.pack(options.out)
+        print("\n".join(lease.told(options.out)))
+        print(f"{archive}: {archive.stat().st_size:,} bytes in {time.monotonic() - began:.0f} s")
+        print(*(f"left out: {name}\n" for name in left), sep="", end="")
+        print(f"{len(still_open())} runs left")
+    if not sound:
+        raise runner.FailedError("some runs broke off, as said above")
     return 0
 
 

@@ -17,8 +17,9 @@ from lsa.attention import MODES
 from lsa.gpt import Block, gpt_config
 
 from .harness.bench.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
-from .harness.core.plan import BLOCK, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
+from .recipes import BLOCK
 
 TABLES = {
     "limits": table(
@@ -58,7 +59,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "seed": 0,
             },
             BLOCK,
-            None if cpu else 180,
         )
         for scale in scales
     ]

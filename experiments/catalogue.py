@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -18,12 +19,13 @@ def find() -> dict[str, Experiment]:
     for module in iter_modules([str(Path(__file__).parent)]):
         if module.name in OTHERS:
             continue
-        experiment = getattr(import_module(f".{module.name}", __package__), "EXPERIMENT", None)
+        found_in = import_module(f".{module.name}", __package__)
+        experiment = getattr(found_in, "EXPERIMENT", None)
         if not isinstance(experiment, Experiment) or experiment.name != module.name:
             raise TypeError(
                 f"experiments/{module.name}.py: expected an EXPERIMENT named {module.name!r}"
             )
-        found[module.name] = experiment
+        found[module.name] = replace(experiment, text=found_in.__doc__ or experiment.about)
     return found
 
 

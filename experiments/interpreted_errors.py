@@ -18,9 +18,8 @@ from unittest import mock
 import torch
 
 from .harness.bench import errors
-from .harness.bench.errors import FADING, KINDS, Case
+from .harness.bench.errors import FADING, KINDS, Answer, Case
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.core.workers import Answer, in_parallel
 
 TABLES = errors.TABLES
 SUM, WITH_STATES, MAPPED = KINDS
@@ -69,12 +68,10 @@ def interpreted(work: partial, case: Case) -> list[dict[str, Any]]:
         return work(case)
 
 
-def _answers(
-    work: partial, cases: list[Case], device: torch.device
-) -> Iterable[tuple[int, Answer]]:
+def _answers(work: partial, cases: list[Case], device: torch.device) -> Iterable[Answer]:
     """From a process of its own: kernels are interpreted if they were imported to be."""
     with mock.patch.dict(os.environ, TRITON_INTERPRET="1"):
-        yield from in_parallel(partial(interpreted, work), cases, device, 1)
+        yield from errors.in_processes(partial(interpreted, work), cases, 1, fresh=False)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from .harness.bench.traffic import traffic
-from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.provenance import installed_triton
 from .harness.core.tables import Tables, append, table
+from .recipes import LATE
 
 TABLES = {
     "rows": table(

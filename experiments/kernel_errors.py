@@ -14,9 +14,9 @@ from functools import partial
 import torch
 
 from .harness.bench import errors
-from .harness.bench.errors import FADING, KINDS, Case
-from .harness.core.plan import REST, RIGHT, Experiment, Outcome, Run, Session
-from .harness.core.workers import Answer, first_line, in_parallel
+from .harness.bench.errors import FADING, KINDS, Answer, Case
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .recipes import REST, RIGHT
 
 TABLES = errors.TABLES
 WORKERS = 8  # on a GPU; each compiles on a core of its own
@@ -43,18 +43,16 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         return [_run("float32", "float32", cases, RIGHT)]
     first = [[*shape, *what] for shape in shapes for what in FIRST.get((shape[0], *shape[4:]), ())]
     return [
-        _run("bfloat16", "bfloat16", first, RIGHT, 60),
-        _run("bfloat16-rest", "bfloat16", [case for case in cases if case not in first], REST, 75),
-        _run("float32", "float32", cases, REST + 1, 90),
-        _run("float16", "float16", cases, REST + 1, 90),
+        _run("bfloat16", "bfloat16", first, RIGHT),
+        _run("bfloat16-rest", "bfloat16", [case for case in cases if case not in first], REST),
+        _run("float32", "float32", cases, REST + 1),
+        _run("float16", "float16", cases, REST + 1),
     ]
 
 
-def _run(
-    name: str, dtype: str, cases: list[list], priority: int, expected: float | None = None
-) -> Run:
+def _run(name: str, dtype: str, cases: list[list], priority: int) -> Run:
     config = {"dtype": dtype, "cases": cases, "seed": 0}
-    return Run("kernel_errors", name, config, priority, expected)
+    return Run("kernel_errors", name, config, priority)
 
 
 def perform(config: dict, session: Session) -> Outcome:
@@ -62,22 +60,16 @@ def perform(config: dict, session: Session) -> Outcome:
     return errors.compared(config, session, _answers)
 
 
-def _answers(
-    work: partial, cases: list[Case], device: torch.device
-) -> Iterable[tuple[int, Answer]]:
-    """The number of each case, and its rows or why there are none.
-
-    A case that breaks off must not keep the others from theirs.
-    """
+def _answers(work: partial, cases: list[Case], device: torch.device) -> Iterable[Answer]:
+    """A case that breaks off must not keep the others from theirs."""
     if device.type == "cuda":
-        yield from in_parallel(work, cases, device, WORKERS)
+        yield from errors.in_processes(work, cases, WORKERS, fresh=True)
         return
     for i, case in enumerate(cases):
         try:
-            answer = Answer(work(case))
+            yield i, work(case)
         except Exception as error:
-            answer = Answer(problem=first_line(error))
-        yield i, answer
+            yield i, error
 
 
 EXPERIMENT = Experiment(

@@ -26,7 +26,6 @@ from lsa.attention.feature_maps import elu_plus_one
 
 from .harness.bench.errors import relative_rms
 from .harness.bench.graphs import capture, replay_in_turns
-from .harness.bench.shapes import BETWEEN, GPT2, LADDER, PASSES, SMALL
 from .harness.bench.timing import (
     TIMING,
     Timing,
@@ -35,9 +34,9 @@ from .harness.bench.timing import (
     matmul_rate,
     measure_in_turns,
 )
-from .harness.core.plan import RACE, REST, Experiment, Outcome, Run, Session
-from .harness.core.tables import PASS, Tables, append, table
-from .harness.core.workers import DeviceLostError
+from .harness.core.plan import DeviceLostError, Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, PASSES, Tables, append, table
+from .recipes import RACE, REST
 
 TABLES = {
     "limits": table(
@@ -81,6 +80,18 @@ TABLES = {
         during=("text", "which call that was"),
     ),
 }
+LADDER = [  # the shapes [B, T, H, D] of a published comparison of such kernels
+    (1, 8192, 96, 128),
+    (2, 16384, 16, 128),
+    (4, 2048, 16, 128),
+    (4, 4096, 64, 128),
+    (8, 2048, 32, 256),
+    (8, 1024, 8, 64),
+]
+# GPT-2's heads at doubling lengths, the telling ones first, and a length that nothing divides.
+GPT2 = [(1, T, 12, 64) for T in (8192, 1024, 65536, 131072, 16384, 4096, 2048, 32768, 65537)]
+BETWEEN = GPT2[4:]  # timed when all else has been
+SMALL = (2, 512, 2, 64)
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 LAUNCHES = ("eager", "graph")
 # flash-linear-attention, pull request 875: until then k's gradient lacked the normaliser's part.
@@ -100,7 +111,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             f"{group}-{'x'.join(map(str, shape))}",
             {"shape": list(shape), "dtype": "bfloat16", "seed": 0},
             RACE if shape not in BETWEEN else REST,
-            30,
         )
         for group, each in shapes.items()
         for shape in each

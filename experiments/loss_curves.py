@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .harness.core.plan import PAIR, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning.training import TABLES, Training, train_through
-from .recipes import NEAR
+from .recipes import CURVES, NEAR
 
 BASE = {
     "corpus": "novels",
@@ -95,7 +95,7 @@ def _cuda_runs() -> list[Run]:
     large = {**shared, "learning_rate": 2e-4, "validate_every": 20, "micro_batches": 4}
     largest = {**large, "micro_batches": 8}
     plan = [
-        *_pair("124M", 4096, PAIR, train_seconds=75, **small),
+        *_pair("124M", 4096, CURVES, train_seconds=75, **small),
         *_pair("124M", 65536, 21, train_seconds=75, **small),
         *_pair("124M", 16384, 22, train_seconds=75, **small),
         *_pair("124M", 1024, 23, train_seconds=75, **small),

@@ -25,8 +25,9 @@ from .harness.bench.timing import (
     measure_in_turns,
     peak_bytes,
 )
-from .harness.core.plan import MODES_RACE, Experiment, Outcome, Run, Session
-from .harness.core.tables import PASS, append, table
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, PASSES, append, table
+from .recipes import MODES_RACE
 
 TABLES = {
     "limits": table(
@@ -53,7 +54,6 @@ TABLES = {
     ),
 }
 IMPLEMENTATIONS = ("softmax", *MODES)
-PASSES = ("forward", "forward+backward")
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -85,7 +85,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "seed": 0,
             },
             MODES_RACE,
-            90 if kind == "cuda" else None,
         )
         for batch, heads, width in shapes
     ]

@@ -14,6 +14,9 @@ from lsa.gpt import GPT, gpt_config
 
 from .harness.learning.weights import WEIGHTS, unpack_weights
 
+# Priorities on a GPU: whether the kernels are right, how fast they are, what a model gains, and
+# the rest; last what tells no more there than on a CPU.
+RIGHT, RACE, MODES_RACE, CURVES, BLOCK, SAMPLING, REST, LATE = 1, 4, 5, 6, 7, 8, 9, 80
 # A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
 NEAR = -0.171875
 PAIR = ("softmax", "linear")  # the race's models whose weights are kept, of the first seed

@@ -20,8 +20,9 @@ from torch import Tensor
 from lsa import DeepRNN, unroll
 
 from .harness.bench.timing import TIMING, measure_in_turns
-from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .recipes import LATE
 
 TABLES = {
     "rows": table(

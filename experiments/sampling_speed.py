@@ -25,8 +25,9 @@ from lsa.sampling import choose
 
 from .harness.bench.graphs import capture, replay_in_turns
 from .harness.bench.timing import TICKS, summarize, synchronize
-from .harness.core.plan import SAMPLING, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
+from .recipes import SAMPLING
 
 POINT: dict[str, Any] = {
     "attention": ("name", "`softmax` (KV cache) or `linear` (recurrent state)"),
@@ -75,7 +76,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "seed": 0,
             },
             SAMPLING if batch == 1 else 14,
-            60 if kind == "cuda" else None,
         )
         for scale, batch, longest in shapes
     ]

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .recipes import LATE
 
 TABLES = {
     "rows": table(

@@ -21,10 +21,10 @@ from torch import Tensor
 from lsa.scans import selective_scan
 
 from .harness.bench.errors import relative_rms
-from .harness.bench.shapes import PASSES
 from .harness.bench.timing import TIMING, copy_rate, measure_in_turns
-from .harness.core.plan import REST, Experiment, Outcome, Run, Session
-from .harness.core.tables import PASS, Tables, append, table
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import PASS, PASSES, Tables, append, table
+from .recipes import REST
 
 TABLES = {
     "limits": table(
@@ -70,11 +70,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     }
     lengths = (16,) if smoke else LENGTHS[kind]
 
-    def when(i: int) -> tuple[int, float | None]:
-        return (REST + i, 40) if gpu else (6 + i, None)
-
     return [
-        Run("scan_speed", f"t{length}", {**config, "length": length}, *when(i))
+        Run("scan_speed", f"t{length}", {**config, "length": length}, (REST if gpu else 6) + i)
         for i, length in enumerate(lengths)
     ]
 

@@ -18,8 +18,9 @@ from lsa import TaylorAttention
 from lsa.layers.taylor import taylor_exp
 
 from .harness.bench.timing import TIMING, measure
-from .harness.core.plan import LATE, Experiment, Outcome, Run, Session
+from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .recipes import LATE
 
 TABLES = {
     "rows": table(

@@ -5,7 +5,8 @@ import pytest
 
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness.core import workers
+from experiments.harness.bench import errors
+from experiments.harness.core import lease
 from experiments.harness.learning import corpora
 
 
@@ -34,7 +35,8 @@ def _hurried(monkeypatch):
 @pytest.fixture
 def forked(monkeypatch):
     """A process begins as a copy of this one, with what a test has replaced."""
-    monkeypatch.setattr(workers, "START", "fork")
+    for module in (errors, lease):
+        monkeypatch.setattr(module, "START", "fork")
 
 
 @pytest.fixture

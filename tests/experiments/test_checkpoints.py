@@ -100,7 +100,7 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
         with monkeypatch.context() as patch:
             stop_after(patch, 7, lambda: os.kill(os.getpid(), number))
             with pytest.raises(Interrupted) as caught:
-                run_all(catalogue, [run], CPU, out)
+                run_all(catalogue, [run], CPU, out, corpus=load_corpus)
     finally:
         signal.signal(number, before)
     assert caught.value.number == number
@@ -108,7 +108,7 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
     assert not partial["complete"] and len(partial["tables"]["train"]["loss"]) == 7
     # The other leg runs under other code, and the clock of the first is counted.
     monkeypatch.setattr("experiments.harness.core.run_files.provenance", _at_another_commit)
-    assert run_all(catalogue, [run], CPU, out) == 1
+    assert run_all(catalogue, [run], CPU, out, corpus=load_corpus) == 1
     (whole,) = record.load(results=out)
     assert curves(whole["tables"]) == curves(expected)
     first, second = whole["provenance"]["legs"]
@@ -131,7 +131,8 @@ def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monke
             done = session(tmp_path).stop
             stop_after(patch, until, lambda: setattr(done, "number", signal.SIGTERM))
             with pytest.raises(Interrupted):
-                perform(loss_curves.EXPERIMENT, run, CPU, tmp_path / "out", "x", stop=done, **rest)
+                where = (CPU, tmp_path / "out", "x", None, load_corpus)
+                perform(loss_curves.EXPERIMENT, run, *where, stop=done, **rest)
         (kept,) = record.load(results=tmp_path / "out")
         return len(kept["tables"]["train"]["loss"])
 
@@ -205,7 +206,7 @@ def test_a_full_disk_warns_once_and_training_goes_on(tmp_path, monkeypatch, caps
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", full)
         stop_after(patch, 11, patch.undo)
-        assert perform(loss_curves.EXPERIMENT, run, CPU, tmp_path, "x")
+        assert perform(loss_curves.EXPERIMENT, run, CPU, tmp_path, "x", corpus=load_corpus)
     error = capsys.readouterr().err
     assert error.count("No space left on device") == 2  # the checkpoint, the partial record
     (whole,) = record.load(results=tmp_path)

@@ -9,6 +9,7 @@ from experiments import rnn_orders, taylor_error, variants
 from experiments.__main__ import main
 from experiments.harness.core import record, runner
 from experiments.harness.learning import training
+from experiments.harness.learning.corpora import load_corpus
 from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
 
 CPU = torch.device("cpu")
@@ -116,7 +117,8 @@ def test_a_loss_that_is_not_finite_ends_a_run_as_a_finding(tmp_path, made_corpus
     monkeypatch.setattr(training, "next_token_loss", breaking)
     run = next(run for run in variants.runs("cpu", True) if run.name.startswith("softmax"))
     run.config["validate_every"] = 100
-    assert runner.perform(variants.EXPERIMENT, run, CPU, tmp_path / "out", "x")
+    out = tmp_path / "out"
+    assert runner.perform(variants.EXPERIMENT, run, CPU, out, "x", corpus=load_corpus)
     (one,) = record.load("variants", tmp_path / "out")
     assert one["tables"]["end"] == {"ending": ["not finite"], "updates": [2]}
     assert len(one["tables"]["train"]["loss"]) == 2

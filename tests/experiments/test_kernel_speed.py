@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from experiments import kernel_speed
-from experiments.harness.core import workers
-from experiments.harness.core.plan import Session
+from experiments.harness.core.plan import DeviceLostError, Session
 from experiments.harness.core.tables import check_declared
 
 SHAPE = [1, 65, 2, 16]
@@ -65,14 +64,14 @@ def test_a_race_goes_on_where_it_was_left_and_without_who_lost_the_device(sessio
 
     def fault(q, k, v):
         called.append("fault")
-        raise workers.DeviceLostError("an illegal memory access was encountered")
+        raise DeviceLostError("an illegal memory access was encountered")
 
     ours = kernel_speed.implementations(session)["ours"]
     entered = {"ours": ours, "fault": fault, "after": ours}
     monkeypatch.setattr(kernel_speed, "implementations", lambda session: entered)
     kept = []
     session.save = kept.append
-    with pytest.raises(workers.DeviceLostError):
+    with pytest.raises(DeviceLostError):
         kernel_speed.perform(CONFIG, session)
     tables = kept[-1]
     assert tables["lost"]["implementation"] == ["fault"]

@@ -113,8 +113,8 @@ def test_a_result_that_is_stored_is_not_lost_to_what_cannot_be_removed(
         ["list", "rnn_orders", "--device", "cpu", "--out", LONG],
         ["run", "variants", "--smoke", "--device", "cpu", "--corpus-source", LONG],
         ["run", "variants", "--smoke", "--device", "cpu", "--out", LONG],
-        ["gpu", "--dry-run", "--device", "tpu"],
-        ["gpu", "--dry-run", "--device", "cpu:99:1"],
+        ["gpu", "--device", "tpu"],
+        ["gpu", "--device", "cpu:99:1"],
     ],
     ids=" ".join,
 )

@@ -19,6 +19,7 @@ from experiments.harness.core import record, run_files, runner
 from experiments.harness.core.plan import Outcome, Run, Session
 from experiments.harness.core.provenance import describe_device
 from experiments.harness.core.tables import Column, Table
+from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
 from tests.experiments.command import smoke
 
@@ -230,7 +231,7 @@ def test_a_text_that_is_missing_is_looked_for_once_and_only_ends_runs_that_read_
         looked.append(name)
         raise CorpusError("put it there")
 
-    monkeypatch.setattr(runner, "load_corpus", missing)
+    monkeypatch.setattr(corpora, "load_corpus", missing)
     assert smoke(tmp_path, "loss_curves", "sampling_speed") == 1
     said = capsys.readouterr().err
     assert looked == ["novels"] and "put it there" in said

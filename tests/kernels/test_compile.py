@@ -75,12 +75,6 @@ def test_stored_kernels_are_these_and_neither_spill_nor_wait():
         assert max(rows["shared"]) <= MOST_SHARED[run["config"]["arch"]]
 
 
-def test_the_stored_prediction_is_of_these_kernels():
-    (stored,) = record.load("kernel_prediction")
-    sources = stored["tables"]["sources"]
-    assert dict(zip(sources["file"], sources["digest"], strict=True)) == kernel_digests()
-
-
 @pytest.mark.parametrize(
     ("gpu", "shape", "states"),
     [

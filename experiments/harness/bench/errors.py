@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -13,9 +15,9 @@ from torch import Tensor
 from lsa import LinearState, linear_attention
 from lsa.attention.feature_maps import elu_plus_one
 
+from ..core.files import first_line
 from ..core.plan import Outcome, Session
 from ..core.tables import append, table
-from ..core.workers import Answer
 
 TABLES = {
     "rows": table(
@@ -37,6 +39,7 @@ TABLES = {
         error=("relative RMS", "of the difference from float64"),
     ),
 }
+START = "spawn"  # CUDA does not outlive a fork
 # Of the root mean square of each result: half a step of the type, and what sums add to it.
 BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
 SIZES = ("batch", "length", "heads", "width", "values")
@@ -50,8 +53,10 @@ KINDS = (
 FADING = ((False, "identity", False, True), (True, "elu_plus_one", True, True))
 # A case is a shape and a kind: mode, B, T, H, K, V, and normalize, map, states, decay.
 Case = tuple[str, int, int, int, int, int, bool, str, bool, bool]
+# The number of a case, and its rows or why there are none.
+Answer = tuple[int, list[dict[str, Any]] | Exception]
 # How cases come by their rows: from what computes one, the cases and a device.
-Answers = Callable[[partial, list[Case], torch.device], Iterable[tuple[int, Answer]]]
+Answers = Callable[[partial, list[Case], torch.device], Iterable[Answer]]
 
 
 def relative_rms(found: Tensor, exact: Tensor) -> float:
@@ -121,6 +126,25 @@ def _results(
     return {name: x.detach() for name, x in (outputs | named).items()}
 
 
+def in_processes(
+    work: Callable[[Case], list[dict[str, Any]]], cases: list[Case], count: int, *, fresh: bool
+) -> Iterator[Answer]:
+    """The answers of `count` processes side by side, as they come. fresh: a new process a case.
+
+    An illegal access leaves a CUDA context of which every later call fails. In a process of its
+    own it costs its case and no other.
+    """
+    tasks = 1 if fresh and START == "spawn" else None
+    with ProcessPoolExecutor(count, get_context(START), max_tasks_per_child=tasks) as pool:
+        at = {pool.submit(work, case): i for i, case in enumerate(cases)}
+        try:
+            for one in as_completed(at):
+                error = one.exception()
+                yield at[one], error if isinstance(error, Exception) else one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outcome:
     """All cases of a type; what misses its bound is a warning, and stored like the others."""
     tables = session.go_on()
@@ -131,13 +155,15 @@ def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outc
     )  # fmt: skip
     bound, missed = BOUNDS[config["dtype"]], 0
     for i, (which, answer) in enumerate(answers(work, cases, session.device)):
-        case, found = f"{cases[which]} in {config['dtype']}", answer.value or ()
+        case = f"{cases[which]} in {config['dtype']}"
+        problem = first_line(answer) if isinstance(answer, Exception) else ""
+        found = [] if isinstance(answer, Exception) else answer
         over = [f"{row['tensor']} {row['error']:.1e}" for row in found if not row["error"] <= bound]
-        if answer.problem:
-            session.warn(f"{case}: {answer.problem}")
+        if problem:
+            session.warn(f"{case}: {problem}")
         if over:
             session.warn(f"{case}: beyond {bound:g}: {', '.join(over)}")
-        missed += bool(over or answer.problem)
+        missed += bool(over or problem)
         for row in found:
             if math.isfinite(row["error"]):
                 append(tables, "rows", row)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from . import record
 from .plan import Catalogue, Experiment
 
@@ -64,8 +62,9 @@ def dictionary(catalogue: Catalogue) -> str:
 
 
 def _section(experiment: Experiment) -> str:
-    docstring = sys.modules[experiment.perform.__module__].__doc__ or experiment.about
-    lines = [f"## `{experiment.name}`", "", docstring.strip(), ""]
+    lines = [f"## `{experiment.name}`", "", experiment.text.strip(), ""]
+    if experiment.frozen:
+        lines += [f"Their code is kept no longer; commit {experiment.frozen} has it.", ""]
     for name, table in experiment.tables.items():
         if table.optional:
             lines += [f"`{name}`: {table.optional}.", ""]

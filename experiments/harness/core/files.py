@@ -46,6 +46,11 @@ def set_aside(path: Path) -> Path:
     raise FileExistsError(f"{path}: too many files set aside")
 
 
+def first_line(error: BaseException) -> str:
+    """An exception in a line: its kind and what it says first."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
 def one_line(error: Exception) -> str:
     """What an error says, in one line that can be printed; the system's as path and reason.
 

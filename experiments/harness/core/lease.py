@@ -1,33 +1,32 @@
-"""A GPU for a few minutes: the plan within the time, one archive to take home, and what is next."""
+"""A GPU for a few minutes: the plan within the time, and one archive to take home."""
 
 from __future__ import annotations
 
 import io
 import lzma
+import os
 import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from ..learning.corpora import load_corpus
 from . import record, runner
 from .files import one_line, replace_with
-from .outlook import choose, expected
-from .plan import Catalogue, Experiment, Run
+from .plan import Catalogue, DeviceLostError, Run
 from .provenance import describe_device
-from .stopping import Interrupted, Stop, lock
-from .workers import Worker
+from .stopping import Interrupted, Stop
 
+START = "spawn"  # CUDA does not outlive a fork
 ARCHIVE = "results.tar.xz"
 RESERVE = 20.0  # seconds kept for packing, and for a run to see that its time is over
 TOLD, STOPPED = 3.0, 10.0  # seconds past the deadline: asked to stop, then killed
-PATIENCE, AT_LEAST = 4, 60.0  # a run may take 4 x its expected time + 60 s
-TRIES = 3  # of a run that loses the device and comes further each time
+PACK_EVERY = 10.0  # seconds from one archive to the next, of what is stored by then
 MOST_BYTES = 16 * 2**20  # what such a computer gives back in one file
 # Weights go last into an archive, and not at all into one that would be too large. They are
 # compressed already: xz is asked for little more than that the archive is one, in a third of the
@@ -87,87 +86,94 @@ def go_through(
     out: Path,
     *,
     deadline: float,
-    corpus_source: Path | None = None,
-    after: Callable[[], object] = lambda: None,
-) -> list[str]:
-    """Perform runs in their order, each where it fits, until the deadline. What broke off.
+    corpus: Callable[[str], Any],
+) -> bool:
+    """Perform runs in their order until the deadline; whether none of them broke off.
 
-    They run in another process, which is replaced where one of them loses the device, and ended
-    where one does not end: whatever happens there, this one is left to pack what was stored.
-    `after` is called after each. Raises Interrupted when a signal came, with everything stored.
+    They run in another process, which is ended where a run does not end, and begun anew after one
+    that lost the device: nothing that follows could use it. What is stored is packed meanwhile.
+    Raises Interrupted when a signal came, with everything stored.
     """
-    worker, stop, waiting, failed = Worker(device), Stop(), [*runs], []
-    try:
-        with stop.listening():
-            while waiting and (left := deadline - time.monotonic()) > 0:
-                run = choose(waiting, left)
-                waiting.remove(run)
-                label = f"[{len(runs) - len(waiting)}/{len(runs)}] {run.experiment} {run.name}"
-                print(label, flush=True)
-                details = (catalogue[run.experiment], run, device, out, label)
-                problem = _persist(worker, details, deadline, corpus_source)
-                if problem:
-                    print(f"{label}: {problem}", file=sys.stderr)
-                    failed.append(f"{run.experiment} {run.name}")
-                after()
-    except Interrupted:
-        if worker.process is not None:
-            worker.stop(STOPPED - TOLD)
-        raise
-    finally:
-        worker.end()
-    if waiting:
-        print(f"time is over: {len(waiting)} runs left", flush=True)
-    return failed
+    context, sound = get_context(START), True
+    at: Any = context.Value("i", 0)
+    with Stop().listening():
+        while at.value < len(runs) and time.monotonic() < deadline:
+            given = (catalogue, runs, at, device, out, deadline, corpus)
+            process = context.Process(target=_perform, args=given)
+            process.start()
+            try:
+                while process.is_alive() and (left := deadline + TOLD - time.monotonic()) > 0:
+                    process.join(min(left, PACK_EVERY))
+                    pack(out, kinds=["*.json"])
+            finally:
+                if process.is_alive():
+                    process.terminate()
+                    process.join(STOPPED - TOLD)
+                process.kill()
+                process.join()
+            sound = sound and process.exitcode == 0
+            if process.exitcode not in (0, 1):  # killed, by itself perhaps: not that run again
+                print(f"the process ended with {process.exitcode}", file=sys.stderr)
+                at.value += 1
+    return sound
 
 
-def _persist(
-    worker: Worker,
-    details: tuple[Experiment, Run, torch.device, Path, str],
-    deadline: float,
-    corpus_source: Path | None,
-) -> str:
-    """Do a run, again where it lost the device and yet came further. Returns what went wrong."""
-    _, run, device, out, _ = details
-    whole = record.path_of(out, run.experiment, describe_device(device), run.name)
-    kept = record.partial_path(whole)
-    problem = ""
-    for _ in range(TRIES):
-        rows, now = _rows(kept), time.monotonic()
-        seconds = expected(run)
-        patience = None if seconds is None else now + PATIENCE * seconds + AT_LEAST
-        until = min(deadline, patience or deadline)
-        worker.give(_one, *details, until, corpus_source)
-        answer = worker.answer(max(0, until + TOLD - now))
-        if answer is None:
-            answer = worker.stop(STOPPED - TOLD)
-            return answer.problem
-        problem = answer.problem
-        if not answer.lost or _rows(kept) <= rows or time.monotonic() >= until:
-            break
-    return problem
-
-
-def _one(
-    experiment: Experiment,
-    run: Run,
+def _perform(
+    catalogue: Catalogue,
+    runs: list[Run],
+    at: Any,
     device: torch.device,
     out: Path,
-    label: str,
     deadline: float,
-    corpus_source: Path | None,
+    corpus: Callable[[str], Any],
 ) -> None:
-    """A run in a process that is told by a signal when it is to end."""
-    runner.clear(device)
-    stop = Stop()
-    path = record.path_of(out, run.experiment, describe_device(device), run.name)
-    # Told to end, it has stored what there is: that is no failure.
-    with suppress(Interrupted), stop.listening(), lock(path) as mine:
-        if not mine:
-            print(f"{label}: another process is running it", flush=True)
-            return
-        texts = partial(load_corpus, source=corpus_source)
-        runner.perform(experiment, run, device, out, label, deadline, texts, stop=stop)
+    """The runs from `at` on, which is left where another process is to begin.
+
+    In a session of its own: a signal from the keyboard reaches the parent alone, which says what
+    is to end. A run that lost the device and came further by it is tried again.
+    """
+    os.setsid()
+    first, rows, description = at.value, 0, describe_device(device)
+
+    def kept() -> int:
+        run = runs[at.value]
+        path = record.path_of(out, run.experiment, description, run.name)
+        return _rows(record.partial_path(path))
+
+    def begin(i: int) -> None:
+        nonlocal rows
+        at.value = first + i
+        rows = kept()
+
+    budget = max(1e-3, deadline - time.monotonic())
+    try:
+        runner.run_all(
+            catalogue, runs[first:], device, out, budget=budget, corpus=corpus, begin=begin
+        )
+    except Interrupted:  # told to end, it has stored what there is: that is no failure
+        return
+    except DeviceLostError as error:
+        print(one_line(error), file=sys.stderr)
+        at.value += kept() <= rows
+        sys.exit(1)
+    except runner.FailedError as error:
+        print(one_line(error), file=sys.stderr)
+        at.value = len(runs)
+        sys.exit(1)
+    at.value = len(runs)
+
+
+def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> list[Run]:
+    """The runs that neither `out` has nor `home`, where results of this device may lie.
+
+    There one of another configuration is an older plan's, and does not stand for the run.
+    """
+    return [
+        run
+        for run in runs
+        if runner.state_of(run, out, device) in ("missing", "partial")
+        and runner.state_of(run, home, device) != "stored"
+    ]
 
 
 def _rows(kept: Path) -> int:

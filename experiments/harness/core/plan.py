@@ -13,30 +13,40 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from ..learning.corpora import Corpus
+from .files import first_line
 from .stopping import Stop
 from .tables import Table, Tables
-from .workers import DeviceLostError, first_line, is_lost
 
 Leg = dict[str, Any]
-# On a GPU: whether the kernels are right, how fast they are, what a model gains, and then the rest.
-RIGHT, RACE, MODES_RACE, PAIR, BLOCK, SAMPLING, REST = 1, 4, 5, 6, 7, 8, 9
-LATE = 80  # the priority of runs that tell no more on a GPU than on a CPU
+
+
+class UsageError(Exception):
+    """Something asked for that does not exist; the message names it and what does."""
+
+
+class DeviceLostError(Exception):
+    """The device answers no more; only another process can go on with it."""
+
+
+def is_lost(device: torch.device) -> bool:
+    """Whether a device fails at being waited for, as it does for good after a fault."""
+    if device.type != "cuda":
+        return False
+    try:
+        torch.cuda.synchronize(device)
+    except Exception:
+        return True
+    return False
 
 
 @dataclass(frozen=True)
 class Run:
-    """One file of results. Lower priorities run first, across all experiments.
-
-    expected: about how many seconds it takes on the device planned for, where that is known; in a
-    lease of a few minutes a run that would not fit gives way to one that does.
-    """
+    """One file of results. Lower priorities run first, across all experiments."""
 
     experiment: str
     name: str
     config: dict[str, Any]
     priority: int
-    expected: float | None = None
 
 
 @dataclass
@@ -57,7 +67,7 @@ class Session:
     """
 
     device: torch.device
-    corpus: Callable[[str], Corpus]
+    corpus: Callable[[str], Any]
     save: Callable[[Tables], None]
     show: Callable[..., None]
     checkpoint: Path
@@ -125,15 +135,18 @@ class Experiment:
     """A module's face to the runner.
 
     runs: the plan for a kind of device ("cpu" or "cuda"), or its smallest version.
-    perform: does one run. tables: what it writes, column by column. about: a line; the module's
-    docstring says the rest, and both are what `results/README.md` says of it.
+    perform: does one run. tables: what it writes, column by column. about: a line. text: the
+    module's docstring, which `results/README.md` repeats. frozen: the last commit with the code
+    behind stored results, where it is kept no longer: nothing is planned and nothing performed.
     """
 
     name: str
     about: str
     tables: dict[str, Table]
-    runs: Callable[[str, bool], list[Run]]
-    perform: Callable[[dict[str, Any], Session], Outcome]
+    runs: Callable[[str, bool], list[Run]] = lambda kind, smoke: []
+    perform: Callable[[dict[str, Any], Session], Outcome] | None = None
+    text: str = ""
+    frozen: str = ""
 
     @property
     def units(self) -> dict[str, str]:

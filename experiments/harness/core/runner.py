@@ -14,32 +14,28 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from ..learning.corpora import Corpus, CorpusError, load_corpus, named_place
 from . import record
 from .files import one_line
-from .plan import Catalogue, Experiment, Run, Session
+from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageError, is_lost
 from .provenance import describe_device
 from .run_files import Keeper
 from .stopping import Interrupted, Stop, lock
-from .workers import is_lost
-
-
-class UsageError(Exception):
-    """Something asked for that does not exist; the message names it and what does."""
 
 
 class FailedError(Exception):
     """Runs that broke off; the others went on. The message names them."""
 
 
-def find_device(name: str | None, *, elsewhere: bool = False) -> torch.device:
-    """The device asked for, or the best there is. Raises UsageError.
+def no_text(name: str) -> Any:
+    """What opens a text where nothing else was given."""
+    raise UsageError(f"corpus {name}: expected something that opens it, got nothing")
 
-    elsewhere: that this machine lacks it does not matter.
-    """
+
+def find_device(name: str | None) -> torch.device:
+    """The device asked for, or the best there is. Raises UsageError."""
     if name not in (None, "cpu", "cuda"):
         raise UsageError(f"device: expected cpu or cuda, got {name!r}")
-    if name == "cuda" and not elsewhere and not torch.cuda.is_available():
+    if name == "cuda" and not torch.cuda.is_available():
         raise UsageError("device: cuda asked for, but torch sees no GPU; use --device cpu")
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
@@ -101,21 +97,24 @@ def run_all(
     *,
     budget: float | None = None,
     force: bool = False,
-    corpus_source: Path | None = None,
+    corpus: Callable[[str], Any] = no_text,
+    begin: Callable[[int], None] = lambda i: None,
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
-    budget: seconds for everything; a run that does not fit is kept as far as it came. A run that
-    breaks off, for want of memory or of its text perhaps, does not keep the others from theirs;
+    budget: seconds for everything; a run that does not fit is kept as far as it came. corpus:
+    opens a text by name. begin: told the number of each run before it begins. A run that breaks
+    off, for want of memory or of its text perhaps, does not keep the others from theirs;
     FailedError names it when all is done. A run that another process is at is left to it. Raises
-    Interrupted when a signal came, with everything stored.
+    Interrupted when a signal came, with everything stored; DeviceLostError when no further run
+    could use the device.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
     deadline = None if budget is None else time.monotonic() + budget
     description = describe_device(device)
     ended, failed = 0, []
-    texts = _texts(corpus_source)
+    texts = _asked_once(corpus)
     check_writable(out)
     stop = Stop()
     with stop.listening():
@@ -131,17 +130,19 @@ def run_all(
                     elif over := deadline is not None and time.monotonic() >= deadline:
                         said = f"budget spent: {len(runs) - i} runs left"
                     else:
+                        begin(i)
                         task = (catalogue[run.experiment], run, device, out, label, deadline, texts)
                         ended += perform(*task, force=force, stop=stop)
-            except (CorpusError, record.RecordError, OSError) as error:
+            except (UsageError, record.RecordError, OSError) as error:
                 print(f"{label}: {one_line(error)}", file=sys.stderr)
                 failed.append(name)
-            except Exception:
+            except Exception as error:
                 traceback.print_exc()
                 failed.append(name)
-                if is_lost(device):
-                    print("the device is lost to this process: begin another", file=sys.stderr)
-                    break
+                if isinstance(error, DeviceLostError) or is_lost(device):
+                    raise DeviceLostError(
+                        f"{name}: the device is lost to this process: begin another"
+                    ) from None
             if said:
                 print(said, flush=True)
             if over:
@@ -158,21 +159,16 @@ def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
     return f"stored already{said}"
 
 
-def _texts(source: Path | None) -> Callable[[str], Corpus]:
-    """`load_corpus`; one that could not be had once is not looked for by the runs that follow.
+def _asked_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`corpus`; a text that could not be had once is not looked for by the runs that follow."""
+    missing: dict[str, UsageError] = {}
 
-    Raises CorpusError at once for a source that is no file or folder.
-    """
-    if source is not None:
-        named_place(f"corpus source {source}", source)
-    missing: dict[str, CorpusError] = {}
-
-    def load(name: str) -> Corpus:
+    def load(name: str) -> Any:
         if name in missing:
             raise missing[name]
         try:
-            return load_corpus(name, source)
-        except CorpusError as error:
+            return corpus(name)
+        except UsageError as error:
             missing[name] = error
             raise
 
@@ -198,7 +194,7 @@ def perform(
     out: Path,
     label: str,
     deadline: float | None = None,
-    texts: Callable[[str], Corpus] = load_corpus,
+    corpus: Callable[[str], Any] = no_text,
     *,
     force: bool = False,
     stop: Stop | None = None,
@@ -209,15 +205,15 @@ def perform(
     """
     keeper = Keeper(experiment, run, device, out)
 
-    def corpus(name: str) -> Corpus:
-        opened = texts(name)
-        keeper.origin["corpus"] = opened.sha256
-        return opened
+    def opened(name: str) -> Any:
+        text = corpus(name)
+        keeper.origin["corpus"] = text.sha256
+        return text
 
     with _Bar(label) as (bar, show):
         session = Session(
             device=device,
-            corpus=corpus,
+            corpus=opened,
             save=keeper.save,
             show=show,
             checkpoint=keeper.checkpoint,
@@ -226,6 +222,7 @@ def perform(
             leg=keeper.leg,
         )
         keeper.open(session, force=force)
+        assert experiment.perform is not None  # or nothing would be planned
         try:
             outcome = experiment.perform(run.config, session)
         except BaseException:

@@ -23,6 +23,7 @@ LARGEST = 1e300
 
 # The column that says which calls a row is about; its name is no name in Python.
 PASS: dict[str, Any] = {"pass": ("name", "`forward` or `forward+backward`")}
+PASSES = ("forward", "forward+backward")
 
 
 class Column(NamedTuple):

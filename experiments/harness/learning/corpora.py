@@ -16,6 +16,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,13 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
         return Corpus(name, vocab_size, (folder / TOKENS_SUM).read_text(), splits)
     except OSError as error:
         raise CorpusError(f"{name}: {one_line(error)}") from error
+
+
+def opener(source: Path | None) -> Callable[[str], Corpus]:
+    """`load_corpus` from a source, which must be there already. Raises CorpusError."""
+    if source is not None:
+        named_place(f"corpus source {source}", source)
+    return partial(load_corpus, source=source)
 
 
 def _default_cache() -> Path:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..core.files import one_line
+from ..core.plan import UsageError
 
 SPLITS = ("train", "validation", "test")
 TOKENS_SUM, STARTS_SUM = "sha256", "starts.sha256"
 
 
-class CorpusError(Exception):
+class CorpusError(UsageError):
     """A corpus that cannot be had or is not what it should be; the message says what to do."""
 
 
