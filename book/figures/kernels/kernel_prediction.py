@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import product
 from math import sqrt
 
-from experiments.harness.bench.published import LARGE, PUBLISHED
 from lsa.cost import PEAKS, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
@@ -14,6 +13,7 @@ from ..lib.format import WrittenFor, in_words
 from ..lib.records import NotMeasuredError, Row, have, provenance, rows
 from ..lib.tables import Missing, Table
 from .kernel_speed import LADDERS, LAUNCHES, PASS_LABELS, shape_label
+from .published import LARGE, PUBLISHED
 
 IMPLEMENTATIONS = {
     "chunked": "ours",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from experiments.harness.bench.published import PUBLISHED
 from lsa.cost import PEAKS, design_cost, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.records import Row, have, provenance, rows
 from ..lib.tables import Missing
+from .published import PUBLISHED
 
 PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
 

@@ -8,6 +8,7 @@ import os
 import sys
 import tarfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from multiprocessing import get_context
@@ -26,6 +27,7 @@ START = "spawn"  # CUDA does not outlive a fork
 ARCHIVE = "results.tar.xz"
 RESERVE = 20.0  # seconds kept for packing, and for a run to see that its time is over
 TOLD, STOPPED = 3.0, 10.0  # seconds past the deadline: asked to stop, then killed
+TRIES = 3  # of a run that loses the device and comes further each time
 PACK_EVERY = 10.0  # seconds from one archive to the next, of what is stored by then
 MOST_BYTES = 16 * 2**20  # what such a computer gives back in one file
 # Weights go last into an archive, and not at all into one that would be too large. They are
@@ -94,10 +96,11 @@ def go_through(
     that lost the device: nothing that follows could use it. What is stored is packed meanwhile.
     Raises Interrupted when a signal came, with everything stored.
     """
-    context, sound = get_context(START), True
+    context, sound, tries = get_context(START), True, Counter[int]()
     at: Any = context.Value("i", 0)
     with Stop().listening():
         while at.value < len(runs) and time.monotonic() < deadline:
+            tries[began := at.value] += 1
             given = (catalogue, runs, at, device, out, deadline, corpus)
             process = context.Process(target=_perform, args=given)
             process.start()
@@ -114,6 +117,8 @@ def go_through(
             sound = sound and process.exitcode == 0
             if process.exitcode not in (0, 1):  # killed, by itself perhaps: not that run again
                 print(f"the process ended with {process.exitcode}", file=sys.stderr)
+                at.value += 1
+            elif at.value == began and tries[began] == TRIES:
                 at.value += 1
     return sound
 
