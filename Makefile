@@ -70,10 +70,14 @@ lock: ## pin everything that requirements.txt brings, with hashes (needs uv)
 	$(COMPILE) requirements.txt -o requirements.lock
 	$(COMPILE) requirements.txt tests/requirements.txt -o tests/requirements.lock
 
-# The system's Chromium if there is one, else playwright's own.
+# BOOK_BROWSER; else the system's Chromium if there is one, else playwright's own.
 browser: $(VENV)/test
-	@command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null || \
-		$(BIN)/python -m playwright install chromium || \
+	@case "$$BOOK_BROWSER" in playwright) ;; ?*) exit 0 ;; \
+		*) for name in chromium-headless-shell chromium chromium-browser google-chrome; do \
+			! command -v $$name >/dev/null || exit 0; \
+		done ;; \
+	esac; \
+	$(BIN)/python -m playwright install chromium || \
 		echo "No Chromium found and none could be installed: browser tests will be skipped" \
 			"(with CI=true they fail). Install one, e.g. apt-get install chromium."
 

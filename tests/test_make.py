@@ -78,6 +78,35 @@ def test_a_python_that_is_none_is_named(alone, python):
     assert done.stderr.startswith("make: ***") and not (alone / ".venv").exists()
 
 
+@pytest.mark.parametrize(
+    ("there", "asked", "fetched"),
+    [
+        (["chromium"], "", False),
+        (["google-chrome"], "", False),
+        ([], "", True),
+        (["chromium"], "playwright", True),
+        ([], "/opt/chromium", False),
+    ],
+)
+def test_a_browser_is_fetched_only_where_there_is_none(alone, monkeypatch, there, asked, fetched):
+    """Debian's users have `chromium` and no `chromium-headless-shell`."""
+    commands = alone / "bin"
+    commands.mkdir()
+    for name in ("make", "sh"):
+        (commands / name).symlink_to(shutil.which(name))
+    for name in there:
+        (commands / name).symlink_to("/bin/true")
+    python = alone / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "python $*"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(commands))
+    monkeypatch.setenv("BOOK_BROWSER", asked)
+    done = make(alone, "-o", ".venv/test", "browser")
+    assert not done.returncode, done.stderr
+    assert done.stdout == ("python -m playwright install chromium\n" if fetched else "")
+
+
 def test_the_notebooks_open_from_a_path_with_a_space(tmp_path):
     house = tmp_path / "a house"
     built = house / "_build" / "html" / "_notebooks"

@@ -108,10 +108,15 @@ def tasks(name="tasks"):
     )  # fmt: skip
 
 
+def move_pointer(page: Page, x: float, y: float) -> None:
+    """A reader's move, in two steps: a Chromium may report a page's first as one of no distance."""
+    page.mouse.move(x, y, steps=2)
+
+
 def plot(page: Page, name: str):
     """The plotly element of a figure, once it is drawn."""
     page.locator(f"#{name}").scroll_into_view_if_needed()
-    page.mouse.move(3, 3)  # a reader who moves: until then the still picture stands
+    move_pointer(page, 3, 3)  # until then the still picture stands
     drawn = page.locator(f"#{name} .js-plotly-plot")
     expect(drawn.locator(".main-svg").first).to_be_attached(timeout=30_000)
     return drawn

@@ -22,6 +22,9 @@ HTML = ROOT / "_build" / "html"
 JUPYTER_BOOK = str(Path(sys.executable).with_name("jupyter-book"))
 BUILD = [JUPYTER_BOOK, "build", ".", "-W", "-n", "--keep-going"]
 SOURCES = ("_config.yml", "_toc.yml", "book", "lsa", "experiments", "results")
+# The shell is the same browser without the windows around it, which cost half the time.
+SYSTEM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+OWN = "playwright"
 BROWSER_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -77,11 +80,21 @@ def built_book() -> Path:
     return HTML
 
 
+def chosen_browser() -> str | None:
+    """The path of BOOK_BROWSER, or of a browser of the system; None for playwright's own."""
+    given = os.environ.get("BOOK_BROWSER")
+    if given == OWN:
+        return None
+    path = next(filter(None, map(shutil.which, [given] if given else SYSTEM)), None)
+    assert path or not given, (
+        f"BOOK_BROWSER: expected a Chromium's command or path, or {OWN}, got {given!r}"
+    )
+    return path
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    # The shell is the same browser without the windows around it, which cost half the time.
-    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
+    path = chosen_browser()
     with sync_playwright() as playwright:
         try:
             launched = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)

@@ -16,7 +16,16 @@ from book.explorable.figure import (
     Series,
 )
 from book.explorable.model import format_number, resolve
-from tests.browser.charts import axis_title, headline, plot, radio, speed, tasks, traces
+from tests.browser.charts import (
+    axis_title,
+    headline,
+    move_pointer,
+    plot,
+    radio,
+    speed,
+    tasks,
+    traces,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -125,7 +134,7 @@ def test_linked_legends_move_together(show):
 def test_plotly_waits_until_a_reader_comes_near(show):
     page = show(headline(), speed(), before='<div style="height: 4000px"></div>')
     loaded = page.locator("script[src*=plotly]")
-    page.mouse.move(3, 3)
+    move_pointer(page, 3, 3)
     assert loaded.count() == 0, "no figure is near"
     frame = page.locator("#headline .explorable-frame")
     height = frame.bounding_box()["height"]
@@ -144,7 +153,7 @@ def test_a_figure_in_sight_stays_still_until_it_is_touched(show, touch):
         page.evaluate("dispatchEvent(new PointerEvent('pointermove'))")
         assert page.locator("script[src*=plotly]").count() == 0
     if touch == "pointer":
-        page.mouse.move(30, 30)
+        move_pointer(page, 30, 30)
     if touch == "keyboard":
         radio(page, "Updates").focus()
     expect(drawn).to_be_visible()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bs4 import BeautifulSoup
 
+from tests.browser.charts import move_pointer
 from tests.browser.test_pages import CHAPTER_PAGES
 
 SECONDS = 40  # for all the controls of a page; they take two on a computer with nothing else to do
@@ -65,7 +66,7 @@ def test_every_option_of_every_control_can_be_pressed(built_book, open_page, pag
         pytest.skip("a page without controls")
     # The policy would stop what the browser is asked to wait for, a text that is run.
     tab = open_page(page, reduced_motion="reduce", bypass_csp=True)
-    tab.mouse.move(5, 5)
+    move_pointer(tab, 5, 5)
     for i in range(figures):
         tab.locator("figure.explorable").nth(i).scroll_into_view_if_needed()
     tab.wait_for_function(
