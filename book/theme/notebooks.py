@@ -185,10 +185,15 @@ def pictured(output, prose: Prose) -> list:
     data = output.get("data", {})
     if "image/png" not in data or "text/html" not in data:
         return [output]
-    caption = BeautifulSoup(data["text/html"], "html.parser").select_one("figcaption p")
+    figure = BeautifulSoup(data["text/html"], "html.parser")
+    caption = figure.select_one("figcaption p")
+    alternative = {"image/png": {"alt": figure.select_one('[role="img"]')["aria-label"]}}
     said = {"text/markdown": prose.convert(str(caption)).strip(), "text/plain": caption.get_text()}
     shown = {kind: data[kind] for kind in ("image/png", "text/plain")}
-    return [nbformat.v4.new_output("display_data", data=each) for each in (shown, said)]
+    return [
+        nbformat.v4.new_output("display_data", data=shown, metadata=alternative),
+        nbformat.v4.new_output("display_data", data=said),
+    ]
 
 
 def _removed(cell) -> bool:
