@@ -130,7 +130,7 @@ def test_numbers_are_said_as_a_reader_would():
     assert format.signed(0.0001) == "the same"
     assert [format.counted(n) for n in (1, 12, 13, 1024)] == ["one", "twelve", "13", "1,024"]
     assert [seeds.how_many_seeds(n) for n in (1, 3)] == ["one seed", "three seeds"]
-    assert [format.seeds_in_words(counts) for counts in ([1], [4, 4], [1, 3])] == [
+    assert [seeds.seeds_in_words(counts) for counts in ([1], [4, 4], [1, 3])] == [
         "one seed", "four seeds each", "one to three seeds",
     ]  # fmt: skip
 
