@@ -20,6 +20,7 @@ help: ## say what each command does
 
 book: $(VENV)/book ## execute every chapter, build _build/html
 	$(BIN)/jupyter-book build . -W -n --keep-going
+	@$(BIN)/python -m book.prose
 	@echo "The book: $(CURDIR)/$(HTML)"
 
 # A folder of its own: the whole book and its browser tests stay as they are.

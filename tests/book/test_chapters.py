@@ -164,7 +164,7 @@ def formulas(chapter):
 
 
 def letters(formula):
-    """Latin letters and Greek ones, not those of format."""
+    """Latin letters and Greek ones, not those of words."""
     formula = re.sub(r"\\(text|mathrm|operatorname|label|tag|begin|end)\{[^}]*\}", " ", formula)
     greek = set(
         re.findall(

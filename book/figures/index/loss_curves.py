@@ -5,19 +5,17 @@ from __future__ import annotations
 from lsa.gpt import SCALES
 
 from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
-from ..lib.format import NOT_MEASURED, WrittenFor, in_words, times
+from ..lib.format import in_words
 from ..lib.records import (
     SCALE_LABELS,
     NotMeasuredError,
     Record,
     curve,
-    device_name,
     have,
     provenance,
 )
-from ..lib.tables import Missing, Table
-from ..linear_self_attention import variants
-from . import mode_speed, ngram_baseline
+from ..lib.tables import Missing
+from . import ngram_baseline
 
 CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
@@ -237,38 +235,4 @@ def numbers() -> dict[str, str]:
         lead_changes=lambda: f"{lead_changes(2048):,}",
         late_softmax_4096=lambda: left_pairs(4096, 0),
         late_linear_4096=lambda: left_pairs(4096, 1),
-        update_4096=lambda: times(update_ratio(4096)),
-        update_16384=lambda: times(update_ratio(16384)),
-        device=lambda: device_name(told_of()[0]),
     )
-
-
-def claims() -> WrittenFor:
-    """What the words say of the figure, as far as numbers cannot follow by themselves."""
-
-    def ends(context: int) -> list[float]:
-        return [last_loss(run) for run in nano_pair(context)]
-
-    return WrittenFor(
-        it_draws_the_runs_told_of=lambda: have("loss_curves") == told_of(),
-        softmax_is_ahead_by_updates_at_2048=lambda: (
-            behind(*nano_pair(2048)) > variants.seed_spread()
-        ),
-        at_1024_and_16384_all_stand_at_letter_pairs=lambda: (
-            min(*ends(1024), *ends(16384)) > below_pairs()
-        ),
-    )
-
-
-def ratio_table(contexts: tuple[int, ...] = (256, 1024, 4096, 16384, mode_speed.LONGEST)) -> Table:
-    """How many times faster linear attention is: the layer alone, and a whole update."""
-    cells = []
-    for context in contexts:
-        words = in_words(
-            layer=lambda n=context: times(mode_speed.ratio_to_softmax(n)),
-            update=lambda n=context: times(update_ratio(n)),
-        )
-        told = (words[name].replace(NOT_MEASURED, "–") for name in ("layer", "update"))
-        cells.append([f"{context:,}", *told])
-    titles = ["context", "attention layer alone", "whole training update"]
-    return Table(titles, cells, align="rrr")

@@ -14,14 +14,13 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import WrittenFor, duration, in_words, size, times
+from ..lib.format import duration, in_words, size, times
 from ..lib.records import NotMeasuredError, Record, Row, device_name, have, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 ITEM_BYTES = {"float32": 4, "bfloat16": 2}
 CHUNK = 64  # of a record whose chunks nobody chose
-LONGEST = 131072  # tokens that the first page speaks of
 
 
 def cost(run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK) -> Cost:
@@ -146,39 +145,15 @@ def numbers() -> dict[str, str]:
     )
 
 
-def passes(factor: float) -> tuple[int, int] | None:
+def passes(factor: float) -> tuple[int, int]:
     """Two measured lengths, neighbours: at the second chunked mode is `factor` times faster for
-    the first time, forward and backward. None where it never is. Raises NotMeasuredError.
+    the first time, forward and backward. Raises NotMeasuredError where it never is.
     """
     lengths = sorted({found["length"] for found in rows(narrowest(), mode="softmax")})
     for shorter, longer in pairwise(lengths):
         if longer >= 1024 and ratio_to_softmax(longer) >= factor:
             return shorter, longer
-    return None
-
-
-def _reaches(factor: float) -> str:
-    found = passes(factor)
-    return f"between {found[0]:,} and {found[1]:,} tokens" if found else "at no length measured"
-
-
-def front_claims() -> WrittenFor:
-    """What the first page says of one layer, beyond the numbers in it."""
-    return WrittenFor(
-        twenty_times_come_later_than_at_4096=lambda: ratio_to_softmax(4096) < 20,
-        two_hundred_times_come_about_where_they_were_claimed=lambda: passes(200) == (65536, 131072),
-    )
-
-
-def front_numbers() -> dict[str, str]:
-    """What the first page says of one layer."""
-
-    return in_words(
-        twenty=lambda: _reaches(20),
-        two_hundred=lambda: _reaches(200),
-        layer_4096=lambda: times(ratio_to_softmax(4096)),
-        layer_longest=lambda: times(ratio_to_softmax(LONGEST)),
-    )
+    raise NotMeasuredError(f"mode_speed: nothing {factor} times faster")
 
 
 def ratio_table(lengths: tuple[int, ...] = (1024, 4096, 8192, 16384)) -> Table:

@@ -14,18 +14,17 @@ from statistics import mean
 from experiments.harness.core import record
 
 from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
-from ..lib.format import counted
+from ..lib import pairs
 from ..lib.records import (
     NotMeasuredError,
     Record,
-    device_name,
     have,
     learned,
     provenance,
     row,
     rows,
 )
-from ..lib.seeds import how_many_seeds
+from ..lib.seeds import seeds_in_words
 from ..lib.tables import Missing
 from . import ngram_baseline
 
@@ -94,11 +93,6 @@ def _processor(run: Record) -> tuple[str, str]:
     return device["kind"], device["name"]
 
 
-def processor_name(context: int) -> str:
-    """Where an update's seconds were measured. Raises NotMeasuredError."""
-    return device_name(_speeds(context))
-
-
 def seconds(model: str, context: int) -> float:
     """Median seconds of an update. Raises NotMeasuredError."""
     return row(_speeds(context), "speed", model=model)["seconds"]
@@ -131,19 +125,7 @@ def end(model: str, context: int) -> float:
 def differences(first: str, second: str, context: int) -> list[float]:
     """The last loss of one model less that of another, seed by seed. Raises NotMeasuredError."""
     found = by_model(context)
-    last = [{_seed(run): [*losses(run).values()][-1] for run in found.get(name, ())}
-            for name in (first, second)]  # fmt: skip
-    if not (shared := sorted(last[0].keys() & last[1].keys())):
-        raise NotMeasuredError(f"race: no seed of both {first} and {second} at {context}")
-    return [last[0][seed] - last[1][seed] for seed in shared]
-
-
-def spread(context: int) -> float:
-    """How far the seeds of one model end apart, at most. Raises NotMeasuredError."""
-    found = [ends(name, context) for name in by_model(context)]
-    if not (several := [each for each in found if len(each) > 1]):
-        raise NotMeasuredError(f"race: one seed at {context}")
-    return max(max(each) - min(each) for each in several)
+    return pairs.differences(found.get(first, ()), found.get(second, ()))
 
 
 def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
@@ -242,48 +224,14 @@ def figure(id: str = "headline") -> Explorable | Missing:
 
 def _caption(context: int) -> str:
     found = by_model(context)
-    fewest, most = (limit(map(len, found.values())) for limit in (min, max))
-    seeds = "One seed" if most == 1 else f"Means of {how_many_seeds(most)}"
-    seeds += f", of the controls at least {counted(fewest)}" if fewest < most else ""
-    of_pair = {n: {len(by_model(n).get(name, ())) for name in PAIR} for n in CONTEXTS}
-    alone = [f"{n:,}" for n, counts in of_pair.items() if counts == {1} and most > 1]
-    seeds += f"; one at {' and '.join(alone)}" if alone else ""
-    shape = next(iter(found.values()))[0]["config"]
+    each = seeds_in_words([*map(len, found.values())])
     return (
-        f"**The same GPT-2 with and without the exponential**, each with one head that fades. Loss "
-        f"on five novels that were never trained on. {seeds}. At a context every model makes the "
-        f"same number of updates, fixed beforehand ({_planned()}), on the same text. Time is "
-        f"updates times the seconds of an update, measured apart on a quiet computer with "
-        f"{_threads(context)}, all models taking turns. Model: {shape['scale']}, "
-        f"{processor_name(context)}. Grey: what counting letters achieves.{_unfinished()}"
+        "**The same GPT-2 with and without the exponential**, each with one head that fades. Loss "
+        f"on five novels that were never trained on, {each}. At a context every model makes the "
+        f"same number of updates, fixed beforehand, on the same text. Time is updates times the "
+        "seconds of an update, measured apart on a quiet computer, all models taking turns. Grey: "
+        "what counting letters achieves."
     )
-
-
-def _planned() -> str:
-    """How many updates are made at which contexts."""
-    at: dict[int, list[str]] = {}
-    for context in CONTEXTS:
-        for run in curves(context)[:1]:
-            at.setdefault(run["config"]["updates"], []).append(f"{context:,}")
-    return ", ".join(f"{count:,} at {' and '.join(named)}" for count, named in at.items())
-
-
-def _threads(context: int) -> str:
-    """How many threads an update was timed with, and how many trained the curves."""
-    timed = _speeds(context)["provenance"]["device"]["count"]
-    trained = {run["provenance"]["device"]["count"] for run in curves(context)}
-    said = f"{timed} thread{'s' if timed > 1 else ''}"
-    return said if trained == {timed} else f"{said} (the curves were trained with {min(trained)})"
-
-
-def _unfinished() -> str:
-    """At which contexts one of the attentions has not made its updates yet."""
-    said = ""
-    for context in CONTEXTS:
-        missing = {"softmax", "linear"} - by_model(context).keys()
-        if len(missing) == 1:
-            said += f" At {context:,}, {missing.pop()} has not made all of them yet."
-    return said
 
 
 def _yardsticks(series: list[Series]) -> list[Series]:

@@ -9,6 +9,7 @@ from IPython.display import Markdown, display
 
 from .records import NotMeasuredError
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NOT_MEASURED = "not measured yet"
 
 
@@ -60,6 +61,14 @@ def times(ratio: float) -> str:
     if ratio < 1.95:
         return f"{ratio:.2f}×"
     return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
+
+
+def probability(p: float) -> str:
+    """A small probability: 0.15, 0.006, 3 × 10⁻⁶."""
+    if p >= 0.001:
+        return f"{p:.1g}" if p < 0.1 else f"{p:.2f}"
+    digit, power = f"{p:.0e}".split("e")
+    return f"{digit} × 10{str(int(power)).translate(RAISED)}"
 
 
 def counted(number: int) -> str:

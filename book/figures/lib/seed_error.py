@@ -6,6 +6,15 @@ import math
 from collections.abc import Sequence
 from statistics import mean, variance
 
+# Student's t for 95% within, by degrees of freedom.
+T_95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
+T_MANY = 1.96
+
+
+def t_95(count: int) -> float:
+    """By how many standard errors a mean of so many is off, at most, in 95% of cases."""
+    return T_95.get(count - 1, T_MANY)
+
 
 def with_seeds(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
     """The mean of what several seeds gave, and its standard error.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from ..lib.format import WrittenFor, in_words, percent
+from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing, Table
@@ -59,15 +59,6 @@ def of(found: dict[tuple[str, str, int], Share], model: str, between: str, dista
     if (model, between, distance) not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
     return found[model, between, distance].mean
-
-
-def _spread(
-    found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int
-) -> float:
-    """How far seeds lie apart. Raises NotMeasuredError."""
-    of(found, model, between, distance)
-    one = found[model, between, distance]
-    return one.high - one.low
 
 
 def figure(id: str = "found-again") -> Explorable | Missing:
@@ -195,6 +186,14 @@ def table() -> Table | Missing:
     return Table(["", *titles], cells)
 
 
+def _ends(model: str, between: str, distance: int) -> tuple[float, float]:
+    """The least and the most over seeds. Raises NotMeasuredError."""
+    found = shares()
+    of(found, model, between, distance)
+    _, low, high = found[model, between, distance]
+    return low, high
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on long context says of these runs."""
     found = shares()
@@ -206,49 +205,11 @@ def numbers() -> dict[str, str]:
     }
     return in_words(
         **told,
+        again_gated_delta_1024=lambda: "{} to {}".format(
+            *map(percent, _ends("gated delta", "noise", 1024))
+        ),
+        again_gated_delta_best=lambda: percent(_ends("gated delta", "noise", TOLD[-1])[1]),
         again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),
         again_trained=lambda: str(_longest_trained()),
-        again_seeds=_seeds,
-    )
-
-
-def claims() -> WrittenFor:
-    """What the chapter says of the figure, beyond the numbers in it."""
-    found = shares()
-
-    def right(model: str, between: str, distance: int) -> float:
-        return of(found, model, between, distance)
-
-    return WrittenFor(
-        after_16_tokens_what_fades_answers_less_than_the_sum_and_the_delta_rule_more=lambda: (
-            right("fades", "noise", 16) < right("linear", "noise", 16) < right("delta", "noise", 16)
-        ),
-        with_noise_between_linear_attention_answers_as_well_from_afar=lambda: (
-            abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1
-        ),
-        softmax_does_too=lambda: (
-            abs(right("softmax", "noise", 16) - right("softmax", "noise", 4096)) < 0.1
-        ),
-        what_fades_is_kept_for_256_tokens_and_lost_by_1024=lambda: (
-            right("fades", "noise", 256) > 0.8 * right("fades", "noise", 16)
-            and right("fades", "noise", 1024) < 0.25 * right("fades", "noise", 16)
-        ),
-        gates_lose_most_of_it_by_16384=lambda: all(
-            right(name, "noise", 16384) < 0.5 * right(name, "noise", 16)
-            and _spread(found, name, "noise", at) > 0.3
-            for name, at in (("gated", 16), ("gated delta", 16384))
-        ),
-        the_delta_rule_forgets_far_beyond_its_training=lambda: (
-            right("delta", "noise", 256) > 2 * right("delta", "noise", 16384)
-        ),
-        other_pairs_take_every_state_below_a_quarter_by_256_tokens=lambda: all(
-            right(model, "pairs", 256) < 0.25
-            for model in {what[0] for what in found}
-            if model not in ("softmax", "no attention")
-        ),
-        they_cost_softmax_a_third_of_its_answers_by_4096_and_fewer_by_256=lambda: (
-            right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) * 2 / 3
-            and right("softmax", "pairs", 256) > 2 * right("delta", "pairs", 256)
-        ),
     )

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from statistics import mean, stdev
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
-from ..lib.format import NOT_MEASURED, WrittenFor, counted, in_words, listed
+from ..lib.format import counted, in_words, listed
 from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
-from ..lib.seed_error import with_seeds
-from ..lib.seeds import seeds_by_context
+from ..lib.seed_error import t_95, with_seeds
 from ..lib.tables import Missing
 
 
@@ -26,7 +23,7 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     """Loss with all of a novel before a byte, less the loss with a window of it, by position.
 
     A row for each doubling of the position that at least two novels reach: the mean over these
-    novels and over the seeds, two standard errors, and how many novels they are.
+    novels and over the seeds, half of its 95% interval, and how many novels they are.
     """
     several: dict[int, list[list[dict]]] = {}
     for one in seeds:
@@ -48,7 +45,7 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
             "last": max(each["last"] for novels in read for each in novels),
             "loss": mean(each["whole"] for novels in read for each in novels),
             "cost": cost,
-            "error": 2 * error,
+            "error": t_95(len(read[0])) * error,
             "novels": len(read[0]),
         })  # fmt: skip
     return out
@@ -81,7 +78,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
             "from their first byte, less the loss of the same bytes by the same model with only "
             f"the last {window // 2:,} to {window:,} bytes before them. Above zero the far past "
             "does harm, below it helps. A point stands for all positions from half of it on; "
-            f"bars of two standard errors. {_seeds_in_caption()}."
+            "bars: 95% intervals (Student's t over the five novels; the last point has three)."
         ),
         alt="Difference in loss by position, for both attentions, near zero.",
         series=series,
@@ -105,18 +102,6 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     )  # fmt: skip
 
 
-def _seeds() -> dict[str, str]:
-    """By attention, how many models have read the novels: "three seeds at 4,096 bytes"."""
-    found: dict[str, dict[int, list[int]]] = {}
-    for (name, context), seeds in Counter(map(model_of, learned("whole_novels"))).items():
-        found.setdefault(name, {})[context] = [seeds]
-    return {name: seeds_by_context(counts) for name, counts in found.items()}
-
-
-def _seeds_in_caption() -> str:
-    return ". ".join(f"{race.ATTENTION[name]}: {seeds}" for name, seeds in _seeds().items())
-
-
 def _level(series: list[Series]) -> Series:
     """Where the far past makes no difference."""
     ends = [position for one in series for position in one.columns["position"]]
@@ -125,21 +110,21 @@ def _level(series: list[Series]) -> Series:
     return Series({}, columns, label="no difference")
 
 
-def _last(attention: str, context: int) -> dict[str, float]:
+def last_read(attention: str, context: int) -> dict[str, float]:
     """Of the latest positions that at least two novels reach. Raises NotMeasuredError."""
     if not (found := by_doubling(runs_of(attention, context))):
         raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
     return found[-1]
 
 
-def _there(context: int) -> tuple[dict[str, float], dict[str, float]]:
+def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:
     """Of softmax's latest positions, what it pays and what linear attention does."""
-    softmax = _last("softmax", context)
+    softmax = last_read("softmax", context)
     found = by_doubling(runs_of("linear", context))
     return softmax, next(one for one in found if one["first"] == softmax["first"])
 
 
-def _first(context: int) -> dict[str, float]:
+def first_read(context: int) -> dict[str, float]:
     """Of linear attention's first positions beyond the window. Raises NotMeasuredError."""
     if not (found := by_doubling(runs_of("linear", context))):
         raise NotMeasuredError(f"whole_novels: no positions of linear of {context}")
@@ -147,7 +132,7 @@ def _first(context: int) -> dict[str, float]:
 
 
 def _plain(found: dict[str, float]) -> str:
-    """Thousandths of a nat, with two standard errors: 0.24 ± 0.02."""
+    """Thousandths of a nat, with half of the 95% interval: 0.24 ± 0.02."""
     cost, error = (f"{1000 * found[name]:.2f}" for name in ("cost", "error"))
     return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {error}"
 
@@ -159,7 +144,7 @@ def _longest(attention: str) -> int:
 
 def cost(attention: str, context: int = race.MAIN) -> str:
     """What the far past costs at the end, in words. Raises NotMeasuredError."""
-    return _plain(_last(attention, context))
+    return _plain(last_read(attention, context))
 
 
 def _by_context(attention: str) -> str:
@@ -173,60 +158,15 @@ def numbers() -> dict[str, str]:
         novels_longest=lambda: f"{_longest('linear'):,}",
         novels_times=lambda: f"{_longest('linear') / race.MAIN:.0f}",
         novels_softmax=lambda: f"{_longest('softmax'):,}",
-        novels_from=lambda: f"{_last('linear', race.MAIN)['first'] - 1:,}",
+        novels_from=lambda: f"{last_read('linear', race.MAIN)['first'] - 1:,}",
         novels_cost=lambda: cost("linear"),
-        novels_loss=lambda: f"{_last('linear', race.MAIN)['loss']:.2f}",
+        novels_loss=lambda: f"{last_read('linear', race.MAIN)['loss']:.2f}",
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
         })),
-        novels_seeds=lambda: _seeds().get("linear", NOT_MEASURED),
         novels_by_context=lambda: _by_context("linear"),
         novels_softmax_by_context=lambda: _by_context("softmax"),
-        novels_softmax_from=lambda: f"{_last('softmax', race.MAIN)['first'] - 1:,}",
-        novels_longest_trained=lambda: _plain(_first(max(race.CONTEXTS))),
+        novels_softmax_from=lambda: f"{last_read('softmax', race.MAIN)['first'] - 1:,}",
+        novels_longest_trained=lambda: _plain(first_read(max(race.CONTEXTS))),
         novels_shortest_times=lambda: f"{_longest('linear') / min(race.CONTEXTS):,.0f}",
     )  # fmt: skip
-
-
-def claims() -> WrittenFor:
-    """What the words say of the figure, beyond the numbers in it."""
-
-    def costs(attention: str, context: int) -> list[float]:
-        return [one["cost"] for one in by_doubling(runs_of(attention, context))]
-
-    return WrittenFor(
-        a_million_bytes_cost_hardly_anything_and_bring_nothing=lambda: all(
-            abs(one) < 0.002 for context in race.CONTEXTS for one in costs("linear", context)
-        ),
-        the_longer_the_texts_of_the_training_the_less_it_costs=lambda: all(
-            _last("linear", shorter)["cost"] > _last("linear", longer)["cost"]
-            for shorter, longer in pairwise(race.CONTEXTS)
-        ),
-        what_was_trained_longest_alone_has_a_little_use_for_it_at_first=lambda: all(
-            (found["cost"] + found["error"] < 0) == (context == max(race.CONTEXTS))
-            for context in race.CONTEXTS
-            for found in [_first(context)]
-        ),
-        nor_do_65536_bytes_to_softmax=lambda: all(
-            abs(one) < 0.002 for one in costs("softmax", race.MAIN)
-        ),
-        the_errors_part_all_neighbours_but_the_first_two=lambda: all(
-            (
-                _last("linear", shorter)["cost"] - _last("linear", longer)["cost"]
-                > math.hypot(*(_last("linear", n)["error"] for n in (shorter, longer)))
-            )
-            == (shorter != race.CONTEXTS[0])
-            for shorter, longer in pairwise(race.CONTEXTS)
-        ),
-        another_seed_was_tried_at_4096_alone=lambda: (
-            {n for n in race.CONTEXTS if len(runs_of("linear", n)) > 1} == {race.MAIN}
-        ),
-        softmax_pays_most_where_the_texts_were_short=lambda: (
-            min(_last("softmax", n)["cost"] for n in race.CONTEXTS[:2])
-            > max(_last("softmax", n)["cost"] for n in race.CONTEXTS[2:])
-        ),
-        softmax_pays_about_what_linear_attention_pays_there=lambda: all(
-            abs(softmax["cost"] - linear["cost"]) < math.hypot(softmax["error"], linear["error"])
-            for softmax, linear in map(_there, race.CONTEXTS)
-        ),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..lib.records import NotMeasuredError
 from ..lib.tables import Table
 
 HYPHEN = "\N{NON-BREAKING HYPHEN}"
@@ -92,6 +93,14 @@ def update_times() -> Table:
     ]
     titles = ["tokens", *UPDATE_TITLES, "softmax over chunked"]
     return Table(titles, lines, align="r" * len(titles))
+
+
+def update_ratio(tokens: int) -> float:
+    """Softmax's time over chunked mode's, of an update. Raises NotMeasuredError."""
+    if tokens not in UPDATE_TIMES:
+        raise NotMeasuredError(f"no published update of {tokens} tokens")
+    softmax, chunked, *_ = UPDATE_TIMES[tokens]
+    return softmax / chunked
 
 
 def numbers() -> dict[str, str]:

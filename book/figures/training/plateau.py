@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from statistics import mean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
-from ..lib.format import WrittenFor, in_words
+from ..lib import pairs
+from ..lib.format import in_words
+from ..lib.pairs import Pairs
 from ..lib.records import NotMeasuredError, Record, have, learned, provenance
 from ..lib.seeds import mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
-from ..linear_self_attention import variants
 
 REMEDIES = {
     "as it was": "as in GPT-2, rate 0.001",
@@ -65,14 +65,6 @@ def ends(remedy: str, attention: str) -> list[float]:
 def end(remedy: str, attention: str) -> float:
     """The mean of them. Raises NotMeasuredError."""
     return mean(ends(remedy, attention))
-
-
-def spread() -> float:
-    """How far the seeds of a remedy end apart, at most. Raises NotMeasuredError."""
-    gaps = [max(found) - min(found) for key in runs() if len(found := ends(*key)) > 1]
-    if not gaps:
-        raise NotMeasuredError("plateau: one seed")
-    return max(gaps)
 
 
 def leaves(remedy: str, attention: str) -> float | None:
@@ -199,32 +191,19 @@ def best_attention() -> float:
     return min(found)
 
 
-def noise() -> float:
-    """The difference of losses below which nothing is claimed."""
-    try:
-        return max(spread(), variants.seed_spread())
-    except NotMeasuredError:
-        return variants.seed_spread()
+def compare(*of: tuple[Key, Key]) -> Pairs:
+    """Ends of some runs less those of others, seed by seed. Raises NotMeasuredError."""
+    found = runs()
+    return pairs.compare([
+        gap
+        for one, other in of
+        for gap in pairs.differences(found.get(one, ()), found.get(other, ()))
+    ])  # fmt: skip
 
 
-def of_rates() -> str:
-    """Where linear attention ends by how fast its one head fades: a clause."""
-    found = {n: f"fades in {n}" for n in HALF_LIVES if (f"fades in {n}", "linear") in runs()}
-    if len(found) < 2:
-        return "one rate alone has been measured so far, and the question is open"
-    told = ", ".join(f"{end(name, 'linear'):.3f} at {n}" for n, name in found.items())
-    return (
-        f"linear attention ends at these losses by the bytes in which a weight halves: {told}; "
-        f"less than {noise():.2f} between two of them decides nothing"
-    )
-
-
-def _seeds(*remedies: str) -> str:
-    """Over how many seeds the ends of these are told. Raises NotMeasuredError."""
-    counts = [len(found) for (remedy, _), found in runs().items() if remedy in remedies]
-    if not counts:
-        raise NotMeasuredError(f"plateau: no {', '.join(remedies)}")
-    return seeds_in_words(counts)
+def far_costs() -> Pairs:
+    """What the head that sees everything costs, beside one that fades. Raises NotMeasuredError."""
+    return compare(*((("fades in 4", name), ("near only", name)) for name in ATTENTION))
 
 
 def numbers() -> dict[str, str]:
@@ -232,59 +211,11 @@ def numbers() -> dict[str, str]:
     return in_words(
         plateau_best=lambda: f"{best_attention():.2f}",
         plateau_before=lambda: f"{end('token before', 'none'):.2f}",
-        plateau_rates=of_rates,
+        plateau_far=lambda: far_costs().spread(),
+        plateau_far_of=lambda: far_costs().of(),
+        plateau_fastest=lambda: f"{end(f'fades in {HALF_LIVES[0]}', 'linear'):.2f}",
+        plateau_slowest=lambda: f"{end(f'fades in {HALF_LIVES[-1]}', 'linear'):.2f}",
         plateau_shift_alone=lambda: f"{end('shift alone', 'none'):.2f}",
         plateau_shift_softmax=lambda: f"{end('token shift', 'softmax'):.2f}",
         plateau_shift_linear=lambda: f"{end('token shift', 'linear'):.2f}",
-        plateau_bytes_seeds=lambda: _seeds("four times the bytes"),
-        plateau_shift_seeds=lambda: _seeds("shift alone", "token shift"),
-        plateau_others_seeds=lambda: _seeds("rotation", "token shift"),
-    )
-
-
-def claims() -> WrittenFor:
-    """What that chapter's words say of it. A difference counts beyond that of another seed."""
-
-    def stays(remedy: str) -> bool:
-        return all(leaves(remedy, attention) is None for attention in ATTENTION)
-
-    return WrittenFor(
-        rate_and_warm_up_and_positions_do_not_end_it=lambda: all(
-            map(stays, ("as it was", "higher rate", "sinusoids", "no positions"))
-        ),
-        four_times_the_bytes_an_update_do_not_either=lambda: stays("four times the bytes"),
-        a_head_that_fades_ends_it_for_both=lambda: all(
-            leaves("fades in 4", attention) is not None for attention in ATTENTION
-        ),
-        only_a_head_that_fades_fast_ends_it=lambda: (
-            stays("fades in 256")
-            and stays("fades in 64")
-            and all(leaves("fades in 16", attention) is not None for attention in ATTENTION)
-        ),
-        the_faster_it_fades_the_lower_both_end=lambda: all(
-            end(f"fades in {fast}", attention) < end(f"fades in {slow}", attention)
-            for fast, slow in pairwise(HALF_LIVES)
-            for attention in ATTENTION
-        ),
-        the_fastest_ends_lower_than_the_next_beyond_the_noise=lambda: all(
-            end("fades in 1", attention) < end("fades in 4", attention) - noise()
-            for attention in ATTENTION
-        ),
-        a_head_that_sees_everything_adds_nothing=lambda: all(
-            abs(end("fades in 4", attention) - end("near only", attention)) < noise()
-            for attention in ATTENTION
-        ),
-        rotary_positions_end_it_for_softmax_and_not_for_linear_attention=lambda: (
-            leaves("rotation", "softmax") is not None and leaves("rotation", "linear") is None
-        ),
-        a_token_shift_ends_it_for_both_and_its_control_is_ahead=lambda: all(
-            leaves("token shift", attention) is not None
-            and end("shift alone", "none") < end("token shift", attention) - noise()
-            for attention in ATTENTION
-        ),
-        the_byte_before_ends_it_without_attention_and_is_ahead=lambda: (
-            leaves("token before", "none") is not None
-            and leaves("none", "none") is None
-            and end("token before", "none") < best_attention() - noise()
-        ),
     )

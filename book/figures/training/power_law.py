@@ -7,10 +7,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from ..lib.records import NotMeasuredError
-
-# Student's t for 95% within, by degrees of freedom.
-T_95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
-T_MANY = 1.96
+from ..lib.seed_error import t_95
 
 
 class Fit(NamedTuple):
@@ -37,4 +34,4 @@ def fit(xs: list[float], ys: list[float]) -> Fit:
         return Fit(-slope, None, n)
     left = sum((b - level - slope * a) ** 2 for a, b in zip(u, v, strict=True))
     error = sqrt(left / (n - 2) / spread)
-    return Fit(-slope, T_95.get(n - 2, T_MANY) * error, n)
+    return Fit(-slope, t_95(n - 1) * error, n)

@@ -8,12 +8,14 @@ from ..index.race import (
     MODELS,
     PAIR,
     by_model,
+    differences,
     ends,
     in_the_same_time,
     minutes_to,
     seconds,
 )
 from ..lib.format import signed, times
+from ..lib.pairs import compare
 from ..lib.records import NotMeasuredError, have
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
@@ -83,3 +85,21 @@ def same_time_table() -> Table | Missing:
         cells.append([f"{context:,}", f"{spent:.0f}", *losses])
     titles = ["context", "minutes", "softmax", "linear", "linear is"]
     return Table(titles, cells, align="rrrrr") if cells else Missing("race")
+
+
+def far_head_table() -> Table | Missing:
+    """What the far-sighted head costs, by context and attention: mean, error, and agreeing pairs.
+
+    Its runs less those with a second near-sighted head in its place.
+    """
+    cells = [[f"{context:,}", *(_far_head(name, context) for name in PAIR)] for context in CONTEXTS]
+    cells = [line for line in cells if set(line[1:]) != {"–"}]
+    return Table(["context", *PAIR], cells, align="rrr", wrap=True) if cells else Missing("race")
+
+
+def _far_head(attention: str, context: int) -> str:
+    try:
+        found = compare(differences(attention, f"{attention}, near only", context))
+    except NotMeasuredError:
+        return "–"
+    return f"{found.signed()} ({found.of()})"

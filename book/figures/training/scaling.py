@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from math import log
 from statistics import mean
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import NOT_MEASURED, counted, in_words, signed, times
+from ..lib.format import counted, in_words, times
+from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, learned, provenance, row
 from ..lib.seeds import bars, mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
-from ..linear_self_attention import variants
 from .power_law import Fit, fit
 
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
+LARGE = 0.4e6  # parameters, from which the chapter tells all sizes together
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
 TERA = 1e12
 
@@ -82,13 +82,6 @@ def difference() -> Fit:
     first, second = (points(name) for name in ATTENTIONS)
     ratios = [mean(b) / mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
     return fit([parameters for parameters, *_ in first], ratios)
-
-
-def noise() -> float:
-    """The widest range over the seeds of one size, or that of `variants` where it is more."""
-    every = [losses for name in ATTENTIONS for *_, losses in points(name)]
-    ranges = [max(losses) - min(losses) for losses in every if len(losses) > 1]
-    return max([variants.seed_spread(), *ranges])
 
 
 def _series(found: dict[str, dict[str, list[Record]]]) -> list[Series]:
@@ -183,24 +176,17 @@ def _names() -> list[str]:
 def _caption() -> str:
     config, names = _config(), _names()
     tokens = config["updates"] * config["span"] * config["spans"]
-    what = f"from {names[0]} to {names[-1]}" if len(names) > 1 else names[0]
-    laws = in_words(fits=_fits)["fits"]
-    fitted = "" if laws == NOT_MEASURED else f" Powers of compute fitted to the ends: {laws}."
     return (
-        f"**Loss by training compute, {what} parameters.** Every size makes the same "
-        f"{config['updates']:,} updates, fixed beforehand, on the same {tokens / 1e6:.1f} million "
-        f"bytes. {bars(_seeds())} Compute is counted, not timed.{fitted}"
+        f"**Loss by training compute, from {names[0]} to {names[-1]} parameters.** Every size "
+        f"makes the same {config['updates']:,} updates, fixed beforehand, on the same "
+        f"{tokens / 1e6:.1f} million bytes. {bars(_seeds())} Compute is counted, not timed."
     )
 
 
-def _fits() -> str:
-    return " and ".join(f"{name} {_in_words(exponent(name))}" for name in ATTENTIONS)
-
-
-def _in_words(found: Fit) -> str:
+def _in_words(found: Fit, digits: int = 3) -> str:
     """−0.060 ± 0.010; the interval is left out where two points make a line."""
-    written = f"{-found.exponent:.3f}".replace("-", "−")
-    return written if found.wide is None else f"{written} ± {found.wide:.3f}"
+    written = f"{-found.exponent:+.{digits}f}".replace("-", "−").removeprefix("+")
+    return written if found.wide is None else f"{written} ± {found.wide:.{digits}f}"
 
 
 def table() -> Table | Missing:
@@ -210,12 +196,12 @@ def table() -> Table | Missing:
         return Missing(EXPERIMENT)
     cells = []
     for (parameters, *computes, softmax), (_, less, linear) in zip(*both, strict=True):
-        apart = mean(linear) - mean(softmax)
+        apart = compare([b - a for a, b in zip(softmax, linear, strict=True)])
         cells.append([
             f"{parameters:,}",
             *(f"{compute / TERA:.3g}" for compute in (*computes, less)),
             *(mean_and_spread(losses) for losses in (softmax, linear)),
-            f"{apart:+.3f}".replace("-", "−"),
+            apart.signed(),
         ])  # fmt: skip
     titles = [
         "parameters", "TFLOP, softmax", "TFLOP, linear", "softmax ends at", "linear ends at",
@@ -224,101 +210,40 @@ def table() -> Table | Missing:
     return Table(titles, cells, align="r" * len(titles))
 
 
-def _of_the_difference() -> str:
-    """A verdict on the two exponents: beyond its interval, and beyond what a seed does."""
-    found = difference()
-    if found.wide is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: two sizes make a line and no uncertainty")
-    # A loss falls with size, so its power is the exponent with a minus sign.
-    interval = f"{-found.exponent:+.4f} ± {found.wide:.4f} (95%)".replace("-", "−")
-    power = (
-        f"the ratio of linear's loss to softmax's goes as the parameters to the power {interval}"
-    )
-    ends = points("softmax")
-    parameters = [n for n, *_ in ends]
-    range_in_nats = (
-        abs(found.exponent)
-        * log(max(parameters) / min(parameters))
-        * mean(mean(losses) for *_, losses in ends)
-    )
-    if abs(found.exponent) <= found.wide:
-        return (
-            f"The two cannot be told apart: size by size, {power}, an interval that contains zero"
-        )
-    if range_in_nats <= (least := noise()):
-        return (
-            f"The two cannot be told apart: size by size, {power}, which over all of these sizes "
-            f"makes {range_in_nats:.3f} nats, and another seed can move a loss by {least:.3f}"
-        )
-    first = "linear attention" if found.exponent > 0 else "softmax"
-    return f"The loss of {first} falls faster: size by size, {power}"
-
-
 def more_compute(size: str) -> float:
     """How many times the operations of linear an update takes with softmax at a size."""
     both = [row(sizes()[name][size][0], "model")["flops"] for name in ATTENTIONS]
     return both[0] / both[1]
 
 
-def gaps() -> list[float]:
-    """Nats by which linear ends behind softmax at each size. Raises NotMeasuredError."""
-    first, second = (points(name) for name in ATTENTIONS)
-    if not first:
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    return [mean(b) - mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
+def behind(least: float = 0) -> Pairs:
+    """Nats by which linear ends behind softmax, at sizes of so many parameters and more.
+
+    Raises NotMeasuredError.
+    """
+    found: list[float] = []
+    first, second = (sizes()[name] for name in ATTENTIONS)
+    for name, runs in second.items():
+        if row(runs[0], "model")["parameters"] >= least:
+            found += differences(runs, first[name])
+    return compare(found)
 
 
-def side(gap: float) -> str:
-    """Where linear attention ends, seen from softmax."""
-    return "higher" if gap > 0 else "lower"
-
-
-def _of_the_gaps() -> str:
-    least = noise()
-    found = dict(zip(_names(), gaps(), strict=True))
-    beyond = {name: gap for name, gap in found.items() if abs(gap) > least}
-    within = [abs(gap) for name, gap in found.items() if name not in beyond]
-    another = f"another seed can move a loss by {least:.3f}"
-    if not beyond:
-        return f"At no size are their ends further apart than {max(within):.3f} nats, and {another}"
-    seeds = {name: seeds_in_words([len(sizes()["linear"][name])]) for name in beyond}
-    told = [
-        f"At {name} linear attention ends {abs(gap):.3f} nats {side(gap)} ({seeds[name]})"
-        for name, gap in beyond.items()
-    ]
-    rest = f", and at the others they end at most {max(within):.3f} apart" if within else ""
-    return f"{'; '.join(told)}, where {another}{rest}".replace("; At", "; at")
-
-
-def sizes_in_words() -> str:
-    """The claim about sizes, as far as it was measured."""
-    low, high = (signed(end(gaps())) for end in (min, max))
-    names = _names()
-    return (
-        f"{counted(len(names))} sizes, {names[0]} to {names[-1]}, {_config()['updates']:,} "
-        f"updates: loss from {low} to {high} with linear attention; noise {noise():.3f} "
-        f"({_seeds()})"
-    )
-
-
-def sizes_alike() -> str:
-    """Whether the difference between the attentions stays the same, at the sizes measured."""
-    found = gaps()
-    if len(found) < 2:
-        raise NotMeasuredError(f"{EXPERIMENT}: one size")
-    alike = max(found) - min(found) <= noise()
-    return f"{'alike' if alike else 'not alike'} at these; nothing from 120M is measured"
+def smallest(count: int) -> list[list[float]]:
+    """The differences behind `behind` at the smallest sizes, a list each."""
+    first, second = (sizes()[name] for name in ATTENTIONS)
+    return [differences(second[name], first[name]) for name in [*second][:count]]
 
 
 def numbers() -> dict[str, str]:
     """What the chapter on training says of size."""
     return in_words(
-        scaling_seeds=_seeds,
         scaling_sizes=lambda: counted(exponent("linear").points),
         scaling_softmax=lambda: _in_words(exponent("softmax")),
         scaling_linear=lambda: _in_words(exponent("linear")),
-        scaling_difference=_of_the_difference,
-        scaling_gaps=_of_the_gaps,
+        scaling_difference=lambda: _in_words(difference(), 4),
+        scaling_lower=lambda: behind(LARGE).spread(),
+        scaling_of=lambda: behind(LARGE).of(),
         scaling_updates=lambda: f"{_config()['updates']:,}",
         scaling_more_least=lambda: times(more_compute(_names()[0])),
         scaling_more_most=lambda: times(more_compute(_names()[-1])),

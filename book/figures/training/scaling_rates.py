@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from statistics import mean
 
-from ..lib.format import counted, in_words
+from ..lib.format import in_words
+from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, Record
-from ..lib.seeds import mean_and_spread, seeds_in_words
+from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 from . import scaling
 from .scaling import ATTENTIONS, EXPERIMENT
@@ -26,7 +27,7 @@ def _again() -> tuple[list[Record], str]:
     return again, again[0]["config"]["size"]
 
 
-def _rates() -> dict[str, dict[str, dict[int, float]]]:
+def rates() -> dict[str, dict[str, dict[int, float]]]:
     """{rate: {attention: {seed: its last loss}}} of the size that was trained at several rates.
 
     The usual rate stands between those below and above it. Raises NotMeasuredError.
@@ -47,21 +48,34 @@ def _rates() -> dict[str, dict[str, dict[int, float]]]:
     }
 
 
-def _behind(softmax: dict[int, float], linear: dict[int, float]) -> float:
-    return mean(linear.values()) - mean(softmax.values())
+def _apart(of_rate: dict[str, dict[int, float]]) -> list[float]:
+    """Linear's ends less softmax's, seed by seed."""
+    softmax, linear = (of_rate[name] for name in ATTENTIONS)
+    return [linear[seed] - softmax[seed] for seed in linear]
+
+
+def behind() -> list[Pairs]:
+    """How far linear attention ends behind softmax at each rate. Raises NotMeasuredError."""
+    return [compare(_apart(of_rate)) for of_rate in rates().values()]
+
+
+def best_rate(attention: str) -> str:
+    """At which it ends lowest, in the mean over seeds. Raises NotMeasuredError."""
+    found = rates()
+    return min(found, key=lambda rate: mean(found[rate][attention].values()))
 
 
 def table() -> Table | Missing:
     """The same size at several learning rates, on the same seeds."""
     try:
-        found = _rates()
+        found = rates()
     except NotMeasuredError:
         return Missing(EXPERIMENT)
     cells = [
         [
             rate.removesuffix(" the rate"),
             *(mean_and_spread(list(of_rate[name].values())) for name in ATTENTIONS),
-            f"{_behind(**of_rate):+.3f}".replace("-", "−"),
+            compare(_apart(of_rate)).signed(),
         ]
         for rate, of_rate in found.items()
     ]
@@ -69,26 +83,10 @@ def table() -> Table | Missing:
     return Table(titles, cells, align="lrrr")
 
 
-def _of_the_rates() -> str:
-    """Whether the comparison at this size hangs on the one rate that all sizes have."""
-    found = _rates()
-    seeds = seeds_in_words([len(next(iter(found.values()))["linear"])])
-    apart = [_behind(**of_rate) for of_rate in found.values()]
-    best = [min(found.values(), key=lambda of, name=name: mean(of[name].values()))[name]
-            for name in ATTENTIONS]  # fmt: skip
-    at_best = _behind(*best)
-    each = (
-        f"With each attention at the best of the {counted(len(found))} rates, linear attention "
-        f"ends {abs(at_best):.3f} nats {scaling.side(at_best)} ({seeds})"
-    )
-    least = scaling.noise()
-    if abs(at_best) <= least:
-        return f"{each}, no more than another seed may do ({least:.3f})"
-    if min(map(abs, apart)) > least and len({gap > 0 for gap in apart}) == 1:
-        return f"{each}, and it is {'behind' if at_best > 0 else 'ahead'} at every one of them"
-    return f"{each}, but not at every one of them by more than another seed may do ({least:.3f})"
-
-
 def numbers() -> dict[str, str]:
     """What the chapter on training says of the rates."""
-    return in_words(scaling_rates=_of_the_rates, scaling_again=lambda: _again()[1])
+
+    def every() -> Pairs:
+        return compare([gap for of_rate in rates().values() for gap in _apart(of_rate)])
+
+    return in_words(rates_of=lambda: every().of(), scaling_again=lambda: _again()[1])

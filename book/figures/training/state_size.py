@@ -1,4 +1,4 @@
-"""Loss against the bytes of a layer's state; `state_words` has what is said of it."""
+"""Loss against the bytes of a layer's state; `state_tables` has its tables and numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import listed
+from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, learned, provenance, row, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
-from ..linear_self_attention import variants
 
 EXPERIMENT = "state_size"
 KINDS = {
@@ -66,29 +66,19 @@ def _of(arm: Arm) -> list[Record]:
     return found
 
 
-def ends(arm: Arm) -> dict[int, float]:
-    """The last loss by seed. Raises NotMeasuredError."""
-    return {
-        run["config"]["seed"]: run["tables"]["validation"]["loss"][-1] for run in _of(arm)
-    }  # fmt: skip
+def ends(arm: Arm) -> list[float]:
+    """The last loss of every seed. Raises NotMeasuredError."""
+    return [run["tables"]["validation"]["loss"][-1] for run in _of(arm)]
 
 
 def end(arm: Arm) -> float:
     """The mean over seeds. Raises NotMeasuredError."""
-    return mean(ends(arm).values())
+    return mean(ends(arm))
 
 
-def differences(arm: Arm, other: Arm) -> dict[int, float]:
-    """Nats by which an arm ends behind another, by the seeds of both. Raises NotMeasuredError."""
-    first, second = ends(arm), ends(other)
-    if not (both := sorted(first.keys() & second.keys())):
-        raise NotMeasuredError(f"{EXPERIMENT}: no seed of both {arm.weights} and {other.weights}")
-    return {seed: first[seed] - second[seed] for seed in both}
-
-
-def behind(arm: Arm, other: Arm) -> float:
-    """The mean of `differences`. Raises NotMeasuredError."""
-    return mean(differences(arm, other).values())
+def behind(arm: Arm, other: Arm) -> Pairs:
+    """Nats by which an arm ends behind another, seed by seed. Raises NotMeasuredError."""
+    return compare(differences(_of(arm), _of(other)))
 
 
 def seeds() -> str:
@@ -97,22 +87,6 @@ def seeds() -> str:
     if not counts:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
     return seeds_in_words(counts)
-
-
-def noise(*compared: Arm) -> float:
-    """The difference of losses below which nothing is claimed of the arms compared.
-
-    The widest range over the seeds of one of them; where one of them has a single seed, of any arm
-    of the same recipes, since what is unstable in one need not be in the other; of any arm at all
-    where none is named. At least what another seed made of other nano models (`variants`).
-    """
-    found = {arm: ends(arm).values() for arm in arms()}
-    recipes = {arm.recipe for arm in compared}
-    found = {arm: losses for arm, losses in found.items() if arm.recipe in recipes or not compared}
-    if compared and all(len(found.get(arm, ())) > 1 for arm in compared):
-        found = {arm: found[arm] for arm in compared}
-    ranges = [max(losses) - min(losses) for losses in found.values() if len(losses) > 1]
-    return max([variants.seed_spread(), *ranges])
 
 
 def state(arm: Arm) -> int:
@@ -230,44 +204,22 @@ def figure(id: str = "state-size") -> Explorable | Missing:
 
 
 def _caption(found: dict[Arm, list[Record]]) -> str:
-    stops = {}
-    for arm, runs in found.items():
-        stops[arm.recipe] = runs[0]["config"]["updates"]
-    told = " and ".join(
-        f"{stops[recipe]:,} at {_context(recipe)}" for recipe in RECIPES if recipe in stops
+    updates = {arm.recipe: runs[0]["config"]["updates"] for arm, runs in found.items()}
+    told = listed(
+        f"{updates[recipe]:,} at {_context(recipe)}" for recipe in RECIPES if recipe in updates
+    )
+    none = listed(
+        f"{end(Arm('none', recipe)):.3f} ({_context(recipe)})"
+        for recipe in RECIPES
+        if Arm("none", recipe) in found
     )
     return (
         "**Loss by the bytes of a layer's state.** The nano model on held-out novels, float32 "
-        f"states. Every model makes the same number of updates, fixed beforehand: {told}. "
-        f"{_without_attention()}{bars(seeds())}{_broken()}"
+        f"states. Every model makes the same number of updates, fixed beforehand: {told}. Without "
+        f"attention the model ends at {none}. {bars(seeds())}"
     )
 
 
 def _context(recipe: str) -> str:
     """What tells a recipe from the other in few words."""
     return f"{RECIPES[recipe].split(' bytes')[0]} bytes"
-
-
-def _without_attention() -> str:
-    """Where the control without attention ends, which would flatten the figure as a line in it."""
-    ends_at = [
-        f"{end(Arm('none', recipe)):.3f} ({_context(recipe)})"
-        for recipe in RECIPES
-        if Arm("none", recipe) in arms()
-    ]
-    return f"Without attention the model ends at {listed(ends_at)}. " if ends_at else ""
-
-
-def _broken() -> str:
-    """A sentence for each run whose loss stopped being a number."""
-    said = ""
-    for run in learned(EXPERIMENT):
-        end = run["tables"].get("end", {"ending": [], "updates": []})
-        for ending, updates in zip(end["ending"], end["updates"], strict=True):
-            if ending != "finished":
-                config = run["config"]
-                said += (
-                    f" The loss of {config['weights']} at {_context(config['recipe'])}, seed "
-                    f"{config['seed']}, was no finite number after {updates:,} updates."
-                )
-    return said

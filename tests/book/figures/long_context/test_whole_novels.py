@@ -22,7 +22,7 @@ def test_the_cost_is_that_of_the_same_pages():
     (found,) = whole_novels.by_doubling([run])  # a single novel goes further: no spread, no point
     assert (found["first"], found["last"], found["novels"]) == (4097, 8192, 2)
     assert found["cost"] == pytest.approx(0.002)
-    assert found["error"] == pytest.approx(2 * math.sqrt(2) * 0.001 / math.sqrt(2))
+    assert found["error"] == pytest.approx(12.71 * math.sqrt(2) * 0.001 / math.sqrt(2))
 
 
 def test_dense_texts_teach_and_are_not_shown(monkeypatch):

@@ -1,10 +1,9 @@
-"""The exponents of scaling are those of the data, and no verdict is stronger than its interval."""
+"""The exponents of scaling are those of the data, and attentions are compared in pairs."""
 
 import pytest
 
 from book.figures.lib.format import NOT_MEASURED
 from book.figures.lib.records import NotMeasuredError
-from book.figures.linear_self_attention import variants
 from book.figures.training import power_law, scaling, scaling_rates
 
 SIZES = {"0.1M": 1e5, "0.2M": 2e5, "0.5M": 5e5, "0.8M": 8e5, "1.6M": 1.6e6}
@@ -33,7 +32,6 @@ def trained(monkeypatch):
                     runs.append({"name": size, "path": "x", "config": config, "tables": tables})
         monkeypatch.setattr(scaling, "learned", lambda experiment: runs)
         monkeypatch.setattr(scaling, "provenance", lambda records: [])
-        monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
 
     return store
 
@@ -49,18 +47,8 @@ def test_a_power_law_is_found_again(trained):
         assert found.exponent == pytest.approx(wanted)
         assert found.wide == pytest.approx(0, abs=1e-9)
     assert scaling.difference().exponent == pytest.approx(-0.03)
-    assert "The loss of softmax falls faster" in scaling.numbers()["scaling_difference"]
-    assert "−0.080 ± 0.000" in scaling.figure().caption
-
-
-def test_a_difference_within_its_interval_is_none(trained):
-    bumps = {1e5: 0.02, 2e5: -0.01, 5e5: -0.02, 8e5: 0.01, 1.6e6: 0.0}
-    trained(
-        lambda attention, n, seed: 9 * n**-0.06 + (bumps[n] if attention == "linear" else 0), BOTH
-    )
-    said = scaling.numbers()
-    assert "cannot be told apart" in said["scaling_difference"]
-    assert "another seed can move a loss by 0.03" in said["scaling_gaps"]
+    assert scaling.numbers()["scaling_difference"] == "0.0300 ± 0.0000"
+    assert scaling.numbers()["scaling_softmax"] == "−0.080 ± 0.000"
 
 
 RATES = {"half the rate": 1e-3, scaling_rates.USUAL: 2e-3, "twice the rate": 4e-3}
@@ -86,21 +74,14 @@ def at_rates(trained, monkeypatch, linear, seeds=(0, 1)):
 
 def test_other_rates_are_no_further_seeds(trained, monkeypatch):
     at_rates(trained, monkeypatch, dict(zip(RATES, (1.5, 1.9, 1.6), strict=True)))
-    assert scaling.gaps() == [pytest.approx(-0.1)]
+    assert scaling.behind()[:4] == (pytest.approx(-0.1), 0, 2, 2)
 
 
-@pytest.mark.parametrize(
-    ("ends", "said"),
-    [
-        ((1.9, 1.95, 1.92), "ends 0.100 nats lower (two seeds each), and it is ahead at every"),
-        ((2.1, 2.05, 2.2), "ends 0.050 nats higher (two seeds each), and it is behind at every"),
-        ((2.01, 1.95, 1.92), "ends 0.080 nats lower (two seeds each), but not at every one"),
-        ((2.1, 1.99, 2.1), "ends 0.010 nats lower (two seeds each), no more than another seed"),
-    ],
-)
-def test_no_verdict_on_the_rates_is_stronger_than_the_noise(trained, monkeypatch, ends, said):
-    at_rates(trained, monkeypatch, dict(zip(RATES, ends, strict=True)))
-    assert said in scaling_rates.numbers()["scaling_rates"]
+def test_rates_are_compared_in_pairs_and_the_best_is_that_of_the_mean(trained, monkeypatch):
+    at_rates(trained, monkeypatch, dict(zip(RATES, (2.01, 1.95, 1.92), strict=True)))
+    assert [round(found.mean, 3) for found in scaling_rates.behind()] == [0.01, -0.05, -0.08]
+    assert scaling_rates.numbers()["rates_of"] == "4 of 6"
+    assert scaling_rates.best_rate("linear") == "twice the rate"
     assert [cells[0] for cells in scaling_rates.table().cells] == [
         "half",
         scaling_rates.USUAL,
@@ -110,24 +91,16 @@ def test_no_verdict_on_the_rates_is_stronger_than_the_noise(trained, monkeypatch
 
 def test_rates_are_compared_on_the_same_seeds(trained, monkeypatch):
     at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=(1,))
-    assert "one seed" in scaling_rates.numbers()["scaling_rates"]
+    assert {found.count for found in scaling_rates.behind()} == {1}
     at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=())
-    assert scaling_rates.numbers()["scaling_rates"] == NOT_MEASURED
+    assert scaling_rates.numbers()["rates_of"] == NOT_MEASURED
 
 
-def test_a_size_that_stands_out_is_named_with_its_seeds(trained):
-    trained(lambda attention, n, seed: 2 - 0.05 * (attention == "linear" and n > 1e6), BOTH)
-    said = scaling.numbers()["scaling_gaps"]
-    assert "At 1.6M linear attention ends 0.050 nats lower (two seeds" in said
-    assert "at the others they end at most 0.000 apart" in said
-
-
-def test_a_difference_smaller_than_a_seed_makes_is_none(trained):
-    alpha = {"softmax": 0.06, "linear": 0.062}
-    trained(lambda attention, n, seed: 4 * n ** -alpha[attention], BOTH)
-    said = scaling.numbers()["scaling_difference"]
-    assert "cannot be told apart" in said
-    assert "makes 0.010 nats, and another seed can move a loss by 0.03" in said
+def test_sizes_from_one_on_are_told_together(trained):
+    trained(lambda attention, n, seed: 2 - 0.05 * (attention == "linear" and n > 4e5), BOTH)
+    assert scaling.numbers()["scaling_of"] == "6 of 6"
+    assert scaling.behind(scaling.LARGE).mean == pytest.approx(-0.05)
+    assert scaling.smallest(2) == [[0, 0], [0, 0]]
 
 
 def test_the_interval_is_that_of_a_line_through_few_points():
@@ -147,7 +120,7 @@ def test_both_attentions_are_compared_on_the_seeds_that_both_have(trained):
     trained(lambda attention, n, seed: 2 + seed, {"softmax": (0, 1, 2), "linear": (1,)})
     assert {len(losses) for *_, losses in scaling.points("softmax")} == {1}
     assert scaling.points("softmax") == scaling.points("linear")
-    assert scaling.numbers()["scaling_seeds"] == "one seed"
+    assert "One seed." in scaling.figure().caption
 
 
 def test_one_size_is_drawn_without_a_law(trained):

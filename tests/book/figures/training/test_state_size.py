@@ -2,8 +2,7 @@
 
 import pytest
 
-from book.figures.linear_self_attention import variants
-from book.figures.training import state_size, state_words
+from book.figures.training import state_size, state_tables
 from book.figures.training.state_size import Arm
 
 PLAIN, ELU = Arm("Taylor 2"), Arm("elu + 1")
@@ -34,42 +33,24 @@ def trained(monkeypatch):
                 runs.append({"name": "x", "path": "x", "config": config, "tables": tables})
         monkeypatch.setattr(state_size, "learned", lambda experiment: runs)
         monkeypatch.setattr(state_size, "provenance", lambda records: [])
-        monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
 
     return store
 
 
-def test_a_gap_is_one_beyond_what_a_seed_does(trained):
-    trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.25, 2: 9.0}})
-    assert state_size.noise() == pytest.approx(9.0 - 2.23)
-    none, wild = Arm("none"), Arm("Taylor 2", change="twice the rate")
-    trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.25}, wild: {0: 2.2, 1: 2.3},
-             none: {0: 2.5}})  # fmt: skip
-    assert state_size.noise(PLAIN, ELU) == 0.03
-    assert state_size.noise(PLAIN, wild) == pytest.approx(0.1)
-    assert state_size.noise(PLAIN, none) == pytest.approx(0.1)
-    assert state_words.gap("nothing changed") == pytest.approx(0.02)
-    assert state_words.verdict("nothing changed") == "level"
+def test_a_gap_is_the_mean_over_the_seeds_of_both(trained):
+    trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.24, 2: 9.0}})
+    found = state_tables.gap("nothing changed")
+    assert found[:4] == (pytest.approx(0.025), pytest.approx(0.005), 2, 2)
 
 
-@pytest.mark.parametrize(
-    ("loss", "said"),
-    [
-        (2.39, "behind with one seed: no change beyond the noise"),
-        (2.30, "level with one seed: better than unchanged"),
-        (2.20, "ahead with one seed: better than unchanged"),
-        (2.50, "behind with one seed: worse than unchanged"),
-    ],
-)
-def test_a_suspect_is_judged_by_what_becomes_of_the_gap(trained, loss, said):
+def test_what_a_suspect_adds_is_told_on_the_seeds_of_all_four(trained):
     larger = Arm("Taylor 2", change="larger scores")
-    trained({PLAIN: {0: 2.40}, ELU: {0: 2.30}, larger: {0: loss}})
-    assert state_words.verdict("nothing changed") == "behind with one seed"
-    assert state_words.verdict("scores eight times as large") == said
-    (line,) = (x for x in state_words.causes().cells if x[0] == "scores eight times as large")
-    assert line[-1] == said
-    assert [line[0] for line in state_words.causes().cells] == ["nothing changed", line[0]]
-    assert "no floor: power 2;" in state_words.numbers()["suspects_left"]
+    trained({PLAIN: {0: 2.40, 1: 2.5}, ELU: {0: 2.30, 1: 2.3}, larger: {0: 2.35}})
+    assert state_tables.added("scores eight times as large")[:2] == (pytest.approx(-0.05), None)
+    cells = {line[0]: line for line in state_tables.causes().cells}
+    assert cells["scores eight times as large"][3:5] == ["+0.050 (1 of 1)", "−0.050"]
+    assert cells["nothing changed"][3:5] == ["+0.150 ± 0.050 (2 of 2)", ""]
+    assert len(cells) == 2
 
 
 def test_tokens_are_those_of_heads_that_see_far(trained):
@@ -78,9 +59,8 @@ def test_tokens_are_those_of_heads_that_see_far(trained):
     assert (found.tokens, found.sharpest) == (pytest.approx(20), 10)
     assert found.moved == pytest.approx(0.6)
     assert state_size.attention(PLAIN, "start").tokens == pytest.approx(100)
-    assert state_words.numbers()["tokens_end"] == (
-        "20 with the Taylor sum (10 by the sharpest head)"
-    )
+    told = state_tables.numbers()
+    assert (told["tokens_taylor"], told["sharpest_taylor"]) == ("20", "10")
 
 
 def test_the_figure_has_a_dot_an_arm_and_a_control_as_a_line(trained):
@@ -97,5 +77,4 @@ def test_the_figure_has_a_dot_an_arm_and_a_control_as_a_line(trained):
     (line,) = (c for c in figure.curves if c.role == "ceiling" and c.keys["part"] == "4")
     assert line.columns["loss"] == [2.4, 2.4]
     assert "ends at 2.500 (1,024 bytes)" in figure.caption
-    assert "0.250 nats lie between" in state_words.numbers()["state_verdict"]
     assert "Two seeds each" in figure.caption

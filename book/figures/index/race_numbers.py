@@ -1,0 +1,101 @@
+"""What the pages say of the race in numbers, and the paired runs that their sentences rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log
+
+from lsa.gpt import GPT, gpt_config
+
+from ..lib.format import in_words, probability, times
+from ..lib.pairs import Pairs, compare
+from ..lib.records import NotMeasuredError
+from . import ngram_baseline
+from .race import CONTEXTS, MAIN, PAIR, by_model, curves, differences, end, ratio, seconds
+
+
+def paired(first: str, second: str, contexts: Iterable[int] = CONTEXTS) -> Pairs:
+    """The ends of one model less those of another, over contexts. Raises NotMeasuredError."""
+    found: list[float] = []
+    for context in contexts:
+        try:
+            found += differences(first, second, context)
+        except NotMeasuredError:
+            continue
+    return compare(found)
+
+
+def linear_behind(*contexts: int) -> Pairs:
+    """Nats by which linear attention ends behind softmax. Raises NotMeasuredError."""
+    return paired("linear", "softmax", contexts or CONTEXTS)
+
+
+def far_head_costs() -> Pairs:
+    """Nats by which the runs with a far-sighted head end behind those with a second near one."""
+    found: list[float] = []
+    for context in CONTEXTS:
+        for name in PAIR:
+            try:
+                found += differences(name, f"{name}, near only", context)
+            except NotMeasuredError:
+                continue
+    return compare(found)
+
+
+def minutes(model: str, context: int) -> float:
+    """Of all its updates, by the seconds of one. Raises NotMeasuredError."""
+    found = by_model(context).get(model)
+    if not found:
+        raise NotMeasuredError(f"race: no {model} at {context}")
+    return found[0]["config"]["updates"] * seconds(model, context) / 60
+
+
+def _config(context: int) -> dict:
+    found = curves(context)
+    if not found:
+        raise NotMeasuredError(f"race: nothing stored at {context}")
+    return found[0]["config"]
+
+
+def _slope() -> float:
+    found = by_model(MAIN).get("linear")
+    if not found:
+        raise NotMeasuredError(f"race: no linear at {MAIN}")
+    return found[0]["config"]["attention_options"]["log_decay"][0]
+
+
+def _parameters() -> int:
+    config = _config(MAIN)
+    return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
+
+
+def updates(context: int) -> int:
+    """How many each model makes at a context. Raises NotMeasuredError."""
+    return _config(context)["updates"]
+
+
+def numbers() -> dict[str, str]:
+    """What the pages say of the race."""
+    makers = {
+        "parameters": lambda: f"{_parameters() / 1e6:.2f} million",
+        "half_life": lambda: f"{log(2) / -_slope():.1f}",
+        "letter_pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
+        "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
+        f"behind_{MAIN}": lambda: linear_behind(MAIN).spread(),
+        "behind": lambda: linear_behind().spread(),
+        "behind_of": lambda: linear_behind().of(),
+        "near_behind": lambda: paired("linear, near only", "softmax, near only").spread(),
+        "near_behind_of": lambda: paired("linear, near only", "softmax, near only").of(),
+        "far_costs": lambda: far_head_costs().spread(4),
+        "far_costs_of": lambda: far_head_costs().of(),
+        "far_costs_p": lambda: probability(far_head_costs().p),
+        "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
+    }
+    for n in (256, MAIN, 16384):
+        makers[f"ratio_{n}"] = lambda n=n: times(ratio(n))
+        makers[f"updates_{n}"] = lambda n=n: f"{updates(n):,}"
+    for name in PAIR:
+        makers[f"{name}_{MAIN}"] = lambda name=name: f"{end(name, MAIN):.3f}"
+        for n in (MAIN, 16384):
+            makers[f"{name}_minutes_{n}"] = lambda n=n, name=name: f"{minutes(name, n):.0f}"
+    return in_words(**makers)

@@ -1,0 +1,46 @@
+"""How many times faster linear attention is, by what is timed: a layer, a block, an update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..lib.format import NOT_MEASURED, in_words, times
+from ..lib.tables import Table
+from ..three_modes import block_speed, published
+from . import loss_curves, mode_speed
+
+LENGTHS = (256, 1024, 4096, 16384, 65536, 131072)
+TIMED: dict[str, Callable[[int], float]] = {
+    "the layer alone": mode_speed.ratio_to_softmax,
+    "block of GPT-2 124M": lambda n: block_speed.ratio_to_softmax("124M", n),
+    "block of GPT-2 1.5B": lambda n: block_speed.ratio_to_softmax("1.5B", n),
+    "update of nano": loss_curves.update_ratio,
+    "update of GPT-2 124M on an H100 (published)": published.update_ratio,
+}
+
+
+def table() -> Table:
+    """Softmax's time over linear attention's, forward and backward, by length."""
+    cells = []
+    for length in LENGTHS:
+        found = in_words(
+            **{name: lambda n=length, of=of: times(of(n)) for name, of in TIMED.items()}
+        )
+        told = ("–" if said == NOT_MEASURED else said for said in found.values())
+        cells.append([f"{length:,}", *told])
+    return Table(["context", *TIMED], cells, align="r" * (len(TIMED) + 1))
+
+
+def numbers() -> dict[str, str]:
+    """What the first page says of them."""
+    return in_words(
+        layer_4096=lambda: times(mode_speed.ratio_to_softmax(4096)),
+        layer_longest=lambda: times(mode_speed.ratio_to_softmax(131072)),
+        small_4096=lambda: times(block_speed.ratio_to_softmax("124M", 4096)),
+        wide_4096=lambda: times(block_speed.ratio_to_softmax("1.5B", 4096)),
+        small_16384=lambda: times(block_speed.ratio_to_softmax("124M", 16384)),
+        wide_16384=lambda: times(block_speed.ratio_to_softmax("1.5B", 16384)),
+        published_longest=lambda: times(published.update_ratio(131072)),
+        twenty=lambda: "{:,} and {:,}".format(*mode_speed.passes(20)),
+        two_hundred=lambda: "{:,} and {:,}".format(*mode_speed.passes(200)),
+    )

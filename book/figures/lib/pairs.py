@@ -1,0 +1,74 @@
+"""Runs compared in pairs: both of a pair share seed, text and order, and differ in one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import comb, sqrt
+from statistics import mean, stdev
+from typing import NamedTuple
+
+from .records import NotMeasuredError, Record
+
+
+class Pairs(NamedTuple):
+    """What a change does to a loss.
+
+    mean       mean difference, in nats
+    error      its standard error; None where there is one pair
+    agreeing   how many differences have the sign of the mean
+    count      how many pairs there are
+    p          of a two-sided sign test: how often fair coins would agree as well as the signs do
+    """
+
+    mean: float
+    error: float | None
+    agreeing: int
+    count: int
+    p: float
+
+    def spread(self, digits: int = 3) -> str:
+        """The size of the difference: "0.013 ± 0.002"."""
+        size = f"{abs(self.mean):.{digits}f}"
+        return size if self.error is None else f"{size} ± {self.error:.{digits}f}"
+
+    def signed(self, digits: int = 3) -> str:
+        """The same with its sign: "−0.013 ± 0.002"."""
+        return f"{'−' if self.mean < 0 else '+'}{self.spread(digits)}"
+
+    def of(self) -> str:
+        """How many pairs agree: "23 of 24"."""
+        return f"{self.agreeing} of {self.count}"
+
+
+def differences(first: Iterable[Record], second: Iterable[Record]) -> list[float]:
+    """The last validation loss of runs less that of others, in the order of their seeds.
+
+    The runs of a list are those of one configuration, a seed each. Raises NotMeasuredError where
+    no seed has both.
+    """
+    last, other = (
+        {run["config"]["seed"]: run["tables"]["validation"]["loss"][-1] for run in runs}
+        for runs in (first, second)
+    )
+    if not (shared := sorted(last.keys() & other.keys())):
+        raise NotMeasuredError("no seed of both")
+    return [last[seed] - other[seed] for seed in shared]
+
+
+def compare(differences: Sequence[float]) -> Pairs:
+    """Mean, standard error and signs of differences. Raises NotMeasuredError for none."""
+    count = len(differences)
+    if not count:
+        raise NotMeasuredError("no pairs")
+    middle = mean(differences)
+    error = stdev(differences) / sqrt(count) if count > 1 else None
+    agreeing = sum(x * middle > 0 for x in differences)
+    return Pairs(middle, error, agreeing, count, _sign_test(differences))
+
+
+def _sign_test(differences: Sequence[float]) -> float:
+    """Differences of zero have no sign and are left out."""
+    higher, lower = (sum(sign * x > 0 for x in differences) for sign in (1, -1))
+    tosses = higher + lower
+    tail = sum(comb(tosses, heads) for heads in range(min(higher, lower) + 1)) / 2**tosses
+    return min(1.0, 2 * tail)

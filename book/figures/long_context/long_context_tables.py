@@ -1,0 +1,121 @@
+"""Tables and numbers of the chapter on long contexts."""
+
+from __future__ import annotations
+
+from math import floor, log10
+
+from ..index import race
+from ..lib.format import NOT_MEASURED, in_words
+from ..lib.records import NotMeasuredError, learned
+from ..lib.tables import Missing, Table
+from . import whole_novels
+from .long_context import CONTEXTS, MAIN, MODELS, drawn, runs_of, told
+
+
+def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1]) -> float:
+    """By how much the loss of a model grows past its trained length, beyond what another's does.
+
+    The other has read the same pages: the same attention trained at the longest context, or `like`
+    trained `at`. At most, over the later positions. Raises NotMeasuredError.
+    """
+    losses, others = (
+        drawn(race.positions(n, "whole").get(model, {}))
+        for model, n in ((name, context), (like or name, at))
+    )
+    if context - 1 not in losses or losses.keys() - others.keys():
+        raise NotMeasuredError(f"race: no positions of {name} trained at {context} and another")
+    above = {last: loss - others[last] for last, loss in losses.items() if last >= context - 1}
+    return max(above.values()) - above[context - 1]
+
+
+def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
+    """A gain in thousandths of a nat, with what two standard errors allow."""
+    found = told(attention, context, kind, at)
+    gain = _plain(1000 * found["gain"]).replace("-", "−")
+    return f"{gain} ± {_plain(2000 * found['error'], 1)}"
+
+
+def _plain(value: float, digits: int = 2) -> str:
+    """A number of `digits` significant digits, without an exponent: 0.00046."""
+    if not value:
+        return "0"
+    places = digits - 1 - floor(log10(abs(value)))
+    return f"{value:.{max(0, places)}f}"
+
+
+def table() -> Table | Missing:
+    """What having met a passage is worth, by how far back it stood."""
+    if not (found := learned("long_context")):
+        return Missing("long_context")
+    distances = sorted({at for each in found for at in each["config"]["distances"]})
+    cells = [[f"{at:,}", *(_again_in_words(name, at) for name in MODELS)] for at in distances]
+    return Table(["bytes back", *MODELS], cells, align="rrr")
+
+
+def by_context() -> Table | Missing:
+    """What a long past is worth to models trained at each context."""
+    cells = []
+    for context in CONTEXTS:
+        found = _far_at(context)
+        if NOT_MEASURED not in found.values():
+            cells.append([f"{context:,}", *found.values()])
+    titles = ["trained at", *(f"{what}, {n}" for what in ("more text", "passage") for n in MODELS)]
+    return Table(titles, cells, align="rrrrr") if cells else Missing("long_context")
+
+
+def _far_at(context: int) -> dict[str, str]:
+    return in_words(
+        **{
+            f"{kind} {name}": lambda kind=kind, name=name, at=at: _worth(name, kind, at, context)
+            for kind, at in (("given", 16384), ("again", 1024))
+            for name in MODELS
+        }
+    )
+
+
+def _again_in_words(attention: str, distance: int) -> str:
+    return in_words(gain=lambda: _worth(attention, "again", distance))["gain"]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter says of these runs."""
+    last = CONTEXTS[-1]
+    return in_words(
+        given_softmax_256=lambda: _worth("softmax", "given", 256),
+        given_linear_256=lambda: _worth("linear", "given", 256),
+        given_softmax_far=lambda: _worth("softmax", "given", 16384),
+        given_linear_far=lambda: _worth("linear", "given", 16384),
+        given_least=lambda: f"{told('linear', MAIN, 'given', 16)['loss']:.2f}",
+        given_most=lambda: f"{told('linear', MAIN, 'given', 16384)['loss']:.2f}",
+        given_softmax_longest=lambda: _worth("softmax", "given", 16384, last),
+        given_linear_longest=lambda: _worth("linear", "given", 16384, last),
+        longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",
+    )
+
+
+def conclusions() -> Table:
+    """What was asked of a long past, and what was found for each attention."""
+    asked = {
+        "what it costs to read on to 16,384 bytes after training at 4,096": _late,
+        "16,384 bytes given in place of 16": lambda name: _worth(name, "given", 16384),
+        "what a whole novel costs, in place of its last few thousand bytes": whole_novels.cost,
+        "a passage 1,024 bytes back": lambda name: _worth(name, "again", 1024),
+        "a passage 16,384 bytes back": lambda name: _worth(name, "again", 16384),
+    }
+    cells = [
+        [question, *in_words(**{n: lambda n=n, of=of: of(n) for n in MODELS}).values()]
+        for question, of in asked.items()
+    ]
+    return Table(["what was asked", *MODELS], cells, wrap=True)
+
+
+def _late(attention: str) -> str:
+    def late(context: int) -> float:
+        losses = race.positions(context, "whole").get(attention)
+        if not losses or not {2047, 16383} <= losses.keys():
+            raise NotMeasuredError(f"race: no positions of {attention} trained at {context}")
+        return losses[16383] - losses[2047]
+
+    # Later pages may be harder, for whichever model: what the longest context makes of them is
+    # taken off.
+    return f"{1000 * (late(MAIN) - late(CONTEXTS[-1])):.0f}".replace("-", "−")

@@ -1,0 +1,63 @@
+"""Of the claims of the drafts and papers, beside what was measured."""
+
+from ..figures.index import loss_curves, mode_speed, sampling_speed, speedup
+from ..figures.index.race_numbers import linear_behind
+from ..figures.lib.records import have
+from ..figures.linear_self_attention import variants
+from ..figures.reproduce import claims
+from ..figures.training import scaling
+from ..figures.training.state_size import Arm, behind
+
+
+def softmax_left_first(context: int) -> bool:
+    """Whether softmax had left the plateau before linear attention did."""
+    softmax, linear = map(loss_curves.leaves_pairs, loss_curves.nano_pair(context))
+    return softmax is not None and (linear is None or softmax < linear)
+
+
+def far_better(context: int) -> float:
+    """Nats by which linear attention ends lower after the same minutes."""
+    softmax, linear = claims.ends(context)
+    return softmax - linear
+
+
+VERDICTS = {
+    "worse, and more than slightly: by up to": lambda: (
+        min(map(claims.worse, claims.CONTEXTS)) > 0
+        and max(map(claims.worse_share, claims.CONTEXTS)) > 0.05
+    ),
+    "at 4,096 softmax had left the plateau first": lambda: softmax_left_first(4096),
+    "| not worse here |": lambda: linear_behind().mean < 0,
+    "holds at 4,096 after an hour, where softmax had only just left letter pairs behind; hardly at "
+    "2,048; worse at 256": lambda: (
+        far_better(4096) > 0.3 and 0 < far_better(2048) < 0.03 and far_better(256) < -0.05
+    ),
+    "minutes | [the result](index.md) | holds |": lambda: claims.same_time_gain() > 0.1,
+    "| [the result](index.md) | does not hold here |": lambda: (
+        max(of(4096) for of in speedup.TIMED.values()) < 20
+    ),
+    "not by its size alone": lambda: (
+        behind(Arm("Taylor 2"), Arm("elu + 1")).mean > 0
+        and behind(Arm("power 2"), Arm("elu + 1")).mean > 0
+        and behind(Arm("Taylor 4"), Arm("elu + 1")).mean < 0
+    ),
+    "not alike at these": lambda: (
+        scaling.behind(scaling.LARGE).agreeing == scaling.behind(scaling.LARGE).count
+        and any(0 < sum(gap < 0 for gap in found) < len(found) for found in scaling.smallest(2))
+    ),
+    "holds for the layer alone": lambda: mode_speed.passes(200) == (65536, 131072),
+    "at 1,024, 4,096, 16,384 | [the result](index.md) | holds |": lambda: (
+        loss_curves.update_ratio(1024)
+        < loss_curves.update_ratio(4096)
+        < loss_curves.update_ratio(16384)
+    ),
+    "| [three modes](three-modes.md) | does not hold here |": lambda: claims.best_chunk() != 512,
+    "faster, yes; the operations are fewer than that": lambda: claims.recurrent_is_slower() > 1,
+    "of it by the order alone | [two orders](sequence-transformations.md) | holds |": lambda: (
+        claims.deep_rnn()[1] > 1.2
+    ),
+    "holds on paper only": lambda: variants.normaliser_costs(have("variants"))[0] > 0.1,
+    "at 16,384 | [sampling](sampling.md) | holds |": lambda: (
+        sampling_speed.seconds("linear", claims.LONG) < 1.2 * sampling_speed.seconds("linear", 1)
+    ),
+}

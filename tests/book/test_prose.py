@@ -1,0 +1,29 @@
+"""Every guarded sentence stands in its chapter, and the stored results bear it out."""
+
+from pathlib import Path
+
+import pytest
+
+from book import prose
+from book.prose import __main__ as command
+from experiments.harness.core import record
+
+BOOK = Path(prose.__file__).parents[1]
+VERDICTS = [pytest.param(one, id=f"{one.chapter}: {one.sentence[:60]}") for one in prose.verdicts()]
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_it_stands_in_its_chapter_and_holds(verdict):
+    chapter = (BOOK / f"{verdict.chapter}.md").read_text(encoding="utf-8")
+    assert verdict.sentence in " ".join(chapter.split())
+    assert not prose.is_contradicted(verdict)
+
+
+def test_whoever_runs_an_experiment_again_is_told(monkeypatch, capsys):
+    command.main()
+    assert not capsys.readouterr().out
+    monkeypatch.setattr(record, "load", lambda experiment=None: [])
+    command.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert 'book/training.md, contradicted by results: "' in lines[-1]
+    assert len(lines) == len(VERDICTS)
