@@ -1,7 +1,7 @@
 /* Brings the explorables of a page to life: controls, the state in the URL's hash,
    tables, CSV, and plotly, loaded once and only when a figure comes near.
    Classic scripts without a build step, so that the book opens from file://:
-   explorable-model.js, -draw.js, -cursor.js and figure-view.js come first.
+   explorable-model.js, -geometry.js, -draw.js, -cursor.js and figure-view.js come first.
    In a notebook the same scripts are part of a module, which has no address: notebook.js
    adopts figures there, and there is no hash to keep. */
 (function () {

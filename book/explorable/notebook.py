@@ -17,7 +17,13 @@ from . import page, palette
 HERE = Path(__file__).parent
 PLOTLY = HERE.parent / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
 # Of the page's scripts those that a figure needs; links in the text and their hash are a page's.
-SCRIPTS = ("explorable-model", "explorable-draw", "explorable-cursor", "explorable")
+SCRIPTS = (
+    "explorable-model",
+    "explorable-geometry",
+    "explorable-draw",
+    "explorable-cursor",
+    "explorable",
+)
 # What a page says of all of itself is said of the figure alone.
 ROOT = ".explorable-notebook"
 WHOLE_PAGE = ((":root", ROOT), ('html[data-theme="dark"]', f'{ROOT}[data-theme="dark"]'))

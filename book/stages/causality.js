@@ -36,7 +36,7 @@
   const softmax = (q, k) => Math.exp(dot(q, k) / Math.sqrt(D));
   const linear = (q, k) => dot(phi(q), phi(k));
   const layers = {
-    "Softmax, non-causal": (x) => attend(x, softmax, (i, t) => t - 1),
+    "Softmax, non-causal": (x) => attend(x, softmax, (_, t) => t - 1),
     "Softmax, causal": (x) => attend(x, softmax, (i) => i),
     "Linear attention": (x) => attend(x, linear, (i) => i),
     RNN: (x) => {
@@ -104,7 +104,8 @@
       head[chosen].focus();
     });
     stage.append(
-      element("p", {}, "Choose a token to change it; choose it again for another letter. With the keyboard: left and right choose, up and down change the letter."),
+      element("p", {}, "Choose a token to change it; choose it again for another letter. ",
+        "With the keyboard: left and right choose, up and down change the letter."),
       table, line);
     render();
     return { token: [Stage.whole((n) => choose(n - 1, "x"), () => chosen + 1, 1, TEXT.length), 3] };

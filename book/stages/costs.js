@@ -6,7 +6,8 @@
 window.Costs ??= (() => {
   const STATE = 4, TILE = 128;
 
-  /* FLOPs, bytes, steps, and `ends`, the bytes of inputs and outputs alone, of "attention" (softmax has the same), "recurrent" or "chunked" mode.
+  /* FLOPs, bytes, steps, and `ends`, the bytes of inputs and outputs alone, of "attention" (softmax
+     has the same), "recurrent" or "chunked" mode.
      t tokens, d features, c tokens a chunk, item bytes a number. */
   function mode(name, { t, d, c, heads = 1, item = 2 }) {
     const tokens = 4 * t * d * item, past = 4 * t * d * d;

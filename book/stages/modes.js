@@ -53,10 +53,14 @@
     if (n === 0) return "Nothing computed yet. Each empty square is a query meeting a key of its past.";
     if (mode === "attention") return "One step: every query meets every key of its past, all at once.";
     const [from, to] = rows(mode, sizes, n);
-    if (mode === "recurrent") return `Step ${n} of ${stepsOf(mode, sizes)}: token ${n} enters the state, and its query reads the state. No products of two positions are formed.`;
+    const step = `Step ${n} of ${stepsOf(mode, sizes)}`;
+    if (mode === "recurrent") {
+      return `${step}: token ${n} enters the state, and its query reads the state. `
+        + "No products of two positions are formed.";
+    }
     const inside = to - from === 1 ? "token" : "tokens";
     const past = from ? ` Everything before is read through the state after ${from} tokens.` : " There is no past yet.";
-    return `Step ${n} of ${stepsOf(mode, sizes)}: ${inside} ${from + 1}${to - from > 1 ? ` to ${to}` : ""} meet each other.${past}`;
+    return `${step}: ${inside} ${from + 1}${to - from > 1 ? ` to ${to}` : ""} meet each other.${past}`;
   }
 
   Stage.mount("modes", (stage) => {

@@ -56,7 +56,10 @@
     sentence() {
       const { t } = this.chosen, at = Object.keys(MODES).map((mode) => [mode, this.bound(mode, t).seconds]);
       const where = `At ${t.toLocaleString("en")} tokens on ${this.device.name}`;
-      if (at[0][1] === null) return `${where}: this device's own speeds have not been measured yet, so there is no limit to draw. The points are measured.`;
+      if (at[0][1] === null) {
+        return `${where}: this device's own speeds have not been measured yet, so there is no limit to draw. `
+          + "The points are measured.";
+      }
       const least = Math.min(...at.map(([, seconds]) => seconds));
       const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
       const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) => `${mode} ${digits(seconds / least)} times`);
@@ -109,7 +112,9 @@
       nodes.push(svg("circle", { class: "roofline-point", style: `--mode: var(--${mode})`, cx: x(t), cy: y(seconds), r: 4.5 }));
     }
     picture.replaceChildren(...nodes);
-    picture.setAttribute("aria-label", `Least time against sequence length on ${limits.device.name}, with ${points.length} measured points; the numbers at ${chosen} tokens are below.`);
+    const compared = `Least time against sequence length on ${limits.device.name}`;
+    const given = `${points.length} measured points; the numbers at ${chosen} tokens are below`;
+    picture.setAttribute("aria-label", `${compared}, with ${given}.`);
   }
 
   function card(limits, mode) {

@@ -6,23 +6,19 @@
 
 {
   const { element, svg } = Stage;
+  const { COLOURS, NAMES, count, digits, drawChart, room } = SamplerChart;
+  const { MOST, Writer } = SamplerWriter;
   const HERE = document.currentScript.src;
-  const NAMES = { softmax: "Softmax attention", linear: "Linear attention" };
-  const COLOURS = { softmax: "film-softmax", linear: "film-linear" };
   const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
-  const MOST = 16384;  // letters, the prompt's too
   const TURN = 4, FRAME = 12;  // ms that a writer has in a row, and both together between two frames
-  const BUCKET = 128;  // letters whose time is one point of the chart
   const SHOWN = 280, LIKELY = 5, REDRAWN = 150;
-  const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 40;
 
-  const count = (n) => Math.round(n).toLocaleString("en");
-  const digits = (value) => Number(value.toPrecision(2)).toLocaleString("en");
   const bytesText = (n) => (n < 2 ** 20 ? `${digits(n / 2 ** 10)} KiB` : `${digits(n / 2 ** 20)} MiB`);
   const readable = (text) => text.replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
   const letterName = (byte) => ({ 10: "↵", 32: "space" }[byte] ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
 
-  /* The weights in a file of the book, which is a script because a page opened from a disk may load no other kind. */
+  /* The weights in a file of the book, which is a script because a page opened from a disk may load
+     no other kind. */
   function loaded(file) {
     return new Promise((resolve, reject) => {
       const found = () => window.BookFiles?.[file];
@@ -35,51 +31,6 @@
   }
 
   const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
-
-  /* A model at work: what it has written, and the time it took. */
-  class Writer {
-    constructor({ name, slopes }, weights) {
-      this.name = name;
-      this.machine = Writers.machine(weights, name, slopes);
-    }
-
-    begin(prompt, seed) {
-      Object.assign(this, { state: this.machine.start(), bytes: [], spent: 0, points: [], bucket: [0, 0], dice: Stage.random(seed) });
-      for (const byte of prompt) this.read(byte);
-      this.prompt = prompt.length;
-    }
-
-    read(byte) {
-      this.bytes.push(byte);
-      this.logits = this.machine.read(this.state, byte);
-    }
-
-    /* Write for so many milliseconds, one letter at least. */
-    write(milliseconds, temperature) {
-      const from = performance.now();
-      let letters = 0, now = from;
-      do {
-        this.read(Writers.drawn(Writers.probabilities(this.logits, temperature), this.dice()));
-        letters++;
-        now = performance.now();
-      } while (now - from < milliseconds && this.bytes.length < MOST);
-      this.spent += now - from;
-      this.bucket = [this.bucket[0] + letters, this.bucket[1] + now - from];
-      if (this.bucket[0] >= BUCKET) {
-        this.points.push([this.bytes.length - this.bucket[0] / 2, this.bucket[1] / this.bucket[0]]);
-        this.bucket = [0, 0];
-      }
-    }
-
-    get written() {
-      return this.bytes.length - this.prompt;
-    }
-
-    /* Milliseconds a letter took lately; null before the first point. */
-    get pace() {
-      return this.points.length ? this.points.at(-1)[1] : null;
-    }
-  }
 
   /* The part of the page that shows a writer. */
   function sideOf({ name }) {
@@ -117,53 +68,6 @@
     side.likely.replaceChildren(...bars(Writers.probabilities(writer.logits, temperature || 1)));
   }
 
-  /* 1, 2 or 5 times a power of ten, not below the value. */
-  function roundUp(value) {
-    const power = 10 ** Math.floor(Math.log10(value));
-    return power * [1, 2, 5, 10].find((one) => one * power >= value * 0.999);
-  }
-
-  /* The letters for which charts have room: the next power of two. */
-  const room = (writers) => 2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
-
-  /* What the chart shows: writers at work, and `bills`, {name: multiply-adds a letter as [of the
-     first, more for each letter before]}. Milliseconds, once there are two points of linear
-     attention, whose letters give the price of a multiply-add. */
-  function charted(writers, bills) {
-    const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));
-    const bill = (name, t) => bills[name][0] + bills[name][1] * t;
-    const sum = (list) => list.reduce((a, b) => a + b, 0);
-    const known = points.linear ?? [], timed = known.length > 1;
-    const price = timed ? sum(known.map(([, ms]) => ms)) / sum(known.map(([t]) => bill("linear", t))) : 1e-6;
-    const far = room(writers);
-    const ends = Object.fromEntries(Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * price)]));
-    const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
-    return { timed, far, ends, points: timed ? points : {}, high: roundUp(Math.max(...Object.values(ends).flat(), ...times)) };
-  }
-
-  function drawChart(picture, width, writers, bills) {
-    const { timed, far, ends, points, high } = charted(writers, bills), right = width - 8;
-    const x = (t) => LEFT + ((right - LEFT) * t) / far, y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
-    const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
-    const nodes = [
-      text({ x: 0, y: 12 }, timed ? "Milliseconds a letter, on this device" : "Million multiply-adds a letter, counted"),
-      text({ x: right, y: HEIGHT - 2, "text-anchor": "end" }, "Letters read so far"),
-    ];
-    for (const part of [0, 0.5, 1]) {
-      nodes.push(svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(part * high)}H${right}` }),
-        text({ x: LEFT - 8, y: y(part * high) + 4, "text-anchor": "end" }, digits(part * high)),
-        text({ x: x(part * far), y: HEIGHT - BOTTOM + 16, "text-anchor": part === 1 ? "end" : "middle" }, count(part * far)));
-    }
-    for (const [name, [first, last]] of Object.entries(ends)) {
-      const line = (points[name] ?? []).map(([t, ms], i) => `${i ? "L" : "M"}${x(t).toFixed(1)} ${y(ms).toFixed(1)}`).join("");
-      nodes.push(svg("path", { class: `sampler-counted ${COLOURS[name]}`, d: `M${x(0)} ${y(first)}L${right} ${y(last)}` }),
-        svg("path", { class: `sampler-line ${COLOURS[name]}`, d: line }),
-        svg("text", { class: `sampler-label ${COLOURS[name]}`, x: right, y: y(last) - 6, "text-anchor": "end" }, NAMES[name]));
-    }
-    picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    picture.replaceChildren(...nodes);
-  }
-
   function sentence(writers) {
     if (!writers.length || !writers[0].written) return "Nothing is written yet.";
     const told = writers.map(({ name, written, pace }) => {
@@ -178,8 +82,16 @@
     constructor(stage, data) {
       Object.assign(this, { stage, data, writers: [], seed: 0, running: false, temperature: FIRST, layer: data.layers, drawn: 0 });
       this.sides = data.models.map(sideOf);
+      this.makeControls(data);
       this.line = element("p", { class: "stage-line", role: "status" }, sentence([]));
       this.picture = svg("svg", { class: "sampler-chart", role: "img", "aria-label": "Time of a letter against the letters read so far; the latest times stand above." });
+      stage.append(...this.parts(data));
+      this.begin();
+      new ResizeObserver(() => this.show()).observe(this.picture);
+      new MutationObserver(() => this.show()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    }
+
+    makeControls(data) {
       this.prompt = element("input", { type: "text", id: "sampler-prompt", value: data.prompt, maxlength: 1000, autocomplete: "off", onchange: () => this.over() });
       this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
         this.temperature = value;
@@ -197,8 +109,12 @@
         this.seed++;
         this.over();
       });
+    }
+
+    /* What stands in the frame, from top to bottom. */
+    parts(data) {
       const load = element("p", { class: "film-quiet" }, `The first press loads both models, ${digits(data.bytes / 1e6)} MB. They run in this page; what you type stays in it.`);
-      stage.append(
+      return [
         element("div", { class: "figure-control" }, element("label", { class: "figure-label", for: "sampler-prompt" }, "Both go on from"), this.prompt),
         element("div", { class: "stage-row film-settings" }, this.slider,
           element("div", { class: "stage-buttons", role: "group", "aria-label": "Writing" }, this.play, this.one, this.again)),
@@ -208,10 +124,8 @@
         element("div", { class: "film" }, this.sides.map(({ next }) => next)),
         this.layers,
         element("div", { class: "film" }, this.sides.map(({ memory }) => memory)),
-        Stage.provenance(data.sources));
-      this.begin();
-      new ResizeObserver(() => this.show()).observe(this.picture);
-      new MutationObserver(() => this.show()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+        Stage.provenance(data.sources),
+      ];
     }
 
     /* The models, once: loaded at the first call. A promise of whether they are there. */

@@ -3,7 +3,7 @@
 /* One output for each input, whatever happens in between: what each output of a layer reads. */
 
 {
-  const { element, svg } = Stage;
+  const { svg } = Stage;
   const TEXT = [..."penguin"], T = TEXT.length, WIDTH = 351, GAP = WIDTH / T, R = 13, BOTTOM = 134, MIDDLE = 78, TOP = 22;
   const from = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
   const said = (list) => (list.length === 1 ? `input ${list[0]}` : `inputs ${list[0]} to ${list.at(-1)}`);

@@ -43,6 +43,7 @@ SCRIPTS_WITH = {
     "tag_sortable": ("sort-tables.js",),
     '<figure class="explorable figure-frame"': (
         "explorable-model.js",
+        "explorable-geometry.js",
         "explorable-draw.js",
         "explorable-cursor.js",
         "figure-pin.js",

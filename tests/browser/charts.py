@@ -22,6 +22,7 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 PLOTLY = BOOK / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
 SCRIPTS = (
     "explorable-model",
+    "explorable-geometry",
     "explorable-draw",
     "explorable-cursor",
     "figure-pin",
