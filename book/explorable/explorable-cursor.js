@@ -4,10 +4,10 @@
 (function () {
   "use strict";
   const model = window.ExplorableModel;
-  const STEPS = 100;  // across a plot of lines, by arrow key
+  const STEPS = 100; // across a plot of lines, by arrow key
   const MOST_ROWS = 12;
-  const BESIDE = 12;  // px from the cursor to its box
-  const ROOMY = 560;  // px of figure from which the box stands beside the cursor, else below the plot
+  const BESIDE = 12; // px from the cursor to its box
+  const ROOMY = 560; // px of figure from which the box stands beside the cursor, else below the plot
 
   function make(className, parent) {
     const element = document.createElement("div");
@@ -26,7 +26,7 @@
       this.dots = make("explorable-dots", this.element);
       this.frame = frame;
       this.box = make("explorable-values", frame.parentElement);
-      this.box.setAttribute("aria-hidden", "true");  // the slider says the same
+      this.box.setAttribute("aria-hidden", "true"); // the slider says the same
       this.index = 0;
       this.hide();
       this.element.addEventListener("pointermove", (event) => this.point(event));
@@ -51,7 +51,10 @@
       this.stops = this.stopsAlong();
       this.index = Math.min(this.index, this.stops.length - 1);
       Object.assign(this.element.style, {
-        left: `${g.left}px`, top: `${g.top}px`, width: `${g.width}px`, height: `${g.height}px`,
+        left: `${g.left}px`,
+        top: `${g.top}px`,
+        width: `${g.width}px`,
+        height: `${g.height}px`,
       });
       const set = (name, value) => this.element.setAttribute(name, value);
       set("aria-label", `Read values along ${this.scale.axis.noun}`);
@@ -87,7 +90,10 @@
         ? (event.clientX - box.left) / box.width
         : 1 - (event.clientY - box.top) / box.height;
       const distance = (stop) => Math.abs(this.scale.to(stop) - share);
-      const nearest = this.stops.reduce((best, stop, i) => (distance(stop) < distance(this.stops[best]) ? i : best), 0);
+      const nearest = this.stops.reduce(
+        (best, stop, i) => (distance(stop) < distance(this.stops[best]) ? i : best),
+        0,
+      );
       this.index = nearest;
       this.show(this.stops[nearest]);
     }
@@ -95,8 +101,14 @@
     key(event) {
       const last = this.stops.length - 1, page = Math.ceil(last / 10);
       const next = {
-        ArrowLeft: this.index - 1, ArrowDown: this.index - 1, PageDown: this.index - page, Home: 0,
-        ArrowRight: this.index + 1, ArrowUp: this.index + 1, PageUp: this.index + page, End: last,
+        ArrowLeft: this.index - 1,
+        ArrowDown: this.index - 1,
+        PageDown: this.index - page,
+        Home: 0,
+        ArrowRight: this.index + 1,
+        ArrowUp: this.index + 1,
+        PageUp: this.index + page,
+        End: last,
       }[event.key];
       if (event.key === "Escape") this.hide();
       if (next === undefined) return;
@@ -117,7 +129,8 @@
       const { x, y } = this.g, across = this.along === "x" ? "y" : "x";
       const rows = [];
       for (const trace of this.view.traces) {
-        const lined = this.along === "x" && !x.category && (this.spec.mark === "line" || trace.curve.role === "ceiling");
+        const lined = this.along === "x" && !x.category
+          && (this.spec.mark === "line" || trace.curve.role === "ceiling");
         let value = null;
         if (lined) {
           const inside = model.interpolate(trace.x.map(x.to), trace.y.map(y.to), x.to(stop));
@@ -134,9 +147,14 @@
     describe(stop, index) {
       const across = this.g[this.along === "x" ? "y" : "x"].axis;
       const rows = this.rowsAt(stop);
-      const words = rows.map(({ curve, value }) => `${curve.name} ${model.quantity(value, across)}`).join("; ");
+      const words = rows.map(({ curve, value }) => `${curve.name} ${model.quantity(value, across)}`).join(
+        "; ",
+      );
       this.element.setAttribute("aria-valuenow", index);
-      this.element.setAttribute("aria-valuetext", `${model.quantity(stop, this.scale.axis)}: ${words || "no value"}`);
+      this.element.setAttribute(
+        "aria-valuetext",
+        `${model.quantity(stop, this.scale.axis)}: ${words || "no value"}`,
+      );
       return rows;
     }
 
@@ -148,20 +166,26 @@
       this.line.className = `explorable-rule${horizontal ? " explorable-rule-across" : ""}`;
       this.line.style[horizontal ? "top" : "left"] = `${(horizontal ? 1 - share : share) * 100}%`;
       this.line.style[horizontal ? "left" : "top"] = "0";
-      this.dots.replaceChildren(...rows.filter(({ at }) => at >= 0 && at <= 1).map(({ curve, at }) => {
-        const dot = document.createElement("i");
-        dot.style.background = `var(--${curve.color})`;
-        dot.style.left = `${(horizontal ? at : share) * 100}%`;
-        dot.style.top = `${(1 - (horizontal ? share : at)) * 100}%`;
-        return dot;
-      }));
+      this.dots.replaceChildren(
+        ...rows.filter(({ at }) => at >= 0 && at <= 1).map(({ curve, at }) => {
+          const dot = document.createElement("i");
+          dot.style.background = `var(--${curve.color})`;
+          dot.style.left = `${(horizontal ? at : share) * 100}%`;
+          dot.style.top = `${(1 - (horizontal ? share : at)) * 100}%`;
+          return dot;
+        }),
+      );
       const beside = this.frame.clientWidth >= ROOMY;
       this.box.classList.toggle("explorable-values-below", !beside);
       this.fill(stop, rows, across, beside);
-      const [left, top] = beside ? this.placeBeside(horizontal ? 0 : share * this.g.width) : this.placeBelow();
+      const [left, top] = beside
+        ? this.placeBeside(horizontal ? 0 : share * this.g.width)
+        : this.placeBelow();
       const { offsetLeft, offsetTop, offsetWidth } = this.frame;
       Object.assign(this.box.style, {
-        left: `${offsetLeft + left}px`, top: `${offsetTop + top}px`, width: beside ? "" : `${offsetWidth}px`,
+        left: `${offsetLeft + left}px`,
+        top: `${offsetTop + top}px`,
+        width: beside ? "" : `${offsetWidth}px`,
       });
     }
 
@@ -194,7 +218,9 @@
         const name = document.createElement("span"), number = document.createElement("b");
         name.textContent = curve.name;
         name.style.color = `var(--${curve.color}-text)`;
-        number.textContent = beside ? model.quantity(value, across) : model.formatNumber(value, across.digits);
+        number.textContent = beside
+          ? model.quantity(value, across)
+          : model.formatNumber(value, across.digits);
         line.append(name, number);
         return line;
       });

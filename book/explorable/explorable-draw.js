@@ -34,8 +34,16 @@
       const common = { x: trace.x, y: trace.y, name: curve.name, hoverinfo: "skip", showlegend: false };
       const ceiling = curve.role === "ceiling";
       if (!ceiling && spec.mark === "bar") {
-        const marker = curve.dash.length ? { color: "rgba(0,0,0,0)", line: { color, width: 1.5 } } : { color };
-        return [{ ...common, type: "bar", orientation: g.y.category ? "h" : "v", marker, ...errors(view, trace, color) }];
+        const marker = curve.dash.length
+          ? { color: "rgba(0,0,0,0)", line: { color, width: 1.5 } }
+          : { color };
+        return [{
+          ...common,
+          type: "bar",
+          orientation: g.y.category ? "h" : "v",
+          marker,
+          ...errors(view, trace, color),
+        }];
       }
       const lines = ceiling || spec.mark.startsWith("line");
       const width = { ceiling: 1.5, computer: 4 }[curve.role] || (many ? 1.4 : 2.4);
@@ -58,14 +66,23 @@
 
   function band(trace, color, common) {
     const edge = { ...common, type: "scatter", mode: "lines", line: { width: 0, color } };
-    return [{ ...edge, y: trace.low }, { ...edge, y: trace.high, fill: "tonexty", fillcolor: rgba(color, 0.16) }];
+    return [{ ...edge, y: trace.low }, {
+      ...edge,
+      y: trace.high,
+      fill: "tonexty",
+      fillcolor: rgba(color, 0.16),
+    }];
   }
 
   function errors(view, trace, color) {
     if (!trace.low) return {};
     const along = view.y.low ? "y" : "x";
     const bars = {
-      type: "data", symmetric: false, color, thickness: 1.5, width: 4,
+      type: "data",
+      symmetric: false,
+      color,
+      thickness: 1.5,
+      width: 4,
       array: trace.high.map((high, i) => high - trace[along][i]),
       arrayminus: trace.low.map((low, i) => trace[along][i] - low),
     };
@@ -75,35 +92,76 @@
   function plotlyLayout(g, frame, view, ink, sizes) {
     const axis = (scaled, ticks) => ({
       type: scaled.category ? "category" : scaled.axis.log ? "log" : "linear",
-      range: scaled.range, autorange: false, fixedrange: true,
-      categoryorder: "array", categoryarray: scaled.names,
-      tickmode: "array", tickvals: ticks.map(([value]) => value), ticktext: ticks.map(([, text]) => text),
-      showgrid: !scaled.category, gridcolor: ink.grid, gridwidth: 1, griddash: "solid",
-      zeroline: false, ticks: "outside", ticklen: 6, tickcolor: "rgba(0,0,0,0)", tickangle: 0, showline: false,
+      range: scaled.range,
+      autorange: false,
+      fixedrange: true,
+      categoryorder: "array",
+      categoryarray: scaled.names,
+      tickmode: "array",
+      tickvals: ticks.map(([value]) => value),
+      ticktext: ticks.map(([, text]) => text),
+      showgrid: !scaled.category,
+      gridcolor: ink.grid,
+      gridwidth: 1,
+      griddash: "solid",
+      zeroline: false,
+      ticks: "outside",
+      ticklen: 6,
+      tickcolor: "rgba(0,0,0,0)",
+      tickangle: 0,
+      showline: false,
       tickfont: { size: sizes.tick, color: ink.quiet },
     });
-    const text = (content, more) =>
-      ({ text: content, xref: "paper", yref: "paper", showarrow: false, borderpad: 0, ...more });
+    const text = (content, more) => ({
+      text: content,
+      xref: "paper",
+      yref: "paper",
+      showarrow: false,
+      borderpad: 0,
+      ...more,
+    });
     const titles = [];
     if (!g.y.category) {
       titles.push(text(view.y.caption, {
-        name: "y title", x: 0, y: 1, xshift: -g.left, yshift: 12, xanchor: "left", yanchor: "bottom",
+        name: "y title",
+        x: 0,
+        y: 1,
+        xshift: -g.left,
+        yshift: 12,
+        xanchor: "left",
+        yanchor: "bottom",
         font: { size: sizes.label, color: ink.text },
       }));
     }
-    const labels = g.labels.map((label) => text(label.name, {
-      x: label.x, y: label.at / g.height, xanchor: "left", yanchor: "middle", xshift: BEHIND,
-      font: { size: sizes.label, color: ink.of(`${label.curve.color}-text`), weight: 600 },
-    }));
+    const labels = g.labels.map((label) =>
+      text(label.name, {
+        x: label.x,
+        y: label.at / g.height,
+        xanchor: "left",
+        yanchor: "middle",
+        xshift: BEHIND,
+        font: { size: sizes.label, color: ink.of(`${label.curve.color}-text`), weight: 600 },
+      })
+    );
     return {
-      width: frame.clientWidth, height: frame.clientHeight, autosize: false,
+      width: frame.clientWidth,
+      height: frame.clientHeight,
+      autosize: false,
       margin: { l: g.left, r: g.right, t: g.top, b: g.bottom, pad: 0, autoexpand: false },
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: ink.font, color: ink.text },
-      hovermode: false, dragmode: false, showlegend: false, barmode: "group", bargap: 0.32, bargroupgap: 0.08,
+      hovermode: false,
+      dragmode: false,
+      showlegend: false,
+      barmode: "group",
+      bargap: 0.32,
+      bargroupgap: 0.08,
       xaxis: {
         ...axis(g.x, g.xTicks),
-        title: g.x.category ? {} : { text: view.x.caption, standoff: 12, font: { size: sizes.label, color: ink.text } },
+        title: g.x.category
+          ? {}
+          : { text: view.x.caption, standoff: 12, font: { size: sizes.label, color: ink.text } },
       },
       yaxis: axis(g.y, g.yTicks),
       annotations: [...titles, ...labels],
@@ -117,7 +175,10 @@
     const sizes = frame.clientWidth < 480 ? { tick: 12, label: 12.5 } : { tick: 12.5, label: 13.5 };
     const g = geometry(spec, view, frame, ink, sizes, level);
     const traces = plotlyTraces(spec, view, g, ink);
-    window.Plotly.react(plot, traces, plotlyLayout(g, frame, view, ink, sizes), { staticPlot: true, displayModeBar: false });
+    window.Plotly.react(plot, traces, plotlyLayout(g, frame, view, ink, sizes), {
+      staticPlot: true,
+      displayModeBar: false,
+    });
     return g;
   }
 
@@ -136,7 +197,11 @@
     const path = filled
       ? { d: "M1 1H21V9H1Z", stroke, "stroke-width": 1.5, fill: dash.length ? "none" : stroke }
       : { d: "M0 5H22", stroke, "stroke-width": 3, "stroke-dasharray": dash.join(" ") || "none" };
-    return svg("svg", { class: "explorable-swatch", width: 22, height: 10, "aria-hidden": true }, svg("path", path));
+    return svg(
+      "svg",
+      { class: "explorable-swatch", width: 22, height: 10, "aria-hidden": true },
+      svg("path", path),
+    );
   }
 
   /* List items that name what nothing in the drawing names: neither a label nor an axis. */

@@ -3,11 +3,11 @@
 (function () {
   "use strict";
   const model = window.ExplorableModel;
-  const GAP = 16;        // between two labels, px
-  const BEHIND = 7;      // from the end of a line to its label, px
-  const SHIFTS = [0, 4, -4, 8, -8, 12, -12, 16, -16];  // of a label that lines would strike, px
+  const GAP = 16; // between two labels, px
+  const BEHIND = 7; // from the end of a line to its label, px
+  const SHIFTS = [0, 4, -4, 8, -8, 12, -12, 16, -16]; // of a label that lines would strike, px
   const MOST_LABELS = 8;
-  const LABEL_WIDTH = 560;  // px of figure from which lines carry their names
+  const LABEL_WIDTH = 560; // px of figure from which lines carry their names
 
   const canvas = document.createElement("canvas").getContext("2d");
 
@@ -27,14 +27,17 @@
       const names = [...new Set(view.traces.flatMap((trace) => trace[name]))];
       const share = (value) => (names.indexOf(value) + 0.5) / names.length;
       return {
-        axis, category: true, names,
+        axis,
+        category: true,
+        names,
         range: name === "y" ? [names.length - 0.5, -0.5] : [-0.5, names.length - 0.5],
         to: name === "y" ? (value) => 1 - share(value) : share,
       };
     }
     const spread = view.y.low ? name === "y" : name === "x";
-    const columns = view.traces.flatMap((trace) =>
-      [trace[name], ...(spread && trace.low ? [trace.low, trace.high] : [])]);
+    const columns = view.traces.flatMap((
+      trace,
+    ) => [trace[name], ...(spread && trace.low ? [trace.low, trace.high] : [])]);
     let [low, high] = axis.range || fitted(columns, mark, axis.log);
     const f = axis.log ? Math.log10 : Number;
     const inverse = axis.log ? (value) => 10 ** value : Number;
@@ -44,7 +47,11 @@
       [low, high] = [based ? low : inverse(f(low) - room), inverse(f(high) + room)];
     }
     return {
-      axis, category: false, low, high, range: [f(low), f(high)],
+      axis,
+      category: false,
+      low,
+      high,
+      range: [f(low), f(high)],
       to: (value) => (f(value) - f(low)) / (f(high) - f(low)),
       from: (share) => inverse(f(low) + share * (f(high) - f(low))),
     };
@@ -86,7 +93,8 @@
       const left = label.x * width + BEHIND;
       Object.assign(label, { left, right: left + label.width });
     }
-    const beside = (label, others) => others.filter((other) => other.left < label.right && label.left < other.right);
+    const beside = (label, others) =>
+      others.filter((other) => other.left < label.right && label.left < other.right);
     labels.forEach((label, i) => {
       label.at = Math.max(label.y * height, ...beside(label, labels.slice(0, i)).map(({ at }) => at + GAP));
     });
@@ -104,7 +112,8 @@
       const passing = lines.flatMap(([xs, ys]) => along.map((x) => model.interpolate(xs, ys, x)))
         .filter((y) => y !== null).map((y) => y * height);
       const others = beside(label, labels.filter((other) => other !== label));
-      const free = (at) => at >= 0 && at <= height && others.every((other) => Math.abs(other.at - at) > GAP - 1);
+      const free = (at) =>
+        at >= 0 && at <= height && others.every((other) => Math.abs(other.at - at) > GAP - 1);
       const struck = (at) => passing.filter((y) => Math.abs(y - at) < GAP / 2).length;
       const places = SHIFTS.map((shift) => label.at + shift).filter((at, i) => !i || free(at));
       label.at = places.reduce((best, at) => (struck(at) < struck(best) ? at : best));
@@ -114,7 +123,9 @@
   /* Every line in shares of the plot, the level that is asked for among them. */
   function linesOf(spec, view, x, y, level) {
     const drawn = view.traces.filter(({ curve }) => curve.role === "ceiling" || spec.mark.startsWith("line"));
-    const lines = x.category || y.category ? [] : drawn.map((trace) => [trace.x.map(x.to), trace.y.map(y.to)]);
+    const lines = x.category || y.category
+      ? []
+      : drawn.map((trace) => [trace.x.map(x.to), trace.y.map(y.to)]);
     return level === null ? lines : [...lines, [[0, 1], [y.to(level), y.to(level)]]];
   }
 

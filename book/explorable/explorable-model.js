@@ -3,13 +3,14 @@
    asks it in an embedded V8, for the still picture, the table and the first readout. */
 (function () {
   "use strict";
-  const TABLE_ROWS = 160;  // in all, and at least 4 a series; every point is in the CSV
+  const TABLE_ROWS = 160; // in all, and at least 4 a series; every point is in the CSV
 
   function decode(spec) {
     const arrays = spec.arrays.map((values) =>
       Array.isArray(values)
         ? values
-        : Array.from({ length: values.count }, (_, i) => values.from + values.step * i));
+        : Array.from({ length: values.count }, (_, i) => values.from + values.step * i)
+    );
     for (const curve of spec.curves) {
       for (const name in curve.columns) curve.columns[name] = arrays[curve.columns[name]];
     }
@@ -23,19 +24,20 @@
   }
 
   function resolve(spec, state) {
-    const pick = (name) =>
-      spec.axes[name].find((axis) => axis.column === state[name]) || spec.axes[name][0];
+    const pick = (name) => spec.axes[name].find((axis) => axis.column === state[name]) || spec.axes[name][0];
     const x = pick("x"), y = pick("y");
     const filters = spec.controls.filter((control) => control.kind !== "check" && !control.axis);
     const toggles = spec.controls.filter((control) => control.kind === "check");
     const has = (curve, key) => Object.hasOwn(curve.keys, key);
     // A curve without the key is not subject to the control: a ceiling, or this computer.
     const eligible = spec.curves.filter((curve) =>
-      filters.every(({ name }) => !has(curve, name) || curve.keys[name] === state[name]));
+      filters.every(({ name }) => !has(curve, name) || curve.keys[name] === state[name])
+    );
     const needed = [x, y].flatMap((axis) => [axis.column, axis.low, axis.high]).filter(Boolean);
     const shown = eligible.filter((curve) =>
       toggles.every(({ name }) => !has(curve, name) || state[name].includes(curve.keys[name]))
-      && needed.every((column) => Object.hasOwn(curve.columns, column)));
+      && needed.every((column) => Object.hasOwn(curve.columns, column))
+    );
     const measured = eligible.filter((curve) => curve.role !== "ceiling");
     const unmeasured = {};
     for (const { name, options } of toggles) {
@@ -45,7 +47,9 @@
     const drawn = shown.some((curve) => curve.role !== "ceiling");
     const low = y.low || x.low, high = y.high || x.high;
     return {
-      x, y, unmeasured,
+      x,
+      y,
+      unmeasured,
       empty: drawn ? "" : measured.length ? "unselected" : "unmeasured",
       traces: shown.map((curve) => ({
         curve,
@@ -125,8 +129,7 @@
     const [[first], [second]] = pair;
     const parts = spec.axes.x
       .filter(({ column }) => first.at[column] !== null && second.at[column])
-      .map((axis) =>
-        `${formatNumber(first.at[axis.column] / second.at[axis.column], 2)}× the ${axis.noun}`);
+      .map((axis) => `${formatNumber(first.at[axis.column] / second.at[axis.column], 2)}× the ${axis.noun}`);
     const name = second.curve.name;
     const start = name.slice(0, 2);
     const acronym = start === start.toUpperCase() && start !== start.toLowerCase();
@@ -171,7 +174,9 @@
   }
 
   function logTicks(low, high, base, most) {
-    if (!(low > 0 && high < Infinity)) throw new RangeError(`logTicks: expected 0 < low <= high, got ${low}, ${high}`);
+    if (!(low > 0 && high < Infinity)) {
+      throw new RangeError(`logTicks: expected 0 < low <= high, got ${low}, ${high}`);
+    }
     const log = (value) => Math.log(value) / Math.log(base);
     const steps = base === 10 && high / low < 100 ? [1, 2, 5] : [1];
     const values = [];
@@ -185,11 +190,15 @@
   }
 
   function linearTicks(low, high, most) {
-    if (!(high > low && high - low < Infinity)) throw new RangeError(`linearTicks: expected low < high, got ${low}, ${high}`);
+    if (!(high > low && high - low < Infinity)) {
+      throw new RangeError(`linearTicks: expected low < high, got ${low}, ${high}`);
+    }
     const rough = (high - low) / Math.max(most, 2);
     const size = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 2.5, 5, 10].find((times) => times * size >= rough * 0.999) * size;
-    const places = step >= 1 && Number.isInteger(step) ? 0 : -Math.floor(Math.log10(size)) + (step / size === 2.5 ? 1 : 0) - (step / size === 10 ? 1 : 0);
+    const places = step >= 1 && Number.isInteger(step)
+      ? 0
+      : -Math.floor(Math.log10(size)) + (step / size === 2.5 ? 1 : 0) - (step / size === 10 ? 1 : 0);
     const ticks = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
       const value = Number((i * step).toPrecision(12));
@@ -220,7 +229,9 @@
     const rows = traces.flatMap(({ curve, ...trace }) => {
       const every = Math.ceil(trace.x.length / most);
       return trace.x.flatMap((_, i) => (i % every ? [] : [[
-        curve.name, cell(trace.x[i], x), cell(trace.y[i], y),
+        curve.name,
+        cell(trace.x[i], x),
+        cell(trace.y[i], y),
         ...(spread ? [cell(trace.low?.[i], y), cell(trace.high?.[i], y)] : []),
       ]]));
     });
@@ -251,6 +262,17 @@
   }
 
   globalThis.ExplorableModel = {
-    decode, defaults, resolve, crossings, extent, formatNumber, quantity, interpolate, logTicks, linearTicks, table, csv,
+    decode,
+    defaults,
+    resolve,
+    crossings,
+    extent,
+    formatNumber,
+    quantity,
+    interpolate,
+    logTicks,
+    linearTicks,
+    table,
+    csv,
   };
 })();

@@ -9,7 +9,7 @@
   const model = window.ExplorableModel;
   const script = document.currentScript?.src;
   const hash = window.FigureView || { listen() {}, write() {} };
-  const NEAR = 600;  // px from the screen at which a figure is drawn
+  const NEAR = 600; // px from the screen at which a figure is drawn
   const figures = [];
   let plotly = null;
 
@@ -38,14 +38,20 @@
       this.table = find(".explorable-data");
       this.crossing = find(".explorable-crossing");
       this.folded = find(".explorable-more .explorable-chosen");
-      this.controls = new Map(this.spec.controls.map((control) =>
-        [control.name, find(`[data-control="${CSS.escape(control.name)}"]`)]));
+      this.controls = new Map(
+        this.spec.controls.map((
+          control,
+        ) => [control.name, find(`[data-control="${CSS.escape(control.name)}"]`)]),
+      );
       this.bind();
     }
 
     bind() {
       for (const control of this.spec.controls) {
-        this.controls.get(control.name).addEventListener("input", () => this.choose(control, this.read(control)));
+        this.controls.get(control.name).addEventListener(
+          "input",
+          () => this.choose(control, this.read(control)),
+        );
       }
       this.table.addEventListener("toggle", () => this.table.open && this.fillTable());
       const button = this.element.querySelector(".explorable-csv");
@@ -54,8 +60,10 @@
       if (this.crossing) {
         [this.slider, this.number] = this.crossing.querySelectorAll("input");
         this.slider.addEventListener("input", () => this.chooseLevel(Number(this.slider.value)));
-        this.number.addEventListener("change", () =>
-          this.chooseLevel(this.number.value === "" ? null : Number(this.number.value)));
+        this.number.addEventListener(
+          "change",
+          () => this.chooseLevel(this.number.value === "" ? null : Number(this.number.value)),
+        );
       }
     }
 
@@ -76,14 +84,17 @@
         input.setAttribute("aria-valuetext", options[i][1]);
         element.querySelector("output").textContent = options[i][1];
       } else {
-        for (const input of element.querySelectorAll("input")) input.checked = [value].flat().includes(input.value);
+        for (const input of element.querySelectorAll("input")) {
+          input.checked = [value].flat().includes(input.value);
+        }
       }
     }
 
     choose(control, value) {
       this.set({ [control.name]: value });
       for (const other of figures) {
-        const linked = control.link && other !== this && other.spec.controls.find(({ link }) => link === control.link);
+        const linked = control.link && other !== this
+          && other.spec.controls.find(({ link }) => link === control.link);
         if (linked) other.set({ [linked.name]: allowed(linked, value, other.state[linked.name]) });
       }
       hash.write();
@@ -105,7 +116,9 @@
       for (const control of this.spec.controls) this.write(control);
       this.markUnmeasured();
       if (this.folded) {
-        const inside = this.spec.controls.filter(({ name }) => this.controls.get(name).closest(".explorable-more"));
+        const inside = this.spec.controls.filter(({ name }) =>
+          this.controls.get(name).closest(".explorable-more")
+        );
         this.folded.textContent = inside.map((control) => this.chosen(control)).join(" · ");
       }
       this.sayEmpty();
@@ -137,7 +150,9 @@
       const { empty } = this.view;
       const chosen = this.spec.controls.filter(({ kind, axis }) => kind !== "check" && !axis)
         .map((control) => this.chosen(control));
-      this.empty.textContent = empty === "unmeasured" ? `Not measured yet: ${chosen.join(", ")}` : "Nothing is selected";
+      this.empty.textContent = empty === "unmeasured"
+        ? `Not measured yet: ${chosen.join(", ")}`
+        : "Nothing is selected";
       this.empty.hidden = !empty;
       this.plot.style.visibility = empty ? "hidden" : "";
       if (this.cursor) this.cursor.element.hidden = Boolean(empty);
@@ -182,7 +197,12 @@
       };
       const { head, rows } = model.table(this.view);
       this.table.querySelector(".explorable-scroll").replaceChildren(
-        make("table", make("thead", row("th", head)), make("tbody", ...rows.map((cells) => row("td", cells)))));
+        make(
+          "table",
+          make("thead", row("th", head)),
+          make("tbody", ...rows.map((cells) => row("td", cells))),
+        ),
+      );
     }
 
     download() {
@@ -236,7 +256,10 @@
     return Object.fromEntries(figures.map(({ spec, state }) => {
       const usual = model.defaults(spec);
       const changed = Object.keys(usual).filter((name) => String(state[name]) !== String(usual[name]));
-      return [spec.id, changed.map((name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`).join("&")];
+      return [
+        spec.id,
+        changed.map((name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`).join("&"),
+      ];
     }));
   }
 
@@ -248,7 +271,9 @@
     for (const [name, values] of said) {
       const control = figure.spec.controls.find((one) => one.name === name);
       if (control) state[name] = allowed(control, control.kind === "check" ? values : values[0], state[name]);
-      else if (name === "level" && figure.crossing && Number.isFinite(Number(values[0]))) state.level = Number(values[0]);
+      else if (name === "level" && figure.crossing && Number.isFinite(Number(values[0]))) {
+        state.level = Number(values[0]);
+      }
     }
     figure.set(state);
     figure.wake();
@@ -262,7 +287,9 @@
     let moved = false;
     const wakeNear = () => figures.filter(({ near }) => near).forEach((figure) => figure.wake());
     const watch = new IntersectionObserver((entries) => {
-      for (const entry of entries) figures.find(({ element }) => element === entry.target).near = entry.isIntersecting;
+      for (const entry of entries) {
+        figures.find(({ element }) => element === entry.target).near = entry.isIntersecting;
+      }
       if (moved) wakeNear();
     }, { rootMargin: `${NEAR}px 0px` });
     const move = ({ type, movementX, movementY }) => {
@@ -303,7 +330,10 @@
     watchReader();
     // A drawing holds the colours that it was drawn in. Paper is white, whatever the theme.
     const redraw = () => figures.forEach((figure) => figure.drawn && figure.draw());
-    new MutationObserver(redraw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    new MutationObserver(redraw).observe(document.documentElement, {
+      attributes: true,
+      attributeFilter: ["data-theme"],
+    });
     matchMedia("print").addEventListener("change", redraw);
   }
 

@@ -4,8 +4,8 @@
    place. */
 window.FigurePin = (function () {
   "use strict";
-  const SHOWN = 0.6;  // of a figure's picture, from which it needs no pin
-  const GAP = 8;  // px around a pinned figure
+  const SHOWN = 0.6; // of a figure's picture, from which it needs no pin
+  const GAP = 8; // px around a pinned figure
   let pinned = null, looking = null;
 
   const pictureOf = (figure) => figure.querySelector(".explorable-frame, .stage") ?? figure;

@@ -3,10 +3,10 @@
 window.FigureView = (function () {
   "use strict";
   const heard = document.createElement("p");
-  let pressed = null;  // the link whose words were just pressed
-  let followed = null;  // the hash that the page is set to, or is about to be
-  const takers = [];  // (id, said) => the element that has taken it, if it is this taker's
-  const sayers = [];  // () => {id: its settings as a link says them, "" where nothing was changed}
+  let pressed = null; // the link whose words were just pressed
+  let followed = null; // the hash that the page is set to, or is about to be
+  const takers = []; // (id, said) => the element that has taken it, if it is this taker's
+  const sayers = []; // () => {id: its settings as a link says them, "" where nothing was changed}
 
   function decoded(text) {
     try {
@@ -31,7 +31,7 @@ window.FigureView = (function () {
     if (pressed) window.FigurePin.show(first, pressed);
     else first.scrollIntoView({ block });
     first.classList.remove("figure-told");
-    void first.offsetWidth;  // or the animation would not begin again
+    void first.offsetWidth; // or the animation would not begin again
     first.classList.add("figure-told");
   }
 
@@ -56,8 +56,13 @@ window.FigureView = (function () {
     // Back was pressed, and the page is not yet set back: writing now would undo that.
     if (location.hash !== followed) return;
     const said = Object.assign({}, ...sayers.map((sayer) => sayer()));
-    const others = location.hash.slice(1).split(";").filter((part) => part.includes(":") && !(part.split(":")[0] in said));
-    const told = [...Object.entries(said).flatMap(([id, text]) => (text ? [`${id}:${text}`] : [])), ...others];
+    const others = location.hash.slice(1).split(";").filter((part) =>
+      part.includes(":") && !(part.split(":")[0] in said)
+    );
+    const told = [
+      ...Object.entries(said).flatMap(([id, text]) => (text ? [`${id}:${text}`] : [])),
+      ...others,
+    ];
     const plain = location.hash.includes(":") ? "" : location.hash;
     const hash = told.length ? `#${told.join(";")}` : plain;
     if (hash === location.hash) return;
@@ -70,7 +75,9 @@ window.FigureView = (function () {
   /* While words are pointed at, so is the figure that they are about. */
   function mean(event, on) {
     const link = viewOf(event);
-    if (!link || event.pointerType === "touch" || (event.type === "focusin" && !link.matches(":focus-visible"))) return;
+    if (
+      !link || event.pointerType === "touch" || (event.type === "focusin" && !link.matches(":focus-visible"))
+    ) return;
     for (const [id] of parts(link.hash)) document.getElementById(id)?.classList.toggle("figure-meant", on);
   }
 
@@ -81,8 +88,12 @@ window.FigureView = (function () {
   heard.className = "visually-hidden";
   heard.setAttribute("role", "status");
   document.body.append(heard);
-  for (const type of ["pointerover", "focusin"]) document.addEventListener(type, (event) => mean(event, true));
-  for (const type of ["pointerout", "focusout"]) document.addEventListener(type, (event) => mean(event, false));
+  for (const type of ["pointerover", "focusin"]) {
+    document.addEventListener(type, (event) => mean(event, true));
+  }
+  for (const type of ["pointerout", "focusout"]) {
+    document.addEventListener(type, (event) => mean(event, false));
+  }
   document.addEventListener("click", (event) => {
     const link = viewOf(event);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;

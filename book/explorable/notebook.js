@@ -20,7 +20,7 @@ function makeRoot() {
   const root = document.createElement("form");
   root.className = "explorable-notebook";
   root.addEventListener("submit", (event) => event.preventDefault());
-  root.dataset.lmSuppressShortcuts = "true";  // arrow keys are the figure's, not the notebook's
+  root.dataset.lmSuppressShortcuts = "true"; // arrow keys are the figure's, not the notebook's
   return root;
 }
 
@@ -35,7 +35,9 @@ function render({ model, el }) {
     if (figure) release(figure);
     root.innerHTML = model.get("html");
     // Pages and result files lie beside the page; a notebook has them elsewhere, or not at all.
-    for (const link of root.querySelectorAll('figcaption a:not([href^="http"])')) link.replaceWith(...link.childNodes);
+    for (const link of root.querySelectorAll('figcaption a:not([href^="http"])')) {
+      link.replaceWith(...link.childNodes);
+    }
     figure = adopt(root.firstElementChild);
     if (set) figure.set(set);
     window.explorablePlotly ||= addressOfPlotly(model);

@@ -41,10 +41,14 @@
     "Linear attention": (x) => attend(x, linear, (i) => i),
     RNN: (x) => {
       let s = zero;
-      return x.map((one) => times(U, (s = add(times(W, s).map(Math.tanh), one))));
+      return x.map((one) => times(U, s = add(times(W, s).map(Math.tanh), one)));
     },
-    "3-gram": (x) => x.map((_, i) =>
-      windows.reduce((sum, M, back) => (i >= back ? add(sum, times(M, x[i - back])) : sum), zero).map(Math.tanh)),
+    "3-gram": (x) =>
+      x.map((_, i) =>
+        windows.reduce((sum, M, back) => (i >= back ? add(sum, times(M, x[i - back])) : sum), zero).map(
+          Math.tanh,
+        )
+      ),
   };
 
   const read = (text) => text.map((letter) => embedding.get(letter));
@@ -58,11 +62,26 @@
       return { name, cells, row: element("tr", {}, element("th", { scope: "row" }, name), cells) };
     });
     const line = element("p", { class: "stage-line", role: "status" });
-    const table = element("table", { class: "causality" },
-      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Token"), head.map((button) => element("th", { scope: "col" }, button)))),
-      element("tbody", {}, rows.map(({ row }) => row)));
+    const table = element(
+      "table",
+      { class: "causality" },
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          element("th", { scope: "col" }, "Token"),
+          head.map((button) => element("th", { scope: "col" }, button)),
+        ),
+      ),
+      element("tbody", {}, rows.map(({ row }) => row)),
+    );
 
-    function choose(i, to = i === chosen ? ALPHABET[(ALPHABET.indexOf(letter) + 1) % ALPHABET.length] : letter) {
+    function choose(
+      i,
+      to = i === chosen ? ALPHABET[(ALPHABET.indexOf(letter) + 1) % ALPHABET.length] : letter,
+    ) {
       chosen = (i + TEXT.length) % TEXT.length;
       letter = to === TEXT[chosen] ? ALPHABET[(ALPHABET.indexOf(to) + 1) % ALPHABET.length] : to;
       render();
@@ -73,12 +92,17 @@
       head.forEach((button, i) => {
         button.textContent = text[i];
         button.setAttribute("aria-pressed", i === chosen);
-        button.setAttribute("aria-label", `Token ${i + 1}, ${text[i]}${i === chosen ? `, was ${TEXT[i]}` : ""}`);
+        button.setAttribute(
+          "aria-label",
+          `Token ${i + 1}, ${text[i]}${i === chosen ? `, was ${TEXT[i]}` : ""}`,
+        );
         button.tabIndex = i === chosen ? 0 : -1;
       });
       const heard = rows.map(({ name, cells }) => {
         const after = layers[name](read(text));
-        const moved = after.map((y, i) => Math.max(...y.map((value, d) => Math.abs(value - before[name][i][d]))) > 1e-9);
+        const moved = after.map((y, i) =>
+          Math.max(...y.map((value, d) => Math.abs(value - before[name][i][d]))) > 1e-9
+        );
         cells.forEach((cell, i) => {
           cell.className = moved[i] ? "moved" : "";
           cell.firstChild.textContent = moved[i] ? "●" : "·";
@@ -87,7 +111,9 @@
         });
         return `${name} ${moved.filter(Boolean).length}`;
       });
-      line.textContent = `Token ${chosen + 1} changed from ${TEXT[chosen]} to ${letter}. Outputs that moved: ${heard.join(", ")}.`;
+      line.textContent = `Token ${chosen + 1} changed from ${
+        TEXT[chosen]
+      } to ${letter}. Outputs that moved: ${heard.join(", ")}.`;
     }
 
     table.addEventListener("keydown", (event) => {
@@ -104,9 +130,15 @@
       head[chosen].focus();
     });
     stage.append(
-      element("p", {}, "Choose a token to change it; choose it again for another letter. ",
-        "With the keyboard: left and right choose, up and down change the letter."),
-      table, line);
+      element(
+        "p",
+        {},
+        "Choose a token to change it; choose it again for another letter. ",
+        "With the keyboard: left and right choose, up and down change the letter.",
+      ),
+      table,
+      line,
+    );
     render();
     return { token: [Stage.whole((n) => choose(n - 1, "x"), () => chosen + 1, 1, TEXT.length), 3] };
   });

@@ -8,7 +8,12 @@
   const { element, svg } = Stage;
   const A = [-0.35, -1.6], C = [0.7, 0.5];
   const SIGNAL = [0.9, 0.1, -0.15, 0.1, 0.05, -0.8, 0.1, -0.1, 0.15, 0.9, -0.1, 0.05], T = SIGNAL.length;
-  const WIDTH = 360, STEP = 27, LEFT = 30, ROWS = { signal: 30, weights: 92, states: 150, outputs: 212 }, HEIGHT = 246, TALL = 24;
+  const WIDTH = 360,
+    STEP = 27,
+    LEFT = 30,
+    ROWS = { signal: 30, weights: 92, states: 150, outputs: 212 },
+    HEIGHT = 246,
+    TALL = 24;
   const FIXED = 0.5, OPEN = 1.2, SHUT = 0.04;
 
   const deltas = (kind) => SIGNAL.map((u) => (kind === "fixed" ? FIXED : Math.abs(u) > 0.5 ? OPEN : SHUT));
@@ -35,33 +40,79 @@
   };
 
   const middle = (i) => LEFT + (i + 0.5) * STEP;
-  const bar = (i, row, value, css, width = 12, shift = 0) => svg("rect", { class: css, x: middle(i) - width / 2 + shift,
-    y: ROWS[row] - TALL * Math.max(0, value), width, height: Math.max(0.5, TALL * Math.abs(value)), "data-value": value.toFixed(4) });
+  const bar = (i, row, value, css, width = 12, shift = 0) =>
+    svg("rect", {
+      class: css,
+      x: middle(i) - width / 2 + shift,
+      y: ROWS[row] - TALL * Math.max(0, value),
+      width,
+      height: Math.max(0.5, TALL * Math.abs(value)),
+      "data-value": value.toFixed(4),
+    });
   const base = (row, name) => [
     svg("line", { class: "convolution-base", x1: LEFT, x2: WIDTH - 4, y1: ROWS[row], y2: ROWS[row] }),
-    svg("text", { class: "convolution-name", x: 2, y: ROWS[row] + 4 }, name)];
+    svg("text", { class: "convolution-name", x: 2, y: ROWS[row] + 4 }, name),
+  ];
 
   Stage.mount("convolution", (stage) => {
     let kind = "fixed";
-    const picture = svg("svg", { class: "convolution-picture", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+    const picture = svg("svg", {
+      class: "convolution-picture",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+    });
     const shown = element("b"), summed = element("b");
-    const counts = element("div", { class: "stage-counts" },
+    const counts = element(
+      "div",
+      { class: "stage-counts" },
       element("p", {}, element("span", {}, "Output, by the state"), shown),
-      element("p", {}, element("span", {}, "Output, by the sum"), summed));
+      element("p", {}, element("span", {}, "Output, by the sum"), summed),
+    );
 
     function render(n) {
       const states = recurrence(kind), found = outputs(kind), now = n - 1;
       picture.replaceChildren(
-        ...base("signal", "u"), ...base("weights", kind === "fixed" ? "K" : "w"), ...base("states", "s"), ...base("outputs", "y"),
-        ...SIGNAL.map((u, j) => bar(j, "signal", u, j === now ? "convolution-now" : j < n ? "convolution-past" : "convolution-ahead")),
-        ...SIGNAL.slice(0, n).map((_, j) => bar(j, "weights", 2 * weight(kind, now, j), kind === "fixed" ? "convolution-kernel" : "convolution-weights")),
-        ...states.slice(0, n).flatMap((s, i) => s.map((x, m) => bar(i, "states", 1.5 * x, i === now ? "convolution-now" : "convolution-faded", 6, m ? 4 : -4))),
+        ...base("signal", "u"),
+        ...base("weights", kind === "fixed" ? "K" : "w"),
+        ...base("states", "s"),
+        ...base("outputs", "y"),
+        ...SIGNAL.map((u, j) =>
+          bar(
+            j,
+            "signal",
+            u,
+            j === now ? "convolution-now" : j < n ? "convolution-past" : "convolution-ahead",
+          )
+        ),
+        ...SIGNAL.slice(0, n).map((_, j) =>
+          bar(
+            j,
+            "weights",
+            2 * weight(kind, now, j),
+            kind === "fixed" ? "convolution-kernel" : "convolution-weights",
+          )
+        ),
+        ...states.slice(0, n).flatMap((s, i) =>
+          s.map((x, m) =>
+            bar(i, "states", 1.5 * x, i === now ? "convolution-now" : "convolution-faded", 6, m ? 4 : -4)
+          )
+        ),
         ...found.slice(0, n).flatMap(({ state, sum }, i) => [
           bar(i, "outputs", 2 * state, "convolution-output"),
-          svg("circle", { class: "convolution-ring", cx: middle(i), cy: ROWS.outputs - TALL * 2 * sum, r: 4 })]));
-      picture.setAttribute("aria-label", n
-        ? `Input, weights of the past for output ${n}, state and outputs after ${n} of ${T} ticks.`
-        : `A signal of ${T} numbers, not read yet.`);
+          svg("circle", {
+            class: "convolution-ring",
+            cx: middle(i),
+            cy: ROWS.outputs - TALL * 2 * sum,
+            r: 4,
+          }),
+        ]),
+      );
+      picture.setAttribute(
+        "aria-label",
+        n
+          ? `Input, weights of the past for output ${n}, state and outputs after ${n} of ${T} ticks.`
+          : `A signal of ${T} numbers, not read yet.`,
+      );
       shown.textContent = n ? found[now].state.toFixed(4).replace("-", "−") : "–";
       summed.textContent = n ? found[now].sum.toFixed(4).replace("-", "−") : "–";
     }
@@ -70,13 +121,23 @@
       if (!n) return "Nothing read yet; the state is zero.";
       const s = recurrence(kind)[n - 1].map((x) => x.toFixed(2).replace("-", "−")).join(", ");
       const terms = n === 1 ? "one product" : `${n} products`;
-      const weights = kind === "fixed" ? "with the kernel, shifted by one" : "with weights that no other output has";
+      const weights = kind === "fixed"
+        ? "with the kernel, shifted by one"
+        : "with weights that no other output has";
       return `Tick ${n} of ${T}: the state is (${s}). The sum takes ${terms}, ${weights}.`;
     }
 
     const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 700 });
-    const chooser = Stage.radios("Step Δ", { fixed: "fixed", selective: "from the input" }, kind, (value) => { kind = value; steps.show(steps.step()); });
-    stage.append(element("div", { class: "stage-row" }, chooser), element("div", { class: "convolution" }, picture, counts), steps.line, steps.bar);
+    const chooser = Stage.radios("Step Δ", { fixed: "fixed", selective: "from the input" }, kind, (value) => {
+      kind = value;
+      steps.show(steps.step());
+    });
+    stage.append(
+      element("div", { class: "stage-row" }, chooser),
+      element("div", { class: "convolution" }, picture, counts),
+      steps.line,
+      steps.bar,
+    );
     Stage.keys(stage, steps, () => T);
     steps.show(10);
     return { delta: [Stage.pick(chooser), "fixed"], step: [Stage.whole(steps.show, steps.step, 0, T), 10] };

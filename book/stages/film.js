@@ -15,8 +15,13 @@
 
   /* Stops by what is counted: [value, the place of each model's last stop up to there]. */
   function stopsBy(models, at) {
-    const values = [...new Set(models.flatMap((model) => model.updates.map((_, i) => at(model, i))))].sort((a, b) => a - b);
-    return values.map((value) => [value, models.map((model) => model.updates.findLastIndex((_, i) => at(model, i) <= value))]);
+    const values = [...new Set(models.flatMap((model) => model.updates.map((_, i) => at(model, i))))].sort((
+      a,
+      b,
+    ) => a - b);
+    return values.map((
+      value,
+    ) => [value, models.map((model) => model.updates.findLastIndex((_, i) => at(model, i) <= value))]);
   }
   function countsOf(models) {
     const counts = { update: stopsBy(models, (model, i) => model.updates[i]) };
@@ -24,31 +29,63 @@
     return counts;
   }
 
-  const clean = (text) => (text.trim() ? text : "(spaces only)").replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
+  const clean = (text) =>
+    (text.trim() ? text : "(spaces only)").replace(/\n/g, " ↵ ").replace(
+      /[\u0000-\u001f\u007f-\u009f]/g,
+      "\ufffd",
+    );
   /* The loss measured nearest to a stop: held-out text is read at updates of its own. */
-  const lossNear = ({ loss }, update) => loss.reduce((a, b) => (Math.abs(b[0] - update) < Math.abs(a[0] - update) ? b : a));
+  const lossNear = ({ loss }, update) =>
+    loss.reduce((a, b) => (Math.abs(b[0] - update) < Math.abs(a[0] - update) ? b : a));
   function told(model, i) {
-    const update = model.updates[i], [at, loss] = lossNear(model, update), time = model.seconds ? `, ${round(minutes(model, i))} min` : "";
-    return `${update.toLocaleString("en")} updates${time}: ${loss.toFixed(2)} nats a byte${at === update ? "" : `, measured at ${at.toLocaleString("en")}`}`;
+    const update = model.updates[i],
+      [at, loss] = lossNear(model, update),
+      time = model.seconds ? `, ${round(minutes(model, i))} min` : "";
+    return `${update.toLocaleString("en")} updates${time}: ${loss.toFixed(2)} nats a byte${
+      at === update ? "" : `, measured at ${at.toLocaleString("en")}`
+    }`;
   }
-  const headName = ([layer, place, fades]) => `Layer ${layer + 1}, head ${place + 1}, ${fades ? "fades" : "sees far"}`;
+  const headName = ([layer, place, fades]) =>
+    `Layer ${layer + 1}, head ${place + 1}, ${fades ? "fades" : "sees far"}`;
 
   /* A side: what a model writes, and its map, a row for each letter and a square for each before. */
   function sideOf(model, looked) {
-    const triangle = [...looked].flatMap((_, row) => Array.from({ length: row + 1 }, (_, column) => [row, column]));
+    const triangle = [...looked].flatMap((_, row) =>
+      Array.from({ length: row + 1 }, (_, column) => [row, column])
+    );
     const state = element("p"), peak = element("p", { class: "film-quiet" });
-    const texts = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, element("p", { class: "film-text", dir: "ltr" })]));
+    const texts = Object.fromEntries(
+      Object.keys(KINDS).map((kind) => [kind, element("p", { class: "film-text", dir: "ltr" })]),
+    );
     const cells = triangle.map(([row, column]) =>
-      svg("rect", { x: column * CELL, y: row * CELL, width: CELL - 0.8, height: CELL - 0.8 }));
+      svg("rect", { x: column * CELL, y: row * CELL, width: CELL - 0.8, height: CELL - 0.8 })
+    );
     const size = (looked.length + 1.5) * CELL;
-    const picture = svg("svg", { viewBox: `0 0 ${size} ${size - CELL}`, role: "img" }, cells,
-      [...looked].map((letter, i) => svg("text", { x: (i + 1) * CELL + 2, y: (i + 1) * CELL - 2 }, letter === " " ? "·" : letter)));
+    const picture = svg(
+      "svg",
+      { viewBox: `0 0 ${size} ${size - CELL}`, role: "img" },
+      cells,
+      [...looked].map((letter, i) =>
+        svg("text", { x: (i + 1) * CELL + 2, y: (i + 1) * CELL - 2 }, letter === " " ? "·" : letter)
+      ),
+    );
     const name = NAMES[model.name], css = model.name === "softmax" ? "film-softmax" : "film-linear";
-    const writing = element("section", { class: `film-writing ${css}`, "aria-label": `${name} writes` },
-      element("p", { class: "film-name" }, name), state,
-      Object.entries(KINDS).flatMap(([kind, label]) => [element("p", { class: "film-quiet" }, label), texts[kind]]));
-    const look = element("section", { class: `film-look ${css}`, "aria-label": `${name} looks at` },
-      element("p", { class: "film-name" }, name), picture, peak);
+    const writing = element(
+      "section",
+      { class: `film-writing ${css}`, "aria-label": `${name} writes` },
+      element("p", { class: "film-name" }, name),
+      state,
+      Object.entries(KINDS).flatMap((
+        [kind, label],
+      ) => [element("p", { class: "film-quiet" }, label), texts[kind]]),
+    );
+    const look = element(
+      "section",
+      { class: `film-look ${css}`, "aria-label": `${name} looks at` },
+      element("p", { class: "film-name" }, name),
+      picture,
+      peak,
+    );
     return { model, looked, state, peak, texts, cells, picture, writing, look };
   }
 
@@ -57,9 +94,16 @@
     const map = model.maps[head][i];
     state.textContent = told(model, i);
     for (const [kind, node] of Object.entries(texts)) node.textContent = clean(model.samples[kind][i]);
-    cells.forEach((cell, j) => cell.setAttribute("fill-opacity", (0.03 + (0.97 * parseInt(map[j], DIGITS)) / (DIGITS - 1)).toFixed(3)));
+    cells.forEach((cell, j) =>
+      cell.setAttribute("fill-opacity", (0.03 + (0.97 * parseInt(map[j], DIGITS)) / (DIGITS - 1)).toFixed(3))
+    );
     peak.textContent = `Largest weight of a row, on average: ${model.peaks[head][i]}%`;
-    picture.setAttribute("aria-label", `${NAMES[model.name]}, ${name}, after ${model.updates[i]} updates: the weights of ${looked.length} letters`);
+    picture.setAttribute(
+      "aria-label",
+      `${NAMES[model.name]}, ${name}, after ${
+        model.updates[i]
+      } updates: the weights of ${looked.length} letters`,
+    );
   }
 
   Stage.mount("film", (stage) => {
@@ -70,7 +114,9 @@
     }
     const { prompt, looked, heads, shown, models, sources } = JSON.parse(source.textContent);
     const counts = countsOf(models), sides = models.map((model) => sideOf(model, looked));
-    const lists = Object.fromEntries(Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]));
+    const lists = Object.fromEntries(
+      Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]),
+    );
     let by = "update", head = shown;
 
     const stops = () => counts[by];
@@ -78,14 +124,32 @@
       sides.forEach((side, which) => show(side, stops()[n][1][which], head, headName(heads[head])));
       Stage.put(sliders[by], lists[by], n);
     }
-    const say = (n) => models.map((model, which) => `${NAMES[model.name]} after ${told(model, stops()[n][1][which])}.`).join(" ");
+    const say = (n) =>
+      models.map((model, which) => `${NAMES[model.name]} after ${told(model, stops()[n][1][which])}.`).join(
+        " ",
+      );
 
     const length = () => stops().length - 1;
     const steps = Stage.stepper({ length, render, say, milliseconds: 1400 });
-    const sliders = Object.fromEntries(Object.entries({ update: "Updates", minute: "Minutes of training" })
-      .filter(([count]) => counts[count]).map(([count, label]) => [count,
-        Stage.slider(`film-${count}`, label, lists[count], lists[count].at(-1), (value) => steps.show(lists[count].indexOf(value)))]));
-    const only = () => Object.entries(sliders).forEach(([count, control]) => { control.hidden = count !== by; });
+    const sliders = Object.fromEntries(
+      Object.entries({ update: "Updates", minute: "Minutes of training" })
+        .filter(([count]) => counts[count]).map((
+          [count, label],
+        ) => [
+          count,
+          Stage.slider(
+            `film-${count}`,
+            label,
+            lists[count],
+            lists[count].at(-1),
+            (value) => steps.show(lists[count].indexOf(value)),
+          ),
+        ]),
+    );
+    const only = () =>
+      Object.entries(sliders).forEach(([count, control]) => {
+        control.hidden = count !== by;
+      });
     /* From one count to the other at the same stop of the second model, as nearly as there is one. */
     const count = Stage.radios("Same", { update: "updates", minute: "minutes" }, by, (chosen) => {
       const [, places] = stops()[steps.step()];
@@ -101,11 +165,19 @@
     only();
     steps.line.classList.add("figure-hidden");
     stage.append(
-      element("div", { class: "stage-row film-settings" }, counts.minute ? count : "", Object.values(sliders), chooser),
-      steps.bar, steps.line,
+      element(
+        "div",
+        { class: "stage-row film-settings" },
+        counts.minute ? count : "",
+        Object.values(sliders),
+        chooser,
+      ),
+      steps.bar,
+      steps.line,
       element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
       element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
-      Stage.provenance(sources));
+      Stage.provenance(sources),
+    );
     Stage.keys(stage, steps, length);
     steps.show(length());
     /* The last stop up to a number of updates or minutes. */
@@ -114,6 +186,10 @@
       return n >= 0 ? steps.show(n) : false;
     };
     const stopped = () => (steps.step() === length() ? "last" : String(lists[by][steps.step()]));
-    return { by: [Stage.pick(count), "update"], head: [Stage.entry(chooser), shown], stop: [Stage.setter(stop, stopped), "last"] };
+    return {
+      by: [Stage.pick(count), "update"],
+      head: [Stage.entry(chooser), shown],
+      stop: [Stage.setter(stop, stopped), "last"],
+    };
   });
 }

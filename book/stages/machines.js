@@ -16,7 +16,12 @@
   const phi = (x) => x.map((a) => (a > 0 ? a + 1 : Math.exp(a)));
 
   /* After each tick: columns of numbers, as they lie in memory. */
-  const columns = { tape: [[]], cache: [[]], rnn: [[Array(D).fill(0)]], linear: [Array.from({ length: D + 1 }, () => Array(D).fill(0))] };
+  const columns = {
+    tape: [[]],
+    cache: [[]],
+    rnn: [[Array(D).fill(0)]],
+    linear: [Array.from({ length: D + 1 }, () => Array(D).fill(0))],
+  };
   TEXT.forEach((letter) => {
     const x = embed(letter), k = times(WK, x), v = times(WV, x), f = phi(k);
     columns.tape.push([...columns.tape.at(-1), x]);
@@ -24,12 +29,20 @@
     const [s] = columns.rnn.at(-1);
     columns.rnn.push([times(W, s).map((a, i) => Math.tanh(a) + x[i])]);
     const last = columns.linear.at(-1);
-    columns.linear.push([...last.slice(0, D).map((column, i) => column.map((a, j) => a + f[j] * v[i])), last[D].map((a, j) => a + f[j])]);
+    columns.linear.push([
+      ...last.slice(0, D).map((column, i) => column.map((a, j) => a + f[j] * v[i])),
+      last[D].map((a, j) => a + f[j]),
+    ]);
   });
 
   /* rows: the height of the picture, the same for neighbours. */
   const machines = {
-    tape: { name: "Attention tape", rows: 2 * D, color: "--attention", work: (t) => 8 * t * D * D + 2 * t * (t + 1) * D },
+    tape: {
+      name: "Attention tape",
+      rows: 2 * D,
+      color: "--attention",
+      work: (t) => 8 * t * D * D + 2 * t * (t + 1) * D,
+    },
     cache: { name: "KV cache", rows: 2 * D, color: "--softmax", work: (t) => 8 * D * D + 4 * t * D },
     rnn: { name: "RNN", rows: D, color: "--rnn", work: () => 4 * D * D },
     linear: { name: "Linear attention", rows: D, color: "--linear", work: () => 8 * D * D + 4 * D * D },
@@ -45,11 +58,26 @@
         const height = Math.max(0.8, (LINE * work(i + 1)) / most);
         return svg("rect", { x: i * (CELL + 2), y: LINE - height, width: CELL, height });
       });
-      const effort = svg("svg", { viewBox: `0 0 ${T * (CELL + 2)} ${LINE}`, role: "img", "aria-label": "Work of each tick, one scale for all four" },
-        svg("path", { class: "machines-frame", d: `M0 ${LINE}H${T * (CELL + 2)}` }), bars);
+      const effort = svg(
+        "svg",
+        {
+          viewBox: `0 0 ${T * (CELL + 2)} ${LINE}`,
+          role: "img",
+          "aria-label": "Work of each tick, one scale for all four",
+        },
+        svg("path", { class: "machines-frame", d: `M0 ${LINE}H${T * (CELL + 2)}` }),
+        bars,
+      );
       const size = element("p"), effortLine = element("p", { class: "machines-work" });
-      const section = element("section", { style: `--machine: var(${color})`, "aria-label": name },
-        element("p", { class: "machines-name" }, name), memory, size, effort, effortLine);
+      const section = element(
+        "section",
+        { style: `--machine: var(${color})`, "aria-label": name },
+        element("p", { class: "machines-name" }, name),
+        memory,
+        size,
+        effort,
+        effortLine,
+      );
       section.querySelector(".machines-name").style.color = `var(${color}-text)`;
       return { key, name, work, memory, bars, size, effortLine, section };
     });
@@ -61,11 +89,17 @@
       });
       for (const { key, work, memory, bars, size, effortLine } of panels) {
         const state = columns[key][t];
-        memory.replaceChildren(...state.flatMap((column, i) => column.map((value, j) =>
-          svg("rect", {
-            x: i * (CELL + 2), y: j * CELL, width: CELL, height: CELL - 1,
-            "fill-opacity": (0.15 + 0.85 * Math.sqrt(Math.abs(value) / span)).toFixed(2),
-          }))));
+        memory.replaceChildren(...state.flatMap((column, i) =>
+          column.map((value, j) =>
+            svg("rect", {
+              x: i * (CELL + 2),
+              y: j * CELL,
+              width: CELL,
+              height: CELL - 1,
+              "fill-opacity": (0.15 + 0.85 * Math.sqrt(Math.abs(value) / span)).toFixed(2),
+            })
+          )
+        ));
         memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
         bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
         size.textContent = `State: ${state.flat().length} numbers`;
@@ -75,7 +109,9 @@
 
     function say(t) {
       if (!t) return "Nothing read yet.";
-      const parts = panels.map(({ key, name, work }) => `${name} ${columns[key][t].flat().length} numbers, ${work(t)} operations`);
+      const parts = panels.map(({ key, name, work }) =>
+        `${name} ${columns[key][t].flat().length} numbers, ${work(t)} operations`
+      );
       return `Tick ${t} of ${T}. ${parts.join("; ")}.`;
     }
 
@@ -83,7 +119,9 @@
     stage.append(
       element("div", { class: "machines-text", "aria-hidden": "true" }, text),
       element("div", { class: "machines" }, panels.map(({ section }) => section)),
-      steps.line, steps.bar);
+      steps.line,
+      steps.bar,
+    );
     Stage.keys(stage, steps, () => T);
     // Far enough for the growing ones to have grown.
     steps.show(10);

@@ -5,20 +5,29 @@
 window.MemoryPictures ??= (() => {
   const { element, svg } = Stage;
   const { percent, range } = MemoryLab;
-  const DRAWN = 24, DRAWS = 16;  // pairs on the curve, lists it is a mean of
+  const DRAWN = 24, DRAWS = 16; // pairs on the curve, lists it is a mean of
   const SIDES = { cache: "memory-cache", state: "memory-state" };
 
   /* A grid of squares, a square for a number, darker for a larger one. */
   function grid(rows, count, x, y, width, height) {
     const [w, h] = [width / count, height / rows], gap = Math.min(1, w / 8);
     const cells = range(rows * count).map((i) =>
-      svg("rect", { x: x + (i % count) * w, y: y + Math.floor(i / count) * h, width: w - gap, height: h - gap }));
-    return { node: svg("g", {}, cells), paint(numbers, most = Math.max(...numbers.map(Math.abs)) || 1) {
-      cells.forEach((cell, i) => {
-        cell.setAttribute("class", numbers[i] < 0 ? "memory-below" : "");
-        cell.setAttribute("fill-opacity", (0.04 + 0.96 * (Math.abs(numbers[i]) / most) ** 0.7).toFixed(3));
-      });
-    } };
+      svg("rect", {
+        x: x + (i % count) * w,
+        y: y + Math.floor(i / count) * h,
+        width: w - gap,
+        height: h - gap,
+      })
+    );
+    return {
+      node: svg("g", {}, cells),
+      paint(numbers, most = Math.max(...numbers.map(Math.abs)) || 1) {
+        cells.forEach((cell, i) => {
+          cell.setAttribute("class", numbers[i] < 0 ? "memory-below" : "");
+          cell.setAttribute("fill-opacity", (0.04 + 0.96 * (Math.abs(numbers[i]) / most) ** 0.7).toFixed(3));
+        });
+      },
+    };
   }
 
   const MINI = 66, BOX = 136, TOP = 36, STRIP = 8, FROM = STRIP + 5, TO = 118, LINE = 15;
@@ -35,18 +44,32 @@ window.MemoryPictures ??= (() => {
     lay() {
       const { width: d } = this.lab.settings, below = TOP + BOX + 6;
       this.grids = {
-        k: grid(d, 1, 2, TOP, STRIP, MINI), u: grid(1, d, FROM, TOP - STRIP - 3, MINI, STRIP), added: grid(d, d, FROM, TOP, MINI, MINI),
-        q: grid(d, 1, TO - STRIP - 3, TOP, STRIP, BOX), S: grid(d, d, TO, TOP, BOX, BOX),
-        o: grid(1, d, TO, below, BOX, STRIP), v: grid(1, d, TO, below + LINE, BOX, STRIP), said: grid(1, d, TO, below + 2 * LINE, BOX, STRIP),
+        k: grid(d, 1, 2, TOP, STRIP, MINI),
+        u: grid(1, d, FROM, TOP - STRIP - 3, MINI, STRIP),
+        added: grid(d, d, FROM, TOP, MINI, MINI),
+        q: grid(d, 1, TO - STRIP - 3, TOP, STRIP, BOX),
+        S: grid(d, d, TO, TOP, BOX, BOX),
+        o: grid(1, d, TO, below, BOX, STRIP),
+        v: grid(1, d, TO, below + LINE, BOX, STRIP),
+        said: grid(1, d, TO, below + 2 * LINE, BOX, STRIP),
       };
       const [o, v, said] = range(3).map((i) => written(TO - 8, below + i * LINE + 8, "end"));
-      this.labels = { o, v, said, pair: written(FROM, TOP + MINI + 15, "start"), rule: written(FROM, 14, "start") };
+      this.labels = {
+        o,
+        v,
+        said,
+        pair: written(FROM, TOP + MINI + 15, "start"),
+        rule: written(FROM, 14, "start"),
+      };
       this.picture.replaceChildren(
         svg("rect", { class: "memory-frame", x: FROM - 1, y: TOP - 1, width: MINI + 1, height: MINI + 1 }),
         svg("rect", { class: "memory-frame", x: TO - 1, y: TOP - 1, width: BOX + 1, height: BOX + 1 }),
         svg("path", { class: "memory-arrow", d: `M${FROM + MINI + 5} ${TOP + MINI / 2}h10m-4 -4l4 4l-4 4` }),
-        written(TO + BOX, 14, "end", svg("tspan", { class: "memory-strong" }, "S"), `, ${d} × ${d}`), written(TO - 4, TOP - 6, "end", "φ(q)"),
-        ...Object.values(this.grids).map(({ node }) => node), ...Object.values(this.labels));
+        written(TO + BOX, 14, "end", svg("tspan", { class: "memory-strong" }, "S"), `, ${d} × ${d}`),
+        written(TO - 4, TOP - 6, "end", "φ(q)"),
+        ...Object.values(this.grids).map(({ node }) => node),
+        ...Object.values(this.labels),
+      );
       this.most = Math.max(...this.lab.states.flatMap(({ S }) => S.flat().map(Math.abs)));
     }
 
@@ -68,7 +91,10 @@ window.MemoryPictures ??= (() => {
       labels.v.textContent = answer ? `wanted: ${answer.wanted}` : "";
       labels.said.textContent = answer ? `nearest: ${answer.state.said}` : "";
       labels.said.setAttribute("class", answer && answer.state.said !== answer.wanted ? "memory-strong" : "");
-      this.picture.setAttribute("aria-label", n ? `Written last: ${words[n - 1].join(" to ")}. The state, ${d} by ${d} numbers.` : "An empty state");
+      this.picture.setAttribute(
+        "aria-label",
+        n ? `Written last: ${words[n - 1].join(" to ")}. The state, ${d} by ${d} numbers.` : "An empty state",
+      );
       this.picture.querySelector(".memory-slide")?.remove();
     }
 
@@ -76,7 +102,10 @@ window.MemoryPictures ??= (() => {
     slide() {
       const scale = BOX / MINI, copy = this.grids.added.node.cloneNode(true);
       copy.setAttribute("class", "memory-slide");
-      copy.style.setProperty("--to", `translate(${TO - scale * FROM}px, ${TOP * (1 - scale)}px) scale(${scale})`);
+      copy.style.setProperty(
+        "--to",
+        `translate(${TO - scale * FROM}px, ${TOP * (1 - scale)}px) scale(${scale})`,
+      );
       this.picture.append(copy);
     }
   }
@@ -85,9 +114,13 @@ window.MemoryPictures ??= (() => {
   const known = new Map();
   function mean(options) {
     const name = JSON.stringify(options);
-    if (!known.has(name)) known.set(name, { nearer: Recall.curve(options, DRAWN, DRAWS), line: null, lists: 0 });
+    if (!known.has(name)) {
+      known.set(name, { nearer: Recall.curve(options, DRAWN, DRAWS), line: null, lists: 0 });
+    }
     const found = known.get(name);
-    if (found.lists < DRAWS) Object.assign(found, { line: found.nearer.next().value, lists: found.lists + 1 });
+    if (found.lists < DRAWS) {
+      Object.assign(found, { line: found.nearer.next().value, lists: found.lists + 1 });
+    }
     return found;
   }
 
@@ -96,13 +129,24 @@ window.MemoryPictures ??= (() => {
 
   /* The curve: a line for any list, dots for this one. */
   class Curve {
-    due = 0;  // the next frame in which it is drawn
+    due = 0; // the next frame in which it is drawn
 
     constructor(lab) {
       this.lab = lab;
-      this.graph = svg("svg", { role: "img", "aria-label": "Share of the keys answered right against the number of pairs written" });
-      this.frame = element("div", { class: "memory-curve" }, this.graph,
-        element("p", { class: "memory-quiet" }, `Lines: the mean of ${DRAWS} lists of random pairs. Dots: the list above.`));
+      this.graph = svg("svg", {
+        role: "img",
+        "aria-label": "Share of the keys answered right against the number of pairs written",
+      });
+      this.frame = element(
+        "div",
+        { class: "memory-curve" },
+        this.graph,
+        element(
+          "p",
+          { class: "memory-quiet" },
+          `Lines: the mean of ${DRAWS} lists of random pairs. Dots: the list above.`,
+        ),
+      );
     }
 
     /* True once both lines are the mean of all lists. */
@@ -113,20 +157,50 @@ window.MemoryPictures ??= (() => {
       const close = lines.cache.line.at(-1) - lines.state.line.at(-1) < 0.15;
       const side = (name, label, below) => {
         const { line } = lines[name];
-        return svg("g", { class: SIDES[name] },
-          svg("path", { d: line.map((share, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(share).toFixed(1)}`).join("") }),
-          ...scores.map((found, i) => svg("circle", { cx: x(i + 1), cy: y(found[name] / found.of), r: i === scores.length - 1 ? 4.5 : 2.5 })),
-          svg("text", { x: width - 8, y: y(line.at(-1)) + (below ? 15 : -7), "text-anchor": "end" }, label));
+        return svg(
+          "g",
+          { class: SIDES[name] },
+          svg("path", {
+            d: line.map((share, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(share).toFixed(1)}`).join(
+              "",
+            ),
+          }),
+          ...scores.map((found, i) =>
+            svg("circle", {
+              cx: x(i + 1),
+              cy: y(found[name] / found.of),
+              r: i === scores.length - 1 ? 4.5 : 2.5,
+            })
+          ),
+          svg("text", { x: width - 8, y: y(line.at(-1)) + (below ? 15 : -7), "text-anchor": "end" }, label),
+        );
       };
       this.graph.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
       this.graph.replaceChildren(
         ...[0, 0.5, 1].flatMap((share) => [
           svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(share)}H${width}` }),
-          svg("text", { class: "roofline-tick", x: LEFT - 6, y: y(share) + 4, "text-anchor": "end" }, percent(share))]),
-        ...[1, 8, 16, DRAWN].map((i) => svg("text", { class: "roofline-tick", x: x(i), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" }, i)),
+          svg(
+            "text",
+            { class: "roofline-tick", x: LEFT - 6, y: y(share) + 4, "text-anchor": "end" },
+            percent(share),
+          ),
+        ]),
+        ...[1, 8, 16, DRAWN].map((i) =>
+          svg(
+            "text",
+            { class: "roofline-tick", x: x(i), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" },
+            i,
+          )
+        ),
         svg("text", { class: "roofline-tick", x: 0, y: 10 }, "Keys answered right, %"),
-        svg("text", { class: "roofline-tick", x: width, y: HEIGHT - 1, "text-anchor": "end" }, "pairs written"),
-        side("cache", "softmax", false), side("state", "linear", close));
+        svg(
+          "text",
+          { class: "roofline-tick", x: width, y: HEIGHT - 1, "text-anchor": "end" },
+          "pairs written",
+        ),
+        side("cache", "softmax", false),
+        side("state", "linear", close),
+      );
       return lines.cache.lists === DRAWS && lines.state.lists === DRAWS;
     }
 

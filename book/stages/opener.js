@@ -7,7 +7,12 @@
 {
   const { element, svg } = Stage;
   const TEXT = [..."I like penguins"], T = TEXT.length, D = 4;
-  const COLUMN = 30, CELL = 7, ARCS = 50, CACHE = ARCS + 4, LETTERS = CACHE + D * CELL + 20, STATE = LETTERS + 16;
+  const COLUMN = 30,
+    CELL = 7,
+    ARCS = 50,
+    CACHE = ARCS + 4,
+    LETTERS = CACHE + D * CELL + 20,
+    STATE = LETTERS + 16;
   const WIDTH = T * COLUMN, HEIGHT = STATE + D * CELL + 2;
   const reads = { softmax: (t) => 2 * D * t, linear: () => D * D + D };
   const total = { softmax: (t) => D * t * (t + 1), linear: (t) => t * reads.linear() };
@@ -26,49 +31,104 @@
 
   const middle = (i) => (i + 0.5) * COLUMN;
   const shade = (value) => (0.2 + 0.8 * Math.sqrt(Math.abs(value))).toFixed(2);
-  const cells = (columns, x, y, scale) => columns.flatMap((column, i) => column.map((value, j) =>
-    svg("rect", { x: x + i * CELL, y: y + j * CELL, width: CELL - 1, height: CELL - 1, "fill-opacity": shade(value / scale) })));
+  const cells = (columns, x, y, scale) =>
+    columns.flatMap((column, i) =>
+      column.map((value, j) =>
+        svg("rect", {
+          x: x + i * CELL,
+          y: y + j * CELL,
+          width: CELL - 1,
+          height: CELL - 1,
+          "fill-opacity": shade(value / scale),
+        })
+      )
+    );
 
   function cache(t) {
-    return svg("g", { class: "opener-softmax" },
-      ...Array.from({ length: t }, (_, i) =>
-        cells([vectors[i].slice(0, D), vectors[i].slice(D)], middle(i) - CELL, CACHE, 1)).flat(),
+    return svg(
+      "g",
+      { class: "opener-softmax" },
+      ...Array.from(
+        { length: t },
+        (_, i) => cells([vectors[i].slice(0, D), vectors[i].slice(D)], middle(i) - CELL, CACHE, 1),
+      ).flat(),
       ...Array.from({ length: t }, (_, i) => {
         const lift = 8 + ((2 * ARCS - 12) * (t - 1 - i)) / T;
-        return svg("path", { d: `M${middle(t - 1)} ${ARCS}Q${(middle(i) + middle(t - 1)) / 2} ${ARCS - lift} ${middle(i)} ${ARCS}` });
-      }));
+        return svg("path", {
+          d: `M${middle(t - 1)} ${ARCS}Q${(middle(i) + middle(t - 1)) / 2} ${ARCS - lift} ${
+            middle(i)
+          } ${ARCS}`,
+        });
+      }),
+    );
   }
 
   function state(t) {
     const width = (D + 1) * CELL, here = t ? middle(t - 1) : middle(0);
     const x = Math.min(Math.max(here - width / 2, 1), WIDTH - width - 1);
-    return svg("g", { class: "opener-linear" },
+    return svg(
+      "g",
+      { class: "opener-linear" },
       t ? svg("path", { d: `M1 ${STATE + (D * CELL) / 2}H${x}` }) : null,
       t ? svg("path", { d: `M${here} ${LETTERS + 4}V${STATE - 3}` }) : null,
-      svg("rect", { class: "opener-box", x: x - 2, y: STATE - 2, width: width + 3, height: D * CELL + 3, rx: 2 }),
-      ...cells(states[t], x, STATE, most));
+      svg("rect", {
+        class: "opener-box",
+        x: x - 2,
+        y: STATE - 2,
+        width: width + 3,
+        height: D * CELL + 3,
+        rx: 2,
+      }),
+      ...cells(states[t], x, STATE, most),
+    );
   }
 
   Stage.mount("opener", (stage) => {
     const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
-    const holder = element("div", { class: "opener-picture", tabindex: "0", role: "group", "aria-label": "Picture. Arrow keys step, space plays and pauses." }, picture);
-    const sides = Object.fromEntries(Object.entries({ softmax: "Softmax attention", linear: "Linear attention" }).map(([key, name]) => {
-      const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
-      const node = element("section", { class: `opener-side opener-${key}`, "aria-label": name },
-        element("p", { class: "opener-name" }, name),
-        element("p", {}, "reads ", now, " numbers now,"),
-        element("p", {}, sum, " in all"),
-        element("div", { class: "opener-bar", "aria-hidden": "true" }, bar));
-      return [key, { node, now, sum, bar }];
-    }));
+    const holder = element("div", {
+      class: "opener-picture",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Picture. Arrow keys step, space plays and pauses.",
+    }, picture);
+    const sides = Object.fromEntries(
+      Object.entries({ softmax: "Softmax attention", linear: "Linear attention" }).map(([key, name]) => {
+        const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
+        const node = element(
+          "section",
+          { class: `opener-side opener-${key}`, "aria-label": name },
+          element("p", { class: "opener-name" }, name),
+          element("p", {}, "reads ", now, " numbers now,"),
+          element("p", {}, sum, " in all"),
+          element("div", { class: "opener-bar", "aria-hidden": "true" }, bar),
+        );
+        return [key, { node, now, sum, bar }];
+      }),
+    );
 
     function render(t) {
       picture.replaceChildren(
         cache(t),
-        svg("g", { class: "opener-text" }, ...TEXT.map((letter, i) =>
-          svg("text", { class: i === t - 1 ? "opener-now" : i < t ? "" : "opener-ahead", x: middle(i), y: LETTERS, "text-anchor": "middle" }, letter))),
-        state(t));
-      picture.setAttribute("aria-label", `After ${t} of ${T} letters: a cache of ${reads.softmax(t)} numbers above the text, and a state of ${reads.linear()} below it.`);
+        svg(
+          "g",
+          { class: "opener-text" },
+          ...TEXT.map((letter, i) =>
+            svg("text", {
+              class: i === t - 1 ? "opener-now" : i < t ? "" : "opener-ahead",
+              x: middle(i),
+              y: LETTERS,
+              "text-anchor": "middle",
+            }, letter)
+          ),
+        ),
+        state(t),
+      );
+      picture.setAttribute(
+        "aria-label",
+        `After ${t} of ${T} letters: a cache of ${
+          reads.softmax(t)
+        } numbers above the text, and a state of ${reads.linear()} below it.`,
+      );
       for (const [key, { now, sum, bar }] of Object.entries(sides)) {
         now.textContent = t ? reads[key](t) : 0;
         sum.textContent = total[key](t);
@@ -78,7 +138,9 @@
 
     function say(t) {
       if (!t) return "No letter read yet.";
-      return `Letter ${t} of ${T}. Softmax attention reads ${reads.softmax(t)} numbers, ${total.softmax(t)} in all; linear attention ${reads.linear()}, ${total.linear(t)} in all.`;
+      return `Letter ${t} of ${T}. Softmax attention reads ${reads.softmax(t)} numbers, ${
+        total.softmax(t)
+      } in all; linear attention ${reads.linear()}, ${total.linear(t)} in all.`;
     }
 
     const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 800 });
@@ -90,7 +152,11 @@
       event.preventDefault();
       press();
     });
-    stage.append(element("div", { class: "opener" }, sides.softmax.node, holder, sides.linear.node), steps.bar, steps.line);
+    stage.append(
+      element("div", { class: "opener" }, sides.softmax.node, holder, sides.linear.node),
+      steps.bar,
+      steps.line,
+    );
     Stage.keys(stage, steps, () => T);
     // What a reader sees who wants no motion, or has not scrolled here yet.
     steps.show(T);
@@ -102,6 +168,8 @@
       steps.start(true);
     }, { threshold: 0.9 });
     watch.observe(holder);
-    for (const type of ["pointerdown", "keydown"]) stage.addEventListener(type, () => watch.disconnect(), { once: true });
+    for (const type of ["pointerdown", "keydown"]) {
+      stage.addEventListener(type, () => watch.disconnect(), { once: true });
+    }
   });
 }

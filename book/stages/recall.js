@@ -32,7 +32,8 @@ window.Recall ??= (() => {
   const range = (n) => Array.from({ length: n }, (_, i) => i);
 
   /* The FNV-1a hash of a text, 32 bits. */
-  const hash = (text) => [...text].reduce((state, letter) => Math.imul(state ^ letter.codePointAt(0), 16777619), 2166136261) >>> 0;
+  const hash = (text) =>
+    [...text].reduce((state, letter) => Math.imul(state ^ letter.codePointAt(0), 16777619), 2166136261) >>> 0;
 
   /* Repeatable numbers in (0, 1): the splitmix generator, 32 bits. */
   function uniform(seed) {
@@ -63,14 +64,21 @@ window.Recall ??= (() => {
     return normalized(settings) || !length ? f : scaled(f, 1 / length);
   }
 
-  const start = (width, columns) => ({ S: range(width).map(() => Array(columns).fill(0)), z: Array(width).fill(0) });
+  const start = (width, columns) => ({
+    S: range(width).map(() => Array(columns).fill(0)),
+    z: Array(width).fill(0),
+  });
 
   /* The state after one more pair, f the features of its key, and u, which it wrote: S += f u^T. */
   function write({ S, z }, f, v, { decay, delta }) {
     const faded = S.map((row) => scaled(row, decay));
     const known = delta ? apply(faded, f) : null;
     const u = delta ? v.map((x, c) => x - known[c]) : v;
-    return { S: faded.map((row, r) => row.map((x, c) => x + f[r] * u[c])), z: z.map((x, r) => decay * x + f[r]), u };
+    return {
+      S: faded.map((row, r) => row.map((x, c) => x + f[r] * u[c])),
+      z: z.map((x, r) => decay * x + f[r]),
+      u,
+    };
   }
 
   /* What the state answers to a query with features f. */
@@ -100,7 +108,8 @@ window.Recall ??= (() => {
   /* All states from the empty one on. `shares` holds, for every state, the same sums with one axis
      for each value: since a state is linear in its values, o = sum_j read(shares)_j v_j. */
   function memory(list, settings) {
-    const states = [{ ...start(settings.width, settings.width), u: null }], shares = [start(settings.width, list.length)];
+    const states = [{ ...start(settings.width, settings.width), u: null }],
+      shares = [start(settings.width, list.length)];
     list.forEach(({ k, v }, i) => {
       const f = features(k, settings), axis = list.map((_, j) => Number(i === j));
       states.push({ ...write(states[i], f, v, settings), f });
@@ -123,7 +132,8 @@ window.Recall ??= (() => {
         const seen = values.slice(0, i + 1), cached = keys.slice(0, i + 1);
         if (settings.map) state = write(state, queries[i], values[i], settings);
         const answer = (q) => (settings.map ? read(state, q, settings) : mean(softmax(q, cached), seen));
-        right[i] = right[i] + queries.slice(0, i + 1).filter((q, j) => nearest(answer(q), seen) === j).length / (i + 1);
+        right[i] = right[i]
+          + queries.slice(0, i + 1).filter((q, j) => nearest(answer(q), seen) === j).length / (i + 1);
       }
       yield scaled(right, 1 / (list + 1));
     }

@@ -4,10 +4,28 @@
    sums of parts: what each letter wrote, as far as it is left. */
 
 window.Recurrence ??= (() => {
-  const K = 6;  // numbers of a key, and of a value
-  const DECAYS = { none: "nothing fades", fixed: "one rate, fixed", channel: "a rate a channel, fixed", input: "a rate from the input", step: "by a step from the input" };
-  const WRITES = { alike: "one key for all", key: "its own key", strength: "its own key and strength", step: "its own key, by the same step", channel: "exp(key), a channel", delta: "what is new (delta rule)" };
-  const READS = { fixed: "one fixed way", query: "with a query", mean: "with a query, divided by the sum", gate: "through a gate, divided by the sum" };
+  const K = 6; // numbers of a key, and of a value
+  const DECAYS = {
+    none: "nothing fades",
+    fixed: "one rate, fixed",
+    channel: "a rate a channel, fixed",
+    input: "a rate from the input",
+    step: "by a step from the input",
+  };
+  const WRITES = {
+    alike: "one key for all",
+    key: "its own key",
+    strength: "its own key and strength",
+    step: "its own key, by the same step",
+    channel: "exp(key), a channel",
+    delta: "what is new (delta rule)",
+  };
+  const READS = {
+    fixed: "one fixed way",
+    query: "with a query",
+    mean: "with a query, divided by the sum",
+    gate: "through a gate, divided by the sum",
+  };
   const PRESETS = {
     "Linear attention": ["none", "key", "mean"],
     "AFT-simple": ["none", "channel", "gate"],
@@ -23,9 +41,13 @@ window.Recurrence ??= (() => {
     RWKV: "RWKV also weighs the newest letter by a number of its own, which is left out here.",
     delta: "The delta rule is drawn with β = 1: the new value takes the whole place of the old.",
   };
-  const RATES = { none: () => Array(K).fill(1), fixed: () => Array(K).fill(0.9),
+  const RATES = {
+    none: () => Array(K).fill(1),
+    fixed: () => Array(K).fill(0.9),
     channel: () => [0.5, 0.7, 0.82, 0.9, 0.95, 0.98],
-    input: (letter) => Array(K).fill(ends(letter) ? 0.4 : 0.98), step: (letter) => Array(K).fill(Math.exp(-delta(letter))) };
+    input: (letter) => Array(K).fill(ends(letter) ? 0.4 : 0.98),
+    step: (letter) => Array(K).fill(Math.exp(-delta(letter))),
+  };
   const ends = (letter) => /[\s.,;:!?]/.test(letter), vowel = (letter) => /[aeiou]/i.test(letter);
   const strength = (letter) => (vowel(letter) || ends(letter) ? 0.25 : 1);
   /* One step decides both: a large one forgets and writes, a small one passes over the letter. */
@@ -41,36 +63,52 @@ window.Recurrence ??= (() => {
   const size = (part) => Math.hypot(...part.flat());
   /* Whether what fades is the same for every text. */
   const convolves = ({ decay, write }) => !["input", "step"].includes(decay) && write !== "delta";
-  const weight = (write, letter) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
+  const weight = (
+    write,
+    letter,
+  ) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
   const keyOf = (write, letter) => (write === "alike" ? COMMON : vectors(letter).k);
   /* What a letter writes, a row a channel: a matrix, or one number a channel. */
   function written(write, letter) {
     const k = keyOf(write, letter), { v } = vectors(letter);
-    return write === "channel" ? k.map((a, c) => [Math.exp(a) * v[c]]) : k.map((a) => v.map((b) => weight(write, letter) * a * b));
+    return write === "channel"
+      ? k.map((a, c) => [Math.exp(a) * v[c]])
+      : k.map((a) => v.map((b) => weight(write, letter) * a * b));
   }
 
   /* The parts of the state after each letter, one a letter read so far. */
   function recur(text, { decay, write }) {
     let parts = [];
-    return [parts, ...text.map((letter) => {
-      const k = keyOf(write, letter), { v } = vectors(letter), rates = RATES[decay](letter);
-      parts = parts.map((part) => part.map((row, c) => row.map((x) => rates[c] * x)));
-      if (write === "delta") {
-        // What the state answers to the key is taken out of every part.
-        parts = parts.map((part) => {
-          const answer = v.map((_, j) => k.reduce((sum, a, c) => sum + a * part[c][j], 0));
-          return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));
-        });
-      }
-      return (parts = [...parts, written(write, letter)]);
-    })];
+    return [
+      parts,
+      ...text.map((letter) => {
+        const k = keyOf(write, letter), { v } = vectors(letter), rates = RATES[decay](letter);
+        parts = parts.map((part) => part.map((row, c) => row.map((x) => rates[c] * x)));
+        if (write === "delta") {
+          // What the state answers to the key is taken out of every part.
+          parts = parts.map((part) => {
+            const answer = v.map((_, j) => k.reduce((sum, a, c) => sum + a * part[c][j], 0));
+            return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));
+          });
+        }
+        return (parts = [...parts, written(write, letter)]);
+      }),
+    ];
   }
 
   /* The same without a state: a fixed decay, to the power of the distance. */
-  const convolve = (text, { decay, write }) => [[], ...text.map((_, t) => text.slice(0, t + 1).map((letter, j) => {
-    const rates = RATES[decay](letter);
-    return written(write, letter).map((row, c) => row.map((x) => x * rates[c] ** (t - j)));
-  }))];
+  const convolve = (
+    text,
+    { decay, write },
+  ) => [
+    [],
+    ...text.map((_, t) =>
+      text.slice(0, t + 1).map((letter, j) => {
+        const rates = RATES[decay](letter);
+        return written(write, letter).map((row, c) => row.map((x) => x * rates[c] ** (t - j)));
+      })
+    ),
+  ];
 
   return { K, DECAYS, NOTES, PRESETS, RATES, READS, WRITES, convolve, convolves, recur, size, weight };
 })();

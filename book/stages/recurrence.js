@@ -6,58 +6,116 @@
 
 {
   const { element, svg } = Stage;
-  const { K, DECAYS, NOTES, PRESETS, RATES, READS, WRITES, convolve, convolves, recur, size, weight } = Recurrence;
+  const { K, DECAYS, NOTES, PRESETS, RATES, READS, WRITES, convolve, convolves, recur, size, weight } =
+    Recurrence;
   const MOST = 24, WIDTH = 360, CELL = 10, BAR = 34;
   /* How a valve is set: once for all texts, or anew by each letter. */
   const SETTINGS = {
-    decay: { none: "open", fixed: "fixed", channel: "fixed, a channel", input: "by the letter", step: "by the letter" },
-    write: { alike: "fixed" }, read: { fixed: "fixed" },
+    decay: {
+      none: "open",
+      fixed: "fixed",
+      channel: "fixed, a channel",
+      input: "by the letter",
+      step: "by the letter",
+    },
+    write: { alike: "fixed" },
+    read: { fixed: "fixed" },
   };
   const FIRST = { text: "a state can forget", preset: "Gated linear attention" };
   const VALVES = [DECAYS, WRITES, READS];
 
   const FORMULAS = {
     decay: { none: "", fixed: "α ", channel: "Diag(α) ", input: "Diag(αₜ) ", step: "exp(−Δₜ) " },
-    write: { alike: "b vₜᵀ", key: "kₜ vₜᵀ", strength: "βₜ kₜ vₜᵀ", step: "Δₜ kₜ vₜᵀ", channel: "exp(kₜ) ∘ vₜ" },
+    write: {
+      alike: "b vₜᵀ",
+      key: "kₜ vₜᵀ",
+      strength: "βₜ kₜ vₜᵀ",
+      step: "Δₜ kₜ vₜᵀ",
+      channel: "exp(kₜ) ∘ vₜ",
+    },
     read: { fixed: "Sₜᵀ c", query: "Sₜᵀ qₜ", mean: "Sₜᵀ qₜ ∕ zₜᵀ qₜ", gate: "σ(qₜ) ∘ Sₜᵀ1 ∕ zₜᵀ1" },
-    readChannels: { fixed: "c ∘ sₜ", query: "qₜ ∘ sₜ", mean: "(qₜ ∘ sₜ) ∕ (qₜ ∘ zₜ)", gate: "σ(qₜ) ∘ sₜ ∕ zₜ" },
+    readChannels: {
+      fixed: "c ∘ sₜ",
+      query: "qₜ ∘ sₜ",
+      mean: "(qₜ ∘ sₜ) ∕ (qₜ ∘ zₜ)",
+      gate: "σ(qₜ) ∘ sₜ ∕ zₜ",
+    },
   };
   /* Under each term stands the valve that it is. */
   function formula({ decay, write, read }) {
     const S = write === "channel" ? "s" : "S", kept = `${FORMULAS.decay[decay]}${S}ₜ₋₁`;
     const written = write === "delta" ? `βₜ kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : FORMULAS.write[write];
     const answer = (write === "channel" ? FORMULAS.readChannels : FORMULAS.read)[read];
-    const term = (said, valve) => element("span", { class: "recurrence-term" }, said, element("small", {}, valve));
+    const term = (said, valve) =>
+      element("span", { class: "recurrence-term" }, said, element("small", {}, valve));
     const side = (...parts) => element("span", { class: "recurrence-side" }, ...parts);
-    return [side(`${S}ₜ = `, term(kept, "decay"), " + ", term(written, "write")), " ", side("oₜ = ", term(answer, "read"))];
+    return [
+      side(`${S}ₜ = `, term(kept, "decay"), " + ", term(written, "write")),
+      " ",
+      side("oₜ = ", term(answer, "read")),
+    ];
   }
 
   /* A valve: a handle that lies along the pipe when open and across it when shut. */
   const setting = (name, value) => SETTINGS[name][value] ?? "by the letter";
   const valve = (x, y, open, name, value, beside = false) => {
     const at = beside ? { x: x + 26 } : { x, "text-anchor": "middle" }, below = beside ? y - 1 : y + 26;
-    return svg("g", { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
+    return svg(
+      "g",
+      { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
       svg("circle", { cx: x, cy: y, r: 11 }),
-      svg("line", { x1: -9, x2: 9, y1: 0, y2: 0, transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})` }),
+      svg("line", {
+        x1: -9,
+        x2: 9,
+        y1: 0,
+        y2: 0,
+        transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})`,
+      }),
       svg("text", { ...at, y: below }, name),
-      svg("text", { ...at, y: below + 14, class: "recurrence-setting" }, setting(name, value)));
+      svg("text", { ...at, y: below + 14, class: "recurrence-setting" }, setting(name, value)),
+    );
   };
   const gate = (letter) => 0.25 + 0.75 * Stage.random(977 * letter.codePointAt(0))();
 
   /* The state after a letter, between its valves. looped: it flows back through the decay. */
   function pipe(letter, parts, { decay, write, read }, looped) {
-    const rates = RATES[decay](letter ?? " "), wide = write === "channel" ? 1 : K, left = 180 - (wide * CELL) / 2, top = 34;
-    const S = Array.from({ length: K }, (_, c) => Array.from({ length: wide }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)));
+    const rates = RATES[decay](letter ?? " "),
+      wide = write === "channel" ? 1 : K,
+      left = 180 - (wide * CELL) / 2,
+      top = 34;
+    const S = Array.from(
+      { length: K },
+      (_, c) => Array.from({ length: wide }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)),
+    );
     const scale = Math.max(0.5, ...S.flat().map(Math.abs)), edge = 180 - K * CELL / 2 - 4;
     return [
       svg("path", { class: "recurrence-pipe", d: `M14 64H${edge - 2}M${360 - edge + 2} 64H346` }),
-      looped ? svg("path", { class: "recurrence-pipe", d: `M200 12H160M200 12V${top - 5}M160 12V${top - 5}` }) : null,
+      looped
+        ? svg("path", { class: "recurrence-pipe", d: `M200 12H160M200 12V${top - 5}M160 12V${top - 5}` })
+        : null,
       valve(78, 64, letter ? weight(write, letter) : 1, "write", write),
       valve(280, 64, letter && read === "gate" ? gate(letter) : 1, "read", read),
       looped ? valve(180, 12, rates.reduce((a, b) => a + b, 0) / K, "decay", decay, true) : null,
-      svg("rect", { class: "recurrence-box", x: edge, y: top - 4, width: 360 - 2 * edge, height: K * CELL + 7, rx: 3 }),
-      ...S.flatMap((row, c) => row.map((x, j) => svg("rect", { class: "recurrence-cell", x: left + j * CELL, y: top + c * CELL,
-        width: CELL - 1, height: CELL - 1, "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2) }))),
+      svg("rect", {
+        class: "recurrence-box",
+        x: edge,
+        y: top - 4,
+        width: 360 - 2 * edge,
+        height: K * CELL + 7,
+        rx: 3,
+      }),
+      ...S.flatMap((row, c) =>
+        row.map((x, j) =>
+          svg("rect", {
+            class: "recurrence-cell",
+            x: left + j * CELL,
+            y: top + c * CELL,
+            width: CELL - 1,
+            height: CELL - 1,
+            "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2),
+          })
+        )
+      ),
     ].filter(Boolean);
   }
 
@@ -66,9 +124,23 @@
     const step = WIDTH / Math.max(text.length, 12), n = left.length;
     return text.flatMap((letter, j) => {
       const kept = j < n ? left[j] : 0, x = (j + 0.5) * step;
-      const bar = j < n ? svg("rect", { class: "recurrence-bar", x: x - step / 2 + 1, y: BAR * (1 - Math.min(1, kept)), width: step - 2, height: BAR * Math.min(1, kept) }) : null;
-      const shown = svg("text", { class: j < n ? "recurrence-letter" : "recurrence-ahead", x, y: BAR + 20, "text-anchor": "middle",
-        "fill-opacity": j < n ? (0.15 + 0.85 * Math.min(1, kept)).toFixed(2) : 1, "data-kept": j < n ? kept.toFixed(4) : "" }, letter === " " ? "␣" : letter);
+      const bar = j < n
+        ? svg("rect", {
+          class: "recurrence-bar",
+          x: x - step / 2 + 1,
+          y: BAR * (1 - Math.min(1, kept)),
+          width: step - 2,
+          height: BAR * Math.min(1, kept),
+        })
+        : null;
+      const shown = svg("text", {
+        class: j < n ? "recurrence-letter" : "recurrence-ahead",
+        x,
+        y: BAR + 20,
+        "text-anchor": "middle",
+        "fill-opacity": j < n ? (0.15 + 0.85 * Math.min(1, kept)).toFixed(2) : 1,
+        "data-kept": j < n ? kept.toFixed(4) : "",
+      }, letter === " " ? "␣" : letter);
       return [bar, shown].filter(Boolean);
     });
   }
@@ -95,7 +167,9 @@
     }
 
     compute() {
-      this.states = this.form === "convolution" ? convolve(this.text, this.layer) : recur(this.text, this.layer);
+      this.states = this.form === "convolution"
+        ? convolve(this.text, this.layer)
+        : recur(this.text, this.layer);
     }
 
     /* After n letters, how much is left of each. */
@@ -107,8 +181,17 @@
       const { text, flow, row, equation } = this, kept = this.left(n), sum = kept.reduce((a, b) => a + b, 0);
       flow.replaceChildren(...pipe(text[n - 1], this.states[n], this.layer, this.form === "recurrence"));
       row.replaceChildren(...letters(text, kept));
-      flow.setAttribute("aria-label", `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`);
-      row.setAttribute("aria-label", `How much of each letter is left: ${text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ") || "nothing read yet"}.`);
+      flow.setAttribute(
+        "aria-label",
+        `A state of ${K} by ${K} numbers between valves for writing, decay and reading.`,
+      );
+      row.setAttribute(
+        "aria-label",
+        `How much of each letter is left: ${
+          text.slice(0, n).map((letter, j) => `${letter} ${Math.round(100 * kept[j])}%`).join(", ")
+          || "nothing read yet"
+        }.`,
+      );
       equation.replaceChildren(...formula(this.layer));
       row.dataset.sum = sum.toFixed(4);
     }
@@ -116,7 +199,9 @@
     say(n) {
       if (!n) return "The state is empty.";
       const kept = this.left(n), sum = kept.reduce((a, b) => a + b, 0);
-      return `Letter ${n} of ${this.text.length}, “${this.text[n - 1]}”. Of the first letter ${Math.round(100 * kept[0])}% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
+      return `Letter ${n} of ${this.text.length}, “${this.text[n - 1]}”. Of the first letter ${
+        Math.round(100 * kept[0])
+      }% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
     }
 
     why() {
@@ -131,14 +216,34 @@
 
   /* The reader's own text: change(text) takes it. */
   function ownText(change) {
-    const typed = element("input", { type: "text", id: "recurrence-input", maxlength: MOST, value: FIRST.text, autocomplete: "off", spellcheck: "false",
-      oninput: () => change([...typed.value].slice(0, MOST)) });
-    return [typed, element("div", { class: "figure-control" }, element("label", { class: "figure-label", for: "recurrence-input" }, "Your text"), typed)];
+    const typed = element("input", {
+      type: "text",
+      id: "recurrence-input",
+      maxlength: MOST,
+      value: FIRST.text,
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => change([...typed.value].slice(0, MOST)),
+    });
+    return [
+      typed,
+      element(
+        "div",
+        { class: "figure-control" },
+        element("label", { class: "figure-label", for: "recurrence-input" }, "Your text"),
+        typed,
+      ),
+    ];
   }
 
   Stage.mount("recurrence", (stage) => {
     const run = new Run(), why = element("p", { class: "stage-note" });
-    const steps = Stage.stepper({ length: () => run.text.length, render: (n) => run.render(n), say: (n) => run.say(n), milliseconds: 500 });
+    const steps = Stage.stepper({
+      length: () => run.text.length,
+      render: (n) => run.render(n),
+      say: (n) => run.say(n),
+      milliseconds: 500,
+    });
 
     /* Everything anew, at the end of the text or where the reader was. */
     function update(at = steps.step()) {
@@ -153,33 +258,76 @@
 
     const selects = Object.keys(run.layer).map((valve, j) => {
       const options = Object.keys(VALVES[j]), label = valve[0].toUpperCase() + valve.slice(1);
-      return Stage.select(`recurrence-${valve}`, label, Object.values(VALVES[j]), options.indexOf(run.layer[valve]), (i) => { run.layer[valve] = options[i]; update(); });
+      return Stage.select(
+        `recurrence-${valve}`,
+        label,
+        Object.values(VALVES[j]),
+        options.indexOf(run.layer[valve]),
+        (i) => {
+          run.layer[valve] = options[i];
+          update();
+        },
+      );
     });
-    const presets = Stage.select("recurrence-preset", "Layer", ["(of your own)", ...Object.keys(PRESETS)], 0, (i) => {
-      if (i) set(Object.keys(PRESETS)[i - 1]);
+    const presets = Stage.select(
+      "recurrence-preset",
+      "Layer",
+      ["(of your own)", ...Object.keys(PRESETS)],
+      0,
+      (i) => {
+        if (i) set(Object.keys(PRESETS)[i - 1]);
+      },
+    );
+    const [typed, field] = ownText((text) => {
+      run.text = text;
+      update(text.length);
     });
-    const [typed, field] = ownText((text) => { run.text = text; update(text.length); });
-    const form = Stage.radios("Computed as", { recurrence: "Recurrence", convolution: "Convolution" }, run.form, (value) => { run.form = value; update(); });
+    const form = Stage.radios(
+      "Computed as",
+      { recurrence: "Recurrence", convolution: "Convolution" },
+      run.form,
+      (value) => {
+        run.form = value;
+        update();
+      },
+    );
 
     /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
     function set(said) {
       const valves = PRESETS[said] ?? said.split("+");
       if (!VALVES.every((options, j) => options[valves[j]])) return false;
       run.set(valves);
-      VALVES.forEach((options, j) => { selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]); });
+      VALVES.forEach((options, j) => {
+        selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]);
+      });
       update();
     }
     stage.append(
       element("div", { class: "stage-row" }, presets, field, form),
-      run.flow, run.row, run.equation, steps.line, steps.bar,
-      element("div", { class: "stage-row" }, selects), why);
+      run.flow,
+      run.row,
+      run.equation,
+      steps.line,
+      steps.bar,
+      element("div", { class: "stage-row" }, selects),
+      why,
+    );
     Stage.keys(stage, steps, () => run.text.length);
     update(run.text.length);
     return {
       layer: [Stage.setter(set, () => run.name() ?? Object.values(run.layer).join("+")), FIRST.preset],
-      text: [Stage.setter((said) => (typed.value = said, typed.dispatchEvent(new Event("input"))), () => typed.value), FIRST.text],
+      text: [
+        Stage.setter(
+          (said) => (typed.value = said, typed.dispatchEvent(new Event("input"))),
+          () => typed.value,
+        ),
+        FIRST.text,
+      ],
       form: [Stage.pick(form), "recurrence"],
-      step: [Stage.whole(steps.show, () => (steps.step() === run.text.length ? MOST : steps.step()), 0, MOST), MOST],
+      step: [
+        Stage.whole(steps.show, () => (steps.step() === run.text.length ? MOST : steps.step()), 0, MOST),
+        MOST,
+      ],
     };
   });
 }

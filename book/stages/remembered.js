@@ -6,7 +6,7 @@
 
 window.Remembered ??= (() => {
   const { element } = Stage;
-  const FULL = 2.5;  // root mean squares of a number that is drawn darkest
+  const FULL = 2.5; // root mean squares of a number that is drawn darkest
 
   /* Red, green, blue and opacity of a style's colour, however the style writes it. */
   function colourOf(context, style) {
@@ -29,7 +29,8 @@ window.Remembered ??= (() => {
     const context = canvas.getContext("2d", { willReadFrequently: true });
     const colours = getComputedStyle(canvas);
     Object.assign(canvas, { width: columns, height: rows });
-    const above = colourOf(context, colours.getPropertyValue("--side")), below = colourOf(context, colours.color);
+    const above = colourOf(context, colours.getPropertyValue("--side")),
+      below = colourOf(context, colours.color);
     const image = context.createImageData(columns, rows);
     for (let r = 0, i = 0; r < rows; r++) {
       for (let c = 0; c < columns; c++, i += 4) {
@@ -51,8 +52,11 @@ window.Remembered ??= (() => {
       const picture = canvas("Its cache: a column more with every letter");
       function draw(heads, far) {
         const width = heads[0].k.length / heads[0].scores.length, rows = heads.length * 2 * width;
-        const length = heads[0].length, columns = Math.min(far, Math.round(picture.clientWidth * devicePixelRatio) || 1);
-        const parts = heads.flatMap(({ k, v }) => [k, v]).map((part) => [part, size(part.subarray(0, length * width))]);
+        const length = heads[0].length,
+          columns = Math.min(far, Math.round(picture.clientWidth * devicePixelRatio) || 1);
+        const parts = heads.flatMap(({ k, v }) => [k, v]).map((
+          part,
+        ) => [part, size(part.subarray(0, length * width))]);
         paint(picture, rows, columns, (row, column) => {
           const letter = Math.floor((column * far) / columns), [part, most] = parts[Math.floor(row / width)];
           return letter < length ? part[letter * width + (row % width)] / most : undefined;
@@ -61,7 +65,9 @@ window.Remembered ??= (() => {
       return { words: "Its cache: a column a letter", look: "kept kept-cache", nodes: [picture], draw };
     },
     linear() {
-      const pictures = ["The state of its near-sighted head", "The state of its far-sighted head"].map(canvas);
+      const pictures = ["The state of its near-sighted head", "The state of its far-sighted head"].map(
+        canvas,
+      );
       function draw(heads) {
         heads.forEach(({ S, z }, head) => {
           const width = z.length, most = size(S);
@@ -75,8 +81,12 @@ window.Remembered ??= (() => {
   /* The part of the page that shows what a model keeps. */
   function panel(kind, attributes) {
     const { words, look, nodes, draw } = KINDS[kind]();
-    const section = element("section", attributes,
-      element("p", { class: "film-quiet" }, words), element("div", { class: look }, nodes));
+    const section = element(
+      "section",
+      attributes,
+      element("p", { class: "film-quiet" }, words),
+      element("div", { class: look }, nodes),
+    );
     return { section, draw };
   }
 

@@ -19,7 +19,8 @@
   const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
   const LISTS = { t: LENGTHS, d: powers(4, 8), c: powers(4, 10) };
 
-  const digits = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+  const digits = (value) =>
+    Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
   const inUnits = (value, units) => {
     const [one, unit] = units.find(([size]) => value >= size) || units.at(-1);
     return `${digits(value / one)} ${unit}`;
@@ -62,14 +63,21 @@
       }
       const least = Math.min(...at.map(([, seconds]) => seconds));
       const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
-      const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) => `${mode} ${digits(seconds / least)} times`);
-      const first = best.length > 1 ? `${best.join(" and ")} mode share the lowest limit` : `${best[0]} mode has the lowest limit`;
+      const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) =>
+        `${mode} ${digits(seconds / least)} times`
+      );
+      const first = best.length > 1
+        ? `${best.join(" and ")} mode share the lowest limit`
+        : `${best[0]} mode has the lowest limit`;
       return `${where}, ${first}. ${others.length ? `Higher: ${others.join(", ")}.` : ""}`;
     }
   }
 
   function scales(width, bounds, points) {
-    const values = [...Object.values(bounds).flat().map(({ seconds }) => seconds), ...points.map((point) => point[2])].filter(Boolean);
+    const values = [
+      ...Object.values(bounds).flat().map(({ seconds }) => seconds),
+      ...points.map((point) => point[2]),
+    ].filter(Boolean);
     const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [1e-6, 1];
     const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
     const [first, last] = [LENGTHS[0], LENGTHS.at(-1)];
@@ -90,26 +98,53 @@
         text({ x: LEFT - 8, y: y(10 ** power) + 4, "text-anchor": "end" }, duration(10 ** power * 1.0000001)),
       ]),
       ...LENGTHS.filter((_, i) => i % sparse === 0).map((t) =>
-        text({ x: x(t), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, t < 1024 ? String(t) : `${t / 1024}k`)),
+        text(
+          { x: x(t), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" },
+          t < 1024 ? String(t) : `${t / 1024}k`,
+        )
+      ),
       text({ x: width, y: HEIGHT - 2, "text-anchor": "end" }, "Sequence length, tokens, log scale"),
     ];
   }
 
   function draw(picture, width, limits) {
-    const bounds = Object.fromEntries(Object.keys(MODES).map((mode) => [mode, LENGTHS.map((t) => limits.bound(mode, t))]));
-    const { t: chosen } = limits.chosen, points = limits.measured(), scale = scales(width, bounds, points), { x, y } = scale;
+    const bounds = Object.fromEntries(
+      Object.keys(MODES).map((mode) => [mode, LENGTHS.map((t) => limits.bound(mode, t))]),
+    );
+    const { t: chosen } = limits.chosen,
+      points = limits.measured(),
+      scale = scales(width, bounds, points),
+      { x, y } = scale;
     picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     const nodes = axes(width, scale);
     nodes.push(svg("path", { class: "roofline-now", d: `M${x(chosen)} ${TOP - 6}V${HEIGHT - BOTTOM}` }));
     for (const [mode, list] of Object.entries(bounds)) {
       if (list[0].seconds === null) continue;
-      const path = list.map(({ seconds }, i) => `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`).join("");
+      const path = list.map(({ seconds }, i) =>
+        `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`
+      ).join("");
       nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d: path }));
       const here = list[LENGTHS.indexOf(chosen)];
-      nodes.push(svg("circle", { class: "roofline-here", style: `--mode: var(--${mode})`, cx: x(chosen), cy: y(here.seconds), r: 4.5 }));
+      nodes.push(
+        svg("circle", {
+          class: "roofline-here",
+          style: `--mode: var(--${mode})`,
+          cx: x(chosen),
+          cy: y(here.seconds),
+          r: 4.5,
+        }),
+      );
     }
     for (const [mode, t, seconds] of points) {
-      nodes.push(svg("circle", { class: "roofline-point", style: `--mode: var(--${mode})`, cx: x(t), cy: y(seconds), r: 4.5 }));
+      nodes.push(
+        svg("circle", {
+          class: "roofline-point",
+          style: `--mode: var(--${mode})`,
+          cx: x(t),
+          cy: y(seconds),
+          r: 4.5,
+        }),
+      );
     }
     picture.replaceChildren(...nodes);
     const compared = `Least time against sequence length on ${limits.device.name}`;
@@ -120,18 +155,38 @@
   function card(limits, mode) {
     const { name, measured } = MODES[mode], { t: chosen } = limits.chosen;
     const { flops, bytes, ends, steps, seconds, by } = limits.bound(mode, chosen);
-    const found = measured.flatMap((each) => limits.measured().filter(([one, t]) => one === each && t === chosen)
-      .map(([, , took]) => `${duration(took)}${NAMES[each] ? ` (${NAMES[each]})` : ""}`));
+    const found = measured.flatMap((each) =>
+      limits.measured().filter(([one, t]) => one === each && t === chosen)
+        .map(([, , took]) => `${duration(took)}${NAMES[each] ? ` (${NAMES[each]})` : ""}`)
+    );
     const quiet = (text) => element("p", { class: "roofline-quiet" }, text);
-    return element("section", {
-      "aria-label": name, style: `--mode: var(--${mode}); --mode-text: var(--${mode}-text)`,
-      "data-mode": mode, "data-flops": flops, "data-bytes": bytes, "data-steps": steps, "data-seconds": seconds,
-    },
+    return element(
+      "section",
+      {
+        "aria-label": name,
+        style: `--mode: var(--${mode}); --mode-text: var(--${mode}-text)`,
+        "data-mode": mode,
+        "data-flops": flops,
+        "data-bytes": bytes,
+        "data-steps": steps,
+        "data-seconds": seconds,
+      },
       element("p", { class: "roofline-name" }, name),
-      element("p", {}, element("b", {}, seconds === null ? "no limit measured yet" : `at least ${duration(seconds)}`)),
+      element(
+        "p",
+        {},
+        element("b", {}, seconds === null ? "no limit measured yet" : `at least ${duration(seconds)}`),
+      ),
       seconds === null ? null : quiet(`set by ${by}`),
-      quiet(`${flopText(flops)}, ${byteText(ends)} in and out, ${steps === 1 ? "1 step" : `${steps.toLocaleString("en")} steps`}`),
-      found.length ? element("p", {}, `measured: ${found.join(", ")}`) : quiet("measured: no stored run of this shape"));
+      quiet(
+        `${flopText(flops)}, ${byteText(ends)} in and out, ${
+          steps === 1 ? "1 step" : `${steps.toLocaleString("en")} steps`
+        }`,
+      ),
+      found.length
+        ? element("p", {}, `measured: ${found.join(", ")}`)
+        : quiet("measured: no stored run of this shape"),
+    );
   }
 
   Stage.mount("roofline", (stage) => {
@@ -155,7 +210,12 @@
       chosen[key] = value;
       update();
     };
-    const heads = Stage.radios("Heads", Object.fromEntries(HEADS.map((n) => [n, n])), String(chosen.heads), (value) => set("heads")(Number(value)));
+    const heads = Stage.radios(
+      "Heads",
+      Object.fromEntries(HEADS.map((n) => [n, n])),
+      String(chosen.heads),
+      (value) => set("heads")(Number(value)),
+    );
     /* A measured device is shown with as many heads as were measured. */
     function setDevice(index) {
       chosen.device = index;
@@ -168,17 +228,29 @@
     }
     const slider = (key, label) => Stage.slider(`roofline-${key}`, label, LISTS[key], chosen[key], set(key));
     const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
-    const waits = Stage.select("roofline-step", "A step waits, on a GPU", Object.keys(WAITS), 0, (i) => set("step")(Object.values(WAITS)[i]));
+    const waits = Stage.select(
+      "roofline-step",
+      "A step waits, on a GPU",
+      Object.keys(WAITS),
+      0,
+      (i) => set("step")(Object.values(WAITS)[i]),
+    );
     const device = Stage.select("roofline-device", "Device", names, chosen.device, setDevice);
     stage.append(
       element("div", { class: "stage-row" }, device, heads, waits),
       element("div", { class: "stage-row" }, Object.values(sliders)),
-      frame, cards, line);
+      frame,
+      cards,
+      line,
+    );
     update();
     new ResizeObserver(drawHere).observe(frame);
     return {
-      device: [Stage.entry(device, names), first], heads: [Stage.pick(heads), String(FIRST.heads)],
-      ...Object.fromEntries(Object.entries(LISTS).map(([key, list]) => [key, [Stage.slide(sliders[key], list), FIRST[key]]])),
+      device: [Stage.entry(device, names), first],
+      heads: [Stage.pick(heads), String(FIRST.heads)],
+      ...Object.fromEntries(
+        Object.entries(LISTS).map(([key, list]) => [key, [Stage.slide(sliders[key], list), FIRST[key]]]),
+      ),
       wait: [Stage.entry(waits), 0],
     };
   });

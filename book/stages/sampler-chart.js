@@ -18,7 +18,8 @@ window.SamplerChart ??= (() => {
   }
 
   /* The letters for which charts have room: the next power of two. */
-  const room = (writers) => 2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
+  const room = (writers) =>
+    2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
 
   /* What the chart shows: writers at work, and `bills`, {name: multiply-adds a letter as [of the
      first, more for each letter before]}. Milliseconds, once there are two points of linear
@@ -30,29 +31,58 @@ window.SamplerChart ??= (() => {
     const known = points.linear ?? [], timed = known.length > 1;
     const price = timed ? sum(known.map(([, ms]) => ms)) / sum(known.map(([t]) => bill("linear", t))) : 1e-6;
     const far = room(writers);
-    const ends = Object.fromEntries(Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * price)]));
+    const ends = Object.fromEntries(
+      Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * price)]),
+    );
     const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
-    return { timed, far, ends, points: timed ? points : {}, high: roundUp(Math.max(...Object.values(ends).flat(), ...times)) };
+    return {
+      timed,
+      far,
+      ends,
+      points: timed ? points : {},
+      high: roundUp(Math.max(...Object.values(ends).flat(), ...times)),
+    };
   }
 
   function drawChart(picture, width, writers, bills) {
     const { timed, far, ends, points, high } = charted(writers, bills), right = width - 8;
-    const x = (t) => LEFT + ((right - LEFT) * t) / far, y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
+    const x = (t) => LEFT + ((right - LEFT) * t) / far,
+      y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
     const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
     const nodes = [
-      text({ x: 0, y: 12 }, timed ? "Milliseconds a letter, on this device" : "Million multiply-adds a letter, counted"),
+      text(
+        { x: 0, y: 12 },
+        timed ? "Milliseconds a letter, on this device" : "Million multiply-adds a letter, counted",
+      ),
       text({ x: right, y: HEIGHT - 2, "text-anchor": "end" }, "Letters read so far"),
     ];
     for (const part of [0, 0.5, 1]) {
-      nodes.push(svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(part * high)}H${right}` }),
+      nodes.push(
+        svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(part * high)}H${right}` }),
         text({ x: LEFT - 8, y: y(part * high) + 4, "text-anchor": "end" }, digits(part * high)),
-        text({ x: x(part * far), y: HEIGHT - BOTTOM + 16, "text-anchor": part === 1 ? "end" : "middle" }, count(part * far)));
+        text(
+          { x: x(part * far), y: HEIGHT - BOTTOM + 16, "text-anchor": part === 1 ? "end" : "middle" },
+          count(part * far),
+        ),
+      );
     }
     for (const [name, [first, last]] of Object.entries(ends)) {
-      const line = (points[name] ?? []).map(([t, ms], i) => `${i ? "L" : "M"}${x(t).toFixed(1)} ${y(ms).toFixed(1)}`).join("");
-      nodes.push(svg("path", { class: `sampler-counted ${COLOURS[name]}`, d: `M${x(0)} ${y(first)}L${right} ${y(last)}` }),
+      const line = (points[name] ?? []).map(([t, ms], i) =>
+        `${i ? "L" : "M"}${x(t).toFixed(1)} ${y(ms).toFixed(1)}`
+      ).join("");
+      nodes.push(
+        svg("path", {
+          class: `sampler-counted ${COLOURS[name]}`,
+          d: `M${x(0)} ${y(first)}L${right} ${y(last)}`,
+        }),
         svg("path", { class: `sampler-line ${COLOURS[name]}`, d: line }),
-        svg("text", { class: `sampler-label ${COLOURS[name]}`, x: right, y: y(last) - 6, "text-anchor": "end" }, NAMES[name]));
+        svg("text", {
+          class: `sampler-label ${COLOURS[name]}`,
+          x: right,
+          y: y(last) - 6,
+          "text-anchor": "end",
+        }, NAMES[name]),
+      );
     }
     picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     picture.replaceChildren(...nodes);

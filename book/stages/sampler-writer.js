@@ -3,8 +3,8 @@
 /* One of the sampler's two models at work. */
 
 window.SamplerWriter ??= (() => {
-  const MOST = 16384;  // letters, the prompt's too
-  const BUCKET = 128;  // letters whose time is one point of the chart
+  const MOST = 16384; // letters, the prompt's too
+  const BUCKET = 128; // letters whose time is one point of the chart
 
   /* What a model has written, and the time it took. */
   class Writer {
@@ -14,7 +14,14 @@ window.SamplerWriter ??= (() => {
     }
 
     begin(prompt, seed) {
-      Object.assign(this, { state: this.machine.start(), bytes: [], spent: 0, points: [], bucket: [0, 0], dice: Stage.random(seed) });
+      Object.assign(this, {
+        state: this.machine.start(),
+        bytes: [],
+        spent: 0,
+        points: [],
+        bucket: [0, 0],
+        dice: Stage.random(seed),
+      });
       for (const byte of prompt) this.read(byte);
       this.prompt = prompt.length;
     }

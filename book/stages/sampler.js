@@ -10,12 +10,15 @@
   const { MOST, Writer } = SamplerWriter;
   const HERE = document.currentScript.src;
   const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
-  const TURN = 4, FRAME = 12;  // ms that a writer has in a row, and both together between two frames
+  const TURN = 4, FRAME = 12; // ms that a writer has in a row, and both together between two frames
   const SHOWN = 280, LIKELY = 5, REDRAWN = 150;
 
   const bytesText = (n) => (n < 2 ** 20 ? `${digits(n / 2 ** 10)} KiB` : `${digits(n / 2 ** 20)} MiB`);
   const readable = (text) => text.replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
-  const letterName = (byte) => ({ 10: "↵", 32: "space" }[byte] ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
+  const letterName = (
+    byte,
+  ) => ({ 10: "↵", 32: "space" }[byte]
+    ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
 
   /* The weights in a file of the book, which is a script because a page opened from a disk may load
      no other kind. */
@@ -24,8 +27,11 @@
       const found = () => window.BookFiles?.[file];
       const hand = () => resolve(Uint8Array.from(atob(found()), (letter) => letter.charCodeAt(0)).buffer);
       if (found()) return hand();
-      const script = element("script", { src: new URL(`../data/${file}.js`, HERE).href, onload: hand,
-        onerror: () => reject(new Error("the models are not beside this page")) });
+      const script = element("script", {
+        src: new URL(`../data/${file}.js`, HERE).href,
+        onload: hand,
+        onerror: () => reject(new Error("the models are not beside this page")),
+      });
       document.head.append(script);
     });
   }
@@ -41,22 +47,37 @@
     };
     const [[written, first], [pace, second], [kept, third]] = ["Letters", "Time of one", "Memory"].map(fact);
     const likely = element("ol", { class: "sampler-likely" });
-    const writing = element("section", { class: `film-writing ${COLOURS[name]}`, "aria-label": `${NAMES[name]} writes` },
-      element("p", { class: "film-name" }, NAMES[name]), text,
-      element("div", { class: "stage-counts sampler-facts" }, first, second, third));
-    const next = element("section", { class: COLOURS[name], "aria-label": `${NAMES[name]}, its next letter` },
-      element("p", { class: "film-quiet" }, "Its next letter"), likely);
-    const { section: memory, draw: drawMemory } = Remembered.panel(name,
-      { class: COLOURS[name], "aria-label": `${NAMES[name]}, what it keeps` });
+    const writing = element(
+      "section",
+      { class: `film-writing ${COLOURS[name]}`, "aria-label": `${NAMES[name]} writes` },
+      element("p", { class: "film-name" }, NAMES[name]),
+      text,
+      element("div", { class: "stage-counts sampler-facts" }, first, second, third),
+    );
+    const next = element(
+      "section",
+      { class: COLOURS[name], "aria-label": `${NAMES[name]}, its next letter` },
+      element("p", { class: "film-quiet" }, "Its next letter"),
+      likely,
+    );
+    const { section: memory, draw: drawMemory } = Remembered.panel(name, {
+      class: COLOURS[name],
+      "aria-label": `${NAMES[name]}, what it keeps`,
+    });
     return { name, text, written, pace, kept, likely, writing, next, memory, drawMemory };
   }
 
   function bars(shares) {
     const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY);
-    return best.map((byte) => element("li", {},
-      element("span", {}, letterName(byte)),
-      element("span", { class: "sampler-bar", style: `--share: ${shares[byte].toFixed(4)}` }),
-      element("span", {}, `${Math.round(100 * shares[byte])}%`)));
+    return best.map((byte) =>
+      element(
+        "li",
+        {},
+        element("span", {}, letterName(byte)),
+        element("span", { class: "sampler-bar", style: `--share: ${shares[byte].toFixed(4)}` }),
+        element("span", {}, `${Math.round(100 * shares[byte])}%`),
+      )
+    );
   }
 
   function showSide(side, writer, temperature) {
@@ -80,19 +101,42 @@
 
   class Sampler {
     constructor(stage, data) {
-      Object.assign(this, { stage, data, writers: [], seed: 0, running: false, temperature: FIRST, layer: data.layers, drawn: 0 });
+      Object.assign(this, {
+        stage,
+        data,
+        writers: [],
+        seed: 0,
+        running: false,
+        temperature: FIRST,
+        layer: data.layers,
+        drawn: 0,
+      });
       this.sides = data.models.map(sideOf);
       this.makeControls(data);
       this.line = element("p", { class: "stage-line", role: "status" }, sentence([]));
-      this.picture = svg("svg", { class: "sampler-chart", role: "img", "aria-label": "Time of a letter against the letters read so far; the latest times stand above." });
+      this.picture = svg("svg", {
+        class: "sampler-chart",
+        role: "img",
+        "aria-label": "Time of a letter against the letters read so far; the latest times stand above.",
+      });
       stage.append(...this.parts(data));
       this.begin();
       new ResizeObserver(() => this.show()).observe(this.picture);
-      new MutationObserver(() => this.show()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+      new MutationObserver(() => this.show()).observe(document.documentElement, {
+        attributes: true,
+        attributeFilter: ["data-theme"],
+      });
     }
 
     makeControls(data) {
-      this.prompt = element("input", { type: "text", id: "sampler-prompt", value: data.prompt, maxlength: 1000, autocomplete: "off", onchange: () => this.over() });
+      this.prompt = element("input", {
+        type: "text",
+        id: "sampler-prompt",
+        value: data.prompt,
+        maxlength: 1000,
+        autocomplete: "off",
+        onchange: () => this.over(),
+      });
       this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
         this.temperature = value;
         this.show();
@@ -113,12 +157,34 @@
 
     /* What stands in the frame, from top to bottom. */
     parts(data) {
-      const load = element("p", { class: "film-quiet" }, `The first press loads both models, ${digits(data.bytes / 1e6)} MB. They run in this page; what you type stays in it.`);
+      const load = element(
+        "p",
+        { class: "film-quiet" },
+        `The first press loads both models, ${
+          digits(data.bytes / 1e6)
+        } MB. They run in this page; what you type stays in it.`,
+      );
       return [
-        element("div", { class: "figure-control" }, element("label", { class: "figure-label", for: "sampler-prompt" }, "Both go on from"), this.prompt),
-        element("div", { class: "stage-row film-settings" }, this.slider,
-          element("div", { class: "stage-buttons", role: "group", "aria-label": "Writing" }, this.play, this.one, this.again)),
-        load, this.line,
+        element(
+          "div",
+          { class: "figure-control" },
+          element("label", { class: "figure-label", for: "sampler-prompt" }, "Both go on from"),
+          this.prompt,
+        ),
+        element(
+          "div",
+          { class: "stage-row film-settings" },
+          this.slider,
+          element(
+            "div",
+            { class: "stage-buttons", role: "group", "aria-label": "Writing" },
+            this.play,
+            this.one,
+            this.again,
+          ),
+        ),
+        load,
+        this.line,
         element("div", { class: "film" }, this.sides.map(({ writing }) => writing)),
         this.picture,
         element("div", { class: "film" }, this.sides.map(({ next }) => next)),
@@ -132,7 +198,11 @@
     ready() {
       this.coming ??= (async () => {
         this.line.textContent = "Loading the models …";
-        this.writers = await Promise.all(this.data.models.map(async (model) => new Writer(model, await Writers.open(await loaded(model.file)))));
+        this.writers = await Promise.all(
+          this.data.models.map(async (model) =>
+            new Writer(model, await Writers.open(await loaded(model.file)))
+          ),
+        );
         this.begin();
         return true;
       })().catch((error) => {
@@ -172,7 +242,9 @@
       if (!(await this.ready())) return;
       if (this.running) this.pause();
       if (this.full()) return;
-      for (const writer of this.writers) writer.read(Writers.drawn(Writers.probabilities(writer.logits, this.temperature), writer.dice()));
+      for (const writer of this.writers) {
+        writer.read(Writers.drawn(Writers.probabilities(writer.logits, this.temperature), writer.dice()));
+      }
       this.show();
       this.line.textContent = sentence(this.writers);
     }
@@ -224,7 +296,8 @@
       sampler.over();
     }, () => sampler.prompt.value);
     return {
-      temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST], prompt: [prompt, sampler.data.prompt],
+      temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST],
+      prompt: [prompt, sampler.data.prompt],
       layer: [Stage.pick(sampler.layers), sampler.data.layers],
     };
   });

@@ -12,26 +12,39 @@
   /* Pieces of a row: text, where it begins on the line and how wide it is. */
   const rows = [[{ text: "", left: 0, mass: 1 }]];
   for (let i = 0; i < DEPTH; i++) {
-    rows.push(rows[i].flatMap(({ text, left, mass }) => LETTERS.map((letter, j) => {
-      const share = mass * g(text)[j], piece = { text: text + letter, left, mass: share };
-      left += share;
-      return piece;
-    })));
+    rows.push(rows[i].flatMap(({ text, left, mass }) =>
+      LETTERS.map((letter, j) => {
+        const share = mass * g(text)[j], piece = { text: text + letter, left, mass: share };
+        left += share;
+        return piece;
+      })
+    ));
   }
 
   Stage.mount("shares", (stage) => {
-    const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${TOP + DEPTH * ROW + HEIGHT + 2}`, role: "img",
-      "aria-label": "A line from 0 to 1, cut into shares: by the first letter, then by the second, then by the third" });
-    const pieces = rows.map((row, i) => row.filter(({ mass }) => mass > 0).map((piece) => {
-      const x = piece.left * WIDTH, width = piece.mass * WIDTH, y = TOP + i * ROW;
-      const name = piece.text || "all texts";
-      const group = svg("g", {}, svg("rect", { x, y, width, height: HEIGHT }));
-      // A name stands only where there is room for it.
-      if (width > 7 * name.length + 3) group.append(svg("text", { x: x + width / 2, y: y + 19, "text-anchor": "middle", "font-size": 11 }, name));
-      picture.append(group);
-      return { ...piece, group };
-    }));
-    const mark = svg("path", { class: "shares-mark" }), label = svg("text", { y: 9, "text-anchor": "middle", "font-size": 10 });
+    const picture = svg("svg", {
+      viewBox: `0 0 ${WIDTH} ${TOP + DEPTH * ROW + HEIGHT + 2}`,
+      role: "img",
+      "aria-label":
+        "A line from 0 to 1, cut into shares: by the first letter, then by the second, then by the third",
+    });
+    const pieces = rows.map((row, i) =>
+      row.filter(({ mass }) => mass > 0).map((piece) => {
+        const x = piece.left * WIDTH, width = piece.mass * WIDTH, y = TOP + i * ROW;
+        const name = piece.text || "all texts";
+        const group = svg("g", {}, svg("rect", { x, y, width, height: HEIGHT }));
+        // A name stands only where there is room for it.
+        if (width > 7 * name.length + 3) {
+          group.append(
+            svg("text", { x: x + width / 2, y: y + 19, "text-anchor": "middle", "font-size": 11 }, name),
+          );
+        }
+        picture.append(group);
+        return { ...piece, group };
+      })
+    );
+    const mark = svg("path", { class: "shares-mark" }),
+      label = svg("text", { y: 9, "text-anchor": "middle", "font-size": 10 });
     picture.append(mark, label);
 
     let seed = 3, u;
@@ -41,30 +54,39 @@
     const under = (i) => pieces[i].find(({ left, mass }) => left <= u && u < left + mass) ?? pieces[i].at(-1);
 
     function render(n) {
-      pieces.forEach((row, i) => row.forEach(({ group, text }) => {
-        group.setAttribute("visibility", i <= n ? "visible" : "hidden");
-        group.setAttribute("class", `shares-piece${text === under(i).text ? " shares-here" : ""}`);
-      }));
+      pieces.forEach((row, i) =>
+        row.forEach(({ group, text }) => {
+          group.setAttribute("visibility", i <= n ? "visible" : "hidden");
+          group.setAttribute("class", `shares-piece${text === under(i).text ? " shares-here" : ""}`);
+        })
+      );
       mark.setAttribute("d", `M${u * WIDTH} ${TOP - 3}V${TOP + n * ROW + HEIGHT}`);
       label.setAttribute("x", Math.max(20, Math.min(WIDTH - 20, u * WIDTH)));
       label.textContent = `u = ${u.toFixed(3)}`;
     }
 
     function say(n) {
-      if (!n) return `A point u = ${u.toFixed(3)} falls on the line. Nothing is cut yet: some text it will be.`;
+      if (!n) {
+        return `A point u = ${u.toFixed(3)} falls on the line. Nothing is cut yet: some text it will be.`;
+      }
       const before = under(n - 1), piece = under(n);
       const shares = LETTERS.map((letter, j) => `${letter} ${g(before.text)[j]}`).join(", ");
       const after = before.text ? `After ${before.text}` : "At the start";
-      return `${after} the shares are ${shares}. The point is in ${piece.text}, which has probability ${piece.mass.toFixed(3)}.`
+      return `${after} the shares are ${shares}. The point is in ${piece.text}, which has probability ${
+        piece.mass.toFixed(3)
+      }.`
         + (n === DEPTH ? " That is the text drawn." : "");
     }
 
     const steps = Stage.stepper({ length: () => DEPTH, render, say, milliseconds: 1200 });
-    const again = element("button", { type: "button", onclick: () => {
-      seed += 1;
-      draw();
-      steps.show(DEPTH);
-    } }, "New draw");
+    const again = element("button", {
+      type: "button",
+      onclick: () => {
+        seed += 1;
+        draw();
+        steps.show(DEPTH);
+      },
+    }, "New draw");
     draw();
     stage.append(picture, steps.line, element("div", { class: "stage-row" }, steps.bar, again));
     Stage.keys(stage, steps, () => DEPTH);

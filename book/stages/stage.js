@@ -6,7 +6,7 @@
 window.Stage ??= (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  const SETTLED_MS = 200;  // a browser takes only so many changes of a URL in a row
+  const SETTLED_MS = 200; // a browser takes only so many changes of a URL in a row
   let count = 0;
 
   function fill(node, attributes, children) {
@@ -33,16 +33,21 @@ window.Stage ??= (() => {
       if (root.dataset.mounted) continue;
       root.dataset.mounted = "";
       const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
-      const said = () => Object.entries(views)
-        .filter(([, [set, first]]) => set.now() !== String(first))
-        .map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&");
-      const asBuilt = said();  // some stages begin halfway, where a link would show the end
+      const said = () =>
+        Object.entries(views)
+          .filter(([, [set, first]]) => set.now() !== String(first))
+          .map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&");
+      const asBuilt = said(); // some stages begin halfway, where a link would show the end
       window.FigureView.listen((id, settings) => {
         if (id !== root.id) return null;
         const asked = Object.fromEntries(settings.map(([key, [value]]) => [key, value]));
-        for (const key of Object.keys(asked)) if (!views[key]) console.error(`${id}: nothing is called ${key}`);
+        for (const key of Object.keys(asked)) {
+          if (!views[key]) console.error(`${id}: nothing is called ${key}`);
+        }
         for (const [key, [set, first]] of Object.entries(views)) {
-          if (set(asked[key] ?? String(first)) === false) console.error(`${id}: cannot show ${key}=${asked[key]}`);
+          if (set(asked[key] ?? String(first)) === false) {
+            console.error(`${id}: cannot show ${key}=${asked[key]}`);
+          }
         }
         return root;
       }, () => ({ [root.id]: said() === asBuilt ? "" : said() }));
@@ -60,43 +65,60 @@ window.Stage ??= (() => {
   function radios(label, options, chosen, change) {
     const name = `stage-${count++}`;
     const choices = Object.entries(options).map(([value, text]) =>
-      element("label", { class: "figure-choice" },
-        element("input", { type: "radio", name, value, checked: value === chosen, onchange: () => change(value) }),
-        element("span", {}, text)));
-    return element("fieldset", { class: "figure-control figure-radio" },
+      element(
+        "label",
+        { class: "figure-choice" },
+        element("input", {
+          type: "radio",
+          name,
+          value,
+          checked: value === chosen,
+          onchange: () => change(value),
+        }),
+        element("span", {}, text),
+      )
+    );
+    return element(
+      "fieldset",
+      { class: "figure-control figure-radio" },
       element("legend", { class: "figure-label" }, label),
-      element("span", { class: "figure-choices" }, choices));
+      element("span", { class: "figure-choices" }, choices),
+    );
   }
 
   /* Setters for `mount`: choose as a reader would, so that the control shows it too. */
   const setter = (set, now) => Object.assign(set, { now });
-  const pick = (fieldset) => setter((value) => {
-    const input = [...fieldset.querySelectorAll("input")].find((one) => one.value === value);
-    input?.click();
-    return Boolean(input);
-  }, () => fieldset.querySelector("input:checked").value);
-  const slide = (control, list) => setter((value) => {
-    const input = control.querySelector("input"), i = list.indexOf(Number(value));
-    if (i >= 0) {
-      input.value = i;
-      input.dispatchEvent(new Event("input"));
-    }
-    return i >= 0;
-  }, () => String(list[control.querySelector("input").value]));
+  const pick = (fieldset) =>
+    setter((value) => {
+      const input = [...fieldset.querySelectorAll("input")].find((one) => one.value === value);
+      input?.click();
+      return Boolean(input);
+    }, () => fieldset.querySelector("input:checked").value);
+  const slide = (control, list) =>
+    setter((value) => {
+      const input = control.querySelector("input"), i = list.indexOf(Number(value));
+      if (i >= 0) {
+        input.value = i;
+        input.dispatchEvent(new Event("input"));
+      }
+      return i >= 0;
+    }, () => String(list[control.querySelector("input").value]));
   /* names: of the entries, where a link says these and not their numbers. */
-  const entry = (control, names = null) => setter((value) => {
-    const list = control.querySelector("select"), index = names ? String(names.indexOf(value)) : value;
-    list.value = index;
-    list.dispatchEvent(new Event("change"));
-    return list.value === index;
-  }, () => {
-    const { value } = control.querySelector("select");
-    return names ? names[value] : value;
-  });
-  const whole = (show, now, from, to) => setter((text) => {
-    const n = Number(text);
-    return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
-  }, () => String(now()));
+  const entry = (control, names = null) =>
+    setter((value) => {
+      const list = control.querySelector("select"), index = names ? String(names.indexOf(value)) : value;
+      list.value = index;
+      list.dispatchEvent(new Event("change"));
+      return list.value === index;
+    }, () => {
+      const { value } = control.querySelector("select");
+      return names ? names[value] : value;
+    });
+  const whole = (show, now, from, to) =>
+    setter((text) => {
+      const n = Number(text);
+      return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
+    }, () => String(now()));
 
   const text = (value) => value.toLocaleString("en");
 
@@ -104,7 +126,12 @@ window.Stage ??= (() => {
   function slider(id, label, list, chosen, change) {
     const output = element("output", { for: id }, text(chosen));
     const input = element("input", {
-      type: "range", id, min: 0, max: list.length - 1, value: list.indexOf(chosen), "aria-valuetext": text(chosen),
+      type: "range",
+      id,
+      min: 0,
+      max: list.length - 1,
+      value: list.indexOf(chosen),
+      "aria-valuetext": text(chosen),
       oninput: () => {
         const value = list[input.value];
         output.textContent = text(value);
@@ -113,8 +140,12 @@ window.Stage ??= (() => {
       },
     });
     // An output inside the label would be what the label names.
-    return element("div", { class: "figure-control stage-slider" },
-      element("div", {}, element("label", { class: "figure-label", for: id }, label), " ", output), input);
+    return element(
+      "div",
+      { class: "figure-control stage-slider" },
+      element("div", {}, element("label", { class: "figure-label", for: id }, label), " ", output),
+      input,
+    );
   }
 
   /* Have a slider show a place of its list that was reached by other means; nothing is told. */
@@ -127,10 +158,17 @@ window.Stage ??= (() => {
 
   /* A choice among many: options are labels, change gets the index. */
   function select(id, label, options, chosen, change) {
-    const list = element("select", { id, onchange: () => change(Number(list.value)) },
-      options.map((text, i) => element("option", { value: i, selected: i === chosen }, text)));
-    return element("div", { class: "figure-control" },
-      element("label", { class: "figure-label", for: id }, label), list);
+    const list = element(
+      "select",
+      { id, onchange: () => change(Number(list.value)) },
+      options.map((text, i) => element("option", { value: i, selected: i === chosen }, text)),
+    );
+    return element(
+      "div",
+      { class: "figure-control" },
+      element("label", { class: "figure-label", for: id }, label),
+      list,
+    );
   }
 
   /* Back, Step, Play and Start over, for a picture that is a function of a step number.
@@ -144,8 +182,14 @@ window.Stage ??= (() => {
     const next = button("Step", () => show(step + 1));
     const play = button("Play", () => toggle());
     const over = button("Start over", () => show(0));
-    const bar = element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" },
-      back, next, calm.matches ? null : play, over);
+    const bar = element(
+      "div",
+      { class: "stage-buttons", role: "group", "aria-label": "Steps" },
+      back,
+      next,
+      calm.matches ? null : play,
+      over,
+    );
 
     function stop() {
       clearInterval(timer);
@@ -194,9 +238,19 @@ window.Stage ??= (() => {
   }
 
   /* Where numbers come from: a line of stored runs, each with a link. */
-  const provenance = (sources) => element("p", { class: "figure-provenance" },
-    [...new Set(sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")))].join("; "),
-    sources.flatMap(({ href }) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]));
+  const provenance = (sources) =>
+    element(
+      "p",
+      { class: "figure-provenance" },
+      [
+        ...new Set(
+          sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")),
+        ),
+      ].join("; "),
+      sources.flatMap((
+        { href },
+      ) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]),
+    );
 
   /* Repeatable numbers in [0, 1): Numerical Recipes' generator, 32 bits. */
   function random(seed) {
@@ -207,5 +261,23 @@ window.Stage ??= (() => {
     };
   }
 
-  return { element, svg, mount, radios, setter, pick, slider, slide, put, select, entry, whole, stepper, keys, provenance, random, calm: calm.matches };
+  return {
+    element,
+    svg,
+    mount,
+    radios,
+    setter,
+    pick,
+    slider,
+    slide,
+    put,
+    select,
+    entry,
+    whole,
+    stepper,
+    keys,
+    provenance,
+    random,
+    calm: calm.matches,
+  };
 })();

@@ -12,7 +12,9 @@
     [...text].reduce((product, letter, i) => product * g(text.slice(0, i))[LETTERS.indexOf(letter)], 1);
 
   const levels = [[""]];
-  for (let i = 0; i < DEPTH; i++) levels.push(levels[i].flatMap((text) => LETTERS.map((letter) => text + letter)));
+  for (let i = 0; i < DEPTH; i++) {
+    levels.push(levels[i].flatMap((text) => LETTERS.map((letter) => text + letter)));
+  }
   const leaves = levels[DEPTH], masses = leaves.map(probability);
 
   const place = new Map();
@@ -24,7 +26,11 @@
   /* The tree, and the line that its leaves cut into shares. */
   function drawTree() {
     const edges = new Map(), nodes = new Map(), bars = [];
-    const picture = svg("svg", { viewBox: `0 0 ${WIDTH} 178`, role: "img", "aria-label": "A tree with 27 leaves, one for each text" });
+    const picture = svg("svg", {
+      viewBox: `0 0 ${WIDTH} 178`,
+      role: "img",
+      "aria-label": "A tree with 27 leaves, one for each text",
+    });
     for (const text of levels.flat()) {
       if (!text) continue;
       const [x, y] = place.get(text), [px, py] = place.get(text.slice(0, -1));
@@ -36,7 +42,11 @@
       const leaf = text.length === DEPTH;
       const group = svg("g", {}, svg("circle", { cx: x, cy: y, r: leaf ? 3.2 : 6.5 }));
       // A leaf has its letter below, an inner node inside.
-      if (text) group.append(svg("text", { x, y: y + (leaf ? 13 : 3), "text-anchor": "middle", "font-size": 9 }, text.at(-1)));
+      if (text) {
+        group.append(
+          svg("text", { x, y: y + (leaf ? 13 : 3), "text-anchor": "middle", "font-size": 9 }, text.at(-1)),
+        );
+      }
       nodes.set(text, group);
       picture.append(group);
     }
@@ -45,7 +55,8 @@
       bars.push(svg("rect", { x: left * WIDTH, y: 150, width: mass * WIDTH, height: 12 }));
       left += mass;
     });
-    const mark = svg("path", { class: "tree-draw" }), name = svg("text", { "font-size": 9, y: 176, "text-anchor": "middle" });
+    const mark = svg("path", { class: "tree-draw" }),
+      name = svg("text", { "font-size": 9, y: 176, "text-anchor": "middle" });
     picture.append(...bars, mark, name);
     return { picture, edges, nodes, bars, mark, name };
   }
@@ -77,13 +88,17 @@
       if (!n) return `A number u = ${draws[0].toFixed(2)} is drawn. The leaves are visited in order.`;
       const sum = masses.slice(0, n).reduce((a, b) => a + b, 0);
       const verdict = n === dumb ? "above u: this is the text." : "not above u yet.";
-      return `Leaf ${n}, ${leaves[n - 1]}, has probability ${masses[n - 1].toFixed(3)}. The sum is ${sum.toFixed(3)}, ${verdict}`;
+      return `Leaf ${n}, ${leaves[n - 1]}, has probability ${masses[n - 1].toFixed(3)}. The sum is ${
+        sum.toFixed(3)
+      }, ${verdict}`;
     }
     if (!n) return "Start at the root, with the empty sequence.";
     const { u, p, letter, text } = quick[n - 1];
     const after = n > 1 ? `After ${text.slice(0, -1)}` : "At the start";
     const shares = LETTERS.map((one, i) => `${one} ${p[i]}`).join(", ");
-    return `${after}, g gives ${shares}. The draw ${u.toFixed(2)} picks ${letter}.${n === DEPTH ? ` The text is ${text}.` : ""}`;
+    return `${after}, g gives ${shares}. The draw ${u.toFixed(2)} picks ${letter}.${
+      n === DEPTH ? ` The text is ${text}.` : ""
+    }`;
   }
 
   Stage.mount("tree", (stage) => {
@@ -111,11 +126,14 @@
     }
 
     const steps = Stage.stepper({ length, render, say: (n) => say(way, planned, n), milliseconds: 350 });
-    const again = element("button", { type: "button", onclick: () => {
-      seed += 1;
-      planned = plan(seed);
-      steps.show(0);
-    } }, "New draw");
+    const again = element("button", {
+      type: "button",
+      onclick: () => {
+        seed += 1;
+        planned = plan(seed);
+        steps.show(0);
+      },
+    }, "New draw");
     const ways = Stage.radios("Way of sampling", { dumb: "Dumb", quick: "Autoregressive" }, way, (chosen) => {
       way = chosen;
       steps.show(0);
@@ -124,7 +142,9 @@
       element("div", { class: "stage-row" }, ways, again),
       picture,
       element("div", { class: "stage-counts" }, evaluations.group, other.group),
-      steps.line, steps.bar);
+      steps.line,
+      steps.bar,
+    );
     Stage.keys(stage, steps, length);
     steps.show(length());
     return { way: [Stage.pick(ways), "quick"], step: [Stage.whole(steps.show, steps.step, 0, 99), 99] };

@@ -38,11 +38,18 @@ window.Writers ??= (() => {
 
   /* The state dictionary in a .npz: matrices are int8 rows, each times its scale. */
   async function open(buffer) {
-    const arrays = Object.fromEntries(Object.entries(await unzipped(buffer)).map(([name, npy]) => [name.replace(/\.npy$/, ""), numbers(npy)]));
-    return Object.fromEntries(Object.entries(arrays).filter(([name]) => !name.endsWith(".scale")).map(([name, values]) => {
-      const scale = arrays[`${name}.scale`], width = scale && values.length / scale.length;
-      return [name, scale ? Float32Array.from(values, (value, i) => value * scale[Math.floor(i / width)]) : values];
-    }));
+    const arrays = Object.fromEntries(
+      Object.entries(await unzipped(buffer)).map(([name, npy]) => [name.replace(/\.npy$/, ""), numbers(npy)]),
+    );
+    return Object.fromEntries(
+      Object.entries(arrays).filter(([name]) => !name.endsWith(".scale")).map(([name, values]) => {
+        const scale = arrays[`${name}.scale`], width = scale && values.length / scale.length;
+        return [
+          name,
+          scale ? Float32Array.from(values, (value, i) => value * scale[Math.floor(i / width)]) : values,
+        ];
+      }),
+    );
   }
 
   /* y = W x + b, W row by row. Four sums, so that no product waits for the one before. */
@@ -63,7 +70,8 @@ window.Writers ??= (() => {
 
   function norm(x, weight, bias, y) {
     const mean = x.reduce((a, b) => a + b, 0) / x.length;
-    const variance = x.reduce((a, b) => a + (b - mean) ** 2, 0) / x.length, by = 1 / Math.sqrt(variance + NORM_EPS);
+    const variance = x.reduce((a, b) => a + (b - mean) ** 2, 0) / x.length,
+      by = 1 / Math.sqrt(variance + NORM_EPS);
     for (let i = 0; i < x.length; i++) y[i] = (x[i] - mean) * by * weight[i] + bias[i];
     return y;
   }
@@ -74,11 +82,18 @@ window.Writers ??= (() => {
      changes the state and writes o. slope: log of what a weight keeps of itself per letter. */
   const HEADS = {
     softmax: {
-      start: (width) => ({ k: new Float32Array(ROOM * width), v: new Float32Array(ROOM * width), scores: new Float64Array(ROOM), length: 0 }),
+      start: (width) => ({
+        k: new Float32Array(ROOM * width),
+        v: new Float32Array(ROOM * width),
+        scores: new Float64Array(ROOM),
+        length: 0,
+      }),
       step(cache, q, k, v, slope, o) {
         const width = q.length, at = cache.length++, n = cache.length;
         if (n > cache.scores.length) {
-          for (const [name, { constructor, length }] of Object.entries(cache).filter(([, one]) => one.length)) {
+          for (
+            const [name, { constructor, length }] of Object.entries(cache).filter(([, one]) => one.length)
+          ) {
             const wider = new constructor(2 * length);
             wider.set(cache[name]);
             cache[name] = wider;
@@ -138,12 +153,23 @@ window.Writers ??= (() => {
   function machine(weights, kind, slopes) {
     const { start, step, kept, products } = HEADS[kind];
     const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;
-    const layers = range(1 + Math.max(...Object.keys(weights).map((name) => Number(name.match(/^h\.(\d+)/)?.[1] ?? -1))));
+    const layers = range(
+      1 + Math.max(...Object.keys(weights).map((name) => Number(name.match(/^h\.(\d+)/)?.[1] ?? -1))),
+    );
     const blocks = layers.map((i) => (name) => weights[`h.${i}.${name}`]);
-    const [x, y, o, qkv, hidden, logits] = [1, 1, 1, 3, 4].map((n) => new Float64Array(n * width)).concat(new Float64Array(wte.length / width));
-    const part = (which, head) => qkv.subarray(which * width + head * wide, which * width + (head + 1) * wide);
-    const parts = slopes.map((_, head) => [part(0, head), part(1, head), part(2, head), o.subarray(head * wide, (head + 1) * wide)]);
-    const add = () => x.forEach((_, i) => { x[i] += y[i]; });
+    const [x, y, o, qkv, hidden, logits] = [1, 1, 1, 3, 4].map((n) => new Float64Array(n * width)).concat(
+      new Float64Array(wte.length / width),
+    );
+    const part = (which, head) =>
+      qkv.subarray(which * width + head * wide, which * width + (head + 1) * wide);
+    const parts = slopes.map((
+      _,
+      head,
+    ) => [part(0, head), part(1, head), part(2, head), o.subarray(head * wide, (head + 1) * wide)]);
+    const add = () =>
+      x.forEach((_, i) => {
+        x[i] += y[i];
+      });
 
     function read(state, letter) {
       x.set(wte.subarray(letter * width, (letter + 1) * width));

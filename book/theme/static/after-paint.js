@@ -2,7 +2,7 @@
    is painted: they read where things stand, which has the page laid out, and no text waits for
    that. Deferred, this one runs when page and styles are here. */
 (() => {
-  const UNPAINTED_MS = 1000;  // a page in a tab that nobody looks at
+  const UNPAINTED_MS = 1000; // a page in a tab that nobody looks at
   const { src, dataset } = document.currentScript;
   let waiting = dataset.scripts.split(" ");
   const run = () => {

@@ -35,7 +35,7 @@
   function previewOf(link) {
     const href = link.getAttribute("href");
     const stored = document.querySelector(
-      `template.preview-source[data-href="${CSS.escape(href)}"]`
+      `template.preview-source[data-href="${CSS.escape(href)}"]`,
     );
     if (stored) return stored.content.cloneNode(true).firstElementChild;
     if (!href.startsWith("#") || href.length < 2) return null;
@@ -112,14 +112,13 @@
   /* A box that scrolls must be reachable without a mouse. */
   function installScrollAccess() {
     const boxes = document.querySelectorAll(
-      ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)"
+      ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)",
     );
     // A formula's number stands beside the box that scrolls.
     const innerOf = (box) => box.querySelector(":scope > .katex-display") ?? box;
     const check = (box) => {
       const inner = innerOf(box);
-      const scrolls =
-        inner.scrollWidth > inner.clientWidth || inner.scrollHeight > inner.clientHeight + 1;
+      const scrolls = inner.scrollWidth > inner.clientWidth || inner.scrollHeight > inner.clientHeight + 1;
       if (scrolls) inner.tabIndex = 0;
       else inner.removeAttribute("tabindex");
     };
@@ -160,7 +159,7 @@
         }
         document.body.classList.toggle("margin-in-use", inMargin.size > 0);
       },
-      { rootMargin: "0px 0px -25% 0px" }
+      { rootMargin: "0px 0px -25% 0px" },
     );
     document
       .querySelectorAll(".bd-article :is(.margin-note, .wide, .tag_wide)")

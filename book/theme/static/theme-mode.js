@@ -12,7 +12,9 @@
   };
   if (location.protocol.startsWith("http")) {
     // The fonts of the first screen, before the styles that name them are here.
-    for (const font of fonts.split(" ")) add(font, { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" });
+    for (const font of fonts.split(" ")) {
+      add(font, { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" });
+    }
   } else {
     // From a file they are at hand, though a busy machine may be late with them.
     addEventListener("DOMContentLoaded", () => add("fonts-at-hand.css", { rel: "stylesheet" }));
