@@ -42,6 +42,8 @@ fast: $(VENV)/test ## the tests without kernels, browser and what takes long
 lint: $(VENV)/test ## style, the direction of imports, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/deno fmt --check
+	$(BIN)/deno lint
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright
 
