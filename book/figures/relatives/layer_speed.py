@@ -6,7 +6,7 @@ from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import WrittenFor, duration, in_words, size, times
+from ..lib.format import in_words, size, times
 from ..lib.records import NotMeasuredError, Record, have, provenance, rows
 from ..lib.tables import Missing
 
@@ -47,7 +47,10 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
     batches = sorted({one.keys["batch"] for one in series})
     return Explorable(
         id=id,
-        caption=_tick_caption(records[0]),
+        caption=(
+            "**A state of fixed size has a fixed price.** Layers alone, width "
+            f"{records[0]['config']['d_model']}. The tick of softmax attention grows with the text."
+        ),
         alt=(
             "Time of one tick against the tokens read, on logarithmic scales. Softmax attention "
             "rises with the length of the text; layers with a state of fixed size stay level."
@@ -65,22 +68,6 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
         mark="line+dot",
         controls=[Filter("batch", "Texts at a time", options=batches), _toggle(drawn)],
         provenance=provenance(records),
-    )
-
-
-def _tick_caption(run: Record) -> str:
-    found = rows(run, "ticks", layer="softmax")
-    grown = ""
-    if len(found) > 1:
-        first, last = found[0], found[-1]
-        grown = (
-            f" A tick of softmax attention takes {duration(first['seconds'])} at the start and "
-            f"{duration(last['seconds'])} after {last['position']:,} tokens, "
-            f"{times(last['seconds'] / first['seconds'])}."
-        )
-    return (
-        f"**A state of fixed size has a fixed price.** Layers alone, width "
-        f"{run['config']['d_model']}.{grown}"
     )
 
 
@@ -128,7 +115,7 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
     )
 
 
-def _tick(layer: str, batch: int, position: int) -> Record:
+def tick(layer: str, batch: int, position: int) -> Record:
     """One row of the ticks. Raises NotMeasuredError."""
     for run in _runs("ticks"):
         if run["config"]["batch"] == batch:
@@ -145,7 +132,7 @@ def _step(layer: str, length: int) -> float:
     raise NotMeasuredError("layer_speed")
 
 
-def _ahead(layer: str, other: str, length: int) -> float:
+def ahead(layer: str, other: str, length: int) -> float:
     """How often a training step of `layer` goes into one of `other`."""
     return _step(other, length) / _step(layer, length)
 
@@ -155,50 +142,24 @@ def numbers() -> dict[str, str]:
 
     def rate(layer: str) -> str:
         """Tokens a second, all texts together, each after a long one."""
-        return f"{BATCH / _tick(layer, BATCH, LONG)['seconds']:,.0f}"
+        return f"{BATCH / tick(layer, BATCH, LONG)['seconds']:,.0f}"
 
     told = {f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")}
     kept = ("softmax", "linear", "s6")
     told |= {
-        f"kept_{name}": lambda name=name: size(_tick(name, BATCH, LONG)["state"]) for name in kept
+        f"kept_{name}": lambda name=name: size(tick(name, BATCH, LONG)["state"]) for name in kept
     }
     behind = {
-        f"step_{name}": lambda name=name: times(_ahead("softmax", name, LONG))
+        f"step_{name}": lambda name=name: times(ahead("softmax", name, LONG))
         for name in ("mamba", "s4d")
     }
     return in_words(
         layer_texts=lambda: BATCH,
         layer_tokens=lambda: f"{LONG:,}",
-        step_short=lambda: times(_ahead("softmax", "linear", SHORT)),
-        step_linear=lambda: times(_ahead("linear", "softmax", LONG)),
-        step_gated=lambda: times(_ahead("gated", "softmax", LONG)),
+        step_short=lambda: times(ahead("softmax", "linear", SHORT)),
+        step_linear=lambda: times(ahead("linear", "softmax", LONG)),
+        step_gated=lambda: times(ahead("gated", "softmax", LONG)),
         step_length=lambda: f"{SHORT:,}",
         **told,
         **behind,
-    )
-
-
-def claims() -> WrittenFor:
-    """What the words say of them, beyond the numbers."""
-    fixed = ("linear", "rwkv", "s6", "gated", "delta")
-
-    def level(name: str) -> bool:
-        first, last = (_tick(name, 1, at)["seconds"] for at in (1, LONG))
-        return last < 1.5 * first
-
-    return WrittenFor(
-        a_tick_of_the_others_takes_the_same_at_every_place=lambda: all(map(level, fixed)),
-        with_many_texts_every_one_of_them_is_ahead_of_the_cache=lambda: all(
-            _tick(name, BATCH, LONG)["seconds"] < _tick("softmax", BATCH, LONG)["seconds"] / 5
-            for name in fixed
-        ),
-        linear_attention_gains_nothing_after_the_first_token=lambda: (
-            _tick("softmax", BATCH, 1)["seconds"] < _tick("linear", BATCH, 1)["seconds"]
-        ),
-        linear_attention_trains_slower_at_first_and_faster_in_the_end=lambda: (
-            _ahead("linear", "softmax", SHORT) < 1 < _ahead("linear", "softmax", LONG)
-        ),
-        the_state_spaces_train_no_faster_than_softmax_here=lambda: all(
-            _ahead(name, "softmax", LONG) < 1 for name in ("s4d", "mamba")
-        ),
     )

@@ -11,7 +11,7 @@ from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from ..lib.format import percent
+from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
@@ -122,17 +122,12 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
 
 
 def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int) -> str:
-    def said(layer: str) -> str:
-        best = max(points[layer, pairs], key=lambda one: one.state)
-        return f"{_label(layer)} {percent(best.mean)}"
-
-    told = [said(layer) for layer in SHOWN if (layer, pairs) in points]
-    seeds = {one.seeds for found in points.values() for one in found}
+    seeds = max(one.seeds for found in points.values() for one in found)
     return (
-        "**What a state can recall depends on its size and on how it is written.** "
-        f"With {pairs} pairs, each layer at its largest: {', '.join(told)}. Grey: the share "
-        "that sums of codes drawn at random, in so many numbers, answer untrained. "
-        + (f"Bars span {how_many_seeds(max(seeds))}." if max(seeds) > 1 else "One seed so far.")
+        f"**Recall by the bytes of state.** The share of {pairs} keys whose value is answered. "
+        "Grey: the share that sums of codes drawn at random, in so many numbers, answer untrained. "
+        f"Bars span {how_many_seeds(seeds)}. The learning rates were chosen by a short probe, and "
+        "the runs are being repeated."
     )
 
 
@@ -192,23 +187,15 @@ def furthest(runs: list[Record]) -> tuple[int, int]:
     return min(found, default=0), max(found, default=0)
 
 
-def between(low: int, high: int) -> str:
-    """A range over seeds: 256, or 256–4,096."""
-    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
-
-
 def _induction_caption(layers: dict[str, list[Record]]) -> str:
-    reached = {name: furthest(runs) for name, runs in layers.items()}
-    learned = [name for name, (low, _) in reached.items() if low >= TRAINED_AT]
-    told = [f"{_label(name)} to {between(*reached[name])}" for name in learned]
     asked = (row for runs in layers.values() for run in runs for row in rows(run, "test"))
     few = {row["length"]: row["questions"] for row in asked if row["questions"] < FEW}
     longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     return (
-        f"**Trained at {TRAINED_AT} tokens, asked at others.** Right nine times in ten, by seed: "
-        f"{', '.join(told) or 'none'}. A layer whose state grows is asked up to a few thousand "
-        "tokens, and none beyond the length at which half of its answers are wrong; lines end "
-        f"where the first seed does.{f' Texts asked: {longest}.' if longest else ''}"
+        f"**Trained at {TRAINED_AT} tokens, asked at others.** A layer whose state grows is asked "
+        "up to a few thousand tokens, and none beyond the length at which half of its answers are "
+        f"wrong; lines end where the first seed does. Texts asked: {longest}. The learning rates "
+        "were chosen by a short probe, and the runs are being repeated."
     )
 
 
@@ -277,59 +264,45 @@ def _labels(drawn: Iterable[str]) -> dict[str, str]:
     return {name: _label(name) for name in LAYERS if name in set(drawn)}
 
 
-class Claim(NamedTuple):
-    """That the second layer answers more than the first. Layers are run names without seeds."""
+def unsolved(task: str = "") -> float:
+    """The share of runs, of one task or all, that stopped before their task was solved.
 
-    says: str
-    published: str
-    task: str
-    worse: str
-    better: str
-    wanted: dict[str, int]
+    Raises NotMeasuredError.
+    """
+    endings = [
+        ending
+        for run in learned(EXPERIMENT)
+        if task in ("", run["config"]["task"])
+        for ending in (row["ending"] for row in rows(run, "rates", chosen="yes"))
+    ]
+    if not endings:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return mean(ending != "solved" for ending in endings)
 
 
-def published() -> Table | Missing:
-    """Published comparisons beside ours, and whether they agree."""
-    if not learned(EXPERIMENT):
-        return Missing(EXPERIMENT)
-    pairs = {"pairs": 64}
-    claims = [
-        Claim("S6 copies selectively, S4 does not", "18.3% and 97.0%", "selective copying",
-              "s4", "s6", {}),
-        Claim("the Mamba block too", "56.4% (with S4) and 99.8%", "selective copying",
-              "s4", "mamba", {}),
-        Claim("a gate copies selectively, linear attention does not", "–", "selective copying",
-              "linear", "gated", {}),
-        Claim("copying needs no selection", "–", "copying", "none", "s4", {}),
-        Claim("the Mamba block finds what followed, S4 does not", "–", "induction", "s4", "mamba",
-              {"length": TRAINED_AT}),
-        Claim("nor does RWKV, whose decay is fixed", "–", "induction", "rwkv", "mamba",
-              {"length": TRAINED_AT}),
-        Claim("a larger state recalls more", "–", "recall", "linear-heads8", "linear", pairs),
-        Claim("the delta rule recalls more than the sum", "–", "recall", "linear", "delta", pairs),
-        Claim("softmax recalls more than a state", "–", "recall", "delta", "softmax", pairs),
-    ]  # fmt: skip
-    return Table(
-        ["claim", "published", "here", "comes out"],
-        [[one.says, one.published, *_comes_out(one)] for one in claims],
-        align="llll",
-        wrap=True,
+CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, of which the law is told
+
+
+def numbers() -> dict[str, str]:
+    """What the chapters say of the made-up tasks, and of the law of random codes."""
+
+    def first() -> Record:
+        if not (found := learned(EXPERIMENT)):
+            raise NotMeasuredError(EXPERIMENT)
+        return found[0]
+
+    law = [random_codes.right_by_the_law(*case) for case in CASES]
+    drawn = [random_codes.right_when_drawn(*case) for case in CASES]
+    return in_words(
+        recall_law=lambda: percent(law[0]),
+        recall_drawn=lambda: percent(drawn[0]),
+        law_of_few=lambda: percent(law[1]),
+        drawn_of_few=lambda: percent(drawn[1]),
+        law_off=lambda: max(
+            abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
+        ),
+        copying_s4=lambda: percent(score(by_layer("copying").get("s4", [])).mean),
+        copying_s4d=lambda: percent(score(by_layer("copying").get("s4d", [])).mean),
+        task_solved=lambda: f"{100 * first()['config']['solved']:g}%",
+        task_updates=lambda: f"{first()['config']['updates']:,}",
     )
-
-
-def _comes_out(claim: Claim) -> tuple[str, str]:
-    """The two shares, and a verdict: by more than seeds differ, where there are several."""
-    prefix = claim.task.replace(" ", "-")
-    found = []
-    for layer in (claim.worse, claim.better):
-        named = f"{prefix}-{layer}-seed"
-        runs = [run for run in of_task(claim.task) if run["name"].startswith(named)]
-        found.append(_score(runs, claim.wanted))
-    if None in found:
-        return "not measured yet", "–"
-    worse, better = found
-    shares = f"{_share(worse)} and {_share(better)}"
-    if better.low > worse.high:
-        seeds = min(worse.seeds, better.seeds)
-        return shares, "yes" if seeds > 1 else "yes, with one seed"
-    return shares, "no" if better.mean <= worse.mean else "not beyond the seeds"

@@ -38,6 +38,14 @@ def table(arch: int = 90) -> Table | Missing:
     return Table(titles, lines, align="lrrrr")
 
 
+def spilled() -> int:
+    """Bytes a thread, at most, on all architectures. Raises NotMeasuredError."""
+    records = have("scan_build")
+    if {run["config"]["arch"] for run in records} != {*ARCHITECTURES}:
+        raise NotMeasuredError("scan_build: expected a run for each architecture")
+    return max(found["spilled"] for run in records for found in rows(run))
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on state spaces says of them."""
 
@@ -47,15 +55,7 @@ def numbers() -> dict[str, str]:
     def of(kernel: str) -> Row:
         return row(hopper(), kernel=kernel, **CASE)
 
-    def spilled() -> str:
-        records = have("scan_build")
-        if {run["config"]["arch"] for run in records} != {*ARCHITECTURES}:
-            raise NotMeasuredError("scan_build: expected a run for each architecture")
-        most = max(found["spilled"] for run in records for found in rows(run))
-        return "nothing" if most == 0 else f"up to {most} bytes a thread"
-
     return in_words(
         scan_forward=lambda: f"{of('outputs_kernel')['instructions']:.1f}",
         scan_backward=lambda: f"{of('gradients_kernel')['instructions']:.0f}",
-        scan_spilled=spilled,
     )

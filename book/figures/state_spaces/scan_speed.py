@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import times
-from ..lib.records import NotMeasuredError, Record, Row, device_name, have, provenance, row, rows
+from ..lib.format import in_words, times
+from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
@@ -108,19 +106,11 @@ def _range(slow: str, fast: str) -> str:
 
 
 def _caption(records: list[Record]) -> str:
-    finding = "Time of the scans"
-    for said, slow, fast in (
-        ("A tree takes {} the time of a scan in order", "tree", "steps"),
-        ("Our kernel is {} as fast as a scan in order", "steps", "kernel"),
-    ):
-        with suppress(NotMeasuredError):
-            finding = said.format(_range(slow, fast))
     config = records[0]["config"]
     return (
-        f"**{finding}**, forward and backward, over these lengths. {config['batch']} sequence, "
-        f"{config['channels']} channels of {config['state']} numbers, {config['dtype']}. The limit "
-        "is the time of reading inputs and writing results once, at the speed of a copy in the "
-        "same run."
+        f"**Time of one selective scan.** {config['batch']} sequence, {config['channels']} "
+        f"channels of {config['state']} numbers, {config['dtype']}. The limit is the time of "
+        "reading inputs and writing results once, at the speed of a copy in the same run."
     )
 
 
@@ -133,19 +123,5 @@ def numbers(N: int = 16, item: int = 4) -> dict[str, str]:
         "scan_least_back": f"{5 * item}",
         "scan_kept": f"{item * N // CHUNK}",
         "scan_partial": f"{2 * item * N // CHANNELS}",
-        "scan_plain": plain(),
+        **in_words(scan_tree=lambda: _range("tree", "steps")),
     }
-
-
-def plain() -> str:
-    """What can be said of the scans in plain torch."""
-    try:
-        found, device = _range("tree", "steps"), device_name(measured()[0])
-    except NotMeasuredError:
-        return (
-            "What a CPU can compare is plain torch, in order and as a tree, and that is not timed."
-        )
-    return (
-        f"What can be compared anywhere is plain torch: a tree takes {found} the time of a scan in "
-        f"order, forward and backward ({device}). It has fewer steps, but three times the work."
-    )

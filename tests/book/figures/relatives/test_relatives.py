@@ -1,4 +1,4 @@
-"""The relatives' figures: the law of random codes, verdicts by the spread of seeds, the family."""
+"""The relatives' figures: the law of random codes and the family."""
 
 import math
 import re
@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from book.explorable import palette
-from book.figures.relatives import family, random_codes, synthetic_tasks
+from book.figures.relatives import family, random_codes
 from book.figures.three_modes import published
-from experiments.harness.core import record
 from lsa.layers import LAYERS
 
 BOOK = Path(__file__).resolve().parents[4] / "book"
@@ -72,36 +71,3 @@ def test_a_layer_that_no_chapter_tells_of_has_its_state_and_dashes(monkeypatch):
 def test_published_tables_are_whole():
     for table in (published.zero_shot(), published.selective_copying()):
         assert all(len(line) == len(table.titles) for line in table.cells)
-
-
-def run(task, layer, seed, share):
-    """A record with what the verdicts read."""
-    return {
-        "experiment": "synthetic_tasks",
-        "name": f"{task}-{layer}-seed{seed}".replace(" ", "-"),
-        "complete": True,
-        "config": {"task": task, "attention": layer, "seed": seed},
-        "provenance": {"device": {"kind": "cpu", "name": "C", "count": 1, "memory_bytes": 1}},
-        "tables": {"test": {"length": [64], "pairs": [8], "accuracy": [share], "state": [4]}},
-    }
-
-
-@pytest.mark.parametrize(
-    ("s4", "s6", "verdict"),
-    [
-        ([0.2, 0.3], [0.9, 0.8], "yes"),
-        ([0.2], [0.9], "yes, with one seed"),
-        ([0.2, 0.85], [0.9, 0.8], "not beyond the seeds"),
-        ([0.9, 0.9], [0.2, 0.3], "no"),
-        ([0.9], [], "–"),
-    ],
-)
-def test_a_claim_comes_out_beyond_the_spread_of_seeds(s4, s6, verdict, monkeypatch):
-    runs = [
-        run("selective copying", layer, seed, share)
-        for layer, shares in (("s4", s4), ("s6", s6))
-        for seed, share in enumerate(shares)
-    ]
-    monkeypatch.setattr(record, "load", lambda name=None: runs)
-    first = synthetic_tasks.published().cells[0]
-    assert first[-1] == verdict
