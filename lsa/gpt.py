@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .checks import boolean, finite, floating, instance, one_of, tensor, whole
+from .documents import document_starts, places
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
 
@@ -82,6 +83,17 @@ class MLP(nn.Module):
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
 
 
+def attended(layer: Any, x: Tensor, cu_seqlens: Tensor | None) -> Tensor:
+    """layer(x), of packed documents where cu_seqlens are given, which not every layer takes."""
+    if cu_seqlens is None:
+        return layer(x)
+    if not getattr(layer, "packs", False):
+        known = ", ".join(name for name, one in LAYERS.items() if getattr(one, "packs", False))
+        got = type(layer).__name__
+        raise ValueError(f"cu_seqlens: expected attention {known}, got {got}; one document a row")
+    return layer(x, cu_seqlens=cu_seqlens)
+
+
 class Block(nn.Module):
     """x + attention(norm(x)), then x + mlp(norm(x)). [B, T, D] to [B, T, D]."""
 
@@ -92,8 +104,8 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(config.d_model, bias=config.bias)
         self.mlp = MLP(config)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.ln_1(x))
+    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+        x = x + attended(self.attn, self.ln_1(x), cu_seqlens)
         return x + self.mlp(self.ln_2(x))
 
     def machine(self) -> StateMachine:
@@ -144,22 +156,34 @@ class GPT(nn.Module):
         """The modules of `h`, by their type."""
         return cast("Sequence[Block]", self.h)
 
-    def embed(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """Tokens [..., T] at positions start, start + 1, ... to [..., T, D]."""
+    def embed(self, tokens: Tensor, start: int = 0, cu_seqlens: Tensor | None = None) -> Tensor:
+        """Tokens [..., T] at positions start, start + 1, ... to [..., T, D].
+
+        Of packed documents, tokens [B, T], each begins at position 0.
+        """
         tensor("tokens", tokens, "[B, T]")
         if tokens.dtype not in (torch.int32, torch.int64) or not tokens.dim():
             got = f"{tokens.dtype} {list(tokens.shape)}"
             raise ValueError(f"tokens: expected int64 or int32 [B, T], got {got}")
         whole("start", start, 0)
+        x = self._looked_up(tokens)
         if self.wpe is None:
-            return self._looked_up(tokens)
-        T = tokens.shape[-1]
-        if start + T > self.wpe.num_embeddings:
+            return x
+        if cu_seqlens is None:
+            end = start + tokens.shape[-1]
+            self._check_length(end)
+            return x + self.wpe.weight[start:end]
+        place = places(document_starts(cu_seqlens, tokens))
+        if tokens.shape[1] > self.wpe.num_embeddings:  # only here may one be too long: look
+            self._check_length(int(place.max()) + 1)
+        return x + self.wpe(place)
+
+    def _check_length(self, longest: int) -> None:
+        if self.wpe is not None and longest > self.wpe.num_embeddings:
             raise ValueError(
                 f"tokens: expected at most n_positions = {self.wpe.num_embeddings} of them, "
-                f"got {start + T}; a learned position has nothing to say beyond its table"
+                f"got {longest}; a learned position has nothing to say beyond its table"
             )
-        return self._looked_up(tokens) + self.wpe.weight[start : start + T]
 
     def _looked_up(self, tokens: Tensor) -> Tensor:
         try:
@@ -173,10 +197,11 @@ class GPT(nn.Module):
         """[..., D] to logits [..., vocab_size]; GPT-2 reads tokens off with wte itself."""
         return F.linear(self.ln_f(x), self.wte.weight)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        x = self.embed(tokens)
+    def forward(self, tokens: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+        """Logits. cu_seqlens: where documents end in packed rows, as for `linear_attention`."""
+        x = self.embed(tokens, cu_seqlens=cu_seqlens)
         for block in self.h:
-            x = block(x)
+            x = block(x) if cu_seqlens is None else block(x, cu_seqlens)
         return self.head(x)
 
     def machine(self) -> StateMachine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -34,6 +35,7 @@ def sample(
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int | None = None,
+    mask: Tensor | None = None,
 ) -> Iterator[Tensor]:
     """Read the prompt, then yield one token [B] a tick, each drawn from the machine's logits.
 
@@ -45,23 +47,31 @@ def sample(
     top_k: keep only the k most likely tokens.
     top_p: keep only the smallest set of tokens whose probability reaches p (Holtzman et al., 2020).
     seed: makes the draw repeatable; None draws afresh.
+    mask: bool [B, T], which tokens of the prompt are read, at least one a row: prompts of several
+        lengths are filled up on either side. Rows of one length are read and continued together.
 
     Arguments are checked at the call, before the first token is asked for. Raises ValueError.
     """
     how = _Choice(temperature, top_k, top_p)
-    _check(machine, prompt, max_tokens, how)
+    prompts, rows = [prompt], None
+    if mask is not None and isinstance(prompt, Tensor) and prompt.dim() == 2:
+        prompts, rows = _by_length(prompt, mask)
+    for one in prompts:
+        _check(machine, one, max_tokens, how)
     if seed is not None:
         whole("seed", seed, 0, MOST_SEED)
-    prompt = prompt.long()  # an embedding takes no bytes as indices
+    prompts = [one.long() for one in prompts]  # an embedding takes no bytes as indices
     generator = torch.Generator(prompt.device)
     if seed is None:
         generator.seed()
     else:
         generator.manual_seed(seed)
-    room = max_tokens if machine.max_length is None else machine.max_length - prompt.shape[1]
+    longest = max(one.shape[1] for one in prompts)
+    room = max_tokens if machine.max_length is None else machine.max_length - longest
     # The last token yielded is never read back, so a full machine still has one to give.
     ticks = min(max_tokens, room + 1)
-    return _stream(machine, prompt, ticks, how, generator)
+    streams = [_stream(machine, one, ticks, how, generator) for one in prompts]
+    return streams[0] if rows is None else map(partial(_in_order, rows), *streams)
 
 
 @torch.no_grad()
@@ -80,6 +90,34 @@ def _stream(
         yield token
         if tick + 1 < ticks:
             state, logits = machine.step(state, token)
+
+
+def _in_order(rows: Tensor, *tokens: Tensor) -> Tensor:
+    return torch.cat(tokens)[rows]
+
+
+def _by_length(prompt: Tensor, mask: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Rows of one length together, and where each row of the prompt then lies."""
+    with_data("prompt", prompt)
+    tensor("mask", mask, "[B, T]")
+    if mask.dtype != torch.bool or mask.shape != prompt.shape or mask.device != prompt.device:
+        wanted = f"bool {[*prompt.shape]} on {prompt.device}"
+        got = f"{mask.dtype} {[*mask.shape]} on {mask.device}".removeprefix("torch.")
+        raise ValueError(f"mask: expected {wanted}, got {got}")
+    lengths = mask.sum(1)
+    if not len(lengths):
+        return [prompt], lengths
+    if not lengths.all():
+        row = int((lengths == 0).nonzero()[0])
+        raise ValueError(f"mask: expected at least one token a row, got none in row {row}")
+    order = lengths.argsort(stable=True)
+    each, counts = lengths.unique(return_counts=True)
+    groups = order.split(counts.tolist())
+    prompts = [
+        prompt[rows][mask[rows]].view(len(rows), length)
+        for rows, length in zip(groups, each.tolist(), strict=True)
+    ]
+    return prompts, order.argsort()
 
 
 def choose(

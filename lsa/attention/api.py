@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..checks import boolean, finite, is_at_hand, one_of, tensor, whole
+from ..documents import document_starts
 from .call import Inputs, Options
 from .dispatch import FUSED_MAPS
 from .dispatch import accumulator_dtype as accumulator_dtype
@@ -46,6 +47,7 @@ def linear_attention(
     return_state: Literal[True],
     feature_map: str | None = ...,
     log_decay: Tensor | None = ...,
+    cu_seqlens: Tensor | None = ...,
 ) -> tuple[Tensor, LinearState]: ...
 @overload
 def linear_attention(
@@ -62,6 +64,7 @@ def linear_attention(
     return_state: Literal[False] = ...,
     feature_map: str | None = ...,
     log_decay: Tensor | None = ...,
+    cu_seqlens: Tensor | None = ...,
 ) -> Tensor: ...
 def linear_attention(
     q: Tensor,
@@ -77,6 +80,7 @@ def linear_attention(
     return_state: bool = False,
     feature_map: str | None = None,
     log_decay: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, LinearState]:
     """Causal linear attention, o_i = sum_j w_ij (q_i·k_j) v_j / (sum_j w_ij q_i·k_j + eps), j <= i.
 
@@ -99,6 +103,9 @@ def linear_attention(
         is an exact reset: nothing before the token counts from there on, and g has no gradient.
         None: nothing fades. Sun et al. (2023), eq. 6, for one a head. On CUDA, where that would
         wait for the device, and within torch.compile and torch.func its numbers are not looked at.
+    cu_seqlens: int32 or int64 [N + 1], from 0 to B T: where documents end in the B rows laid end
+        to end, 0 in front. Each is attended to on its own, by a reset at its first token; a row
+        begins with one. The state returned is that of each row's last. No initial_state then.
 
     A NaN in q reaches its own token. One in k or v reaches all later tokens, and from v earlier
     ones too: in attention mode those of the sequence (on CUDA of its tile), in chunked mode those
@@ -129,6 +136,11 @@ def linear_attention(
         S, z = check_state(initial_state, (B, H, K, v.shape[-1]), q.device)
     scale = float(K**-0.5) if scale is None else scale
     g = None if log_decay is None else _check_decay(log_decay, q)
+    if cu_seqlens is not None:
+        if initial_state is not None:
+            raise ValueError("initial_state: expected none beside cu_seqlens, which begin anew")
+        dtype, starts = accumulator_dtype(q.dtype), document_starts(cu_seqlens, q).unsqueeze(-1)
+        g = torch.where(starts, RESET[dtype], q.new_zeros(H, dtype=dtype) if g is None else g)
     inputs = Inputs(q, k, v, S, z, g)
     options = Options(
         mode=mode,

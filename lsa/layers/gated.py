@@ -13,6 +13,8 @@ S [B, H, K, V].
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,6 +24,7 @@ from ..attention.counts import mode_flops
 from ..attention.feature_maps import FEATURE_MAPS
 from ..attention.reference import decay_between
 from ..checks import boolean, one_of, whole
+from ..documents import document_starts
 from ..machines import StateMachine
 from .layer import StartingLinear, starting_log_steps
 from .multihead import MultiHead
@@ -102,6 +105,8 @@ class GatedLinearAttention(MultiHead):
     The mechanism alone: no rotation of queries and keys, no output gate, no short convolution.
     """
 
+    packs = True
+
     GATE_RANK, TEMPERATURE = 16, 16
 
     def __init__(
@@ -174,8 +179,12 @@ class GatedLinearAttention(MultiHead):
         K, dtype = self.head_width, accumulator_dtype(weight.dtype)
         return weight.new_zeros(1, self.n_heads, K, K + self.normalize, dtype=dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.attend(self.start(), x)[1]
+    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+        if cu_seqlens is None:
+            return self.attend(self.start(), x)[1]
+        q, k, v, g = self.features(x)
+        g = g.masked_fill(document_starts(cu_seqlens, x)[..., None, None], -math.inf)
+        return self.read(decayed_attention(q, k, v, g, self.start(), self.chunk_size)[0], x)
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V (+ K) numbers a head, always."""

@@ -23,6 +23,8 @@ class LinearAttention(MultiHead):
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
     """
 
+    packs = True
+
     def __init__(
         self,
         d_model: int,
@@ -46,7 +48,11 @@ class LinearAttention(MultiHead):
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize
 
     def attend(
-        self, x: Tensor, state: LinearState | None, mode: str | None = None
+        self,
+        x: Tensor,
+        state: LinearState | None,
+        mode: str | None = None,
+        cu_seqlens: Tensor | None = None,
     ) -> tuple[Tensor, LinearState]:
         """x [B, T, D] and the state before it, to y [B, T, D] and the state after it."""
         o, state = linear_attention(
@@ -58,11 +64,12 @@ class LinearAttention(MultiHead):
             return_state=True,
             feature_map=self.feature_map,
             log_decay=self.log_decay,
+            cu_seqlens=cu_seqlens,
         )
         return self.out(o), state
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.attend(x, None)[0]
+    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+        return self.attend(x, None, cu_seqlens=cu_seqlens)[0]
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V + K numbers a head, always."""

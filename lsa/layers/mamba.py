@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from ..attention.api import accumulator_dtype
 from ..checks import one_of, whole
+from ..documents import document_starts
 from ..machines import StateMachine
 from ..scans.selective import INPUT_RULES, MODES, selective_scan, selective_step
 from .convolution import CausalConv
@@ -36,6 +37,8 @@ class S6(nn.Module):
     mode, chunk_size: of `lsa.scans.selective_scan`.
     dt_min, dt_max: Δ starts between them, log-uniformly, where W_Δ adds nothing.
     """
+
+    packs = True
 
     def __init__(
         self,
@@ -74,16 +77,34 @@ class S6(nn.Module):
         delta = F.softplus(self.dt_proj(low).to(dtype))
         return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 
-    def attend(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    def attend(
+        self, h: Tensor, x: Tensor, cu_seqlens: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
+        u, delta, *rest = self.selection(x)
+        if cu_seqlens is not None:
+            u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))
         y, h = selective_scan(
-            *self.selection(x),
+            u,
+            delta,
+            *rest,
             initial_state=h,
             input_rule=self.input_rule,
             mode=self.mode,
             chunk_size=self.chunk_size,
         )
-        return h, y + self.D * x
+        return h, y.to(x.dtype) + self.D * x
+
+    def _begun(self, u: Tensor, delta: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """u and Δ with which a document's first token [B, T, 1] forgets, and enters as before.
+
+        exp(Δ A) is zero for the longest step, and u makes up for what that does to B̄ = Δ B.
+        """
+        if self.input_rule != "euler":
+            raise ValueError(f"cu_seqlens: expected input_rule euler, got {self.input_rule}")
+        longest = 2.0**64
+        u = torch.where(starts, u.to(delta.dtype) * delta / longest, u)
+        return u, torch.where(starts, longest, delta)
 
     def start(self) -> Tensor:
         """h_0 = 0, [1, D, N]."""
@@ -91,8 +112,8 @@ class S6(nn.Module):
             self.A_log, dtype=accumulator_dtype(self.A_log.dtype), requires_grad=False
         ).unsqueeze(0)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.attend(self.start(), x)[1]
+    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+        return self.attend(self.start(), x, cu_seqlens)[1]
 
     def step(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """One tick of the machine. x [B, D], h [B, D, N]."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..attention.api import accumulator_dtype, check_qkv
 from ..checks import finite
+from ..documents import document_starts, places, same_document
 from ..machines import StateMachine
 from .multihead import MultiHead
 
@@ -175,6 +176,8 @@ class SoftmaxAttention(MultiHead):
         `lsa.linear_attention` calls by the same name.
     """
 
+    packs = True
+
     def __init__(
         self,
         d_model: int,
@@ -198,8 +201,15 @@ class SoftmaxAttention(MultiHead):
         o = softmax_attention(q, k, v, scale=self.head_width**-0.5)
         return self.out(o[..., : self.head_width])
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.mixed(*self.widened(x, 0))
+    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+        q, k, v = self.widened(x, 0)
+        if cu_seqlens is None or not x.shape[1]:
+            return self.mixed(q, k, v)
+        starts = document_starts(cu_seqlens, x)
+        mask = (self.seen(places(starts)) & same_document(starts)).unsqueeze(1)  # [B, 1, T, T]
+        q, k, v = (heads.transpose(1, 2) for heads in (q, k, v))
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.head_width**-0.5)
+        return self.out(o.transpose(1, 2)[..., : self.head_width])
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. After t ticks the state holds 2 t D numbers.
@@ -225,11 +235,12 @@ class SoftmaxAttention(MultiHead):
         dtype = accumulator_dtype(x.dtype)  # a score holds a position: bf16 would round it
         q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.widened(x, 0))
         scores = q @ k.transpose(-1, -2) * self.head_width**-0.5
-        return scores.masked_fill(~self.seen(x.shape[1], x.device), float("-inf")).softmax(-1)
+        seen = self.seen(torch.arange(x.shape[1], device=x.device))
+        return scores.masked_fill(~seen, float("-inf")).softmax(-1)
 
-    def seen(self, T: int, device: torch.device) -> Tensor:
-        """Which of T tokens each of them looks at: [T, T]."""
-        return torch.ones(T, T, dtype=torch.bool, device=device).tril()
+    def seen(self, place: Tensor) -> Tensor:
+        """Which tokens of its text each looks at: [..., T, T], of their places in it [..., T]."""
+        return place.unsqueeze(-1) >= place.unsqueeze(-2)
 
     def sequence_flops(self, T: int) -> int:
         return self.n_heads * T * (T + 1) * 2 * self.head_width

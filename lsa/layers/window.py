@@ -210,10 +210,9 @@ class WindowAttention(SoftmaxAttention):
         )
         return StateMachine(start, step, many)
 
-    def seen(self, T: int, device: torch.device) -> Tensor:
-        """Which of T tokens each of them looks at: [T, T]."""
-        place = torch.arange(T, device=device)
-        distance = place[:, None] - place
+    def seen(self, place: Tensor) -> Tensor:
+        """Which tokens of its text each looks at: [..., T, T], of their places in it [..., T]."""
+        distance, place = place.unsqueeze(-1) - place.unsqueeze(-2), place.unsqueeze(-2)
         return (distance >= 0) & ((distance < self.window) | (place < self.first))
 
     def sequence_flops(self, T: int) -> int:

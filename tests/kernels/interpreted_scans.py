@@ -129,14 +129,15 @@ def test_what_is_not_kept_is_formed_again(monkeypatch):
         assert relative_rms(found, other) <= RELATIVE[torch.float32]
 
 
+@pytest.mark.parametrize("ends", [None, torch.tensor([0, 3, 4, 7])], ids=["whole", "packed"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_layer_runs_the_kernels(dtype, monkeypatch):
+def test_the_layer_runs_the_kernels(dtype, ends, monkeypatch):
     layer, x = S6(6, d_state=4).to(dtype), torch.randn(1, 7, 6).to(dtype)
 
     def results():
         layer.zero_grad()
         leaf = x.clone().requires_grad_()
-        y = layer(leaf)
+        y = layer(leaf, cu_seqlens=ends)
         y.float().square().sum().backward()
         return [y, leaf.grad, *(p.grad for p in layer.parameters())]
 

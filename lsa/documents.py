@@ -1,0 +1,48 @@
+"""Several documents in one row: where each begins, so that none of them sees another.
+
+A row may be packed with documents, or filled up on the left of one: the filling is a document too.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .checks import is_at_hand, tensor
+
+
+def document_starts(cu_seqlens: Tensor, x: Tensor) -> Tensor:
+    """Which tokens of x [B, T, ...] begin a document, [B, T]; the first of a row always does.
+
+    cu_seqlens: int32 or int64 [N + 1], from 0 to B T: the ends of N documents in the B rows laid
+    end to end, 0 in front. Where the numbers cannot be looked at without waiting, they are not.
+
+    Raises ValueError for another dtype, shape or device, and for numbers that are no such ends.
+    """
+    B, T = x.shape[:2]
+    tensor("cu_seqlens", cu_seqlens, "[N + 1]")
+    if cu_seqlens.dtype not in (torch.int32, torch.int64) or cu_seqlens.dim() != 1:
+        got = f"{cu_seqlens.dtype} {[*cu_seqlens.shape]}"
+        raise ValueError(f"cu_seqlens: expected int32 or int64 [N + 1], got {got}")
+    if cu_seqlens.device != x.device:
+        raise ValueError(f"cu_seqlens: expected device {x.device}, got {cu_seqlens.device}")
+    if is_at_hand(cu_seqlens):
+        ends = cu_seqlens.tolist()
+        if ends != sorted(ends) or ends[:1] != [0] or ends[-1] != B * T:
+            got = f"{ends!r:.60}"
+            raise ValueError(f"cu_seqlens: expected to rise from 0 to B T = {B * T}, got {got}")
+    starts = torch.zeros(B * T + 1, dtype=torch.bool, device=x.device)
+    starts = starts.index_fill(0, cu_seqlens.long(), True)[:-1].view(B, T)
+    return torch.cat((torch.ones_like(starts[:, :1]), starts[:, 1:]), 1)
+
+
+def places(starts: Tensor) -> Tensor:
+    """How many tokens of its document come before each token: [B, T] to int64 [B, T]."""
+    place = torch.arange(starts.shape[1], device=starts.device)
+    return place - torch.where(starts, place, 0).cummax(1).values
+
+
+def same_document(starts: Tensor) -> Tensor:
+    """Whether two tokens of a row are of one document: [B, T] to [B, T, T]."""
+    document = starts.cumsum(1)
+    return document.unsqueeze(2) == document.unsqueeze(1)
