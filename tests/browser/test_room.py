@@ -30,6 +30,12 @@ CUT_ON_PAPER = """() => [...document.querySelectorAll("article :is(table, pre)")
     .filter((one) => one.getBoundingClientRect().right > innerWidth
         || (one.matches("pre") && one.scrollHeight > one.clientHeight + 1))
     .map((one) => one.textContent.slice(0, 60))"""
+# WCAG 2.2, 1.4.12.
+SPACED = """* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
+    word-spacing: 0.16em !important } p { margin-bottom: 2em !important }"""
+OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth)
+    .map((one) => one.textContent)"""
 
 ROOM = """(frame) => {
     const wide = frame.clientWidth >= 34 * 16;
@@ -107,6 +113,16 @@ def test_the_first_column_of_a_wide_table_stays_at_a_desk(open_page):
 )
 def test_a_page_fits_between_the_usual_widths(open_page, page, width):
     assert open_page(f"book/{page}.html", width=width).evaluate(WIDER) <= 0
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_a_page_fits_a_small_screen_with_the_spacing_that_a_reader_sets(open_page, page):
+    tab = open_page(page, width=320, bypass_csp=True)
+    tab.add_style_tag(content=SPACED)
+    assert tab.evaluate(WIDER) <= 0
+    tab.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    assert tab.evaluate(WIDER) <= 0
+    assert tab.evaluate(OUTSIDE) == []
 
 
 def test_what_is_printed_from_the_dark_theme_has_the_colours_of_paper(open_page):
