@@ -11,7 +11,7 @@ from book.explorable.still import still
 from book.figures.index import loss_curves, mode_speed, race, sampling_speed
 from book.figures.kernels import kernel_build, kernel_prediction
 from book.figures.lib import format, records, seeds
-from book.figures.lib.format import WrittenFor, say
+from book.figures.lib.format import say
 from book.figures.linear_self_attention import variants
 from book.figures.long_context import long_context, recall, whole_novels
 from book.figures.sequence_transformations import rnn_orders
@@ -144,18 +144,6 @@ def test_an_experiment_without_results_says_how_to_get_them():
 def test_a_glued_value_is_plain_text(value):
     with pytest.raises(ValueError, match="best is shown"):
         say(best=value)
-
-
-def test_words_that_no_longer_fit_the_results_say_so(capsys):
-    def unmeasured():
-        raise records.NotMeasuredError("nothing stored")
-
-    WrittenFor(linear_is_ahead=lambda: True)._ipython_display_()
-    assert not capsys.readouterr().out
-    broken = WrittenFor(linear_is_ahead=lambda: False, both_learn=lambda: True, it_grows=unmeasured)
-    assert "not so that linear is ahead; nor that it grows" in broken._repr_markdown_()
-    broken._ipython_display_()
-    assert capsys.readouterr().out
 
 
 def formulas(chapter):

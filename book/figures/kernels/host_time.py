@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..lib.format import in_words, times
-from ..lib.records import NotMeasuredError, Row, device_name, have, rows
+from ..lib.records import NotMeasuredError, Row, have, rows
 from ..lib.tables import Missing, Table
 
 SUMS = {"no": "sum", "yes": "normalised"}
@@ -59,18 +59,9 @@ def numbers() -> dict[str, str]:
     def microseconds(pass_name: str) -> str:
         return span([1e6 * ours["seconds"] for ours, _ in _pairs(**{"pass": pass_name})], 0)
 
-    def cases() -> int:
-        return len(_pairs()) // len(PASSES)
-
-    def device() -> str:
-        measured()
-        return device_name(have("host_time")[0])
-
     return in_words(
         host_forward=lambda: ratios("forward"),
         host_forward_us=lambda: microseconds("forward"),
         host_both=lambda: ratios("forward+backward"),
         host_both_us=lambda: microseconds("forward+backward"),
-        host_cases=cases,
-        host_device=device,
     )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from ..lib.format import WrittenFor, in_words
+from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
 THOUSANDTH = 1e-3
 BOUND = 3.3e-3  # of the tests, in bfloat16
 WIDTH = 64
-SETTLED = 1000  # tokens; of fewer an error hangs on the few numbers that were drawn
 DRAWN = ("o", "dq", "dk", "dv")
-TOLD = (64, 16_384, 131_073)  # tokens, of dq in the caption
 BESIDE = (63, 65)  # tokens: on a logarithmic scale they would lie on the 64
 KINDS = {
     ("no", "identity", "no", "no"): "the sum alone",
@@ -70,7 +66,11 @@ def figure(id: str = "kernel-errors") -> Explorable | Missing:
     first = SHOWN if SHOWN in kinds else kinds[0]
     return Explorable(
         id=id,
-        caption=_caption(found),
+        caption=(
+            "**Errors settle, however long the text.** RMS of the difference from float64 over "
+            f"that of the exact values, in bfloat16, one head of {WIDTH}. Dashed: what is lost by "
+            "storing the exact o in 16 bits. The gradient of q rises longest."
+        ),
         alt=(
             "Relative error in thousandths against the number of tokens on a logarithmic scale: "
             "four lines, of o and of three gradients. Three are level from a thousand tokens on, "
@@ -100,21 +100,21 @@ def figure(id: str = "kernel-errors") -> Explorable | Missing:
     )
 
 
-def _caption(found: list[Row]) -> str:
-    """The finding, with the error that rises longest."""
-    dq = {row["length"]: row["error"] for row in _shown(found) if row["tensor"] == "dq"}
-    told = [f"{dq[n] / THOUSANDTH:.1f} at {n:,} tokens" for n in TOLD if n in dq]
-    rises = f" The gradient of q rises longest: {', '.join(told)}, in thousandths." if told else ""
-    return (
-        "**Errors settle, however long the text.** RMS of the difference from float64 over that "
-        f"of the exact values, in bfloat16, one head of {WIDTH}. Dashed: what is lost by storing "
-        f"the exact o in 16 bits.{rises}"
-    )
-
-
-def _errors() -> list[Row]:
+def errors() -> list[Row]:
     """Rows of all results and gradients. Raises NotMeasuredError."""
     return [row for row in rows(measured()) if row["tensor"] != "rounded"]
+
+
+def error_at(length: int, *tensors: str) -> float:
+    """The worst of what the figure shows first, at a length. Raises NotMeasuredError."""
+    found = [
+        row["error"]
+        for row in _shown(_by_length(measured()))
+        if row["length"] == length and row["tensor"] in tensors
+    ]
+    if not found:
+        raise NotMeasuredError(f"interpreted_errors: {length:,} tokens")
+    return max(found)
 
 
 def numbers() -> dict[str, str]:
@@ -127,30 +127,8 @@ def numbers() -> dict[str, str]:
         return f"{max(found) / THOUSANDTH:.1f}"
 
     return in_words(
-        errors_count=lambda: f"{len(_errors()):,}",
-        errors_worst=lambda: f"{max(row['error'] for row in _errors()) / THOUSANDTH:.1f}",
+        errors_count=lambda: f"{len(errors()):,}",
+        errors_worst=lambda: f"{max(row['error'] for row in errors()) / THOUSANDTH:.1f}",
         errors_rounded=rounded,
-        errors_longest=lambda: f"{max(row['length'] for row in _errors()):,}",
-    )
-
-
-def claims() -> WrittenFor:
-    """That errors stay small, and as small in the longest text."""
-
-    def at(length: int, tensors: tuple[str, ...]) -> float:
-        shown = [row for row in _shown(_by_length(measured())) if row["length"] == length]
-        found = [row["error"] for row in shown if row["tensor"] in tensors]
-        if not found:
-            raise NotMeasuredError(f"interpreted_errors: {length:,} tokens")
-        return max(found)
-
-    most, dq = partial(at, tensors=DRAWN), partial(at, tensors=("dq",))
-    return WrittenFor(
-        no_error_is_beyond_twice_that_of_rounding=lambda: (
-            max(row["error"] for row in _errors()) <= BOUND
-        ),
-        errors_of_131073_tokens_are_those_of_1000=lambda: most(131_073) < 1.2 * most(SETTLED),
-        dq_rises_longest_and_no_further_than_16384_tokens=lambda: (
-            dq(64) < dq(16_384) and dq(131_073) < 1.05 * dq(16_384)
-        ),
+        errors_longest=lambda: f"{max(row['length'] for row in errors()):,}",
     )

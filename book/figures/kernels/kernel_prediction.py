@@ -9,7 +9,7 @@ from math import sqrt
 from lsa.cost import PEAKS, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import WrittenFor, in_words
+from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Row, have, provenance, rows
 from ..lib.tables import Missing, Table
 from .kernel_speed import LADDERS, LAUNCHES, PASS_LABELS, shape_label
@@ -28,7 +28,7 @@ SHAPE = ("batch", "length", "heads", "width")
 CASE = ("shapes", *SHAPE, "normalized", "pass")
 
 
-def _stored(table: str) -> list[Row]:
+def stored(table: str) -> list[Row]:
     """Rows of the stored prediction. Raises NotMeasuredError where there are none."""
     found = [row for run in have("kernel_prediction") for row in rows(run, table)]
     if not found:
@@ -38,20 +38,20 @@ def _stored(table: str) -> list[Row]:
 
 def nearness() -> tuple[float, float]:
     """The part of its bytes' time that fla's published times of the large shapes consist of."""
-    (assumed,) = _stored("assumed")
+    (assumed,) = stored("assumed")
     return assumed["near"], assumed["nearest"]
 
 
 def account() -> list[Row]:
     """Every case as it was counted. Raises NotMeasuredError where nothing is stored."""
-    return _stored("rows")
+    return stored("rows")
 
 
 def _of_case(row: Row, implementation: str) -> tuple[float, float]:
     """What is expected of it as a CUDA graph, at best and at worst."""
     (found,) = (
         one
-        for one in _stored("expected")
+        for one in stored("expected")
         if (one["implementation"], one["launch"]) == (implementation, "graph")
         and all(one[key] == row[key] for key in CASE)
     )
@@ -134,7 +134,7 @@ AXES = ("share", "share_low", "share_high", "ms", "ms_low", "ms_high")
 def figure(id: str = "predicted-speed") -> Explorable | Missing:
     """Shares of the memory limit, and times, that should be measured."""
     try:
-        found = _stored("expected")
+        found = stored("expected")
     except NotMeasuredError:
         return Missing("kernel_prediction")
     found = sorted(found, key=lambda row: row["batch"] * row["length"] * row["heads"])
@@ -185,7 +185,7 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
     )  # fmt: skip
 
 
-def _large(width: int, normalized: str, kind: str) -> list[Row]:
+def large(width: int, normalized: str, kind: str) -> list[Row]:
     """The published shapes with heads of a width, of many tokens. Raises NotMeasuredError."""
     found = [
         row
@@ -199,23 +199,23 @@ def _large(width: int, normalized: str, kind: str) -> list[Row]:
     return found
 
 
-def _times_ahead(width: int, kind: str) -> tuple[float, float]:
+def times_ahead(width: int, kind: str) -> tuple[float, float]:
     """How often our call should fit into fla's published time, at worst and at best."""
     ratios = [
         published / seconds
-        for row in _large(width, "no", kind)
+        for row in large(width, "no", kind)
         if (published := published_seconds(row))
         for seconds in expected(row)
     ]
     return min(ratios), max(ratios)
 
 
-def _normaliser_cost() -> float:
+def normaliser_cost() -> float:
     """What the normaliser should add to a call with heads of 128, at most, of its time without."""
     pairs = [
         pair
         for kind in PASS_LABELS
-        for pair in zip(_large(128, "yes", kind), _large(128, "no", kind), strict=True)
+        for pair in zip(large(128, "yes", kind), large(128, "no", kind), strict=True)
     ]
     return max(
         a / b - 1
@@ -227,15 +227,13 @@ def _normaliser_cost() -> float:
 def numbers() -> dict[str, str]:
     """What the chapter on kernels says of the prediction."""
 
-    def near() -> str:
-        return " and ".join(f"{100 * part:.0f}%" for part in nearness())
-
     def ahead(kind: str) -> str:
-        low, high = _times_ahead(128, kind)
+        low, high = times_ahead(128, kind)
         return f"{low:.1f} to {high:.1f}"
 
     return in_words(
-        near_account=near,
+        near=lambda: f"{100 * nearness()[0]:.0f}%",
+        nearest_account=lambda: f"{100 * nearness()[1]:.0f}%",
         ahead_forward=lambda: ahead("forward"),
         ahead_both=lambda: ahead(BOTH),
     )
@@ -250,7 +248,7 @@ def table() -> Table | Missing:
 
     try:
         wide = {
-            normalized: [_large(256, normalized, kind)[0] for kind in PASS_LABELS]
+            normalized: [large(256, normalized, kind)[0] for kind in PASS_LABELS]
             for normalized in ("no", "yes")
         }
         cells = [
@@ -267,44 +265,3 @@ def table() -> Table | Missing:
     told = [published_seconds(row) for row in wide["no"]]
     cells.append(["fla, as published", *("–" if s is None else f"{s * 1e3:.2f}" for s in told)])
     return Table(["heads of 256", *(f"{label}, ms" for label in PASS_LABELS.values())], cells)
-
-
-def claims() -> WrittenFor:
-    """What the chapter's words say of the prediction."""
-
-    def wide_hang() -> bool:
-        (row,), (plain,) = (_large(256, normalized, "forward") for normalized in ("yes", "no"))
-        (low, high), (least, most) = expected(row), expected_of_stored(plain)
-        return low < most and high > least and row["paced"] > 1.5 * row["least"]
-
-    def wide_both_take_no_more() -> bool:
-        (row,) = _large(256, "yes", BOTH)
-        (low, high), told = expected(row), published_seconds(row)
-        return told is not None and low < 0.5 * told and high < 1.05 * told
-
-    def python_decides() -> bool:
-        """Of GPT-2's shortest text: the call from Python takes longer than the graph at worst."""
-        short = [
-            row
-            for row in _stored("expected")
-            if row["shapes"] == "gpt2" and row["length"] <= 1024 and row["implementation"] == "ours"
-        ]
-        ends = {(row["normalized"], row["pass"], row["launch"]): row for row in short}
-        return all(
-            row["low"] > ends[normalized, kind, "graph"]["high"]
-            for (normalized, kind, launch), row in ends.items()
-            if launch == "eager"
-        )
-
-    return WrittenFor(
-        plain_heads_of_128_should_be_ahead_of_every_published_time=lambda: all(
-            _times_ahead(128, kind)[0] > 1 for kind in PASS_LABELS
-        ),
-        so_should_plain_heads_of_256=lambda: all(
-            _times_ahead(256, kind)[0] > 1 for kind in PASS_LABELS
-        ),
-        the_normaliser_should_cost_heads_of_128_under_a_third=lambda: _normaliser_cost() < 1 / 3,
-        normalised_heads_of_256_hang_on_how_instructions_overlap=wide_hang,
-        with_gradients_they_take_at_worst_what_was_published=wide_both_take_no_more,
-        from_python_short_texts_are_the_hosts=python_decides,
-    )

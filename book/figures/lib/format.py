@@ -1,18 +1,14 @@
-"""Numbers as prose has them, and what is said where a result is missing or has changed."""
+"""Numbers as prose has them, and what is said where a result is missing."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 
-from IPython.display import Markdown, display
-
 from .records import NotMeasuredError
 
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NOT_MEASURED = "not measured yet"
-
-
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "eleven", "twelve",
@@ -95,38 +91,6 @@ def size(count: float) -> str:
 def percent(share: float) -> str:
     """A share as a reader would say it: 0.034%, 3.4%, 34%, 1,200%."""
     return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
-
-
-class WrittenFor:
-    """Shows nothing as long as all that a passage says is so, and else what no longer is.
-
-    Results can be measured again, and words cannot: numbers in a passage follow the results, but
-    "ahead" and "behind" were written by somebody who had looked. Each claim is a function that
-    says whether it holds; one about numbers that are not stored does not.
-    """
-
-    def __init__(self, **claims: Callable[[], bool]) -> None:
-        self.broken = [name.replace("_", " ") for name, holds in claims.items() if not _so(holds)]
-
-    def _repr_markdown_(self) -> str:
-        if not self.broken:
-            return ""
-        return (
-            "*The next paragraphs were written for other results. With those stored now it is not "
-            f"so that {'; nor that '.join(self.broken)}.*"
-        )
-
-    def _ipython_display_(self) -> None:
-        # An output without text would still take a line of the page.
-        if self.broken:
-            display(Markdown(self._repr_markdown_()))
-
-
-def _so(holds: Callable[[], bool]) -> bool:
-    try:
-        return holds()
-    except NotMeasuredError:
-        return False
 
 
 def live() -> bool:

@@ -6,7 +6,7 @@ import math
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
-from ..lib.format import WrittenFor, duration, in_words
+from ..lib.format import duration, in_words
 from ..lib.records import NotMeasuredError, Record, curve, have, provenance
 from ..lib.tables import Missing, Table
 
@@ -21,7 +21,6 @@ MAPS = {
 }
 POSITIVE = ("linear", "relu", "softplus", "exp")  # feature by feature, and never negative
 NORMALISER = {"with": "with", "without": "without"}
-ABOUT = 1.5  # times: up to which words call two differences about the same
 
 
 def map_of(run: Record) -> str:
@@ -56,7 +55,10 @@ def figure(id: str = "variants") -> Explorable | Missing:
     shown = [name for name in MAPS if name in measured and name != "identity"]
     return Explorable(
         id=id,
-        caption=_caption(records),
+        caption=(
+            "**What may take the exponential's place.** The same nano GPT-2, weighed differently, "
+            "one run of each. The normaliser matters more than the map."
+        ),
         alt=(
             "Falling curves of validation loss against updates: softmax lowest, then linear "
             "attention with several feature maps close together."
@@ -86,26 +88,18 @@ def figure(id: str = "variants") -> Explorable | Missing:
     )
 
 
-def seed_gap(records: list[Record]) -> float | None:
-    """The largest difference of final losses between two seeds of the same run."""
-    gaps = []
-    for run in records:
-        for other in records:
-            same = map_of(run) == map_of(other) and normalised(run) == normalised(other)
-            if same and run["config"]["seed"] < other["config"]["seed"]:
-                gaps.append(abs(ending(run)[0] - ending(other)[0]))
-    return max(gaps, default=None)
-
-
-def seed_spread() -> float:
-    """How far apart two seeds of a nano model end: no smaller difference of losses means anything.
+def seed_gap() -> float:
+    """The largest difference of final losses between two seeds of the same run.
 
     Raises NotMeasuredError where no run was repeated with another seed.
     """
-    gap = seed_gap(have("variants"))
-    if gap is None:
+    by_run: dict[tuple[str, str], list[float]] = {}
+    for run in have("variants"):
+        by_run.setdefault((map_of(run), normalised(run)), []).append(ending(run)[0])
+    gaps = [max(ends) - min(ends) for ends in by_run.values() if len(ends) > 1]
+    if not gaps:
         raise NotMeasuredError("variants: no run with a second seed")
-    return gap
+    return max(gaps)
 
 
 def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
@@ -151,84 +145,29 @@ def numbers() -> dict[str, str]:
     return in_words(
         map_least=lambda: f"{normaliser_costs(have('variants'))[0]:.2f}",
         map_most=lambda: f"{normaliser_costs(have('variants'))[1]:.2f}",
-        map_spread=lambda: f"{_spread():.2f}",
-        map_best=lambda: MAPS[ranking()[0]],
-        map_worst=lambda: MAPS[ranking()[-1]],
+        map_spread=lambda: f"{map_spread():.2f}",
+        map_seed=lambda: f"{seed_gap():.2f}",
+        map_behind=lambda: f"{final_loss(ranking()[0]) - final_loss('softmax'):.2f}",
         identity_with=lambda: f"{final_loss('identity'):.2f}",
         identity_without=lambda: f"{final_loss('identity', 'without'):.2f}",
         map_pairs=lambda: f"{ngram_baseline.loss(2):.2f}",
-        map_behind=lambda: f"{final_loss(ranking()[0]) - final_loss('softmax'):.2f}",
         taylor_nano=lambda: f"{final_loss('taylor'):.2f}",
         elu_nano=lambda: f"{final_loss('linear'):.2f}",
-        taylor_behind=lambda: f"{final_loss('taylor') - final_loss('linear'):.2f}",
     )
 
 
-def _spread() -> float:
+def map_spread() -> float:
+    """Nats between the best and the worst of the positive maps. Raises NotMeasuredError."""
     return final_loss(ranking()[-1]) - final_loss(ranking()[0])
 
 
-def claims() -> WrittenFor:
-    """What the chapter's words say of the maps. A difference counts beyond that of another seed."""
-
-    def best_sum() -> str:
-        ends = final_losses(have("variants"))
-        sums = {name: loss for (name, where), loss in ends.items() if where == "without"}
-        return min(sums, key=sums.get, default="")
-
-    return WrittenFor(
-        the_normaliser_matters_more_than_the_map=lambda: (
-            normaliser_costs(have("variants"))[0] > _spread() + seed_spread()
-        ),
-        softmax_is_ahead_of_every_map=lambda: (
-            final_loss(ranking()[0]) - final_loss("softmax") > seed_spread()
-        ),
-        identity_is_the_best_sum_and_worse_than_letter_pairs_with_the_normaliser=lambda: (
-            best_sum() == "identity" and final_loss("identity") > ngram_baseline.loss(2)
-        ),
-        the_best_map_is_exp_and_the_last_relu=lambda: ranking()[::3] == ["exp", "relu"],
-    )
-
-
-def taylor_claims() -> WrittenFor:
-    """What the chapter's words on the larger state say."""
-
-    def behind() -> float:
-        return final_loss("taylor") - final_loss("linear")
-
-    return WrittenFor(
-        taylor_features_end_behind_elu_plus_1=lambda: behind() > 0,
-        two_seeds_have_differed_by_about_as_much=lambda: (
-            1 / ABOUT <= behind() / seed_spread() <= ABOUT
-        ),
-    )
-
-
-def _caption(records: list[Record]) -> str:
-    first = [run for run in records if run["config"]["seed"] == 0]
-
-    def ranked(where: str) -> list[str]:
-        done = [run for run in first if normalised(run) == where and ending(run)[2]]
-        return [
-            f"{MAPS[map_of(run)]} {ending(run)[0]:.3f}"
-            for run in sorted(done, key=lambda run: ending(run)[0])
-        ]
-
-    parts = ["**What may take the exponential's place.** The same nano GPT-2, weighed differently."]
-    for where in NORMALISER:
-        if names := ranked(where):
-            updates = max(ending(run)[1] for run in first)
-            after = f" after {updates:,} updates" if where == "with" else ""
-            parts.append(f"Loss{after} {where} the normaliser: {', '.join(names)}.")
-    broken = [run for run in first if run["complete"] and not ending(run)[2]]
-    for run in broken:
-        parts.append(
-            f"{MAPS[map_of(run)]} {normalised(run)} the normaliser stopped being a finite number "
-            f"after {ending(run)[1]:,} updates."
-        )
-    if (gap := seed_gap(records)) is not None:
-        parts.append(f"Another seed moves a loss by up to {gap:.3f}.")
-    return " ".join(parts)
+def best_sum() -> str:
+    """The map that ends lowest without the normaliser. Raises NotMeasuredError."""
+    ends = final_losses(have("variants"))
+    sums = {name: loss for (name, where), loss in ends.items() if where == "without"}
+    if not sums:
+        raise NotMeasuredError("variants: nothing without the normaliser")
+    return min(sums, key=lambda name: sums[name])
 
 
 def table() -> Table | Missing:

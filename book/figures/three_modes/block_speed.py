@@ -6,7 +6,7 @@ from lsa.cost import update_flops
 from lsa.gpt import SCALES, gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import WrittenFor, in_words, times
+from ..lib.format import in_words, times
 from ..lib.records import (
     SCALE_LABELS,
     NotMeasuredError,
@@ -78,7 +78,9 @@ def numbers() -> dict[str, str]:
         return lengths("1.5B", "softmax", "chunked")[-1]
 
     def named(length: int | None) -> str:
-        return f"{length:,} tokens" if length else "no length measured"
+        if length is None:
+            raise NotMeasuredError("block_speed: at no length measured")
+        return f"{length:,}"
 
     return in_words(
         block_1024=lambda: times(ratio_to_softmax("1.5B", 1024)),
@@ -91,25 +93,6 @@ def numbers() -> dict[str, str]:
         blocks=lambda: SCALES["1.5B"]["n_layer"],
         equal_wide=lambda: f"{12 * SCALES['1.5B']['d_model']:,}",
         equal_nano=lambda: f"{12 * SCALES['nano']['d_model']:,}",
-    )
-
-
-def claims() -> WrittenFor:
-    """What the chapter's words say of the block's figure."""
-
-    def both() -> list[int]:
-        return lengths("1.5B", "softmax", "chunked")
-
-    return WrittenFor(
-        chunked_mode_is_ahead_of_softmax_at_4096_and_beyond=lambda: all(
-            ratio_to_softmax("1.5B", length) > 1 for length in both() if length >= 4096
-        ),
-        the_small_model_parts_earlier=lambda: (
-            ratio_to_softmax("124M", both()[-1]) > ratio_to_softmax("1.5B", both()[-1])
-        ),
-        attention_mode_is_the_slowest_at_4096=lambda: (
-            seconds("1.5B", "attention", 4096) > seconds("1.5B", "recurrent", 4096)
-        ),
     )
 
 

@@ -6,8 +6,11 @@ from lsa.cost import PEAKS, best_chunk_size
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index.mode_speed import PASSES, cost, limits
+from ..lib.format import in_words, listed
 from ..lib.records import NotMeasuredError, Record, device_name, have, provenance, rows
 from ..lib.tables import Marked, Missing, Table
+
+LENGTHS = (4096, 16384)  # tokens, of which the chapter tells
 
 
 def curves(records: list[Record]) -> list[Series]:
@@ -75,18 +78,24 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
     return fastest, min(paid, key=paid.get)
 
 
-def sentence(run: Record | None = None) -> Marked:
-    """Which chunk size was the fastest, beside the one predicted; empty where none was measured."""
-    parts = []
-    for measured in [run] if run else have("mode_speed")[:1]:
-        kinds = dict.fromkeys((row["length"], row["pass"]) for row in rows(measured, "chunks"))
-        for length, direction in kinds:
-            fastest, predicted = best(measured, length, direction)
-            guess = f" (the bills say {predicted:,})" if predicted else ""
-            parts.append(f"{fastest:,} at {length:,} tokens, {PASSES[direction]}{guess}")
-    if not parts:
-        return Marked("")
-    return Marked(f"The fastest chunk sizes on this processor: {'; '.join(parts)}.")
+def numbers() -> dict[str, str]:
+    """What the chapter on the three modes says of the fastest chunks, and of the predicted ones."""
+
+    def run() -> Record:
+        if not (records := have("mode_speed")):
+            raise NotMeasuredError("mode_speed: nothing stored")
+        return records[0]
+
+    def bills_say() -> str:
+        said = {best(run(), length, of)[1] for length in LENGTHS for of in PASSES}
+        return listed(f"{size}" for size in sorted(said, key=str))
+
+    told = {
+        f"chunk_{name}_{length}": lambda length=length, of=of: best(run(), length, of)[0]
+        for length in LENGTHS
+        for name, of in (("forward", "forward"), ("both", "forward+backward"))
+    }
+    return in_words(**told, chunk_bills=bills_say)
 
 
 def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explorable | Missing:

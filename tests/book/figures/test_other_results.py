@@ -22,11 +22,10 @@ MODULES = [
     and found.name.rpartition(".")[2] not in NOT_FIGURES
 ]
 SHOWN = (
-    "figure", "rooflines", "published", "table", "ratio_table", "sentence", "claims", "numbers",
+    "figure", "rooflines", "published", "table", "ratio_table", "numbers",
     "front_numbers", "stored_runs", "versions", "data", "time_table", "by_position",
     "conclusions", "by_context", "level_table", "same_time_table", "far_head_table",
-    "recall_figure", "recall_numbers", "induction_figure", "scores", "causes", "taylor_claims",
-    "update_times",
+    "recall_figure", "induction_figure", "scores", "causes", "update_times",
 )  # fmt: skip
 # Drawn by formula: there is nothing to measure.
 BY_FORMULA = {"design_bytes.figure", "machine_costs.figure", "taylor_sums.figure"}
@@ -133,10 +132,3 @@ def test_words_of_the_first_page_keep_the_runs_they_were_written_for(stored_now)
     again = [on_gpu(deepcopy(run)) for run in LOADED if run["config"].get("context") == 4096]
     stored_now(LOADED + again)
     assert loss_curves.numbers() == before
-
-
-def test_no_claim_is_broken_by_what_is_stored(stored_now):
-    stored_now(LOADED)
-    for name, make in everything():
-        if name.endswith("claims"):
-            assert make().broken == [], name

@@ -48,7 +48,6 @@ def test_a_record_without_limits_has_no_roofline(without):
         .startswith("*The speeds of a copy")
     )
     assert not chunk_sizes.figure(records=[without])
-    assert chunk_sizes.sentence(without) == ""
     with pytest.raises(LookupError, match="no chunk sizes measured at 4096"):
         chunk_sizes.best(without, 4096, "forward")
 
@@ -103,7 +102,6 @@ def test_the_best_chunk_measured_and_predicted(measured):
     figure = chunk_sizes.figure(records=[measured])
     shown = {one.name for one in figure.curves}
     assert {"arithmetic", "traffic", "predicted, both"} < shown
-    assert "64 at 4,096 tokens, forward (the bills say" in chunk_sizes.sentence(measured)
 
 
 def test_the_rooflines_stage_shows_data_sheets_and_stored_runs():

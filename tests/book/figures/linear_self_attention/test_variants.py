@@ -46,29 +46,7 @@ def test_variants_tells_what_broke(store):
     # Softmax beside both, elu + 1 where it was run; nowhere what broke before its validation.
     found = sorted((curve.keys["map"], curve.keys["normaliser"]) for curve in figure.curves)
     assert found == [("linear", "with"), ("softmax", "with"), ("softmax", "without")]
-    assert "softmax 2.000, elu + 1 2.150" in figure.caption
-    assert "relu without the normaliser stopped being a finite number" in figure.caption
-    assert "exp with the normaliser stopped being a finite number" in figure.caption
-    assert "up to 0.020" in figure.caption
     table = repr(variants.table()).replace("\N{NO-BREAK SPACE}", " ")
     assert "| relu |  | not finite after 10 |" in table
     assert "| softmax | 2.000 |  | 100 ms |" in table
-    assert variants.seed_spread() == pytest.approx(0.02)
-
-
-@pytest.mark.parametrize(
-    ("taylor", "broken"),
-    [
-        (2.032, []),
-        (2.1, ["two seeds have differed by about as much"]),
-        (2.01, ["two seeds have differed by about as much"]),
-        (
-            1.97,
-            ["taylor features end behind elu plus 1", "two seeds have differed by about as much"],
-        ),
-    ],
-)
-def test_taylor_ends_behind_by_what_another_seed_makes(monkeypatch, taylor, broken):
-    monkeypatch.setattr(variants, "seed_spread", lambda: 0.03)
-    monkeypatch.setattr(variants, "final_loss", {"linear": 2.0, "taylor": taylor}.__getitem__)
-    assert variants.taylor_claims().broken == broken
+    assert variants.seed_gap() == pytest.approx(0.02)

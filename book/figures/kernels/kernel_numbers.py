@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lsa.cost import PEAKS, least_bytes
 
-from ..index import mode_speed
 from ..lib.format import duration, times
 from . import (
     design_bytes,
@@ -27,7 +26,6 @@ def of_computed(errors: dict[str, float], bound: dict[bool, float]) -> dict[str,
         **interpreted_errors.numbers(),
         **kernel_prediction.numbers(),
         **kernel_speed.numbers(),
-        "device": mode_speed.numbers()["device"],
         "delta_gain": times(rounded / exact),
         "bound_forward": f"{bound[False]:.0f}",
         "bound_both": f"{bound[True]:.0f}",
