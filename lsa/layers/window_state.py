@@ -18,6 +18,7 @@ from ..attention.api import LinearState, accumulator_dtype, linear_attention
 from ..attention.counts import mode_flops
 from ..checks import whole
 from ..machines import StateMachine
+from .mixes import GroupedHeads
 from .multihead import MultiHead, decay_of_heads
 from .state_features import StateFeatures
 from .window import RingCache, early_queries, late_blocks
@@ -30,15 +31,15 @@ class WindowState(NamedTuple):
     S: Tensor
 
 
-class WindowStateMix(nn.Module):
-    """q, k, v [B, T, H, K] to o [B, T, H, K], before and after the projections of a layer.
+class WindowStateMix(GroupedHeads):
+    """Softmax attention to the last and the first tokens, and a state for all between: a `Mix`.
 
     window, first: as for `WindowAttention`; window may be 0.
     feature_map, degree, features: of the state's keys, see `StateFeatures`.
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
 
     A state's weight is exp(balance) phi(q)·phi(k), beside exp(q·k / sqrt(K)) of a token in the
-    window; `balance` is learned, one number a head.
+    window; `balance` is learned, one number a head. Each head of queries has a state of its own.
     """
 
     log_decay: Tensor | None
@@ -54,33 +55,33 @@ class WindowStateMix(nn.Module):
         degree: int = 2,
         features: int | None = None,
         log_decay: Sequence[float] | None = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(n_heads, groups)
         whole("window", window, 0)
         whole("first", first, 0)
-        self.n_heads, self.head_width, self.window, self.first = n_heads, head_width, window, first
+        self.head_width, self.window, self.first = head_width, window, first
         self.phi = StateFeatures(
             n_heads, head_width, feature_map=feature_map, degree=degree, features=features
         )
         self.balance = nn.Parameter(torch.zeros(n_heads))
         self.register_buffer("log_decay", decay_of_heads(log_decay, n_heads), False)
 
-    def start(self) -> WindowState:
-        """The state before the first token."""
-        like, H, K = self.balance, self.n_heads, self.head_width
+    def start(self, like: Tensor) -> WindowState:
+        H, G, K = self.n_heads, self.n_groups, self.head_width
         dtype = accumulator_dtype(like.dtype)
-        near = RingCache.empty(like, H, K, window=self.window, first=self.first)
+        near = RingCache.empty(like, G, K, window=self.window, first=self.first)
         return WindowState(near, like.new_zeros(1, H, self.phi.n_features, K + 1, dtype=dtype))
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.many(self.start(), q, k, v)[1]
+        return self.many(self.start(k), q, k, v)[1]
 
     def many(
         self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[WindowState, Tensor]:
-        """The state with T tokens more, [B, T, H, K] each, and what their queries read."""
         T = q.shape[1]
         near, k, v = state.near.extended(k, v)
+        k, v = self.spread(k), self.spread(v)
         late = T - early_queries(T, k.shape[1], self.window, self.first)
         o, total = self._near(q, k, v, late)
         # Also where nothing has left the window yet: what is learned then has a gradient of zero.
@@ -92,7 +93,6 @@ class WindowStateMix(nn.Module):
     def tick(
         self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[WindowState, Tensor]:
-        """The state with one token more, [B, 1, H, K] each, and what its query reads."""
         ring, S = state
         full = ring.ticks >= self.first + self.window
         left_k, left_v = k, v  # without a window a token enters the state at once
@@ -100,10 +100,11 @@ class WindowStateMix(nn.Module):
             slot = slice(ring.next_slot, ring.next_slot + 1)
             left_k, left_v = (x[:, slot].expand(len(k), -1, -1, -1) for x in (ring.k, ring.v))
         ring = ring.pushed(k, v) if self.window or not full else ring._replace(ticks=ring.ticks + 1)
-        o, total = _weighed(*_by_head(q, *ring.held), None)
+        held_k, held_v = ring.held
+        o, total = _weighed(*_by_head(q, self.spread(held_k), self.spread(held_v)), None)
         if not full:
             return WindowState(ring, S), o.transpose(1, 2).to(q.dtype)
-        S, far_o, far_total = self._far(S, q, left_k, left_v, "recurrent")
+        S, far_o, far_total = self._far(S, q, self.spread(left_k), self.spread(left_v), "recurrent")
         o = _shared(o.transpose(1, 2), total.transpose(1, 2), far_o, far_total)
         return WindowState(ring, S), o.to(q.dtype)
 
@@ -234,7 +235,7 @@ class WindowStateAttention(MultiHead):
             state, o = self.mix.tick(state, *self.qkv(x.unsqueeze(1)))
             return state, self.out(o).squeeze(1)
 
-        return StateMachine(self.mix.start(), step, many)
+        return StateMachine(self.mix.start(self.c_attn.weight), step, many)
 
     def sequence_flops(self, T: int) -> int:
         return self.mix.sequence_flops(T)

@@ -53,7 +53,7 @@ def elementwise(name, layer, t):
         return flops // 3
     if name.startswith("window-state"):
         full = t > layer.mix.first + layer.mix.window
-        return 2 * layer.mix.start().S.numel() if full else 0
+        return 2 * layer.mix.start(torch.zeros(())).S.numel() if full else 0
     return 0 if name.startswith(("softmax", "window")) else flops // 2
 
 

