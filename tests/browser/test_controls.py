@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from bs4 import BeautifulSoup
 
 from tests.browser.charts import move_pointer
-from tests.browser.test_pages import CHAPTER_PAGES
+from tests.browser.pages import CHAPTER_PAGES, soup_of
 
 SECONDS = 40  # for all the controls of a page; they take two on a computer with nothing else to do
 MOST = 12  # positions of a slider
@@ -59,7 +58,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize("page", CHAPTER_PAGES)
 def test_every_option_of_every_control_can_be_pressed(built_book, open_page, page):
-    soup = BeautifulSoup((built_book / page).read_text(encoding="utf-8"), "html.parser")
+    soup = soup_of(built_book, page)
     figures = len(soup.select(".explorable"))
     assert not soup.select(".explorable[data-stage]")
     if not soup.select("figure.explorable, [data-stage]"):

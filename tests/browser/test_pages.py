@@ -7,23 +7,16 @@ import importlib.util
 import itertools
 import os
 import re
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
-import yaml
 from axe_playwright_python.sync_playwright import Axe
-from bs4 import BeautifulSoup
 
-ROOT = Path(__file__).resolve().parents[2]
-TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-CHAPTERS = [
-    TOC["root"],
-    *(chapter["file"] for part in TOC.get("parts", [TOC]) for chapter in part.get("chapters", [])),
-]
-CHAPTER_PAGES = [f"{name}.html" for name in CHAPTERS]
-PAGES = [*CHAPTER_PAGES, "search.html"]
+from tests.browser.pages import CHAPTER_PAGES, CHAPTERS, PAGES, ROOT, TOC, soup_of
+
 REDIRECT = "index.html"
 # Colours differ by theme and layout by width: two looks meet both of each.
 LOOKS = [("light", 1280), ("dark", 375)]
@@ -40,8 +33,10 @@ THEME_FILES = re.compile(
 pytestmark = pytest.mark.browser
 
 
-def soup_of(book: Path, page: str) -> BeautifulSoup:
-    return BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
+@cache
+def ids_of(book: Path, page: Path) -> set[str]:
+    name = page.relative_to(book).as_posix()
+    return {tag["id"] for tag in soup_of(book, name).select("[id]")}
 
 
 def is_notebook(chapter: str) -> bool:
@@ -145,7 +140,6 @@ def test_images_say_what_they_show(built_book, page):
 
 @pytest.mark.parametrize("page", [*PAGES, REDIRECT])
 def test_links_inside_the_book_lead_somewhere(built_book, page):
-    ids: dict[Path, set[str]] = {}
     broken = []
     for link in soup_of(built_book, page).select("a[href], link[href], script[src], img[src]"):
         href = link.get("href") or link.get("src")
@@ -157,14 +151,9 @@ def test_links_inside_the_book_lead_somewhere(built_book, page):
         if not target.is_file():
             broken.append(href)
         elif parts.fragment and target.suffix == ".html":
-            if target not in ids:
-                text = target.read_text(encoding="utf-8")
-                ids[target] = {
-                    tag["id"] for tag in BeautifulSoup(text, "html.parser").select("[id]")
-                }
             # A figure keeps the state of its controls behind its id.
             name = unquote(parts.fragment).split(":")[0]
-            if name and name not in ids[target]:
+            if name and name not in ids_of(built_book, target):
                 broken.append(href)
     assert not broken
 

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from book.explorable import palette
 from tests.browser.charts import plot
+from tests.browser.pages import CHAPTER_PAGES
 from tests.browser.stages import PLACES
-from tests.browser.test_pages import CHAPTER_PAGES
 
 # How far a row's name lies from the left edge of the box, and how many of its numbers are seen.
 NUMBERS_IN_SIGHT = """(box) => {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
+from tests.browser.pages import soup_of
 from tests.browser.stages import PLACES, line
 
 pytestmark = pytest.mark.browser
@@ -82,7 +82,7 @@ def test_mounts_inside_the_page(open_stage, name, theme, width):
 
 @pytest.mark.parametrize("name", PLACES)
 def test_without_javascript_the_caption_says_it(built_book, name):
-    page = BeautifulSoup((built_book / PLACES[name]).read_text(encoding="utf-8"), "html.parser")
+    page = soup_of(built_book, PLACES[name])
     frame = page.find(id=name)
     assert "JavaScript" in frame.noscript.get_text()
     assert len(frame.select_one(".stage-caption").get_text()) > 80

@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
-from tests.browser.test_pages import CHAPTER_PAGES, ROOT
+from tests.browser.pages import CHAPTER_PAGES, ROOT, soup_of
 
 MEANT = re.compile(r"\bfigure-meant\b")
 PINNED = re.compile(r"\bfigure-pinned\b")
@@ -92,7 +92,7 @@ NAMED = """(figure) => {
 
 @pytest.mark.parametrize("page", WITH_VIEWS)
 def test_what_a_link_asks_of_a_figure_can_be_chosen_there(built_book: Path, page):
-    soup = BeautifulSoup((built_book / page).read_text(encoding="utf-8"), "html.parser")
+    soup = soup_of(built_book, page)
     specs = specs_of(soup)
     links = [link["href"] for link in soup.select("a.figure-view")]
     assert links

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
 
 from book.theme import head
-from tests.browser.test_pages import CHAPTER_PAGES, PAGES
+from tests.browser.pages import CHAPTER_PAGES, PAGES, soup_of
 
 # Bounds that a page must not grow past unnoticed; formulas are most of the elements.
 MOST_KB = 320
@@ -104,8 +103,7 @@ def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_what_it_is_and_runs_no_script_of_its_own(built_book, page):
-    html = (built_book / page).read_text(encoding="utf-8")
-    soup = BeautifulSoup(html, "html.parser")
+    soup = soup_of(built_book, page)
     for name in ("description", "twitter:card"):
         assert soup.select_one(f"meta[name='{name}']")["content"]
     for name in ("og:title", "og:description"):
@@ -131,9 +129,7 @@ def test_the_policy_stops_a_script_in_the_page(browser, built_book, page):
 
 def test_descriptions_differ(built_book):
     said = [
-        BeautifulSoup((built_book / page).read_text(encoding="utf-8"), "html.parser").select_one(
-            "meta[name=description]"
-        )["content"]
+        soup_of(built_book, page).select_one("meta[name=description]")["content"]
         for page in CHAPTER_PAGES
     ]
     assert len(set(said)) == len(said)

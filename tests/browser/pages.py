@@ -1,0 +1,24 @@
+"""The pages of the built book, as their files say them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[2]
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+CHAPTERS = [
+    TOC["root"],
+    *(chapter["file"] for part in TOC.get("parts", [TOC]) for chapter in part.get("chapters", [])),
+]
+CHAPTER_PAGES = [f"{name}.html" for name in CHAPTERS]
+PAGES = [*CHAPTER_PAGES, "search.html"]
+
+
+@cache
+def soup_of(book: Path, page: str) -> BeautifulSoup:
+    """A page, parsed once for all tests of a process: none of them may change it."""
+    return BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
