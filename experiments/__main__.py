@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     checking = verbs.add_parser("check", help="read and check stored results")
     checking.add_argument("folder", nargs="?", type=_folder, default=record.RESULTS)
     checking.add_argument(
-        "--changes", action="store_true", help="name all code that has changed since, and where"
+        "--changes", action="store_true", help="name every commit that changed the code since"
     )
     checking.set_defaults(do=_check)
 

@@ -19,7 +19,7 @@ from lsa.gpt import Block, gpt_config
 from .harness.bench.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
-from .recipes import BLOCK
+from .priorities import BLOCK
 
 TABLES = {
     "limits": table(

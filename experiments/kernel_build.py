@@ -18,7 +18,7 @@ from .harness.bench.traffic import traffic
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.provenance import installed_triton
 from .harness.core.tables import Tables, append, table
-from .recipes import LATE
+from .priorities import LATE
 
 TABLES = {
     "rows": table(

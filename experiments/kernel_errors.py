@@ -16,7 +16,7 @@ import torch
 from .harness.bench import errors
 from .harness.bench.errors import FADING, KINDS, Answer, Case
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .recipes import REST, RIGHT
+from .priorities import REST, RIGHT
 
 TABLES = errors.TABLES
 WORKERS = 8  # on a GPU; each compiles on a core of its own

@@ -36,7 +36,7 @@ from .harness.bench.timing import (
 )
 from .harness.core.plan import DeviceLostError, Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, Tables, append, table
-from .recipes import RACE, REST
+from .priorities import RACE, REST
 
 TABLES = {
     "limits": table(

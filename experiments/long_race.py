@@ -37,9 +37,9 @@ from .harness.learning.corpora import Corpus
 from .harness.learning.probes import WINDOW, continuations
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import Training, time_updates, train_through
+from .harness.learning.training import Training, train_through
 from .harness.learning.weights import WEIGHTS, pack_weights
-from .recipes import NEAR
+from .recipes import NEAR, time_updates
 
 FAR = {"log_decay": [NEAR, 0.0]}
 MODELS: dict[str, dict[str, Any]] = {

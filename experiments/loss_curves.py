@@ -12,7 +12,8 @@ from typing import Any
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning.training import TABLES, Training, train_through
-from .recipes import CURVES, NEAR
+from .priorities import CURVES
+from .recipes import NEAR
 
 BASE = {
     "corpus": "novels",

@@ -27,7 +27,7 @@ from .harness.bench.timing import (
 )
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, append, table
-from .recipes import MODES_RACE
+from .priorities import MODES_RACE
 
 TABLES = {
     "limits": table(

@@ -19,7 +19,7 @@ import numpy as np
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
-from .recipes import LATE
+from .priorities import LATE
 
 TABLES = {
     "rows": table(

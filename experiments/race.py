@@ -22,9 +22,9 @@ from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import Training, time_updates, train_through
+from .harness.learning.training import Training, train_through
 from .harness.learning.weights import WEIGHTS, pack_weights
-from .recipes import NEAR, kept
+from .recipes import NEAR, kept, time_updates
 
 MODELS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax", "attention_options": {"log_decay": [NEAR, 0.0]}},

@@ -12,11 +12,10 @@ import torch
 
 from lsa.gpt import GPT, gpt_config
 
+from .harness.core.plan import Session
+from .harness.learning.training import Training
 from .harness.learning.weights import WEIGHTS, unpack_weights
 
-# Priorities on a GPU: whether the kernels are right, how fast they are, what a model gains, and
-# the rest; last what tells no more there than on a CPU.
-RIGHT, RACE, MODES_RACE, CURVES, BLOCK, SAMPLING, REST, LATE = 1, 4, 5, 6, 7, 8, 9, 80
 # A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
 NEAR = -0.171875
 PAIR = ("softmax", "linear")  # the race's models whose weights are kept, of the first seed
@@ -68,3 +67,19 @@ def model_of(
     model = GPT(shape)
     model.load_state_dict(unpack_weights(packed))
     return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
+
+
+def time_updates(trainings: dict[str, Training], rounds: int, session: Session) -> bool:
+    """Time an update of each training in every round, so that drift meets all alike.
+
+    False: out of time.
+    """
+    for training in trainings.values():
+        training.warm_up()
+    for i in range(rounds):
+        if session.out_of_time():
+            return False
+        for training in trainings.values():
+            training.update()
+        session.show(i + 1, rounds, "rounds of updates")
+    return True

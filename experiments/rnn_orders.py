@@ -22,7 +22,7 @@ from lsa import DeepRNN, unroll
 from .harness.bench.timing import TIMING, measure_in_turns
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
-from .recipes import LATE
+from .priorities import LATE
 
 TABLES = {
     "rows": table(

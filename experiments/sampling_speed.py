@@ -27,7 +27,7 @@ from .harness.bench.graphs import capture, replay_in_turns
 from .harness.bench.timing import TICKS, summarize, synchronize
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
-from .recipes import SAMPLING
+from .priorities import SAMPLING
 
 POINT: dict[str, Any] = {
     "attention": ("name", "`softmax` (KV cache) or `linear` (recurrent state)"),

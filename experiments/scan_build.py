@@ -14,7 +14,7 @@ import torch
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
-from .recipes import LATE
+from .priorities import LATE
 
 TABLES = {
     "rows": table(

@@ -24,7 +24,7 @@ from .harness.bench.errors import relative_rms
 from .harness.bench.timing import TIMING, copy_rate, measure_in_turns
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, Tables, append, table
-from .recipes import REST
+from .priorities import REST
 
 TABLES = {
     "limits": table(

@@ -20,7 +20,7 @@ from lsa.layers.taylor import taylor_exp
 from .harness.bench.timing import TIMING, measure
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
-from .recipes import LATE
+from .priorities import LATE
 
 TABLES = {
     "rows": table(

@@ -54,14 +54,14 @@ def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys, monke
     put(tmp_path, record.sign(one(provenance__code=code.code_digest("loss_curves"))))
     sound = "1 of 1 results are sound\n"
     assert check(tmp_path, capsys) == (0, "", sound)
-    found = {f"lsa/{name}.py": {"two", "one"} for name in "abcdef"}
-    monkeypatch.setattr(checking, "changed_since", lambda experiment, record: found)
-    told = "loss_curves: the code of 1 of 1 results has changed since"
-    files = "lsa/a.py, lsa/b.py, lsa/c.py, lsa/d.py and 2 more"
-    assert check(tmp_path, capsys) == (0, "", f"{told}: {files}\n{sound}")
+    found = [code.Change(sha * 40, f"No {sha}", ("lsa/gpt.py", f"lsa/{sha}.py")) for sha in "ba"]
+    monkeypatch.setattr(checking, "changes_since", lambda record: found)
+    told = "loss_curves: the code of 1 of 1 results has changed since, last by bbbbbbbbbb No b\n"
+    assert check(tmp_path, capsys) == (0, "", told + sound)
     assert main(["check", "--changes", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"{told}\n      1  lsa/a.py: one, two\n") and "lsa/f.py" in said
+    assert said.startswith(told) and "experiments/reviewed.txt" in said
+    assert "      1  aaaaaaaaaa No a\n         lsa/gpt.py, lsa/a.py\n" in said
     found = None
     status, errors, said = check(tmp_path, capsys)
     assert (status, errors) == (0, "") and said.endswith(sound)
@@ -316,10 +316,11 @@ def test_a_copy_inside_another_repository_names_no_commit(tmp_path, monkeypatch)
 
 
 def test_an_experiments_code_is_what_it_imports():
-    names = {path.relative_to(record.ROOT).as_posix() for path in code.code_files("loss_curves")}
-    assert {
-        "experiments/loss_curves.py",
-        "experiments/harness/learning/training.py",
-        "lsa/gpt.py",
-    } <= names
+    names = code.code_files(code.worktree(), "loss_curves", kernels=False)
+    training = "experiments/harness/learning/training.py"
+    assert {"experiments/loss_curves.py", training, "lsa/gpt.py", "lsa/layers/s4.py"} <= names
     assert not {"experiments/mode_speed.py", "experiments/harness/core/runner.py"} & names
+    assert not any("triton" in name for name in names)
+    assert "lsa/attention/triton/tiles.py" in code.code_files(
+        code.worktree(), "loss_curves", kernels=True
+    )

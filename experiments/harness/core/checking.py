@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from . import record
-from .changes import Changes, changed_since
-from .code import is_known
+from .code import Change, changes_since, is_known
 from .files import one_line
 from .plan import Catalogue, Experiment
 from .tables import check_declared, check_repeated
 
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that was never set says less
 ROUNDED = 0.1  # seconds that a sum may be off, which is rounded as its terms are
-NAMED = 4  # files that an experiment's line names; `check --changes` names them all
 
 
 def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> dict[str, Any]:
@@ -80,11 +78,11 @@ def check_folder(
 ) -> tuple[int, list[str], list[str]]:
     """Read every record under `folder`: how many, what is wrong with some, and what to know.
 
-    To know: of which results code has changed since, in which files, or that this cannot be
-    told. That makes none of them wrong. changes: name every file and definition.
+    To know: of which results code has changed since, or that this cannot be told. That makes none
+    of them wrong. changes: name every commit that did, with its files.
     """
     problems, total = [], 0
-    ages: dict[str, list[Changes | None]] = {}
+    ages: dict[str, list[list[Change] | None]] = {}
     for path in sorted(Path(folder).rglob("*.json")):
         if path.name.startswith(".") or path.parent.name.startswith("."):
             continue
@@ -97,13 +95,15 @@ def check_folder(
             problems.append(one_line(error))
             continue
         experiment = found["experiment"]
-        ages.setdefault(experiment, []).append(changed_since(experiment, found))
+        if catalogue[experiment].frozen:  # its code is what that commit has
+            continue
+        ages.setdefault(experiment, []).append(changes_since(found))
     notes = [note for one in ages for note in _told(one, ages[one], whole=changes)]
     return total, problems, notes
 
 
-def _told(experiment: str, ages: list[Changes | None], *, whole: bool) -> Iterator[str]:
-    """Lines on what has changed behind an experiment's results, the most common first."""
+def _told(experiment: str, ages: list[list[Change] | None], *, whole: bool) -> Iterator[str]:
+    """Lines on which commits changed the code behind an experiment's results, newest first."""
     untold, stale = ages.count(None), [one for one in ages if one]
     if untold:
         yield (
@@ -112,17 +112,19 @@ def _told(experiment: str, ages: list[Changes | None], *, whole: bool) -> Iterat
         )
     if not stale:
         return
-    times = Counter(file for one in stale for file in one)
-    files = sorted(times, key=lambda file: (-times[file], file))
-    told = f"{experiment}: the code of {len(stale)} of {len(ages)} results has changed since"
+    times = Counter(change for one in stale for change in one)
+    newest = max(stale, key=len)  # of the oldest results: all that others have is among them
+    changes = [*newest, *(times.keys() - {*newest})]
+    yield (
+        f"{experiment}: the code of {len(stale)} of {len(ages)} results has changed since, "
+        f"last by {changes[0].commit[:10]} {changes[0].subject}"
+    )
     if whole:
-        yield told
-        for file in files:
-            names = sorted(set().union(*(one.get(file, ()) for one in stale)))
-            yield f"    {times[file]:3d}  {file}: {', '.join(names)}"
-    else:
-        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
-        yield f"{told}: {', '.join(files[:NAMED])}{more}"
+        yield "    (git show --stat COMMIT says how much; one that changes no number goes into"
+        yield "    experiments/reviewed.txt, with a reason)"
+    for change in changes if whole else ():
+        yield f"    {times[change]:3d}  {change.commit[:10]} {change.subject}"
+        yield f"         {', '.join(change.files)}"
 
 
 def _check_commits(path: Path, found: dict[str, Any]) -> None:

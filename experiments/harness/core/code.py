@@ -1,58 +1,46 @@
-"""Which source files a result depends on, and whether they are still what they were."""
+"""Which source files a result depends on, and which commits have changed them since.
+
+A result depends on the files that its experiment imports, and those that these import, within
+`lsa` and `experiments`. A package's `__init__.py` that only hands a name on stands for the module
+that defines it. Comments, docstrings and formatting do not count. Commits that a person has looked
+at and found harmless are listed, with a reason each, in `experiments/reviewed.txt`.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import subprocess
+import tarfile
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .record import ROOT
 
 PACKAGES = ("lsa", "experiments")
-KERNELS = ("kernels", "triton")  # the rooms of modules that are imported by name
-LAUNCHES = "lsa.launches"  # imported by name, with any kernel
+REVIEWED = ROOT / "experiments" / "reviewed.txt"
+KERNELS = {"triton", "kernels"}  # folders whose modules are imported by names put together
+BY_NAME = {"import_module", "triton_module"}
+DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+EDITED = "edits"
+
+Tree = Mapping[str, bytes]  # the source of each file, by its path
 
 
-def code_files(experiment: str) -> list[Path]:
-    """The files of `lsa` and `experiments` that an experiment's module imports, itself included."""
-    found: dict[str, Path] = {}
-    waiting = [f"experiments.{experiment}"]
-    while waiting:
-        module = waiting.pop()
-        path = _file(module)
-        if path is None or module in found:
-            continue
-        found[module] = path
-        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        waiting += [package, *_imported(path, package), *_imported_by_name(package)]
-    return sorted({*found.values()})
+class Change(NamedTuple):
+    """A commit (or EDITED), what it says of itself, and the files whose code it changed."""
 
-
-def code_digest(experiment: str) -> str:
-    """SHA-256 of these files: two runs with the same digest ran under the same code."""
-    digest = hashlib.sha256()
-    for path in code_files(experiment):
-        digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def package_files() -> list[Path]:
-    """Every source file of both packages."""
-    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-
-
-def module_name(path: str) -> str:
-    """`lsa.gpt` of `lsa/gpt.py`, `lsa` of `lsa/__init__.py`."""
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    commit: str
+    subject: str
+    files: tuple[str, ...]
 
 
 def git(*arguments: str) -> str | None:
     """What git says of this project; None without git, or where the project is not its root."""
     said = git_bytes(*arguments)
-    return None if said is None else said.decode().strip()
+    return None if said is None else said.decode(errors="surrogateescape").strip()
 
 
 def git_bytes(*arguments: str) -> bytes | None:
@@ -73,62 +61,228 @@ def is_known(commit: str) -> bool:
     return git("cat-file", "-e", f"{commit}^{{commit}}") is not None
 
 
-@cache
-def _file(module: str) -> Path | None:
-    if module.split(".")[0] not in PACKAGES:
+def code_digest(experiment: str) -> str:
+    """SHA-256 of an experiment's files: two runs with the same digest ran under the same code."""
+    digest = hashlib.sha256()
+    today = worktree()
+    for path in sorted(code_files(today, experiment, kernels=True)):
+        digest.update(f"{path}\0".encode() + today[path])
+    return digest.hexdigest()
+
+
+_digest_today = cache(code_digest)
+
+
+def changes_since(record: dict[str, Any]) -> list[Change] | None:
+    """Commits that changed the code behind a record and were not found harmless, newest first.
+
+    None where that cannot be told: no commit holds the code, or none that can be read here.
+    """
+    origin, experiment = record["provenance"], record["experiment"]
+    if origin.get("code") == _digest_today(experiment):
+        return []
+    commits = {leg["commit"] for leg in (origin, *origin.get("legs", []))}
+    if origin["dirty"] or any(one == "unknown" or _at(one) is None for one in commits):
         return None
-    place = ROOT.joinpath(*module.split("."))
-    files = (place.with_suffix(".py"), place / "__init__.py")
-    return next((file for file in files if file.is_file()), None)
-
-
-def _imported(path: Path, package: str) -> list[str]:
-    """The modules that a file may import; names that are none are dropped by `_file`."""
-    names = []
-    for one in imports(path.read_bytes()):
-        base = absolute(package, one.level, one.module)
-        names += [base, f"{base}.{one.name}"]
-    return names
-
-
-def _imported_by_name(package: str) -> list[str]:
-    """Kernels beside a package's modules, whose names are put together when they are launched."""
-    root = ROOT.joinpath(*package.split("."))
-    found = [
-        module_name(file.relative_to(ROOT).as_posix())
-        for room in KERNELS
-        for file in root.joinpath(room).rglob("*.py")
-    ]
-    return [*found, LAUNCHES] if found else []
-
-
-class Import(NamedTuple):
-    """`from ..module import name as local`; level: how many dots."""
-
-    local: str
-    level: int
-    module: str
-    name: str
+    on_gpu = origin["device"]["kind"] == "cuda"
+    found = {change: None for one in commits for change in _between(one, experiment, on_gpu)}
+    return list(found)
 
 
 @cache
-def imports(source: bytes) -> list[Import]:
-    """What a file's source imports from modules, wherever in it."""
-    return [
-        Import(alias.asname or alias.name, node.level, node.module or "", alias.name)
-        for node in ast.walk(parsed(source))
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    ]
+def _between(commit: str, experiment: str, on_gpu: bool) -> tuple[Change, ...]:
+    """The changes from a commit to what lies here now."""
+    before, today = _at(commit), worktree()
+    assert before is not None
+    earlier, paths = (code_files(tree, experiment, kernels=on_gpu) for tree in (before, today))
+    if {bare(before[path]) for path in earlier} == {bare(today[path]) for path in paths}:
+        return ()
+    harmless, found = _harmless(commit, experiment), []
+    at_head = _at("HEAD") or {}
+    edited = tuple(
+        path for path in sorted(paths) if bare(today[path]) != bare(at_head.get(path, b""))
+    )
+    if edited:
+        found.append(Change(EDITED, "that no commit holds", edited))
+    paths |= earlier
+    since = set((git("rev-list", f"{commit}..HEAD") or "").split())
+    for sha, subject, touched in _log():
+        if sha not in since:
+            continue
+        files = [new for old, new, differs in touched if {old, new} & paths and differs()]
+        paths |= {old for old, new, _ in touched if new in paths}
+        if files and not sha.startswith(harmless):
+            found.append(Change(sha, subject, tuple(files)))
+    return tuple(found)
 
 
-def absolute(package: str, level: int, module: str) -> str:
-    """The whole name of a module that a file in `package` imports."""
-    above = package.split(".")[: 1 - level or None] if level else []
-    return ".".join([*above, *([module] if module else [])])
+def _harmless(commit: str, experiment: str) -> tuple[str, ...]:
+    """How the names of commits begin that were found to change no number of these results.
+
+    A line of the list: `SHA names reason`, or `A..B names reason` of results made at A, up to B.
+    names: experiments with commas between, or `*`.
+    """
+    found: list[str] = []
+    for what, names in reviewed():
+        if names != ("*",) and experiment not in names:
+            continue
+        first, dots, _ = what.partition("..")
+        if not dots:
+            found.append(what)
+        elif commit.startswith(first):
+            found += (git("rev-list", what) or "").split()
+    return tuple(found)
 
 
 @cache
-def parsed(source: bytes) -> ast.Module:
-    """A file's source as a tree, which nobody may change."""
-    return ast.parse(source)
+def reviewed() -> list[tuple[str, tuple[str, ...]]]:
+    """The commits or ranges of the list, each with the experiments that it is about."""
+    lines = REVIEWED.read_text(encoding="utf-8").splitlines() if REVIEWED.exists() else []
+    words = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
+    return [(what, tuple(names.split(","))) for what, names, _ in words]
+
+
+@cache
+def _log() -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
+    """Each commit that touches the packages, newest first: its subject, and of each file the old
+    path, the new one, and whether the code differs. Merges add nothing to what they join.
+    """
+    said = git(
+        "log", "--no-merges", "--raw", "--no-abbrev", "-r", "-M", "--format=%x00%H%x00%s", "HEAD",
+        "--", *(f"{package}/*.py" for package in PACKAGES),
+    )  # fmt: skip
+    parts = (said or "").split("\0")[1:]
+    found = []
+    for sha, rest in zip(parts[::2], parts[1::2], strict=True):
+        subject, *lines = rest.splitlines()
+        touched = []
+        for line in filter(None, lines):
+            head, *paths = line.split("\t")
+            _, _, before, after, _ = head.split()
+            differs = cache(lambda a=before, b=after: bare(_blob(a)) != bare(_blob(b)))
+            touched.append((paths[0], paths[-1], differs))
+        found.append((sha, subject, touched))
+    return found
+
+
+@cache
+def _blob(sha: str) -> bytes:
+    return b"" if set(sha) == {"0"} else git_bytes("cat-file", "blob", sha) or b""
+
+
+@cache
+def _at(commit: str) -> Tree | None:
+    """The code of a commit; None where it cannot be read."""
+    archive = git_bytes("archive", "--format=tar", commit, *PACKAGES)
+    if archive is None:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        return {
+            one.name: opened.read()
+            for one in files
+            if one.name.endswith(".py") and (opened := files.extractfile(one)) is not None
+        }
+
+
+@cache
+def worktree() -> Tree:
+    """The code as it lies here."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+@cache
+def bare(source: bytes) -> str:
+    """A file's code without comments, docstrings and formatting."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def code_files(tree: Tree, experiment: str, *, kernels: bool) -> set[str]:
+    """The files behind an experiment. kernels: also those that are imported by names put together.
+
+    They count on a GPU, and where the experiment imports any of them itself.
+    """
+    found: set[str] = set()
+    waiting = [(f"experiments.{experiment}", "")]
+    seen = set(waiting)
+    while waiting:
+        path, follow = _resolve(tree, *waiting.pop())
+        if path and path not in found and follow is None:
+            found.add(path)
+            names, beginnings, _ = imports(tree[path], _package(path))
+            follow = [(module, name) for _, module, name in names]
+            if beginnings and (kernels or path.startswith("experiments/")):
+                follow += [(one, "") for one in map(_module, tree) if one.startswith(beginnings)]
+        waiting += [one for one in follow or () if one not in seen]
+        seen.update(follow or ())
+    if not kernels and any(KERNELS & {*path.split("/")} for path in found):
+        return code_files(tree, experiment, kernels=True)
+    return found
+
+
+def _resolve(tree: Tree, module: str, name: str) -> tuple[str, list[tuple[str, str]] | None]:
+    """The file behind a name that is imported, or where to look further."""
+    if module.split(".")[0] not in PACKAGES:
+        return "", []
+    place = module.replace(".", "/")
+    inner = f"{place}/{name}" if name else place
+    if f"{place}.py" in tree:
+        return f"{place}.py", None
+    path = f"{place}/__init__.py"
+    if path not in tree:
+        return "", []
+    handed_on = {local: (base, one) for local, base, one in imports(tree[path], module).names}
+    if handed_on.get(name, (module, name)) != (module, name):
+        return "", [handed_on[name]]
+    is_file = name and (f"{inner}.py" in tree or f"{inner}/__init__.py" in tree)
+    if is_file and name not in imports(tree[path], module).defined:
+        return "", [(f"{module}.{name}", "")]
+    return path, None
+
+
+class Imports(NamedTuple):
+    """What a file imports, wherever in it: local name, module and name there. beginnings: of the
+    names of modules that `import_module` is given. defined: its own functions and classes.
+    """
+
+    names: tuple[tuple[str, str, str], ...]
+    beginnings: tuple[str, ...]
+    defined: frozenset[str]
+
+
+@cache
+def imports(source: bytes, package: str) -> Imports:
+    """Read a file's imports; relative ones start from its package."""
+    names, beginnings, tree = [], [], ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: 1 - node.level or None] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names += [(alias.asname or alias.name, base, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [(alias.asname or alias.name, alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            text = ast.unparse(node.args[0]).strip("f'\"").replace("{__package__}", package)
+            start = text.partition("{")[0]
+            start = package + start if start.startswith(".") else start
+            if called in BY_NAME and start.startswith(tuple(f"{one}." for one in PACKAGES)):
+                beginnings.append(start)
+    defined = {node.name for node in tree.body if isinstance(node, DOCUMENTED[1:])}
+    return Imports(tuple(names), tuple(beginnings), frozenset(defined))
+
+
+def _package(path: str) -> str:
+    """The package that a file's relative imports start from."""
+    return path.rpartition("/")[0].replace("/", ".")
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

@@ -12,11 +12,11 @@ This file is written by `python -m experiments describe` from what each experime
 One run is one file: `<experiment>/<device>/<run>.json`. Files are written by
 `python -m experiments run`, whole or not at all, and never edited by hand.
 `python -m experiments check` reads every one of them and says which file and which field is wrong.
-It also says behind which results code has changed since: definitions that `perform` of their
-experiment reaches are compared with those of the commit that made them. Comments, docstrings,
-annotations, checks that can only refuse, and the file that a definition stands in do not count.
-`check --changes` names all of them. Outside a checkout with its history it says that it cannot
-tell.
+It also says behind which results code has changed since: the files that their experiment imports
+are compared with those of the commit that made them, comments, docstrings and formatting aside.
+`check --changes` names the commits that changed them, but for those that were found harmless:
+`experiments/reviewed.txt` lists these, with reasons. Outside a checkout with its history it says
+that it cannot tell.
 
 | field | what it holds |
 |---|---|

@@ -104,10 +104,9 @@ def run_all(
 
     budget: seconds for everything; a run that does not fit is kept as far as it came. corpus:
     opens a text by name. begin: told the number of each run before it begins. A run that breaks
-    off, for want of memory or of its text perhaps, does not keep the others from theirs;
-    FailedError names it when all is done. A run that another process is at is left to it. Raises
-    Interrupted when a signal came, with everything stored; DeviceLostError when no further run
-    could use the device.
+    off does not keep the others from theirs; FailedError names it when all is done. A run that
+    another process is at is left to it. Raises Interrupted when a signal came, with everything
+    stored; DeviceLostError when no further run could use the device.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
@@ -140,9 +139,8 @@ def run_all(
                 traceback.print_exc()
                 failed.append(name)
                 if isinstance(error, DeviceLostError) or is_lost(device):
-                    raise DeviceLostError(
-                        f"{name}: the device is lost to this process: begin another"
-                    ) from None
+                    said = f"{name}: the device is lost to this process: begin another"
+                    raise DeviceLostError(said) from None
             if said:
                 print(said, flush=True)
             if over:

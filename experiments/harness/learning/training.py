@@ -263,22 +263,6 @@ class Training:
             raise CheckpointError("not a checkpoint of a training run") from error
 
 
-def time_updates(trainings: dict[str, Training], rounds: int, session: Session) -> bool:
-    """Time an update of each training in every round, so that drift meets all alike.
-
-    False: out of time.
-    """
-    for training in trainings.values():
-        training.warm_up()
-    for i in range(rounds):
-        if session.out_of_time():
-            return False
-        for training in trainings.values():
-            training.update()
-        session.show(i + 1, rounds, "rounds of updates")
-    return True
-
-
 def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in state.items()}
 
