@@ -5,6 +5,7 @@ from ..figures.index.race_numbers import linear_behind
 from ..figures.lib.records import have
 from ..figures.linear_self_attention import variants
 from ..figures.reproduce import claims
+from ..figures.sequence_transformations import rnn_orders
 from ..figures.training import scaling
 from ..figures.training.state_size import Arm, behind
 
@@ -54,7 +55,7 @@ VERDICTS = {
     "| [three modes](three-modes.md) | does not hold here |": lambda: claims.best_chunk() != 512,
     "faster, yes; the operations are fewer than that": lambda: claims.recurrent_is_slower() > 1,
     "of it by the order alone | [two orders](sequence-transformations.md) | holds |": lambda: (
-        claims.deep_rnn()[1] > 1.2
+        rnn_orders.largest()[1] > 1.2
     ),
     "holds on paper only": lambda: variants.normaliser_costs(have("variants"))[0] > 0.1,
     "at 16,384 | [sampling](sampling.md) | holds |": lambda: (

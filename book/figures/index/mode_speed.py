@@ -15,7 +15,7 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import duration, in_words, size, times
-from ..lib.records import NotMeasuredError, Record, Row, device_name, have, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
@@ -128,7 +128,6 @@ def numbers() -> dict[str, str]:
 
     attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
     return in_words(
-        device=lambda: device_name(narrowest()),
         flops_ratio=lambda: times(attention.flops / recurrent.flops),
         dense_ratio=lambda: times(2 * attention.flops / recurrent.flops),
         t_attention=lambda: duration(forward("attention")),

@@ -12,7 +12,6 @@ from ..lib.records import (
     NotMeasuredError,
     Record,
     Row,
-    device_name,
     have,
     of_config,
     provenance,
@@ -126,15 +125,15 @@ def numbers() -> dict[str, str]:
     """What the chapter on sampling says of its figure."""
 
     def risen() -> str:
-        position = rises()
-        return f"{position:,}" if position else "a position beyond those measured"
+        if (position := rises()) is None:
+            raise NotMeasuredError("sampling_speed: the cache's token never takes so long")
+        return f"{position:,}"
 
     def ratio(scale: str) -> str:
         last = longest(scale)
         return times(seconds("softmax", last, scale) / seconds("linear", last, scale))
 
     return in_words(
-        device=lambda: device_name(of_config(have("sampling_speed"))),
         longest=lambda: f"{longest():,}",
         kv_first=lambda: duration(seconds("softmax", 1)),
         kv_last=lambda: duration(seconds("softmax", longest())),

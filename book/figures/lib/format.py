@@ -45,13 +45,6 @@ def listed(parts: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def signed(difference: float, digits: int = 3) -> str:
-    """ "0.012 higher" or "0.012 lower"; "the same" when it rounds to nothing."""
-    if round(abs(difference), digits) == 0:
-        return "the same"
-    return f"{abs(difference):.{digits}f} {'higher' if difference > 0 else 'lower'}"
-
-
 def times(ratio: float) -> str:
     """A ratio as a reader would say it: 1.04×, 7.3×, 120×."""
     if ratio < 1.95:

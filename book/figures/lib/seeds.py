@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import mean
 
-from .format import counted, listed
-from .records import NotMeasuredError
+from .format import counted
 
 
 def how_many_seeds(count: int) -> str:
@@ -20,20 +19,6 @@ def seeds_in_words(counts: Sequence[int]) -> str:
     if fewest == most:
         return "one seed" if most == "one" else f"{most} seeds each"
     return f"{fewest} to {most} seeds"
-
-
-def seeds_by_context(counts: Mapping[int, Sequence[int]]) -> str:
-    """How many seeds several models have, by the context of their training, most seeds first:
-    "three seeds each at 4,096 bytes, one seed at 256 and 16,384". Raises NotMeasuredError.
-    """
-    if not counts:
-        raise NotMeasuredError("no seed of any context")
-    contexts: dict[str, list[int]] = {}
-    for context, each in sorted(counts.items(), key=lambda item: -sum(item[1])):
-        told = seeds_in_words(each) if len(each) > 1 else how_many_seeds(*each)
-        contexts.setdefault(told, []).append(context)
-    parts = [f"{seeds} at {listed(f'{n:,}' for n in sorted(at))}" for seeds, at in contexts.items()]
-    return ", ".join([f"{parts[0]} bytes", *parts[1:]])
 
 
 def bars(seeds: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from statistics import mean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
 from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
 from ..lib.seed_error import with_seeds
-from ..lib.seeds import seeds_by_context
 from ..lib.tables import Missing
 
 CONTEXTS, MAIN = race.CONTEXTS, race.MAIN
@@ -44,14 +42,6 @@ def told(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
         if one["bytes"] == at:
             return one
     raise NotMeasuredError(f"long_context: no {kind} at {at}")
-
-
-def counts() -> dict[int, list[int]]:
-    """How many seeds of each model were asked, by the context of its training."""
-    found: dict[int, list[int]] = {}
-    for (_, context), seeds in Counter(map(model_of, learned("long_context"))).items():
-        found.setdefault(context, []).append(seeds)
-    return found
 
 
 def _main(contexts: set[int]) -> int:
@@ -130,7 +120,7 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             "held-out novel are better predicted because they stood, so many bytes earlier, in "
             "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
             "novel before the first of them than with 16 bytes. Forty places, bars of two "
-            f"standard errors. Models of the race: {seeds_by_context(counts())}."
+            "standard errors."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,

@@ -55,17 +55,6 @@ def recurrent_is_slower() -> float:
     return next(seconds) / next(seconds)
 
 
-def deep_rnn() -> tuple[float, float]:
-    """Time-major over layer-major at the largest shape, and the part of the order alone."""
-    points = rnn_orders.measured(have("rnn_orders"))
-    total, order, _ = rnn_orders.ratios(points, **rnn_orders.deepest(points))
-    return total, order
-
-
-def _deepest() -> dict[str, int]:
-    return rnn_orders.deepest(rnn_orders.measured(have("rnn_orders")))
-
-
 def numbers() -> dict[str, str]:
     """What the table of claims says was measured."""
     attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
@@ -83,7 +72,7 @@ def numbers() -> dict[str, str]:
     }
     return {
         **race_numbers.numbers(), **speedup.numbers(), **scaling.numbers(),
-        **state_tables.numbers(),
+        **state_tables.numbers(), **rnn_orders.numbers(),
         **in_words(
             **told,
             worse_share=lambda: percent(max(map(worse_share, CONTEXTS))),
@@ -92,10 +81,6 @@ def numbers() -> dict[str, str]:
             chunk=best_chunk,
             flops_ratio=lambda: times(attention.flops / recurrent.flops),
             recurrent_slower=lambda: times(recurrent_is_slower()),
-            rnn_total=lambda: times(deep_rnn()[0]),
-            rnn_order=lambda: times(deep_rnn()[1]),
-            rnn_layers=lambda: _deepest()["layers"],
-            rnn_width=lambda: _deepest()["width"],
             normaliser=lambda: f"{variants.normaliser_costs(have('variants'))[0]:.3f}",
             tick_first=lambda: duration(sampling_speed.seconds("linear", 1)),
             tick_last=lambda: duration(sampling_speed.seconds("linear", LONG)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import size, times
+from ..lib.format import in_words, times
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
@@ -17,11 +17,13 @@ def figure(id: str = "rnn-orders") -> Explorable | Missing:
     series = [curve for run in records for curve in _series(run)]
     if not series:
         return Missing("rnn_orders")
-    points = measured(records)
     widths, lengths = (sorted({curve.keys[key] for curve in series}) for key in ("width", "length"))
     return Explorable(
         id=id,
-        caption=_caption(points),
+        caption=(
+            "**The same function, the same operations, another order.** Time of a deep RNN by its "
+            "number of layers, in three orders of work whose outputs agree. On one core."
+        ),
         alt=(
             "Time for one layer and tick against the number of layers. Layer-major, it stays "
             "level. Time-major, it rises once the weights no longer fit into the cache."
@@ -124,34 +126,35 @@ def _whole(points: list[Row]) -> list[Row]:
     return [row for row in points if len(orders[tuple(row[key] for key in SHAPE)]) == len(ORDERS)]
 
 
-def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
-    """Seconds, a box of the grid each, if nothing waits longer than it must: by formula."""
-    return {
-        "wait_layers": f"{layers}",
-        "wait_tokens": f"{length}",
-        "wait_rnn": f"{layers + length - 1}",  # one for each diagonal
-    }
-
-
-def _caption(points: list[Row]) -> str:
-    def described(row: Row) -> str:
-        layers = f"{row['layers']} layers" if row["layers"] > 1 else "one layer"
-        return f"{layers} of width {row['width']} ({size(row['weights'])} of weights)"
-
-    finding = "**The same function, the same operations, another order.**"
-    whole = _whole(points)
-    deep = [row for row in whole if row["layers"] > 1] or whole
+def smallest() -> tuple[float, float, float]:
+    """`ratios` of several layers with the fewest weights. Raises NotMeasuredError."""
+    points = measured(have("rnn_orders"))
+    deep = [row for row in _whole(points) if row["layers"] > 1]
     if not deep:
-        return finding
-    large = max(deep, key=lambda row: (row["weights"], row["length"]))
+        raise NotMeasuredError("rnn_orders: no layers in every order")
     small = min(deep, key=lambda row: (row["weights"], -row["length"]))
-    total, cache, together = ratios(points, **{key: large[key] for key in SHAPE})
-    _, small_cache, _ = ratios(points, **{key: small[key] for key in SHAPE})
-    return (
-        f"{finding} With {described(large)} and {large['length']} tokens, "
-        f"going tick by tick through all layers takes {times(total)} the time of going layer by "
-        f"layer. The order alone accounts for a factor of {times(cache)}, as the middle program "
-        f"shows, and computing a layer's outputs all at once for {times(together)}. With "
-        f"{described(small)} time-major takes {times(small_cache)} the time of the middle "
-        "program. The outputs of all three agree. On one core."
+    return ratios(points, **{key: small[key] for key in SHAPE})
+
+
+def largest() -> tuple[float, float, float]:
+    """`ratios` of the largest shape. Raises NotMeasuredError."""
+    points = measured(have("rnn_orders"))
+    return ratios(points, **deepest(points))
+
+
+def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
+    """Ticks if nothing waits longer than it must, by formula; and what was measured."""
+
+    def shape() -> dict[str, int]:
+        return deepest(measured(have("rnn_orders")))
+
+    return in_words(
+        wait_layers=lambda: layers,
+        wait_tokens=lambda: length,
+        wait_rnn=lambda: layers + length - 1,  # one for each diagonal
+        rnn_layers=lambda: shape()["layers"],
+        rnn_width=lambda: f"{shape()['width']:,}",
+        rnn_total=lambda: times(largest()[0]),
+        rnn_order=lambda: times(largest()[1]),
+        rnn_together=lambda: times(largest()[2]),
     )

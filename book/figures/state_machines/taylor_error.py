@@ -9,9 +9,6 @@ from ..lib.format import duration, percent
 from ..lib.records import Record, Row, have, provenance, rows
 from ..lib.tables import Missing, Table
 
-FINDING = (
-    "**The exponential can be bought back, at the price of a state that grows with every term.**"
-)
 SHOWN = ("near 1", "near 2", "near 4")
 
 
@@ -36,7 +33,12 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
     scores = dict.fromkeys(series.keys["scores"] for series in curves)
     return Explorable(
         id=id,
-        caption=_caption(measured(shown), shown),
+        caption=(
+            "**The exponential can be bought back, at the price of a state that grows with every "
+            "term.** Error of the outputs by the number of terms n, where scores q·k/√K have the "
+            "standard deviation chosen. Odd n can fail altogether for large scores: many weights "
+            "are negative there, and the normaliser passes near zero."
+        ),
         alt=(
             "Relative error against softmax on a logarithmic scale. With an even number of terms "
             "it falls steadily, the slower the larger the scores; with an odd number it is far "
@@ -89,28 +91,6 @@ def _series(run: Record) -> list[Series]:
             keys = {"scores": f"near {scale:g}", "terms": terms, "width": run["config"]["width"]}
             series.append(Series(keys, columns, source=run["path"]))
     return series
-
-
-def _caption(found: list[Row], width: int) -> str:
-    """The finding: what even n buy, and what odd ones do. No numbers from too few terms."""
-    at = {(row["scale"], row["degree"]): row for row in found}
-    scales = sorted({row["scale"] for row in found})
-    degrees = {n for n in {row["degree"] for row in found} if all((s, n) in at for s in scales)}
-    even = max((n for n in degrees if n % 2 == 0), default=None)
-    followed = [at[scales[-1], n] for n in degrees if n % 2 and n + 1 in degrees]
-    if not followed:
-        return f"{FINDING} Keys and values of width {width}."
-    low, high = (at[scale, even] for scale in (scales[0], scales[-1]))
-    odd = max(followed, key=lambda row: row["rms"])
-    after_odd = at[scales[-1], odd["degree"] + 1]
-    return (
-        f"{FINDING} With n = {even}, outputs are {percent(low['rms'])} off where *scores*, q·k/√K, "
-        f"have a standard deviation of {scales[0]:g}, and {percent(high['rms'])} off where it is "
-        f"{scales[-1]:g}. Odd n can fail altogether for large scores: with n = {odd['degree']}, "
-        f"{percent(odd['negative'])} of the weights are negative there, the normaliser passes "
-        f"near zero, and the error is {percent(odd['rms'])}, against {percent(after_odd['rms'])} "
-        f"with one term more. Keys and values of width {width}."
-    )
 
 
 def table(width: int = 64) -> Table | Missing:

@@ -14,7 +14,7 @@ from ..index.race import (
     minutes_to,
     seconds,
 )
-from ..lib.format import signed, times
+from ..lib.format import times
 from ..lib.pairs import compare
 from ..lib.records import NotMeasuredError, have
 from ..lib.seeds import mean_and_spread
@@ -81,9 +81,10 @@ def same_time_table() -> Table | Missing:
             spent, softmax, linear = in_the_same_time(context)
         except NotMeasuredError:
             continue
-        losses = f"{softmax:.3f}", f"{linear:.3f}", signed(linear - softmax)
+        apart = f"{linear - softmax:+.3f}".replace("-", "−")
+        losses = f"{softmax:.3f}", f"{linear:.3f}", apart
         cells.append([f"{context:,}", f"{spent:.0f}", *losses])
-    titles = ["context", "minutes", "softmax", "linear", "linear is"]
+    titles = ["context", "minutes", "softmax", "linear", "linear less softmax"]
     return Table(titles, cells, align="rrrrr") if cells else Missing("race")
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from book.figures.lib import records
 from book.figures.lib.seed_error import with_seeds
-from book.figures.lib.seeds import seeds_by_context
 from book.figures.long_context import long_context
 
 
@@ -16,13 +15,6 @@ def test_more_seeds_do_not_make_the_questions_more():
     assert with_seeds([0.4, 0.4, 0.4], [0.1, 0.1, 0.1]) == pytest.approx((0.4, 0.1))
     mean, error = with_seeds([0.3, 0.4, 0.5], [0.1, 0.1, 0.1])
     assert (mean, error) == pytest.approx((0.4, math.sqrt(0.1**2 + 0.1**2 / 3)))
-
-
-def test_seeds_are_told_by_the_context_of_their_training():
-    told = seeds_by_context({256: [1, 1], 4096: [3, 3], 16384: [1, 1]})
-    assert told == "three seeds each at 4,096 bytes, one seed at 256 and 16,384"
-    assert seeds_by_context({64: [1, 3]}) == "one to three seeds at 64 bytes"
-    assert seeds_by_context({64: [1], 256: [3]}) == "three seeds at 256 bytes, one seed at 64"
 
 
 def test_a_gain_is_the_mean_of_the_seeds_at_the_same_distance(monkeypatch):
