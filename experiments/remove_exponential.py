@@ -1,0 +1,305 @@
+"""What breaks when a trained model's attention may no longer look back, head by head.
+
+SmolLM2-135M-Instruct, untouched but for its attention: all layers, one layer, one head, or the
+first heads of a ranking see only a window and the first tokens of the text (or, as `linear`, all
+of it without the exponential). Nothing is trained. A passage of 64 tokens comes again after so many
+others, or a list of names and room numbers after so many tokens of a novel; `gain` is how much
+lower its loss is the second time, `loss` that of all that comes but once.
+
+Rankings come from runs named `rank`: eight texts of the validation novels, and the gradient of the
+gain with respect to how far each head is confined, over four mixtures of both ways to attend; and,
+as a control, by the attention mass beyond the window. Texts of the test novels measure, which
+ranked nothing. A third control is random order. The model may have read these novels when it was
+trained: a passage may be easier for it, though not its second coming alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lsa.layers.mixes import SoftmaxMix, WindowMix
+from lsa.llama import Attention, Llama
+
+from .harness.core import record
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import Tables, append, table
+from .harness.learning.returning import (
+    SCORES,
+    Returning,
+    passages,
+    recall_in_text,
+    scores,
+    token_losses,
+    trained,
+)
+
+NEAR = {"window": 64, "first": 4}
+MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
+HERE, DISTANCES = 256, (64, 1024, 4096)
+WINDOWS = (16, 32, 128, 256, 512)
+FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # heads of a ranking that are confined
+BUT = (8, 12, 16, 24, 40)  # heads of a ranking that alone are not
+ORDERS = ("gradient", "mass", "random-0", "random-1", "random-2")
+LAYERS, HEADS, CHECKED = 30, 9, 40
+BASE: dict[str, Any] = {
+    "model": "SmolLM2-135M-Instruct",
+    "corpus": "novels",
+    "text": "passages",
+    "split": "test",
+    "distance": HERE,
+    "texts": 32,
+    "seed": 0,
+    "where": "none",
+    "attention": {},
+}
+SMOKE = {"model": "tiny", "distance": 80, "texts": 2}
+HEAD = {"layer": ("number", "from 0"), "head": ("number", "from 0")}
+TABLES = {
+    "weights": table(sha256=("name", "of the model's file")),
+    "texts": table(optional="of every run but those named `rank`", **SCORES),
+    "confined": table(optional="of runs whose `where` is a head or a share of a ranking", **HEAD),
+    "heads": table(
+        optional="of the runs named `rank`",
+        **HEAD,
+        slope=("nats/token", "of the gain, by how far the head is confined, from 0 to 1"),
+        mass=("share", "of its attention beyond the window when the passage comes again"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """The plan, most telling first; a run is minutes long on one thread."""
+    if smoke:
+        few = [_basics()[1], _rankings(("mass",))[1]]
+        tried = [_rank_run("passages"), *_at("passages", HERE, few), *_at("lists", HERE, few[:1])]
+        return [Run(run.experiment, run.name, {**run.config, **SMOKE}, 0) for run in tried]
+    plan = [_rank_run(text) for text in ("passages", "lists")]
+    for text in ("passages", "lists"):
+        plan += _at(text, HERE, _basics() + _rankings(("gradient",)))
+    plan += _at("passages", HERE, _rankings(("mass", "random-0")))
+    plan += _at("passages", HERE, _layers() + _heads() + _windows())
+    for distance in DISTANCES:
+        few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24)]
+        for text in ("passages", "lists"):
+            plan += _at(text, distance, _basics() + few)
+    plan += _at("lists", HERE, _windows() + _layers() + _rankings(("mass", "random-0")))
+    plan += _at("passages", HERE, _rankings(("random-1", "random-2")))
+    for distance in DISTANCES:
+        plan += _at("passages", distance, _windows())
+    return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
+
+
+Case = tuple[str, str, dict[str, Any]]
+
+
+def _at(text: str, distance: int, cases: list[Case]) -> list[Run]:
+    rest = {"text": text, "distance": distance}
+    return [_run(where, name, {**config, **rest}) for where, name, config in cases]
+
+
+def _run(where: str, name: str, config: dict[str, Any]) -> Run:
+    config = {**BASE, "where": where, **config}
+    name = f"{config['text']}-{config['distance']}-{where}-{name}".removesuffix("-")
+    return Run("remove_exponential", name, config, 0)
+
+
+def _rank_run(text: str) -> Run:
+    which = {"text": text, "split": "validation", "texts": 8}
+    config = {**BASE, **which, "where": "rank", "attention": NEAR}
+    return Run("remove_exponential", f"rank-{text}", config, 0)
+
+
+def _basics() -> list[Case]:
+    """Softmax as it is; windows with and without the first tokens; linear attention."""
+    window = [("all", f"window-64-{f}", {"attention": _near(first=f)}) for f in (4, 1, 0)]
+    return [("none", "", {}), *window, ("all", "linear", {"attention": {"kind": "linear"}})]
+
+
+def _windows() -> list[Case]:
+    return [
+        ("all", f"window-{w}-{f}", {"attention": _near(window=w, first=f)})
+        for w in WINDOWS
+        for f in (4, 0)
+    ]
+
+
+def _rankings(orders: tuple[str, ...]) -> list[Case]:
+    return [
+        (where, f"{order}-{n}", {"order": order, "number": n, "attention": _near()})
+        for order in orders
+        for where, numbers in (("first", FIRST), ("but", BUT))
+        for n in numbers
+    ]
+
+
+def _layers() -> list[Case]:
+    return [("layer", str(n), {"number": n, "attention": _near()}) for n in range(LAYERS)]
+
+
+def _heads() -> list[Case]:
+    config = {"order": "gradient", "attention": _near()}
+    return [("head", f"gradient-{n}", {**config, "number": n}) for n in range(CHECKED)]
+
+
+def _near(**changes: int) -> dict[str, Any]:
+    return {"kind": "window", **NEAR, **changes}
+
+
+class Between(nn.Module):
+    """Attention of all heads between two ways: full + share (near - full), a share a head."""
+
+    def __init__(self, full: SoftmaxMix, near: WindowMix, share: Tensor) -> None:
+        super().__init__()
+        self.full, self.near, self.share = full, near, share
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.full(q, k, v).lerp(self.near(q, k, v), self.share.unsqueeze(-1))
+
+
+class Watched(nn.Module):
+    """Full attention that notes how much of it goes beyond the window, from the places asked."""
+
+    def __init__(self, full: SoftmaxMix, near: WindowMix, places: Tensor) -> None:
+        super().__init__()
+        self.full, self.near, self.places = full, near, places
+        self.mass = torch.zeros(full.n_heads)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        i, j = self.places[:, None], torch.arange(k.shape[1])
+        asked, keys = q[0, self.places].transpose(0, 1), self.full.spread(k)[0].transpose(0, 1)
+        A = (asked @ keys.mT * q.shape[-1] ** -0.5).masked_fill(j > i, float("-inf")).softmax(-1)
+        beyond = (i - j >= self.near.window) & (j >= self.near.first)
+        self.mass = (A * beyond).sum(-1).mean(-1)
+        return self.full(q, k, v)
+
+
+def slopes(model: Llama, text: Returning, near: dict[str, int]) -> tuple[Tensor, Tensor]:
+    """The gain's slope by how far each head is confined, and its mass beyond: [layers, heads]."""
+    layers, heads = len(model.blocks), model.config.n_head
+    total, share = torch.zeros(layers, heads), torch.zeros(layers, heads, requires_grad=True)
+    windows = _mixes(model, {"all": {"kind": "window", **near}})
+    full = _mixes(model, {})
+    watched = [Watched(*both, text.second - 1) for both in zip(full, windows, strict=True)]
+    for block, mix in zip(model.blocks, watched, strict=True):
+        block.self_attn.mixes[0] = mix
+    with torch.no_grad():
+        token_losses(model, text.tokens)
+    for i, block in enumerate(model.blocks):
+        block.self_attn.mixes[0] = Between(full[i], windows[i], share[i])
+    for mixture in MIXTURES:
+        with torch.no_grad():
+            share.fill_(mixture)
+        losses, _ = token_losses(model, text.tokens)
+        gain = losses[text.first - 1].mean() - losses[text.second - 1].mean()
+        total += torch.autograd.grad(gain, share)[0] / len(MIXTURES)
+    model.attend({})
+    return total, torch.stack([one.mass for one in watched])
+
+
+def _mixes(model: Llama, attention: Attention) -> list[Any]:
+    """The one mix of each layer, all of whose heads attend alike."""
+    model.attend(attention)
+    return [block.self_attn.mixes[0] for block in model.blocks]
+
+
+def ranked(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
+    """Layer and head of all, the most important first, by a finished run named `rank`.
+
+    Raises FileNotFoundError when there is none.
+    """
+    name = f"rank-{config['text']}"
+    places = session.checkpoint.parents[3], record.RESULTS
+    found = [
+        one["tables"]["heads"]
+        for place in places
+        for one in record.load("remove_exponential", place, partial=False)
+        if one["name"] == name and one["config"]["model"] == config["model"]
+    ]
+    if not found:
+        command = "python -m experiments run remove_exponential --only where=rank"
+        raise FileNotFoundError(f"remove_exponential/*/{name}.json: not there; {command}")
+    heads = found[0]
+    each = list(zip(heads["layer"], heads["head"], strict=True))
+    if config["order"].startswith("random"):
+        order = np.random.default_rng(int(config["order"][-1])).permutation(len(each))
+    else:
+        values = {"gradient": heads["slope"], "mass": [-m for m in heads["mass"]]}
+        order = np.argsort(values[config["order"]], kind="stable")
+    return [each[i] for i in order]
+
+
+def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[tuple[int, int]]]:
+    """What the model's heads are told, and which of them are told so, where that is ranked."""
+    kind, number = config["attention"], config.get("number", 0)
+    if config["where"] == "none":
+        return {}, []
+    if config["where"] == "all":
+        return {"all": kind}, []
+    if config["where"] == "layer":
+        return {str(number): kind}, []
+    order = ranked(config, session)
+    parts = {"head": slice(number, number + 1), "first": slice(number), "but": slice(number, None)}
+    heads = order[parts[config["where"]]]
+    return {f"{layer}.{head}": kind for layer, head in heads}, heads
+
+
+def returning(config: dict[str, Any], session: Session) -> list[Returning]:
+    """The texts of a run."""
+    split = session.corpus(config["corpus"]).splits[config["split"]]
+    tokens, asked = trained(config["model"]).tokens, {k: config[k] for k in ("distance", "texts")}
+    if config["text"] == "passages":
+        return passages(split, tokens, **asked)
+    seed = config["seed"] + (config["split"] == "validation")  # other lists rank than measure
+    return recall_in_text(split, tokens, **asked, seed=seed)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks; it goes on after the last text that was measured."""
+    model = trained(config["model"])
+    texts = returning(config, session)
+    if config["where"] == "rank":
+        return _ranking(model.model, model.sha256, config, texts, session)
+    attention, heads = confined(config, session)
+    tables = session.go_on()
+    if not tables:
+        append(tables, "weights", {"sha256": model.sha256})
+        for layer, head in heads:
+            append(tables, "confined", {"layer": layer, "head": head})
+    model.model.attend(attention)
+    for i in range(len(tables.get("texts", {}).get("text", [])), len(texts)):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        append(tables, "texts", {"text": i, **scores(model.model, texts[i])})
+        session.save(tables)
+        session.show(i + 1, len(texts), f"text {i}")
+    return Outcome(tables)
+
+
+def _ranking(
+    model: Llama, sha256: str, config: dict[str, Any], texts: list[Returning], session: Session
+) -> Outcome:
+    tables: Tables = {}
+    append(tables, "weights", {"sha256": sha256})
+    found = []
+    for i, text in enumerate(texts):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        found.append(torch.stack(slopes(model, text, config["attention"])))
+        session.show(i + 1, len(texts), f"text {i}")
+    slope, mass = torch.stack(found).mean(0)
+    for layer in range(slope.shape[0]):
+        for head in range(slope.shape[1]):
+            row = {"slope": slope[layer, head].item(), "mass": mass[layer, head].item()}
+            rounded = {name: round(value, 8) for name, value in row.items()}
+            append(tables, "heads", {"layer": layer, "head": head, **rounded})
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "remove_exponential", "what a trained model loses when its heads may not look back",
+    TABLES, runs, perform,
+)  # fmt: skip

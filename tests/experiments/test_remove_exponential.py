@@ -1,0 +1,141 @@
+"""A trained model that may not look back: the texts, the ranking, and the plan."""
+
+import pytest
+import torch
+
+from experiments import remove_exponential
+from experiments.__main__ import main
+from experiments.harness.core import record
+from experiments.harness.learning.corpora import load_corpus
+from experiments.harness.learning.returning import (
+    LEAD,
+    PAIRS,
+    PASSAGE,
+    passages,
+    recall_in_text,
+    scores,
+    trained,
+)
+from lsa.llama import Llama, LlamaConfig
+
+
+def cut(text):
+    return [*text.encode()]
+
+
+def split_of(name="test"):
+    return load_corpus("novels").splits[name]
+
+
+def test_a_passage_comes_again_after_so_many_others(made_corpus):
+    for text in passages(split_of(), cut, distance=40, texts=3):
+        assert text.tokens.shape == (LEAD + 2 * PASSAGE + 40,)
+        assert torch.equal(text.tokens[text.first], text.tokens[text.second])
+        assert (text.second - text.first == PASSAGE + 40).all()
+        assert len(text.first) == PASSAGE
+
+
+def test_a_list_comes_again_in_another_order(made_corpus):
+    one, other = recall_in_text(split_of(), cut, distance=50, texts=2, seed=0)
+    assert torch.equal(one.tokens[one.first], one.tokens[one.second])
+    assert len(one.first) == 3 * PAIRS
+    assert all(chr(token).isdigit() for token in one.tokens[one.first])
+    assert (one.second[::3].argsort() != torch.arange(PAIRS)).any()
+    assert (one.second - one.first).min() > 50
+    assert not torch.equal(one.tokens, other.tokens)
+    again, _ = recall_in_text(split_of(), cut, distance=50, texts=2, seed=0)
+    assert torch.equal(one.tokens, again.tokens)
+
+
+def test_a_text_that_is_too_short_is_named(made_corpus):
+    with pytest.raises(ValueError, match="^length: expected at most 2000 tokens, got 5"):
+        passages(split_of(), cut, distance=5000, texts=1)
+
+
+class Copier:
+    """Predicts, surely, the token that stood `back` places before the one to come."""
+
+    def __init__(self, back):
+        self.back = back
+
+    def hidden(self, tokens):
+        x = torch.zeros(*tokens.shape, 256)
+        x[:, self.back - 1 :].scatter_(2, tokens[:, : tokens.shape[1] - self.back + 1, None], 20.0)
+        return x
+
+    def head(self, x):
+        return x
+
+
+def test_a_model_that_looks_back_gains(made_corpus):
+    (text,) = passages(split_of(), cut, distance=600, texts=1)
+    found = scores(Copier(PASSAGE + 600), text)
+    assert found["right"] == 1 and found["second"] < 0.01 < 5 < found["first"]
+    assert found["gain"] == pytest.approx(found["first"] - found["second"])
+    assert scores(Copier(PASSAGE + 500), text)["gain"] < 0.5
+
+
+def tiny():
+    torch.manual_seed(1)
+    shape = LlamaConfig(
+        vocab_size=256, n_layer=2, n_head=4, n_kv_head=2, head_width=8, d_model=16, d_mlp=32
+    )
+    model = Llama(shape)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(5)  # scores that differ
+    return model.requires_grad_(False)
+
+
+def test_slopes_add_up_to_what_confining_all_heads_costs(made_corpus, monkeypatch):
+    """The path from softmax to windows, in many steps: its integral is the difference."""
+    steps = 100
+    monkeypatch.setattr(remove_exponential, "MIXTURES", [(i + 0.5) / steps for i in range(steps)])
+    (text,) = passages(split_of(), cut, distance=40, texts=1)
+    model, near = tiny(), {"window": 8, "first": 2}
+    slope, mass = remove_exponential.slopes(model, text, near)
+    full = scores(model, text)["gain"]
+    model.attend({"all": {"kind": "window", **near}})
+    assert slope.sum().item() == pytest.approx(scores(model, text)["gain"] - full, rel=0.01)
+    assert slope.shape == mass.shape == (2, 4)
+    assert (mass > 0).all() and (mass < 1).all()
+    slope, mass = remove_exponential.slopes(model, text, {"window": 300, "first": 0})
+    assert not slope.abs().max() > 1e-4 and not mass.any()
+
+
+def test_what_ranks_does_not_measure():
+    plan = remove_exponential.runs("cpu", smoke=False)
+    assert len({run.name for run in plan}) == len(plan)
+    for run in plan:
+        rank = run.config["where"] == "rank"
+        assert (run.config["split"], run.config["texts"]) == (
+            ("validation", 8) if rank else ("test", 32)
+        )
+    assert [run.config["where"] for run in plan[:3]] == ["rank", "rank", "none"]
+
+
+def test_runs_are_stored_with_the_heads_they_confine(made_corpus, tmp_path):
+    out = tmp_path / "out"
+    command = ["run", "remove_exponential", "--smoke", "--device", "cpu", "--out", str(out)]
+    assert main(command) == 0
+    found = {one["name"]: one for one in record.load("remove_exponential", out)}
+    heads = found["rank-passages"]["tables"]["heads"]
+    assert len(heads["slope"]) == 8
+    most = sorted(range(8), key=lambda i: -heads["mass"][i])[:2]
+    confined = found["passages-256-first-mass-2"]["tables"]["confined"]
+    assert [*zip(confined["layer"], confined["head"], strict=True)] == [
+        (heads["layer"][i], heads["head"][i]) for i in most
+    ]
+    texts = found["lists-256-all-window-64-4"]["tables"]["texts"]
+    assert texts["text"] == [0, 1]
+
+
+def test_without_a_ranking_one_line_asks_for_it(made_corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    command = ["run", "remove_exponential", "--smoke", "--device", "cpu", "--out", str(out)]
+    assert main([*command, "--only", "where=first"]) != 0
+    assert "run remove_exponential --only where=rank" in capsys.readouterr().err
+
+
+def test_the_trained_model_is_named():
+    assert trained("tiny").tokens("ab") == [97, 98]
