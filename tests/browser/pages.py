@@ -16,6 +16,10 @@ CHAPTERS = [
 ]
 CHAPTER_PAGES = [f"{name}.html" for name in CHAPTERS]
 PAGES = [*CHAPTER_PAGES, "search.html"]
+# Boxes of a cell, of the class that is handed over, whose lines go on beyond their right edge.
+CUT_LINES = """(box) => [...document.querySelectorAll(`article .${box} pre`)]
+    .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)
+    .map((one) => one.textContent.slice(0, 60))"""
 
 
 @cache

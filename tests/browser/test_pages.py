@@ -14,14 +14,36 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
+from playwright.sync_api import Page
 
-from tests.browser.pages import CHAPTER_PAGES, CHAPTERS, PAGES, ROOT, TOC, soup_of
+from tests.browser.pages import CHAPTER_PAGES, CHAPTERS, CUT_LINES, PAGES, ROOT, TOC, soup_of
 
 REDIRECT = "index.html"
 # Colours differ by theme and layout by width: two looks meet both of each.
 LOOKS = [("light", 1280), ("dark", 375)]
 TEXT_PAGE_KB = 400
 WITHOUT_FORMULAS = {"exclude": [["main .katex"]]}
+
+# References to these say what they refer to: a definition, a formula, a work, a term.
+SHOWN = re.compile(r"#(def-|res-|equation-|id\d+$|term-)|bibliography\.html#")
+WHOLE_OUTPUT = ("book/relatives.html", "book/sampling.html")  # others print what is wider
+
+STICKING_OUT = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+    [...document.querySelectorAll("main *")]
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+        .map((e) => e.tagName + "." + e.className).slice(0, 8)"""
+CUT_FORMULAS = """() => [...document.querySelectorAll("main .katex-display")]
+    .filter((e) => e.scrollWidth > e.clientWidth + 1)
+    .map((e) => e.querySelector("annotation").textContent)"""
+WITHOUT_PREVIEW = """(wanted) => wanted.filter((href) => {
+    const link = document.querySelector(`main a.internal[href="${CSS.escape(href)}"]`);
+    link.focus();
+    const preview = document.getElementById("preview");
+    const shown = !preview.hidden && preview.textContent.trim().length > 10;
+    link.blur();
+    return !shown;
+})"""
 
 # The theme and what Jupyter Book adds to every page of every book.
 THEME_FILES = re.compile(
@@ -44,17 +66,11 @@ def is_notebook(chapter: str) -> bool:
     return text.startswith("---") and "kernelspec" in text.split("---")[1]
 
 
-def asks(chapter: str) -> bool:
-    text = (ROOT / f"{chapter}.md").read_text(encoding="utf-8")
+def asks(page: str) -> bool:
+    if page not in CHAPTER_PAGES:
+        return False
+    text = (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")
     return "{question}" in text and ("{stage}" in text or "figure(" in text)
-
-
-@pytest.mark.parametrize("chapter", filter(asks, CHAPTERS))
-@pytest.mark.parametrize("width", [1280, 375])
-def test_a_chapter_opens_with_a_picture(open_page, chapter, width):
-    tab = open_page(f"{chapter}.html", width=width)
-    first = tab.locator("[data-stage], figure.explorable").first
-    assert first.evaluate("(it) => it.getBoundingClientRect().top < innerHeight")
 
 
 def test_no_page_is_left_out(built_book):
@@ -68,34 +84,35 @@ def test_no_page_is_left_out(built_book):
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
-def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
+def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, page, theme, width):
+    """All that a page shows before it is touched, and then its references; loaded once a look."""
     tab = open_page(page, theme=theme, width=width)
     assert tab.evaluate("document.documentElement.dataset.theme") == theme
-
-    wider = tab.evaluate(
-        """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-        [...document.querySelectorAll('main *')]
-            .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
-            .map((e) => e.tagName + '.' + e.className).slice(0, 8)"""
-    )
-    assert not wider, f"the page scrolls sideways: {wider}"
+    if asks(page):
+        first = tab.locator("[data-stage], figure.explorable").first
+        assert first.evaluate("(it) => it.getBoundingClientRect().top < innerHeight")
+    assert not tab.evaluate(STICKING_OUT), "the page scrolls sideways"
+    assert not tab.evaluate("window.FigureView?.write(), location.hash"), "nobody has set anything"
 
     # Measuring lays out what is far away, and that asks for more fonts.
     tab.wait_for_selector("html[data-measured]", state="attached")
     tab.evaluate("document.fonts.ready.then(() => true)")
     if width == 375:
-        cut = tab.evaluate(
-            """() => [...document.querySelectorAll('main .katex-display')]
-            .filter((e) => e.scrollWidth > e.clientWidth + 1)
-            .map((e) => e.querySelector('annotation').textContent)"""
-        )
-        assert not cut, f"formulas wider than a phone: {cut}"
+        assert not tab.evaluate(CUT_FORMULAS), "formulas wider than a phone"
+    else:
+        assert not tab.evaluate(CUT_LINES, "cell_input"), "code wider than its column"
+        assert page not in WHOLE_OUTPUT or not tab.evaluate(CUT_LINES, "cell_output")
 
     # Every other page is looked at in the other look: what they share is in all of them.
-    if PAGES.index(page) % len(LOOKS) != LOOKS.index((theme, width)):
-        return
-    # The parts of formulas are most of a page, and all made alike: one page's are looked at.
-    looked_at = None if page == "book/notation.html" else WITHOUT_FORMULAS
+    if PAGES.index(page) % len(LOOKS) == LOOKS.index((theme, width)):
+        assert_accessible(tab, formulas=page == "book/notation.html")
+    if width == 1280:
+        assert_references_show(tab, soup_of(built_book, page))
+
+
+def assert_accessible(tab: Page, formulas: bool) -> None:
+    """The parts of formulas are most of a page, and all made alike: one page's are looked at."""
+    looked_at = None if formulas else WITHOUT_FORMULAS
     # axe would read the style sheets again, which a page from a file may not.
     found = Axe().run(tab, context=looked_at, options={"preload": False}).response["violations"]
     grave = [
@@ -105,6 +122,14 @@ def test_page_is_local_quiet_and_accessible(open_page, page, theme, width):
         if rule["impact"] in ("serious", "critical")
     ]
     assert not grave, "\n".join(grave)
+
+
+def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
+    """A keyboard's focus opens the preview of each; a long page has more than a hundred."""
+    links = soup.select("main a.internal[href]")
+    wanted = {link["href"] for link in links if SHOWN.search(link["href"])}
+    tab.keyboard.press("Tab")  # from here on focus counts as the keyboard's
+    assert not tab.evaluate(WITHOUT_PREVIEW, sorted(wanted))
 
 
 def test_the_chapter_on_kernels_has_interpreted_them(built_book):
@@ -237,33 +262,6 @@ def test_a_citation_shows_what_it_cites(built_book, open_page):
     assert link.get_attribute("aria-describedby") == "preview"
     tab.keyboard.press("Escape")
     assert preview.is_hidden()
-
-
-# References to these say what they refer to: a definition, a formula, a work, a term.
-SHOWN = re.compile(r"#(def-|res-|equation-|id\d+$|term-)|bibliography\.html#")
-
-
-@pytest.mark.parametrize("page", CHAPTER_PAGES)
-def test_every_reference_shows_what_it_refers_to(built_book, open_page, page):
-    """A keyboard's focus opens the preview of each; a long page has more than a hundred."""
-    links = soup_of(built_book, page).select("main a.internal[href]")
-    wanted = {link["href"] for link in links if SHOWN.search(link["href"])}
-    if not wanted:
-        pytest.skip("a page that refers to nothing")
-    tab = open_page(page)
-    tab.keyboard.press("Tab")  # from here on focus counts as the keyboard's
-    empty = tab.evaluate(
-        """(wanted) => wanted.filter((href) => {
-            const link = document.querySelector(`main a.internal[href="${CSS.escape(href)}"]`);
-            link.focus();
-            const preview = document.getElementById("preview");
-            const shown = !preview.hidden && preview.textContent.trim().length > 10;
-            link.blur();
-            return !shown;
-        })""",
-        sorted(wanted),
-    )
-    assert not empty
 
 
 def test_no_passage_was_written_for_other_results(built_book):

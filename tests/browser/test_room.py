@@ -7,8 +7,7 @@ from playwright.sync_api import expect
 
 from book.explorable import palette
 from tests.browser.charts import plot
-from tests.browser.pages import CHAPTER_PAGES
-from tests.browser.stages import PLACES
+from tests.browser.pages import CHAPTER_PAGES, CUT_LINES
 
 # How far a row's name lies from the left edge of the box, and how many of its numbers are seen.
 NUMBERS_IN_SIGHT = """(box) => {
@@ -18,10 +17,6 @@ NUMBERS_IN_SIGHT = """(box) => {
     return [name.getBoundingClientRect().left - left, seen.length];
 }"""
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
-CUT = """() => [...document.querySelectorAll("article .cell_output pre")]
-    .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)
-    .map((one) => one.textContent.slice(0, 60))"""
-CODE = CUT.replace("cell_output", "cell_input")
 BROKEN_LINES = """() => [...document.querySelectorAll("article .cell_output pre")]
     .filter((one) => getComputedStyle(one).whiteSpace !== "pre")
     .map((one) => one.textContent.slice(0, 60))"""
@@ -36,12 +31,6 @@ SPACED = """* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
 OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth)
     .map((one) => one.textContent)"""
-
-ROOM = """(frame) => {
-    const wide = frame.clientWidth >= 34 * 16;
-    const kept = getComputedStyle(frame).getPropertyValue(wide ? "--wide" : "--narrow");
-    return [Number(kept), frame.querySelector(".stage").offsetHeight];
-}"""
 
 pytestmark = pytest.mark.browser
 
@@ -70,32 +59,19 @@ def test_a_figures_table_shows_its_numbers_on_a_phone(browser, built_book, scrip
     context.close()
 
 
-@pytest.mark.parametrize("width", [412, 1280])
-@pytest.mark.parametrize("name", PLACES)
-def test_a_stage_has_had_room_kept_for_it(open_stage, name, width):
-    """Within a tenth: the page's sans serif is the reader's own, and fonts differ."""
-    _, frame = open_stage(name, width=width)
-    expect(frame).to_have_attribute("data-mounted", "")
-    kept, taken = frame.evaluate(ROOM)
-    assert kept == pytest.approx(taken, rel=0.1)
-
-
-@pytest.mark.parametrize("width", [821, 1280])
 @pytest.mark.parametrize("page", ["relatives", "sampling"])
-def test_what_a_cell_prints_is_whole(open_page, page, width):
-    assert open_page(f"book/{page}.html", width=width).evaluate(CUT) == []
-
-
-@pytest.mark.parametrize("page", CHAPTER_PAGES)
-def test_lines_of_code_fit_the_column_of_a_desk(open_page, page):
-    assert open_page(page, width=1280).evaluate(CODE) == []
+def test_what_a_cell_prints_is_whole(open_page, page):
+    """At a desk, where the page has its contents beside it, another test asks."""
+    assert open_page(f"book/{page}.html", width=821).evaluate(CUT_LINES, "cell_output") == []
 
 
 @pytest.mark.parametrize("page", ["sampling", "state-machines"])
 def test_what_is_printed_in_columns_stays_in_columns_on_a_phone(open_page, page):
     tab = open_page(f"book/{page}.html", width=375)
     assert tab.evaluate(BROKEN_LINES) == []
-    assert tab.evaluate(CUT) != [], "no table is wider than a phone, and the test shows nothing"
+    assert tab.evaluate(CUT_LINES, "cell_output") != [], (
+        "no table is wider than a phone, and the test shows nothing"
+    )
     assert tab.evaluate(WIDER) <= 0
 
 

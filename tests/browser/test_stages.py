@@ -13,6 +13,14 @@ from tests.browser.stages import PLACES, line
 pytestmark = pytest.mark.browser
 
 STEPPED = [name for name in PLACES if name != "roofline"]
+BY_PAGE = {
+    page: [name for name, place in PLACES.items() if place == page]
+    for page in dict.fromkeys(PLACES.values())
+}
+
+
+def kept_in_the_address(page: str) -> list[str]:
+    return [name for name in BY_PAGE[page] if name not in ("opener", "sampler")]
 
 
 # What a reader could set: every choice its last, every scale its least, one step back.
@@ -35,6 +43,19 @@ SET = """(frame) => {
 }"""
 
 
+ROOM = """(frame) => {
+    const wide = frame.clientWidth >= 34 * 16;
+    const kept = getComputedStyle(frame).getPropertyValue(wide ? "--wide" : "--narrow");
+    return [Number(kept), frame.querySelector(".stage").offsetHeight];
+}"""
+STICKING_OUT = """(frame) => Math.max(...[...frame.querySelectorAll(".stage *")]
+    .map((part) => part.getBoundingClientRect().right)) - frame.getBoundingClientRect().right"""
+TOO_LOW = """(buttons) =>
+    buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""
+NEXT_FRAME = """() => new Promise((done) =>
+    requestAnimationFrame(() => requestAnimationFrame(done)))"""
+
+
 # Shapes that no rule of the style sheets has coloured.
 UNCOLOURED = """(frame) => [...frame.querySelectorAll(".stage svg :is(rect, circle)")]
     .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)"
@@ -42,15 +63,20 @@ UNCOLOURED = """(frame) => [...frame.querySelectorAll(".stage svg :is(rect, circ
     .map((node) => node.outerHTML.slice(0, 120)).slice(0, 3)"""
 
 
-@pytest.mark.parametrize("name", [name for name in PLACES if name not in ("opener", "sampler")])
-def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, open_stage, name):
-    tab, frame = open_stage(name, reduced_motion="reduce")
-    assert not frame.evaluate(UNCOLOURED)
-    frame.evaluate(SET)
-    expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
+@pytest.mark.parametrize("page", [page for page in BY_PAGE if kept_in_the_address(page)])
+def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, page):
+    tab, names = open_page(page, reduced_motion="reduce"), kept_in_the_address(page)
+    for name in names:
+        frame = tab.locator(f"#{name}")
+        frame.scroll_into_view_if_needed()
+        assert not frame.evaluate(UNCOLOURED), name
+        frame.evaluate(SET)
+    for name in names:
+        expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
     there = tab.url.partition("#")[2]
-    again = open_page(f"{PLACES[name]}#{there}", reduced_motion="reduce")
-    assert again.locator(f"#{name}").inner_text() == frame.inner_text()
+    again = open_page(f"{page}#{there}", reduced_motion="reduce")
+    for name in names:
+        assert again.locator(f"#{name}").inner_text() == tab.locator(f"#{name}").inner_text()
 
 
 def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
@@ -63,21 +89,26 @@ def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
     assert re.search("[#;]modes:step=", tab.url)
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("page", BY_PAGE)
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
-def test_mounts_inside_the_page(open_stage, name, theme, width):
-    tab, frame = open_stage(name, theme=theme, width=width)
-    assert frame.locator("button").count() >= (3 if name in STEPPED else 0)
-    assert line(frame)
-    right = frame.evaluate(
-        "e => Math.max(...[...e.querySelectorAll('.stage *')]"
-        ".map((c) => c.getBoundingClientRect().right)) - e.getBoundingClientRect().right"
-    )
-    assert right <= 1, "something sticks out of the frame"
-    small = frame.locator("button").evaluate_all(
-        "buttons => buttons.filter((b) => b.getBoundingClientRect().height < 32).length"
-    )
-    assert not small, "a button is too low for a thumb"
+def test_stages_mount_inside_the_page_in_the_room_kept_for_them(open_page, page, theme, width):
+    """Within a tenth: the page's sans serif is the reader's own, and fonts differ."""
+    tab = open_page(page, theme=theme, width=width)
+    for name in BY_PAGE[page]:
+        frame = tab.locator(f"#{name}")
+        frame.scroll_into_view_if_needed()
+        expect(frame).to_have_attribute("data-mounted", "")
+        assert frame.locator("button").count() >= (3 if name in STEPPED else 0)
+        assert line(frame)
+        assert frame.evaluate(STICKING_OUT) <= 1, f"{name}: something sticks out of the frame"
+        low = frame.locator("button").evaluate_all(TOO_LOW)
+        assert not low, f"{name}: a button is too low for a thumb"
+    if width == 375:
+        tab.set_viewport_size({"width": 412, "height": 900})  # as wide as most phones
+        tab.evaluate(NEXT_FRAME)
+    for name in BY_PAGE[page]:
+        kept, taken = tab.locator(f"#{name}").evaluate(ROOM)
+        assert kept == pytest.approx(taken, rel=0.1), name
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -43,25 +43,24 @@ def test_tree_counts_evaluations(open_stage):
     assert re.search(r"The text is [abc]{3}\.", line(frame))
 
 
-@pytest.mark.parametrize("chosen", range(7))
-def test_only_the_non_causal_layer_tells_the_past(open_stage, chosen):
-    tab, frame = open_stage("causality")
-    buttons = frame.locator("thead button")
-    buttons.nth(chosen).click()
-    rows = frame.locator("tbody tr")
-    moved = {
-        row.locator("th").inner_text(): [
-            "moved" in (cell.get_attribute("class") or "") for cell in row.locator("td").all()
-        ]
-        for row in rows.all()
-    }
-    for name, cells in moved.items():
-        if name == "Softmax, non-causal":
-            assert all(cells)
-        elif name == "3-gram":
-            assert cells == [chosen <= i < chosen + 3 for i in range(7)]
-        else:
-            assert cells == [i >= chosen for i in range(7)]
+def test_only_the_non_causal_layer_tells_the_past(open_stage):
+    _, frame = open_stage("causality")
+    buttons, rows = frame.locator("thead button"), frame.locator("tbody tr")
+    for chosen in range(7):
+        buttons.nth(chosen).click()
+        moved = {
+            row.locator("th").inner_text(): [
+                "moved" in (cell.get_attribute("class") or "") for cell in row.locator("td").all()
+            ]
+            for row in rows.all()
+        }
+        for name, cells in moved.items():
+            if name == "Softmax, non-causal":
+                assert all(cells), chosen
+            elif name == "3-gram":
+                assert cells == [chosen <= i < chosen + 3 for i in range(7)], chosen
+            else:
+                assert cells == [i >= chosen for i in range(7)], (name, chosen)
 
 
 def test_a_token_is_chosen_and_changed_by_keyboard(open_stage):
@@ -81,21 +80,21 @@ def run_arrow(frame, word):
     return line(frame)
 
 
-@pytest.mark.parametrize("text", ["ab", "abba", "abababababab"])
-def test_arrows_cost_what_they_say(open_stage, text):
-    tab, frame = open_stage("diagram-machines")
-    frame.get_by_role("radio", name=text, exact=True).check()
-    t = len(text) + 1  # with the start token
-    assert f"ticks of the machine {t}." in run_arrow(frame, "unroll")
-    assert "Counted: calls of h 1." in run_arrow(frame, "take last")
-    assert f"Counted: calls of g {t}." in run_arrow(frame, "all prefixes")
-    assert f"Counted: calls of g {t}." in run_arrow(frame, "tape")
-    assert f"ticks of the machine {t * (t + 1) // 2}." in run_arrow(frame, "once around")
-    product = run_arrow(frame, "multiply")
-    assert "Counted: calls of h 1." in product
-    a, b = text.count("a"), text.count("b")
-    exact = math.factorial(a) * math.factorial(b) / math.factorial(a + b + 1)
-    assert product.splitlines()[1].endswith(f"{exact:.4f}")
+def test_arrows_cost_what_they_say(open_stage):
+    _, frame = open_stage("diagram-machines")
+    for text in ("ab", "abba", "abababababab"):
+        frame.get_by_role("radio", name=text, exact=True).check()
+        t = len(text) + 1  # with the start token
+        assert f"ticks of the machine {t}." in run_arrow(frame, "unroll")
+        assert "Counted: calls of h 1." in run_arrow(frame, "take last")
+        assert f"Counted: calls of g {t}." in run_arrow(frame, "all prefixes")
+        assert f"Counted: calls of g {t}." in run_arrow(frame, "tape")
+        assert f"ticks of the machine {t * (t + 1) // 2}." in run_arrow(frame, "once around")
+        product = run_arrow(frame, "multiply")
+        assert "Counted: calls of h 1." in product
+        a, b = text.count("a"), text.count("b")
+        exact = math.factorial(a) * math.factorial(b) / math.factorial(a + b + 1)
+        assert product.splitlines()[1].endswith(f"{exact:.4f}")
 
 
 def test_arrow_keys_move_among_the_arrows(open_stage):

@@ -249,12 +249,6 @@ def test_going_back_is_not_undone_by_a_setting_written_late(open_page):
     assert tab.evaluate("location.hash") == "#roofline:wait=3"
 
 
-@pytest.mark.parametrize("page", CHAPTER_PAGES)
-def test_an_address_says_nothing_of_what_nobody_has_set(open_page, page):
-    tab = open_page(page)
-    assert not tab.evaluate("window.FigureView?.write(), location.hash")
-
-
 def test_a_link_is_heard_and_leaves_its_words_alone(open_page):
     tab = open_page("book/three-modes.html")
     link = tab.locator("a.figure-view[href='#roofline:t=1024']")
