@@ -12,6 +12,7 @@ from ..attention.dispatch import accumulator_dtype
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
 from ..machines import StateMachine
+from .fixed import checked_decays
 from .multihead import MultiHead
 
 
@@ -43,7 +44,7 @@ class LinearAttention(MultiHead):
         if chunk_size is not None:
             whole("chunk_size", chunk_size, most=LONGEST_CHUNK)
         boolean("normalize", normalize)
-        self._keep_decay(log_decay)
+        self.fix("log_decay", checked_decays(log_decay, n_heads))
         self.feature_map = feature_map
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..checks import whole
+from .fixed import Fixed
 from .softmax import KVCache, softmax_attention
 from .window import RingCache, window_attention
 
@@ -35,7 +35,7 @@ class Mix(Protocol):
         ...
 
 
-class GroupedHeads(nn.Module):
+class GroupedHeads(Fixed):
     """Which head of keys each head of queries reads.
 
     groups: for each head of queries its head of keys, from 0, in any order; or None: its own.
@@ -54,7 +54,7 @@ class GroupedHeads(nn.Module):
             if [*groups] == [*range(n_heads)]:
                 groups = None
         self.n_heads, self.n_groups = n_heads, max(groups) + 1 if groups else n_heads
-        self.register_buffer("groups", None if groups is None else torch.tensor(groups), False)
+        self.fix("groups", groups)
 
     def spread(self, x: Tensor) -> Tensor:
         """[B, T, G, K] to [B, T, H, K]: each head of queries its keys."""

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
-from ..checks import boolean, finite, whole
+from ..checks import boolean, whole
+from .fixed import Fixed
 from .layer import ResidualLinear
 
 
-def decay_of_heads(log_decay: Sequence[float] | None, n_heads: int) -> Tensor | None:
-    """One number a head as a tensor. Raises ValueError unless each is finite and at most 0."""
-    if log_decay is None:
-        return None
-    if not isinstance(log_decay, Sequence) or len(log_decay) != n_heads:
-        got = len(log_decay) if isinstance(log_decay, Sequence) else f"{log_decay!r:.60}"
-        raise ValueError(f"log_decay: expected one number for each of {n_heads} heads, got {got}")
-    for value in log_decay:
-        least = torch.finfo(torch.float32).min
-        finite("log_decay", value, "finite numbers, at most 0", low=least, high=0)
-    # Further down, a decay times a distance would leave float32, and be NaN as a score.
-    return torch.tensor(log_decay, dtype=torch.float32).clamp(min=-1e20)
-
-
-class MultiHead(nn.Module):
+class MultiHead(Fixed):
     """x [..., D] to q, k, v [..., H, D / H] and back. Parameter names are GPT-2's."""
 
     log_decay: Tensor | None
@@ -50,10 +35,6 @@ class MultiHead(nn.Module):
     def out(self, o: Tensor) -> Tensor:
         """o [..., H, D / H] to [..., D]."""
         return self.c_proj(o.flatten(-2))
-
-    def _keep_decay(self, log_decay: Sequence[float] | None) -> None:
-        """Keep one number a head, at most 0, where the weights go, not trained."""
-        self.register_buffer("log_decay", decay_of_heads(log_decay, self.n_heads), False)
 
     def faded(self, A: Tensor) -> Tensor:
         """Products A [B, H, T, T] of queries and keys, the future masked, the past faded.

@@ -24,6 +24,7 @@ from ..attention.counts import mode_flops
 from ..attention.reference import decay_between
 from ..checks import boolean, whole
 from ..machines import StateMachine
+from .fixed import checked_decays
 from .gated import HeadDecay, decayed_attention, decayed_step
 from .multihead import MultiHead
 
@@ -73,7 +74,7 @@ class PowerAttention(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        self._keep_decay(log_decay)
+        self.fix("log_decay", checked_decays(log_decay, n_heads))
         whole("degree", degree, 2)
         if degree % 2:
             raise ValueError(f"degree: expected an even number from 2, got {degree}")

@@ -13,6 +13,7 @@ from ..attention.api import accumulator_dtype, check_qkv
 from ..checks import finite
 from ..documents import document_starts, places, same_document
 from ..machines import StateMachine
+from .fixed import checked_decays
 from .multihead import MultiHead
 
 
@@ -187,7 +188,7 @@ class SoftmaxAttention(MultiHead):
         bias: bool = True,
     ) -> None:
         super().__init__(d_model, n_heads, bias=bias)
-        self._keep_decay(log_decay)
+        self.fix("log_decay", checked_decays(log_decay, n_heads))
 
     def widened(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """q, k, v of x [B, T, D] at positions start, start + 1, ..., decay included."""

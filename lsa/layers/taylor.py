@@ -15,6 +15,7 @@ from ..attention.api import LinearState, accumulator_dtype, linear_attention
 from ..attention.reference import recurrent_step
 from ..checks import finite, whole
 from ..machines import StateMachine
+from .fixed import checked_decays
 from .multihead import MultiHead
 
 
@@ -86,7 +87,7 @@ class TaylorAttention(MultiHead):
         whole("degree", degree, 0)
         if scale is not None:
             scale = finite("scale", scale, "a finite number above 0", low=math.ulp(0))
-        self._keep_decay(log_decay)
+        self.fix("log_decay", checked_decays(log_decay, n_heads))
         self.degree = degree
         self.scale = self.head_width**-0.5 if scale is None else scale
         self.n_features = math.comb(self.head_width + degree, degree)  # F of a head

@@ -18,8 +18,9 @@ from ..attention.api import LinearState, accumulator_dtype, linear_attention
 from ..attention.counts import mode_flops
 from ..checks import whole
 from ..machines import StateMachine
+from .fixed import checked_decays
 from .mixes import GroupedHeads
-from .multihead import MultiHead, decay_of_heads
+from .multihead import MultiHead
 from .state_features import StateFeatures
 from .window import RingCache, early_queries, late_blocks
 
@@ -65,7 +66,7 @@ class WindowStateMix(GroupedHeads):
             n_heads, head_width, feature_map=feature_map, degree=degree, features=features
         )
         self.balance = nn.Parameter(torch.zeros(n_heads))
-        self.register_buffer("log_decay", decay_of_heads(log_decay, n_heads), False)
+        self.fix("log_decay", checked_decays(log_decay, n_heads))
 
     def start(self, like: Tensor) -> WindowState:
         H, G, K = self.n_heads, self.n_groups, self.head_width
