@@ -15,6 +15,7 @@ trained: a passage may be easier for it, though not its second coming alone.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from .harness.core.tables import Tables, append, table
 from .harness.learning.returning import (
     SCORES,
     Returning,
+    Trained,
     passages,
     recall_in_text,
     scores,
@@ -64,6 +66,7 @@ TABLES = {
     "confined": table(optional="of runs whose `where` is a head or a share of a ranking", **HEAD),
     "heads": table(
         optional="of the runs named `rank`",
+        text=("number", "which text, from 0"),
         **HEAD,
         slope=("nats/token", "of the gain, by how far the head is confined, from 0 to 1"),
         mass=("share", "of its attention beyond the window when the passage comes again"),
@@ -72,11 +75,13 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan, most telling first; a run is minutes long on one thread."""
+    """The plan, most telling first; a run is minutes long on one thread of a CPU."""
     if smoke:
         few = [_basics()[1], _rankings(("mass",))[1]]
         tried = [_rank_run("passages"), *_at("passages", HERE, few), *_at("lists", HERE, few[:1])]
         return [Run(run.experiment, run.name, {**run.config, **SMOKE}, 0) for run in tried]
+    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+        return []
     plan = [_rank_run(text) for text in ("passages", "lists")]
     for text in ("passages", "lists"):
         plan += _at(text, HERE, _basics() + _rankings(("gradient",)))
@@ -223,12 +228,15 @@ def ranked(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
         command = "python -m experiments run remove_exponential --only where=rank"
         raise FileNotFoundError(f"remove_exponential/*/{name}.json: not there; {command}")
     heads = found[0]
-    each = list(zip(heads["layer"], heads["head"], strict=True))
+    # Of each text the heads stand in the same order.
+    texts = max(heads["text"]) + 1
+    each = list(zip(heads["layer"], heads["head"], strict=True))[: len(heads["text"]) // texts]
     if config["order"].startswith("random"):
         order = np.random.default_rng(int(config["order"][-1])).permutation(len(each))
     else:
-        values = {"gradient": heads["slope"], "mass": [-m for m in heads["mass"]]}
-        order = np.argsort(values[config["order"]], kind="stable")
+        columns = {"gradient": "slope", "mass": "mass"}
+        means = np.reshape(heads[columns[config["order"]]], (texts, -1)).mean(0)
+        order = np.argsort(means if config["order"] == "gradient" else -means, kind="stable")
     return [each[i] for i in order]
 
 
@@ -262,7 +270,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     model = trained(config["model"])
     texts = returning(config, session)
     if config["where"] == "rank":
-        return _ranking(model.model, model.sha256, config, texts, session)
+        return _ranking(model, config, texts, session)
     attention, heads = confined(config, session)
     tables = session.go_on()
     if not tables:
@@ -270,7 +278,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for layer, head in heads:
             append(tables, "confined", {"layer": layer, "head": head})
     model.model.attend(attention)
-    for i in range(len(tables.get("texts", {}).get("text", [])), len(texts)):
+    for i in range(_measured(tables, "texts"), len(texts)):
         if session.out_of_time():
             return Outcome(tables, complete=False)
         append(tables, "texts", {"text": i, **scores(model.model, texts[i])})
@@ -279,23 +287,27 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     return Outcome(tables)
 
 
+def _measured(tables: Tables, name: str) -> int:
+    """How many texts an earlier attempt has measured."""
+    return max(tables.get(name, {}).get("text", [-1])) + 1
+
+
 def _ranking(
-    model: Llama, sha256: str, config: dict[str, Any], texts: list[Returning], session: Session
+    model: Trained, config: dict[str, Any], texts: list[Returning], session: Session
 ) -> Outcome:
-    tables: Tables = {}
-    append(tables, "weights", {"sha256": sha256})
-    found = []
-    for i, text in enumerate(texts):
+    tables = session.go_on()
+    if not tables:
+        append(tables, "weights", {"sha256": model.sha256})
+    for i in range(_measured(tables, "heads"), len(texts)):
         if session.out_of_time():
             return Outcome(tables, complete=False)
-        found.append(torch.stack(slopes(model, text, config["attention"])))
+        slope, mass = slopes(model.model, texts[i], config["attention"])
+        for layer, head in product(*map(range, slope.shape)):
+            values = {"slope": slope[layer, head].item(), "mass": mass[layer, head].item()}
+            rounded = {name: round(value, 8) for name, value in values.items()}
+            append(tables, "heads", {"text": i, "layer": layer, "head": head, **rounded})
+        session.save(tables)
         session.show(i + 1, len(texts), f"text {i}")
-    slope, mass = torch.stack(found).mean(0)
-    for layer in range(slope.shape[0]):
-        for head in range(slope.shape[1]):
-            row = {"slope": slope[layer, head].item(), "mass": mass[layer, head].item()}
-            rounded = {name: round(value, 8) for name, value in row.items()}
-            append(tables, "heads", {"layer": layer, "head": head, **rounded})
     return Outcome(tables)
 
 

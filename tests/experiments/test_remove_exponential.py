@@ -120,14 +120,51 @@ def test_runs_are_stored_with_the_heads_they_confine(made_corpus, tmp_path):
     assert main(command) == 0
     found = {one["name"]: one for one in record.load("remove_exponential", out)}
     heads = found["rank-passages"]["tables"]["heads"]
-    assert len(heads["slope"]) == 8
-    most = sorted(range(8), key=lambda i: -heads["mass"][i])[:2]
+    assert heads["text"] == [0] * 8 + [1] * 8
+    mass = torch.tensor(heads["mass"]).view(2, 8).mean(0)
+    most = mass.argsort(descending=True)[:2].tolist()
     confined = found["passages-256-first-mass-2"]["tables"]["confined"]
     assert [*zip(confined["layer"], confined["head"], strict=True)] == [
         (heads["layer"][i], heads["head"][i]) for i in most
     ]
     texts = found["lists-256-all-window-64-4"]["tables"]["texts"]
     assert texts["text"] == [0, 1]
+
+
+class Stopped:
+    """A session that ends after one text more than it has."""
+
+    def __init__(self, tables):
+        self.tables, self.saved = tables, 0
+
+    def corpus(self, name):
+        return load_corpus(name)
+
+    def go_on(self):
+        return self.tables
+
+    def out_of_time(self):
+        return self.saved > 0
+
+    def save(self, tables):
+        self.saved += 1
+
+    def show(self, *progress):
+        pass
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["rank", "measure"])
+def test_a_stopped_run_goes_on_after_its_last_text(number, made_corpus):
+    config = remove_exponential.runs("cpu", smoke=True)[number].config
+    perform, tables, complete = remove_exponential.perform, {}, []
+    for _ in range(3):
+        outcome = perform(config, Stopped(tables))
+        tables = outcome.tables
+        complete.append(outcome.complete)
+    assert complete == [False, True, True]
+    at_once = Stopped({})
+    at_once.out_of_time = lambda: False
+    assert perform(config, at_once).tables == tables
 
 
 def test_without_a_ranking_one_line_asks_for_it(made_corpus, tmp_path, capsys):
