@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ..index import ngram_baseline
 from ..index.race import (
     CONTEXTS,
@@ -16,7 +18,7 @@ from ..index.race import (
 )
 from ..lib.format import times
 from ..lib.pairs import compare
-from ..lib.records import NotMeasuredError, have
+from ..lib.records import NotMeasuredError
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 
@@ -55,7 +57,7 @@ def level_table() -> Table | Missing:
     """Minutes until the mean loss is down to a level: softmax's and linear attention's."""
     levels = [f"{level:g}" for level in LEVELS]
     wanted = dict(zip(levels, LEVELS, strict=True))
-    if have("ngram_baseline"):
+    with suppress(NotMeasuredError):
         triples = ngram_baseline.loss(3)
         wanted[f"{triples:.3f}, letter triples"] = triples
     wanted = dict(sorted(wanted.items(), key=lambda item: -item[1]))

@@ -1,6 +1,7 @@
-"""Results of a GPU, and runs that were stopped: every figure and sentence copes with them."""
+"""Results of a GPU, and runs that were stopped: every figure and number copes with them."""
 
 import importlib
+import inspect
 import pkgutil
 from copy import deepcopy
 
@@ -37,7 +38,7 @@ def everything():
     """All that a page can show, by module and function."""
     for module in MODULES:
         for name in SHOWN:
-            if make := getattr(module, name, None):
+            if inspect.isfunction(make := getattr(module, name, None)):
                 yield f"{module.__name__.rpartition('.')[2]}.{name}", make
 
 
@@ -86,7 +87,7 @@ def stored_now(monkeypatch):
 
 
 @pytest.mark.parametrize("others", OTHERS)
-def test_every_figure_and_sentence_copes(others, stored_now):
+def test_every_figure_and_number_copes(others, stored_now):
     stored_now([made for run in LOADED for made in OTHERS[others](run)])
     for name, make in everything():
         shown = make()
