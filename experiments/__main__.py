@@ -122,7 +122,7 @@ def _list(options: argparse.Namespace) -> int:
         EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     ):
         state = runner.state_of(run, options.out, description)
-        print(f"{run.priority:3d}  {state:8s}{run.experiment:16s}{run.name}")
+        print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}")
     return 0
 
 
