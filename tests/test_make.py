@@ -123,3 +123,12 @@ def test_the_notebooks_open_from_a_path_with_a_space(tmp_path):
     assert f"argument --ServerApp.root_dir={house}\n" in done.stdout
     assert f"path {house}:{house}/book\n" in done.stdout
     assert (house / "_build" / "lab" / "notebooks" / "index.ipynb").is_file()
+
+
+def test_make_book_names_the_sentences_that_results_contradict():
+    said = subprocess.run(
+        ["make", "--dry-run", "-o", ".venv/book", "book"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    build, check = said.index("jupyter-book build"), said.index("python -m book.prose")
+    assert build < check
