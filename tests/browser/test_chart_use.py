@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from book.explorable import palette
@@ -16,6 +14,7 @@ from book.explorable.figure import (
     Series,
 )
 from book.explorable.model import format_number, resolve
+from tests.browser.accessibility import grave_violations
 from tests.browser.charts import (
     axis_title,
     headline,
@@ -168,9 +167,7 @@ def test_accessible_and_never_wider_than_the_screen(show, theme, width):
     for one in figures:
         plot(page, one.id)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(page, options={"preload": False}).response["violations"]
-    serious = [one["id"] for one in found if one["impact"] in ("serious", "critical")]
-    assert not serious, json.dumps(found, indent=1)
+    assert not grave_violations(page)
 
 
 def test_targets_are_large_enough_for_a_finger_and_leave_the_plot_the_screen(show):

@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page
 
+from tests.browser.accessibility import grave_violations
 from tests.browser.pages import CHAPTER_PAGES, CHAPTERS, CUT_LINES, PAGES, ROOT, TOC, soup_of
 
 REDIRECT = "index.html"
@@ -105,23 +105,11 @@ def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, p
 
     # Every other page is looked at in the other look: what they share is in all of them.
     if PAGES.index(page) % len(LOOKS) == LOOKS.index((theme, width)):
-        assert_accessible(tab, formulas=page == "book/notation.html")
+        # The parts of formulas are most of a page, and all made alike: one page's are looked at.
+        looked_at = None if page == "book/notation.html" else WITHOUT_FORMULAS
+        assert not grave_violations(tab, looked_at)
     if width == 1280:
         assert_references_show(tab, soup_of(built_book, page))
-
-
-def assert_accessible(tab: Page, formulas: bool) -> None:
-    """The parts of formulas are most of a page, and all made alike: one page's are looked at."""
-    looked_at = None if formulas else WITHOUT_FORMULAS
-    # axe would read the style sheets again, which a page from a file may not.
-    found = Axe().run(tab, context=looked_at, options={"preload": False}).response["violations"]
-    grave = [
-        f"{rule['id']} ({rule['impact']}): {rule['help']}\n  "
-        + "\n  ".join(node["html"][:400] for node in rule["nodes"][:5])
-        for rule in found
-        if rule["impact"] in ("serious", "critical")
-    ]
-    assert not grave, "\n".join(grave)
 
 
 def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
