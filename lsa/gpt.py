@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .checks import boolean, finite, floating, instance, one_of, tensor, whole
+from .checks import boolean, finite, floating, instance, is_at_hand, one_of, tensor, whole
 from .documents import document_starts, places
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
@@ -121,6 +121,8 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         instance("config", config, GPTConfig)
+        for name in ("vocab_size", "n_layer"):  # a configuration without them is counted with
+            whole(name, getattr(config, name))
         self.config = config
         self.wte = nn.Embedding(config.vocab_size, config.d_model)
         self.wpe = None
@@ -199,6 +201,8 @@ class GPT(nn.Module):
 
     def forward(self, tokens: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
         """Logits. cu_seqlens: where documents end in packed rows, as for `linear_attention`."""
+        if isinstance(tokens, Tensor) and tokens.dim() != 2:
+            raise ValueError(f"tokens: expected [B, T], got {[*tokens.shape]}")
         x = self.embed(tokens, cu_seqlens=cu_seqlens)
         for block in self.h:
             x = block(x) if cu_seqlens is None else block(x, cu_seqlens)
@@ -223,24 +227,33 @@ class GPT(nn.Module):
 
 
 def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Hugging Face's GPT-2 weights (GPT2LMHeadModel.state_dict()) under this module's names.
+    """Hugging Face's or nanoGPT's GPT-2 weights, a state_dict(), under this module's names.
 
-    Their projections are stored [in, out]; torch.nn.Linear wants [out, in].
+    Hugging Face stores projections [in, out]; nanoGPT and torch.nn.Linear have them [out, in].
+    A model that nanoGPT had compiled is taken too. Raises ValueError for a projection of another
+    shape.
     """
-    renamed = {}
-    for name, weight in weights.items():
-        name = name.removeprefix("transformer.")
-        if name == "lm_head.weight" or name.endswith((".attn.bias", ".attn.masked_bias")):
-            continue
-        transposed = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
-        renamed[name] = weight.t() if transposed else weight
-    return renamed
+    renamed = {
+        name.removeprefix("_orig_mod.").removeprefix("transformer."): weight
+        for name, weight in weights.items()
+        if not name.endswith(("lm_head.weight", ".attn.bias", ".attn.masked_bias"))
+    }
+    projections = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    for name, weight in renamed.items():
+        tensor(name, weight, "")
+        if name.endswith(projections) and weight.dim() != 2:
+            raise ValueError(f"{name}: expected two dimensions, got {[*weight.shape]}")
+    # Of the projections these alone tell the layouts apart: others may be square.
+    first = [w for name, w in renamed.items() if name.endswith(("c_attn.weight", "c_fc.weight"))]
+    if any(w.shape[0] > w.shape[1] for w in first):
+        return renamed
+    return {n: w.t() if n.endswith(projections) else w for n, w in renamed.items()}
 
 
 def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """Mean cross-entropy in nats a token. logits [B, T, vocab_size], targets [B, T], whole numbers.
 
-    Raises ValueError for dtypes or shapes that do not fit.
+    A target of -100 is left out. Raises ValueError for dtypes, shapes or targets that do not fit.
     """
     floating("logits", logits, "[B, T, vocab_size]")
     tensor("targets", targets, "[B, T]")
@@ -249,4 +262,9 @@ def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
     if targets.shape != logits.shape[:-1]:
         wanted, got = list(logits.shape[:-1]), list(targets.shape)
         raise ValueError(f"targets: expected {wanted}, a token for each of the logits, got {got}")
+    if is_at_hand(targets):
+        wrong = targets[(targets != -100) & ((targets < 0) | (targets >= logits.shape[-1]))]
+        if len(wrong):
+            expected = f"tokens from 0 to {logits.shape[-1] - 1}, or -100"
+            raise ValueError(f"targets: expected {expected}, got {int(wrong[0])}")
     return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten().to(torch.long))

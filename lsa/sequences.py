@@ -178,6 +178,8 @@ def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4
     give as many outputs as it has inputs.
     """
     tensor("x", x, "[B, T, ...]")
+    if x.dim() < 2:
+        raise ValueError(f"x: expected [B, T, ...], got {[*x.shape]}")
     finite("atol", atol, "0 or more, and finite", low=0)
     y = h(x)
     tensor("h", y, "[B, T, ...]")

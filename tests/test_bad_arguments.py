@@ -17,7 +17,7 @@ from lsa.cost import (
     reference_flops,
     tick_cost,
 )
-from lsa.gpt import next_token_loss
+from lsa.gpt import gpt2_state_dict, next_token_loss
 from lsa.layers import LAYERS, make_layer
 from lsa.sampling import choose
 from lsa.scans import scan, selective_scan
@@ -116,3 +116,25 @@ def test_a_call(name, call):
     with pytest.raises(ValueError, match=f"^{name}: expected .*got [^\n]*$") as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_bad_arguments_that_torch_would_answer_in_its_own_words():
+    logits, model = torch.rand(1, 2, 5), GPT(gpt_config("nano", vocab_size=5))
+    eight = torch.rand(1, 4, 1, 4).to(torch.float8_e4m3fn)
+    shape = {"n_head": 1, "d_model": 8}
+    for call, message in (
+        (lambda: linear_attention(eight, eight, eight), "q: expected a floating dtype of 16, 32"),
+        (lambda: next_token_loss(logits, torch.tensor([[1, 7]])), "targets: .* or -100, got 7"),
+        (lambda: next_token_loss(logits, torch.tensor([[1, -1]])), "targets: .* or -100, got -1"),
+        (lambda: is_causal_at(lambda x: x, torch.rand(4)), r"x: expected \[B, T, ...\], got \[4\]"),
+        (lambda: GPT(GPTConfig(n_layer=0, **shape)), "n_layer: expected at least 1, got 0"),
+        (lambda: GPT(GPTConfig(vocab_size=0, **shape)), "vocab_size: expected at least 1, got 0"),
+        (lambda: model(torch.tensor([1, 2])), r"tokens: expected \[B, T\], got \[2\]"),
+        (
+            lambda: gpt2_state_dict({"h.0.attn.c_attn.weight": torch.rand(3)}),
+            r"h.0.attn.c_attn.weight: expected two dimensions, got \[3\]",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert next_token_loss(logits, torch.tensor([[1, -100]])).isfinite()

@@ -21,6 +21,7 @@ from .operator import attend
 
 MODES = ("attention", "recurrent", "chunked")
 EPS = 1e-6
+DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 RESET = {torch.float32: -112.0, torch.float64: -768.0}  # exp is zero a little above
 LONGEST_CHUNK = 2**63 - 1  # what torch takes for a whole number
 
@@ -183,8 +184,9 @@ def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> 
         shape = x.shape
         if len(shape) != 4:
             raise ValueError(f"{name}: expected [B, T, H, features], got {list(shape)}")
-        if not x.dtype.is_floating_point:
-            raise ValueError(f"{name}: expected a floating dtype, got {x.dtype}")
+        if x.dtype not in DTYPES:
+            expected = "a floating dtype of 16, 32 or 64 bits"
+            raise ValueError(f"{name}: expected {expected}, got {x.dtype}")
         if shape[-1] == 0:
             raise ValueError(f"{name}: expected at least one feature, got {list(shape)}")
         shapes.append(shape)

@@ -13,7 +13,7 @@ from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, checking_counts
+from .layer import Layer, checking
 from .layer import ResidualLinear as ResidualLinear
 from .layer import StartingLinear as StartingLinear
 from .linear import LinearAttention
@@ -57,7 +57,7 @@ LAYERS: dict[str, Callable[..., Layer]] = {
     "window-state": WindowStateAttention,
 }
 for _layer in LAYERS.values():
-    checking_counts(_layer)
+    checking(_layer)
 
 
 def layer_options(name: str) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from ..checks import finite, whole
+from ..checks import finite, floating, whole
 from ..machines import StateMachine
 
 
@@ -46,12 +47,69 @@ class Layer(Protocol):
         ...
 
 
-def checking_counts(layer: Any) -> None:
-    """Have the three counts of a layer's class raise ValueError for what is no number of tokens."""
+def checking(layer: Any) -> None:
+    """Have a layer's class raise ValueError for inputs and counts that do not fit."""
+    layer.__init__ = _keeping_width(layer.__init__)
+    for method, around in (("forward", _checking_forward), ("machine", _checking_machine)):
+        if not hasattr(getattr(layer, method), "__wrapped__"):  # else that of another layer
+            setattr(layer, method, around(getattr(layer, method)))
     for method, name, least in (
         ("sequence_flops", "T", 0), ("tick_flops", "t", 1), ("state_numbers", "t", 0),
     ):  # fmt: skip
         setattr(layer, method, _checking(getattr(layer, method), name, least))
+
+
+def _keeping_width(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def made(self: Any, d_model: int, *args: Any, **options: Any) -> None:
+        init(self, d_model, *args, **options)
+        self.d_model = d_model
+
+    return made
+
+
+def _check_input(x: Any, layout: str, d_model: int) -> None:
+    """Raise ValueError unless x is a floating tensor of the layout, whose last axis is d_model."""
+    floating("x", x, layout)
+    if x.dim() != layout.count(",") + 1 or x.shape[-1] != d_model:
+        raise ValueError(f"x: expected {layout} with D = {d_model}, got {[*x.shape]}")
+
+
+def _checking_forward(forward: Callable) -> Callable:
+    @wraps(forward)
+    def checked(self: Any, x: Tensor, *args: Any, **options: Any) -> Tensor:
+        _check_input(x, "[B, T, D]", self.d_model)
+        return forward(self, x, *args, **options)
+
+    return checked
+
+
+def _checking_machine(machine: Callable) -> Callable:
+    @wraps(machine)
+    def checked(self: Any) -> StateMachine:
+        made, d_model = machine(self), self.d_model
+
+        def step(state: Any, x: Tensor) -> tuple[Any, Tensor]:
+            _check_input(x, "[B, D]", d_model)
+            try:
+                return made.step(state, x)
+            except RuntimeError as error:
+                if (batch := _batch(state)) in (None, 1, len(x)):
+                    raise
+                raise ValueError(f"x: expected the state's batch {batch}, got {len(x)}") from error
+
+        return replace(made, step=step)
+
+    return checked
+
+
+def _batch(state: Any) -> int | None:
+    """The batch of a state's first tensor, if it has one."""
+    if isinstance(state, Tensor):
+        return len(state) if state.dim() else None
+    if isinstance(state, tuple | list):
+        return next((n for one in state if (n := _batch(one)) is not None), None)
+    return len(state.k) if getattr(state, "nbytes", 0) else None
 
 
 def _checking(count: Callable[[Any, int], int], name: str, least: int) -> Callable[[Any, int], int]:

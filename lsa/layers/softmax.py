@@ -41,7 +41,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
         mask = torch.ones(T, L, dtype=torch.bool, device=q.device).tril(L - T)
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     o = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, is_causal=mask is None and T == L and T > 1, scale=scale
+        q, k, v, attn_mask=mask, is_causal=bool(mask is None and T == L and T > 1), scale=scale
     )
     return o.transpose(1, 2)
 

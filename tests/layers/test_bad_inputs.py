@@ -1,0 +1,36 @@
+"""A layer's input that does not fit: one line, which names x and what was expected."""
+
+import pytest
+import torch
+
+from lsa.layers import LAYERS, make_layer
+
+D = 8
+layers = pytest.mark.parametrize("name", LAYERS)
+
+
+@layers
+def test_what_a_layer_does_not_take_is_named(name):
+    layer = make_layer(name, D, 2, max_length=16)
+    for x, message in (
+        (torch.rand(1, 4, 6), r"x: expected \[B, T, D\] with D = 8, got \[1, 4, 6\]"),
+        (torch.rand(4, D), r"x: expected \[B, T, D\] with D = 8, got \[4, 8\]"),
+        (torch.ones(1, 4, D, dtype=torch.int64), "x: expected a floating dtype, got torch.int64"),
+        ([[1.0] * D], r"x: expected a tensor \[B, T, D\], got list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            layer(x)
+
+
+@layers
+def test_what_a_machine_does_not_take_is_named(name):
+    machine = make_layer(name, D, 2, max_length=16).machine()
+    state, _ = machine.step(machine.initial_state, torch.rand(2, D))
+    for x, message in (
+        (torch.rand(2, 6), r"x: expected \[B, D\] with D = 8, got \[2, 6\]"),
+        (torch.rand(D), r"x: expected \[B, D\] with D = 8, got \[8\]"),
+        (torch.rand(3, D), r"x: expected the state's batch 2, got 3"),
+    ):
+        if name != "none" or len(x) != 3:  # without a state there is no batch to keep
+            with pytest.raises(ValueError, match=message):
+                machine.step(state, x)
