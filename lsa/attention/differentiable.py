@@ -15,21 +15,12 @@ from torch import Tensor
 
 from . import eager, reference
 from .call import Given, Gradients, Inputs, Options, taken_apart
-from .feature_maps import FEATURE_MAPS
+from .feature_maps import FEATURE_MAPS, feature_slope
 
 
 def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
     """States and sums are kept in float32, or in float64 when the inputs are."""
     return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def feature_slope(x: Tensor, feature_map: str) -> Tensor:
-    """The derivative of a fused feature map, itself differentiable."""
-    if feature_map == "elu_plus_one":
-        return x.clamp(max=0).exp()
-    if feature_map == "relu":
-        return (x > 0).to(x.dtype)
-    return torch.sigmoid(x) if feature_map == "softplus" else torch.ones_like(x)
 
 
 def heads_of(x: Inputs, options: Options) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

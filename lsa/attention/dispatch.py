@@ -1,4 +1,4 @@
-"""What the operators compute: Triton kernels for CUDA, plain torch for all else, and shapes.
+"""What the operators compute: Triton kernels, the compiled body on CPUs, else plain torch; shapes.
 
 Of the forward sum (`attend`, `attend_shapes`) and of its gradient (`gradient`,
 `gradient_shapes`). All take an operator's flat arguments; call.py names them.
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from ..operators import HAS_TRITON, launching_on, triton_module
-from . import differentiable, eager
+from . import compiled, differentiable, eager
 from .call import Given, Gradients, Inputs, Options, Results, taken_apart
 from .differentiable import accumulator_dtype as accumulator_dtype
-from .differentiable import feature_slope as feature_slope
 from .differentiable import heads_of
+from .feature_maps import feature_slope
 
 FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
 WIDEST = 256
@@ -33,6 +33,11 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
         and min(q.shape[-1], v.shape[-1], *q.shape[:3]) > 0
         and scale != 0
     )
+
+
+def differentiates_decay(q: Tensor, v: Tensor, scale: float) -> bool:
+    """Whether what takes this call has a gradient of its own where it fades, as kernels have."""
+    return uses_kernels(q, v, scale) or compiled.takes(q)
 
 
 def _kernels(mode: str) -> ModuleType:
@@ -72,6 +77,8 @@ def attend(*flat: Any) -> tuple[Tensor, ...]:
         with launching_on(x.q.device):
             out = _kernels(options.mode).forward(_problem(x, options, options.with_z))
         return Results(**vars(out))
+    if compiled.takes(x.q):
+        return compiled.attend(x, options)
     if x.g is not None:
         return _with_decay(x, options)
     with torch.autocast(x.q.device.type, enabled=False):
@@ -108,7 +115,7 @@ def attend_shapes(*flat: Any) -> tuple[Tensor, ...]:
     empty = x.q.new_empty(0, dtype=accumulator_dtype(x.q.dtype))
     states, keeps_exact = empty.new_empty(0), _keeps_exact(x.q, normalize)
     keeps_den = normalize
-    if not uses_kernels(x.q, x.v, options.scale):
+    if not differentiates_decay(x.q, x.v, options.scale):
         # With decay plain torch keeps nothing for its gradient.
         keeps_den, keeps_exact = (keeps and x.g is None for keeps in (keeps_den, keeps_exact))
     if uses_kernels(x.q, x.v, options.scale):
@@ -140,6 +147,8 @@ def gradient(*flat: Any) -> tuple[Tensor, ...]:
             grads = _kernels(options.mode).backward(problem, kept, *given)
         dg = grads.dS.new_empty(0) if grads.dg is None else grads.dg.sum_to_size(x.g.shape)
         return Gradients(**{**vars(grads), "dg": dg})
+    if compiled.takes(x.q):
+        return compiled.gradient(x, out, given, options)
     if x.g is not None:
         found = differentiable.gradient(x, given, options, differentiable.attend)
         found = found._replace(

@@ -38,3 +38,12 @@ def identity(x: Tensor) -> Tensor:
 
 
 FEATURE_MAPS = {f.__name__: f for f in (elu_plus_one, relu, softplus, exp, identity)}
+
+
+def feature_slope(x: Tensor, feature_map: str) -> Tensor:
+    """The derivative of a fused feature map, itself differentiable."""
+    if feature_map == "elu_plus_one":
+        return x.clamp(max=0).exp()
+    if feature_map == "relu":
+        return (x > 0).to(x.dtype)
+    return torch.sigmoid(x) if feature_map == "softplus" else torch.ones_like(x)

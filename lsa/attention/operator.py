@@ -106,7 +106,7 @@ class _Recorded(torch.autograd.Function):
 def attend(*flat: Any) -> tuple[Tensor, ...]:
     """Results from Inputs and Options, flat; o, S_T and z_T alone where no operator is used."""
     x, options = taken_apart(flat, Inputs, Options)
-    if x.g is not None and not dispatch.uses_kernels(x.q, x.v, options.scale):
+    if x.g is not None and not dispatch.differentiates_decay(x.q, x.v, options.scale):
         return differentiable.attend(*flat)
     if is_transformed(x):
         return differentiable.attend(*flat)

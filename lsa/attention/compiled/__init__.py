@@ -1,0 +1,215 @@
+"""Linear attention compiled for the CPU's vector instructions: body.cpp and kernel.inl.
+
+Built when the package is installed, where there is a C++ compiler, and used where the environment
+says LSA_CPU=compiled; otherwise plain torch runs (eager.py). Its interface is plain C, so that it
+fits any torch: threads come from torch's stable interface (`torch_parallel_for`, torch 2.10), and
+one runs where that is missing.
+
+All tensors here are float32 in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V];
+g [B, T, H], or [1, 1, H]; den [B, T, H]; S [B, H, K, V]; z [B, H, K].
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..call import Given, Gradients, Inputs, Options, Results
+from ..feature_maps import FEATURE_MAPS, feature_slope
+
+CHUNK_SIZE = 64
+LONGEST_CHUNK = 1024  # a longer one only fills memory
+MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
+SETTING = (
+    "LSA_CPU"  # "compiled" asks for it, "avx2", "avx512" or "neon" for one set of instructions
+)
+# `Call` of body.cpp: sizes, scale and eps, nine tensors, pointers.
+CALL = struct.Struct("9q2f36q14q")
+NO_TENSOR = (0, 0, 0, 0)
+
+
+class Library(NamedTuple):
+    """The compiled body. run: lsa_run. name: its instruction set. wanted: the one asked for."""
+
+    run: Any
+    name: str
+    wanted: bytes | None
+    parallel_for: int | None
+
+
+def open_body(wanted: str | None) -> Library | None:
+    """The compiled body as LSA_CPU asks for it: None asks for plain torch.
+
+    Raises ValueError when this processor or the installed package lacks what is asked for.
+    """
+    if wanted in (None, "", "torch"):
+        return None
+    name = None if wanted == "compiled" else wanted.encode()
+    found = [p for s in EXTENSION_SUFFIXES if (p := Path(__file__).with_name(f"body{s}")).exists()]
+    opened = ctypes.CDLL(str(found[0])) if found else None
+    if opened is not None:
+        opened.lsa_body.restype = ctypes.c_char_p
+        opened.lsa_run.argtypes = [
+            ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
+        ]  # fmt: skip
+        if has := opened.lsa_body(name):
+            return Library(opened.lsa_run, has.decode(), name, _parallel_for())
+    raise ValueError(
+        f"{SETTING}: expected torch, or what a compiler and this processor have, got {wanted!r}"
+    )
+
+
+def _parallel_for() -> int | None:
+    """The address of torch_parallel_for, or None in a torch that lacks it."""
+    folder = Path(torch.__file__).parent / "lib"
+    for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
+        if (folder / name).exists():
+            function = getattr(ctypes.CDLL(str(folder / name)), "torch_parallel_for", None)
+            return ctypes.cast(function, ctypes.c_void_p).value if function else None
+    return None
+
+
+BODY = open_body(os.environ.get(SETTING))
+# A compiler reads a plain truth where it could not follow a library.
+AVAILABLE = BODY is not None
+
+
+def takes(q: Tensor) -> bool:
+    """Whether the compiled body computes a call with this q."""
+    return (
+        q.device.type == "cpu"
+        and q.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        and AVAILABLE
+    )
+
+
+def _as_floats(x: Inputs, options: Options) -> tuple[Inputs, Options]:
+    """The same sum in float32, mapped where no map of the body's is asked for."""
+    for name, y in zip("qkv", x[:3], strict=True):
+        if y.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a strided tensor, got {y.layout}")
+    floats = Inputs(x.q.float(), x.k.float(), x.v.float(), _float(x.S), _float(x.z), _float(x.g))
+    if options.feature_map not in MAPS:
+        phi = FEATURE_MAPS[options.feature_map]
+        floats = floats._replace(q=phi(floats.q), k=phi(floats.k))
+        options = options._replace(feature_map="identity")
+    return floats, options
+
+
+def _float(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.float()
+
+
+def _both(
+    S: Tensor | None, z: Tensor | None, like_S: Tensor, like_z: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """S and z, both or neither: zeros for one that is missing."""
+    if S is None and z is None:
+        return None, None
+    return (
+        torch.zeros_like(like_S) if S is None else S,
+        torch.zeros_like(like_z) if z is None else z,
+    )
+
+
+def attend(given: Inputs, options: Options) -> Results:
+    """What dispatch.attend gives, of a call that `takes` accepts."""
+    x, own = _as_floats(given, options)
+    B, T, H, K = x.q.shape
+    V = x.v.shape[-1]
+    o, S_T, z_T = x.q.new_empty(B, T, H, V), x.q.new_empty(B, H, K, V), x.q.new_empty(B, H, K)
+    den = x.q.new_empty((B, T, H) if own.normalize else 0)
+    S, z = _both(x.S, x.z, S_T, z_T)
+    if o.numel():
+        _run(x, own, False, (o,), (den, S, z, S_T, z_T))
+    else:
+        _fill(S_T, S)
+        _fill(z_T, z)
+    # No two results share memory, nor does one with an argument.
+    exact = o if own.normalize and given.v.dtype != o.dtype else x.q.new_empty(0)
+    z_T = z_T if own.normalize or own.with_z else x.q.new_empty(0)
+    return Results(o.to(given.v.dtype), S_T, z_T, den, x.q.new_empty(0), exact)
+
+
+def gradient(inputs: Inputs, out: Results, given: Given, options: Options) -> Gradients:
+    """What dispatch.gradient gives, of a call that `takes` accepts."""
+    x, own = _as_floats(inputs, options)
+    B, T, H, K = x.q.shape
+    dq, dk, dv = (torch.empty_like(y, memory_format=torch.contiguous_format) for y in x[:3])
+    dS, dz = x.q.new_empty(B, H, K, x.v.shape[-1]), x.q.new_empty(B, H, K)
+    dg, *rows = (x.q.new_empty((B, T, H) if own.with_dg else 0) for _ in range(3))
+    dS_T, dz_T = _both(_float(given.dS), _float(given.dz), dS, dz)
+    if dv.numel():
+        o = out.exact if out.exact.numel() else out.o
+        numbers = (
+            out.den,
+            *_both(x.S, x.z, dS, dz),
+            out.S_T,
+            out.z_T,
+            dS_T,
+            dz_T,
+            dS,
+            dz,
+            dg,
+            *rows,
+        )
+        _run(x, own, True, (o, _rows(given.do.float()), dq, dk, dv), numbers)
+    else:
+        _fill(dS, dS_T)
+        _fill(dz, dz_T)
+        dg.zero_()
+    if options.feature_map not in MAPS:
+        dq *= feature_slope(inputs.q.float(), options.feature_map)
+        dk *= feature_slope(inputs.k.float(), options.feature_map)
+    dq, dk, dv = (y.to(inputs.q.dtype) for y in (dq, dk, dv))
+    if inputs.g is not None and own.with_dg:
+        dg = dg.sum_to_size(inputs.g.shape)
+    return Gradients(dq, dk, dv, dS, dz, dg)
+
+
+def _fill(out: Tensor, given: Tensor | None) -> None:
+    """What an empty sequence makes of a state."""
+    if given is None:
+        out.zero_()
+    else:
+        out.copy_(given)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """x with each row of features in one piece."""
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def _run(
+    x: Inputs, options: Options, back: bool,
+    tensors: tuple[Tensor, ...], numbers: tuple[Tensor | None, ...],
+) -> None:  # fmt: skip
+    """Call the body. tensors: o, and of a gradient do, dq, dk, dv. numbers: `Call`'s pointers."""
+    q, k, v = _rows(x.q), _rows(x.k), _rows(x.v)
+    B, T, H, K = q.shape
+    chunk = min(options.chunk_size or CHUNK_SIZE, LONGEST_CHUNK)
+    chunk = T if options.mode == "attention" else chunk
+    # Contiguous copies live until the call is over.
+    kept = [None if y is None or not y.numel() else y.contiguous() for y in numbers]
+    g = NO_TENSOR
+    if x.g is not None:
+        wide = x.g.expand(B, T, H)
+        g = (wide.data_ptr(), *wide.stride())
+    each = [y for t in (q, k, v) for y in (t.data_ptr(), *t.stride()[:3])]
+    others = [y for t in tensors for y in (t.data_ptr(), *t.stride()[:3])]
+    pointers = [0 if y is None else y.data_ptr() for y in kept]
+    call = CALL.pack(
+        B, T, H, K, v.shape[-1], max(1, min(chunk, T)), int(options.mode == "recurrent"),
+        MAPS[options.feature_map], options.normalize, options.scale, options.eps,
+        *each, *g, *others, *[0] * (20 - len(others)), *pointers, *[0] * (14 - len(pointers)),
+    )  # fmt: skip
+    assert BODY is not None  # `takes` has said so
+    if BODY.run(call, back, BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
+        raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")

@@ -1,0 +1,129 @@
+"""The compiled body of linear attention is the float64 definition, whatever the instructions."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import linear_attention
+from lsa.attention import compiled
+from lsa.attention.api import LinearState
+
+SETS = ("avx2", "avx512", "neon")
+
+
+def bodies():
+    found = {}
+    for name in SETS:
+        try:
+            found[name] = compiled.open_body(name)
+        except ValueError:
+            continue
+    return found
+
+
+BODIES = bodies()
+pytestmark = pytest.mark.skipif(
+    not BODIES and "CI" not in os.environ, reason="no compiled body was built here"
+)
+
+
+@pytest.fixture(params=BODIES or ["none"], scope="module")
+def body(request):
+    """linear_attention runs on this instruction set; in CI one must have been built."""
+    assert BODIES, "no compiled body was built"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compiled, "BODY", BODIES[request.param])
+        patched.setattr(compiled, "AVAILABLE", True)
+        yield request.param
+
+
+@st.composite
+def calls(draw):
+    """Options of a call and a seed for its numbers."""
+    return {
+        "seed": draw(st.integers(0, 2**16)),
+        "sizes": tuple(draw(st.sampled_from(s)) for s in ([1, 2], [0, 1, 5, 63, 64, 131], [1, 3])),
+        "widths": draw(st.sampled_from([(1, 1), (8, 16), (16, 5), (33, 24), (64, 64), (20, 100)])),
+        "mode": draw(st.sampled_from(["attention", "recurrent", "chunked"])),
+        "chunk_size": draw(st.sampled_from([None, 1, 7, 100])),
+        "normalize": draw(st.booleans()),
+        "feature_map": draw(st.sampled_from(["identity", "elu_plus_one", "relu", "softplus"])),
+        "decay": draw(st.sampled_from(["none", "head", "token", "reset"])),
+        "state": draw(st.booleans()),
+        "strided": draw(st.booleans()),
+        "dtype": draw(st.sampled_from([torch.float32, torch.float32, torch.bfloat16])),
+        "threads": draw(st.sampled_from([1, 2, 3])),
+    }
+
+
+def inputs(call):
+    """q, k, v, S, z, g of a call, and the gradients that come back, in its dtype."""
+    generator = torch.Generator().manual_seed(call["seed"])
+
+    def drawn(*shape):
+        return torch.rand(shape, generator=generator) + 0.1
+
+    (B, T, H), (K, V) = call["sizes"], call["widths"]
+    q, k, v = drawn(B, T, H, K), drawn(B, T, H, K), drawn(B, T, H, V) - 0.6
+    if call["strided"]:
+        q, k, v = torch.cat((q, k, v), -1).split((K, K, V), -1)
+    q, k, v, do = (x.to(call["dtype"]) for x in (q, k, v, drawn(B, T, H, V) - 0.6))
+    S, z = drawn(B, H, K, V) - 0.6, drawn(B, H, K)
+    g = {"none": None, "head": -drawn(H)}.get(call["decay"], -drawn(B, T, H))
+    if call["decay"] == "reset":
+        g = torch.where(drawn(B, T, H) < 0.3, torch.finfo(torch.float32).min, g)
+    returned = drawn(B, H, K, V) - 0.6, drawn(B, H, K) - 0.6
+    return (q, k, v, S, z, g), (do, *returned)
+
+
+def results(call, tensors, given, dtype=None):
+    """o, S, z and the gradients of a call."""
+    leaves = [x if x is None else (x.to(dtype) if dtype else x).detach() for x in tensors]
+    leaves = [x if x is None else x.requires_grad_() for x in leaves]
+    q, k, v, S, z, g = leaves
+    o, state = linear_attention(
+        q, k, v, mode="chunked" if dtype else call["mode"], chunk_size=call["chunk_size"],
+        normalize=call["normalize"], feature_map=call["feature_map"], log_decay=g, eps=1e-2,
+        initial_state=LinearState(S, z) if call["state"] else None, return_state=True,
+    )  # fmt: skip
+    outputs = [o, *state]
+    needed = [x for x in ((q, k, v, S, z, g) if call["state"] else (q, k, v, g)) if x is not None]
+    total = sum((y * x.to(y)).sum() for x, y in zip(given, outputs, strict=True))
+    grads = torch.autograd.grad(total, needed, allow_unused=True, materialize_grads=True)
+    return [*outputs, *grads]
+
+
+@given(calls())
+def test_it_computes_the_definition_and_its_gradients(body, call):
+    tensors, given = inputs(call)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(call["threads"])
+    try:
+        found = results(call, tensors, given)
+    finally:
+        torch.set_num_threads(threads)
+    expected = results(call, tensors, given, torch.float64)
+    rounded = 1e-5 if call["dtype"] == torch.float32 else 1e-2
+    for one, wanted in zip(found, expected, strict=True):
+        assert one.isfinite().all()
+        scale = wanted.abs().max().item() if wanted.numel() else 0.0
+        torch.testing.assert_close(
+            one.double(), wanted, rtol=rounded, atol=rounded * (1 + scale), check_dtype=False
+        )
+
+
+def test_it_follows_torchs_rules_for_operators(body):
+    call = {"seed": 0, "sizes": (2, 9, 2), "widths": (8, 5), "dtype": torch.float32}
+    (q, k, v, S, z, g), _ = inputs({**call, "decay": "token", "strided": True})
+    tensors = [x.requires_grad_() for x in (q, k, v, S, z, g)]
+    options = ("chunked", 0, True, 0.5, 1e-6, "elu_plus_one", True, False)
+    torch.library.opcheck(torch.ops.lsa.linear_attention, (*tensors, *options))
+
+
+def test_what_is_not_there_is_refused_in_one_line():
+    with pytest.raises(ValueError, match="LSA_CPU: expected torch, or what a compiler and"):
+        compiled.open_body("sse")
+    assert compiled.open_body("torch") is None
