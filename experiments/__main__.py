@@ -1,8 +1,9 @@
-"""python -m experiments list | run | gpu | check | collect | describe"""
+"""python -m experiments list | run | gpu | check | collect | weigh | describe"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -15,9 +16,10 @@ from .harness.core.checking import check_folder
 from .harness.core.code import git
 from .harness.core.collect import collect
 from .harness.core.dictionary import dictionary
-from .harness.core.files import one_line
+from .harness.core.files import one_line, printable
 from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
+from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
 
 # What goes wrong outside of the code is said in a line.
@@ -27,6 +29,9 @@ SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSE
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 when all went well, 1 for a clear error, 128 and the signal's number."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):  # a path may be what a terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = options.do(options)
         sys.stdout.flush()  # now, where a pipe that was closed can be told from other ends
@@ -47,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     verbs = parser.add_subparsers(
-        required=True, metavar="list | run | gpu | check | collect | describe"
+        required=True, metavar="list | run | gpu | check | collect | weigh | describe"
     )
 
     listing = verbs.add_parser("list", help="the plan, and what is stored of it")
@@ -87,6 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     collecting.add_argument("--force", action="store_true", help="replace what is stored")
     collecting.set_defaults(do=_collect)
 
+    weighing = verbs.add_parser("weigh", help="describe weights in stored records that do not")
+    weighing.set_defaults(do=_weigh)
     describing = verbs.add_parser("describe", help="write the data dictionary, results/README.md")
     describing.set_defaults(do=_describe)
     return parser
@@ -158,7 +165,7 @@ def _gpu(options: argparse.Namespace) -> int:
             f"--minutes: expected more than {lease.RESERVE / 60:.1f}, got {options.minutes}"
         )
     device, corpus = runner.find_device(options.device), opener(options.corpus_source)
-    runner.check_writable(options.out)
+    runner.check_place(options.out)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
     description = describe_device(device)
     for source in options.earlier:
@@ -177,7 +184,7 @@ def _gpu(options: argparse.Namespace) -> int:
         archive, left = lease.pack(options.out)
         print("\n".join(lease.told(options.out)))
         print(f"{archive}: {archive.stat().st_size:,} bytes in {time.monotonic() - began:.0f} s")
-        print(*(f"left out: {name}\n" for name in left), sep="", end="")
+        print(*(f"left out: {printable(name)}\n" for name in left), sep="", end="")
         print(f"{len(still_open())} runs left")
     if not sound:
         raise runner.FailedError("some runs broke off, as said above")
@@ -191,6 +198,11 @@ def _check(options: argparse.Namespace) -> int:
     print("\n".join(problems), end="\n" * bool(problems), file=sys.stderr)
     print("\n".join([*notes, f"{total - len(problems)} of {total} results are sound"]))
     return 1 if problems else 0
+
+
+def _weigh(options: argparse.Namespace) -> int:
+    print("\n".join(map(str, weigh(record.RESULTS))))
+    return 0
 
 
 def _describe(options: argparse.Namespace) -> int:

@@ -29,7 +29,6 @@ import torch.nn.functional as F
 from lsa.gpt import GPT
 
 from .harness.bench.timing import summarize
-from .harness.core.files import replace_with
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Columns, Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
@@ -38,7 +37,7 @@ from .harness.learning.probes import WINDOW, continuations
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
-from .harness.learning.weights import WEIGHTS, pack_weights
+from .harness.learning.weights import pack_weights
 from .recipes import NEAR, time_updates
 
 FAR = {"log_decay": [NEAR, 0.0]}
@@ -222,8 +221,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     if not outcome.complete:
         return Outcome(tables, complete=False)
     append(tables, "model", model_row(training.model, config["context"]))
-    name = f"{session.checkpoint.stem}{WEIGHTS}"
-    replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
+    session.keep_weights(pack_weights(training.model))
     return Outcome(tables)
 
 

@@ -17,13 +17,12 @@ from dataclasses import replace
 from typing import Any
 
 from .harness.bench.timing import summarize
-from .harness.core.files import replace_with
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
-from .harness.learning.weights import WEIGHTS, pack_weights
+from .harness.learning.weights import pack_weights
 from .recipes import NEAR, kept, time_updates
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -192,8 +191,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     )  # fmt: skip
     seed, context = config["seed"], config["context"]
     if (config["model"], context, seed) in kept([context], [seed]):
-        name = f"{session.checkpoint.stem}{WEIGHTS}"
-        replace_with(session.checkpoint.parents[1] / name, pack_weights(training.model))
+        session.keep_weights(pack_weights(training.model))
     return Outcome({**outcome.tables, **found})
 
 

@@ -1,5 +1,6 @@
 """A GPU for a few minutes, rehearsed on a CPU: what is run, packed, brought home and told."""
 
+import json
 import multiprocessing
 import os
 import random
@@ -21,6 +22,7 @@ from experiments.harness.core.stopping import Interrupted
 from experiments.harness.core.tables import Column, Table
 from lsa.gpt import GPTConfig
 from tests.experiments.command import gpu
+from tests.experiments.test_checking import one
 
 CPU = torch.device("cpu")
 
@@ -178,7 +180,7 @@ def test_weights_are_left_where_all_would_be_too_large_and_come_home_otherwise(t
     weights = result.with_suffix(WEIGHTS)
     weights.write_bytes(pack_weights(model))
     archive, left = lease.pack(made, most=20_000)
-    assert left == [str(weights.relative_to(made))]
+    assert left == [f"{weights.relative_to(made)}: too large, with all else"]
     archive, left = lease.pack(made)
     assert left == []
     collect(EXPERIMENTS, archive, tmp_path / "home")
@@ -201,10 +203,11 @@ def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
     noise = random.Random(0)
     for i in range(12):
         (tmp_path / f"{i:02d}.npz").write_bytes(noise.randbytes(50_000))
-    (tmp_path / "small.json").write_text("{}")
+    small = tmp_path / "small.json"
+    small.write_text(json.dumps(record.sign(one())))
     archive, left = lease.pack(tmp_path, most=310_000)
     assert archive.stat().st_size <= 310_000
-    assert left == [f"{i:02d}.npz" for i in range(6, 12)]
+    assert left == [f"{i:02d}.npz: too large, with all else" for i in range(6, 12)]
     assert sum(compressed) < 7 * 60_000
     with tarfile.open(archive) as packed:
         assert packed.getnames() == ["small.json", *(f"{i:02d}.npz" for i in range(6))]
@@ -214,12 +217,12 @@ def test_packing_compresses_every_file_once(tmp_path, monkeypatch):
         for path in tmp_path.glob("0[0-5].npz")
     )
     compressed.clear()
-    (tmp_path / "small.json").write_text("[1]")
+    small.write_text(json.dumps(record.sign(one(provenance__seconds=7.0))))
     lease.pack(tmp_path, most=310_000)
     assert sum(compressed) < 10_000  # nothing but what has changed
-    lease.pack(tmp_path, kinds=["*.json"])
+    lease.pack(tmp_path, kinds=[".json"])
     with tarfile.open(archive) as packed:
-        assert packed.getnames() == ["home/small.json", "small.json"]
+        assert packed.getnames() == ["small.json", "home/small.json"]
 
 
 def test_an_error_beyond_its_bound_is_told_and_stored(tmp_path, monkeypatch):

@@ -10,11 +10,13 @@ from typing import Any
 
 from . import record
 from .code import Change, changes_since, is_known
-from .files import one_line
+from .files import one_line, printable, walk
 from .plan import Catalogue, Experiment
+from .runner import EARLIEST
 from .tables import check_declared, check_repeated
+from .weights import WEIGHTS, read_weights
 
-EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that was never set says less
+IDENTITY = {"attention", "context", "model", "scale", "seed"}  # what a name says of a run
 ROUNDED = 0.1  # seconds that a sum may be off, which is rounded as its terms are
 
 
@@ -31,6 +33,7 @@ def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> d
         check_repeated(found["tables"])
         _check_times(found["provenance"])
         _check_config(experiment, found)
+        _check_curve(experiment, found)
     except ValueError as error:
         raise record.RecordError(f"{path}: {error}") from error
     return found
@@ -71,6 +74,32 @@ def _check_config(experiment: Experiment, found: dict[str, Any]) -> None:
         raise ValueError(
             f"config.seed: expected that of the provenance, {seed}, got {config.get('seed')!r:.40}"
         )
+    planned = [run.config for run in experiment.planned if run.name == found["name"]]
+    for key in IDENTITY & config.keys():
+        values = [one[key] for one in planned if key in one]
+        if values and config[key] not in values:
+            raise ValueError(
+                f"config.{key}: expected {values[0]!r}, as {found['name']} says, "
+                f"got {config[key]!r:.40}"
+            )
+
+
+def _check_curve(experiment: Experiment, found: dict[str, Any]) -> None:
+    """Raise ValueError unless a training has all of the updates that it was to make.
+
+    Of a model that did not diverge, and whose end no clock decided.
+    """
+    config, tables = found["config"], found["tables"]
+    updates = config.get("updates")
+    ended = tables.get("end", {}).get("ending", ["whole"])[0] != "whole"
+    if not found["complete"] or not updates or config.get("train_seconds") or ended:
+        return
+    if "train" not in experiment.tables or config.get("model") == "all":  # timed, not trained
+        return
+    for name in ("train", "validation"):
+        last = tables.get(name, {}).get("update", [])[-1:]
+        if name in experiment.tables and last != [updates]:
+            raise ValueError(f"tables.{name}.update: expected the last to be {updates}, got {last}")
 
 
 def check_folder(
@@ -91,6 +120,8 @@ def check_folder(
             found = read_declared(catalogue, path)
             record.check_place(path, found)
             _check_commits(path, found)
+            if read_weights(path, found) is not None and "weights" not in found:
+                raise record.RecordError(f"{path}: weights: not described; use the verb weigh")
         except record.RecordError as error:
             problems.append(one_line(error))
             continue
@@ -98,6 +129,10 @@ def check_folder(
         if catalogue[experiment].frozen:  # its code is what that commit has
             continue
         ages.setdefault(experiment, []).append(changes_since(found))
+    for path in walk(Path(folder), WEIGHTS):
+        if not path.with_name(path.name.removesuffix(WEIGHTS) + ".json").exists():
+            problems.append(printable(f"{path}: weights without a record"))
+            total += 1
     notes = [note for one in ages for note in _told(one, ages[one], whole=changes)]
     return total, problems, notes
 

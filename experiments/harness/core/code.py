@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import os
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -48,9 +49,17 @@ def git_bytes(*arguments: str) -> bytes | None:
     if not (ROOT / ".git").exists():  # a copy inside someone else's repository
         return None
     try:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, env=_own(), capture_output=True, check=True
+        )
+        return done.stdout
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _own() -> dict[str, str]:
+    """The environment without what would lead git to another repository, as in a hook."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 @cache

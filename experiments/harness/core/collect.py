@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from ..learning.weights import WEIGHTS, unpack_weights
 from . import record
 from .checking import read_declared
+from .files import printable, walk
 from .plan import Catalogue
+from .weights import WEIGHTS, describe_weights, read_weights
+
+LARGEST, MOST_BYTES, MOST_FILES = 64 * 2**20, 2**30, 10_000
 
 
 def collect(
@@ -32,7 +37,7 @@ def collect(
     with tempfile.TemporaryDirectory() as folder:
         try:
             with tarfile.open(source) as archive:
-                archive.extractall(folder, filter="data")
+                archive.extractall(folder, _within_limits(archive), filter="data")
         except Exception as error:  # whatever may be said of a member that someone else made
             (reason, *_) = str(error).splitlines() or [type(error).__name__]
             raise record.RecordError(
@@ -41,15 +46,35 @@ def collect(
         return _collect(catalogue, Path(folder), results, force)
 
 
+def _within_limits(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """The members of an archive, as long as all of them fit. Raises ValueError.
+
+    A sparse member of 10 KB may say that it is 200 GB.
+    """
+    size = 0
+    for i, member in enumerate(archive):
+        size += member.size
+        if member.size > LARGEST or size > MOST_BYTES or i >= MOST_FILES:
+            raise ValueError(
+                f"{member.name:.100}: expected at most {LARGEST:,} bytes a file, {MOST_BYTES:,} "
+                f"and {MOST_FILES:,} files in all"
+            )
+        yield member
+
+
 def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> list[str]:
-    found = [
-        (read_declared(catalogue, file, older=True), _packed_beside(file))
-        for file in sorted(source.rglob("*.json"))
-        if not file.name.startswith(".")
-    ]
+    found, lines = [], []
+    for file in walk(source, ".json"):
+        if _is_something_else(file):
+            lines.append(printable(f"left out  {file}: not a record"))
+            continue
+        new = read_declared(catalogue, file, older=True)
+        packed = read_weights(file, new)
+        if packed is not None:
+            new = record.sign({**new, "weights": describe_weights(packed)})
+        found.append((new, packed))
     if not found:
         raise record.RecordError(f"{source}: no result files in it")
-    lines = []
     for new, packed in sorted(found, key=lambda one: one[0]["complete"]):
         whole = record.path_of(results, new["experiment"], new["provenance"]["device"], new["name"])
         path = whole if new["complete"] else record.partial_path(whole)
@@ -57,8 +82,9 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         if not Path(real).is_relative_to(home):  # by a link, perhaps
             raise record.RecordError(f"{path}: leads out of {results}")
         weights = whole.with_suffix(WEIGHTS)
-        reason = "" if force else _reason_to_keep(new, whole, path)
-        if packed and (not reason or (not weights.exists() and _is_stored(new, whole))):
+        lacks_them = packed and not weights.exists() and _is_stored(new, whole)
+        reason = "" if force or lacks_them else _reason_to_keep(new, whole, path)
+        if packed and not reason:
             record.put(weights, packed)  # first: where the record lies, all of the run does
             lines.append(f"collected {weights}")
         if reason:
@@ -72,25 +98,23 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
     return lines
 
 
-def _packed_beside(file: Path) -> bytes | None:
-    """The weights that a run has left beside its record, if any. Raises RecordError."""
-    weights = file.with_suffix(WEIGHTS)
-    if not weights.is_file():
-        return None
+def _is_something_else(file: Path) -> bool:
+    """Whether a file is JSON, and no record at all: someone's settings, perhaps."""
     try:
-        packed = weights.read_bytes()
-        unpack_weights(packed)
-    except (OSError, ValueError) as error:
-        raise record.RecordError(f"{weights}: {error}") from error
-    return packed
+        found = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST else {}
+    except (OSError, ValueError, RecursionError):
+        return False
+    return not (isinstance(found, dict) and "schema" in found)
 
 
 def _is_stored(new: dict, whole: Path) -> bool:
-    """Whether the very record lies at `whole`: weights of another run do not belong there."""
+    """Whether the same run lies at `whole`: weights of another do not belong there."""
+    aside = {"digest", "weights"}
     try:
-        return record.read(whole, older=True)["digest"] == new["digest"]
+        stored = record.read(whole, older=True)
     except record.RecordError:
         return False
+    return all(stored.get(key) == new.get(key) for key in (stored.keys() | new.keys()) - aside)
 
 
 def _reason_to_keep(new: dict, whole: Path, path: Path) -> str:

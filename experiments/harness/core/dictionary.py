@@ -27,6 +27,7 @@ that it cannot tell.
 | `provenance` | where the numbers come from, below |
 | `units` | the unit of every column |
 | `tables` | named tables; each is a set of columns of one length |
+| `weights` | of weights beside the record: SHA-256 of the file, and the shape of every array |
 | `digest` | SHA-256 of all other fields as JSON, keys sorted, without spaces |
 
 | `provenance.` | what it holds |

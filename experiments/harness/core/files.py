@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+LONGEST = 2000  # characters of an error's line
 
 
 def replace_with(path: Path, *parts: bytes | memoryview) -> None:
@@ -60,4 +63,29 @@ def one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = error.filename2 or error.filename
         said = f"{place}: {error.strerror}" if place else error.strerror
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in said)
+    return printable(said)
+
+
+def printable(text: str) -> str:
+    """A text as one line for a terminal, at most `LONGEST` characters of it."""
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}… ({len(text)} characters)"
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+def walk(folder: Path, *endings: str) -> Iterator[Path]:
+    """Regular files below a folder by their names' endings, in order; hidden ones left out.
+
+    Links are followed, each folder once: a lease's results may lie on another disk.
+    """
+    seen = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        if (real := os.path.realpath(place)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        for name in sorted(names):
+            path = Path(place, name)
+            if name.endswith(endings) and not name.startswith(".") and path.is_file():
+                yield path

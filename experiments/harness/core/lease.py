@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 
 from . import record, runner
-from .files import one_line, replace_with
+from .files import one_line, printable, walk
 from .plan import Catalogue, DeviceLostError, Run
 from .provenance import describe_device
 from .stopping import Interrupted, Stop
@@ -34,14 +35,14 @@ MOST_BYTES = 16 * 2**20  # what such a computer gives back in one file
 # compressed already: xz is asked for little more than that the archive is one, in a third of the
 # time that its lowest preset takes.
 BARELY = {"dict_size": 4096, "mf": lzma.MF_HC3, "depth": 1, "nice_len": 3}
-EFFORT: dict[str, dict[str, int]] = {"*.json": {"preset": 6}, "*.npz": {"preset": 0, **BARELY}}
+EFFORT: dict[str, dict[str, int]] = {".json": {"preset": 6}, ".npz": {"preset": 0, **BARELY}}
 KINDS = tuple(EFFORT)
-PACKED = "*.npz"
+PACKED = ".npz"
 ENDING = bytes(2 * tarfile.BLOCKSIZE)  # what a tar file ends with
 
 
 def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tuple[Path, list[str]]:
-    """All results under `out` in one archive there, for `collect`. Returns it and what was left.
+    """All sound results under `out` in one archive there, for `collect`. Returns what was left too.
 
     Every file is an xz stream of its own, so that its part of the whole is known once it is
     compressed, which happens once, however often the archive is written. Checkpoints stay: they
@@ -50,31 +51,37 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
     ending = lzma.compress(ENDING)
     parts, left, room = [], [], most - len(ending)
     for kind in kinds:
-        for path in sorted(out.rglob(kind)):
-            name = path.relative_to(out)
-            if any(part.startswith(".") for part in name.parts):
-                continue
-            found = path.stat()
+        for path in walk(out, kind):
+            name, found = str(path.relative_to(out)), path.stat()
+            version = (found.st_mtime_ns, found.st_size)
             # What is compressed already and too large need not be tried.
             if kind == PACKED and found.st_size > room:
-                left.append(str(name))
+                left.append(f"{name}: too large, with all else")
                 continue
-            part = _member(path, str(name), kind, found.st_mtime_ns, found.st_size)
-            if len(part) > room:
-                left.append(str(name))
+            part = _member(path, name, kind, *version)
+            if isinstance(part, str) or len(part) > room:
+                left.append(part if isinstance(part, str) else f"{name}: too large, with all else")
                 continue
             parts.append(part)
             room -= len(part)
     path = out / ARCHIVE
-    replace_with(path, *parts, ending)
+    record.put(path, *parts, ending)
     return path, left
 
 
 @lru_cache(maxsize=1024)
-def _member(path: Path, name: str, kind: str, *version: int) -> bytes:
-    """A file as a compressed part of an archive; `version` says whether it is still the same."""
+def _member(path: Path, name: str, kind: str, *version: int) -> bytes | str:
+    """A file as a compressed part of an archive, or why it is none of a run's.
+
+    version: says whether it is still the same.
+    """
+    if kind != PACKED:
+        try:
+            record.read(path)
+        except record.RecordError as error:
+            return one_line(error)
     held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w") as archive:
+    with tarfile.open(fileobj=held, mode="w", dereference=True) as archive:
         archive.add(path, arcname=name)
         length = archive.offset  # where the padding begins that ends a whole archive
     filters = [{"id": lzma.FILTER_LZMA2, **EFFORT[kind]}]
@@ -107,7 +114,8 @@ def go_through(
             try:
                 while process.is_alive() and (left := deadline + TOLD - time.monotonic()) > 0:
                     process.join(min(left, PACK_EVERY))
-                    pack(out, kinds=["*.json"])
+                    with suppress(record.WriteError):  # said at the end, if it is so then
+                        pack(out, kinds=[".json"])
             finally:
                 if process.is_alive():
                     process.terminate()
@@ -176,7 +184,7 @@ def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) ->
     return [
         run
         for run in runs
-        if runner.state_of(run, out, device) in ("missing", "partial")
+        if runner.state_of(run, out, device) in ("missing", "partial", "unsound")
         and runner.state_of(run, home, device) != "stored"
     ]
 
@@ -192,9 +200,7 @@ def _rows(kept: Path) -> int:
 def told(out: Path) -> list[str]:
     """A line a result under `out`: what it is, how long it took, what went wrong."""
     lines = []
-    for path in sorted(out.rglob("*.json")):
-        if path.name.startswith("."):
-            continue
+    for path in walk(out, ".json"):
         try:
             run = record.read(path, older=True)
         except record.RecordError as error:
@@ -203,5 +209,5 @@ def told(out: Path) -> list[str]:
         origin = run["provenance"]
         state = "whole" if run["complete"] else "partial"
         lines.append(f"{run['experiment']} {run['name']}: {state}, {origin['seconds']:.0f} s")
-        lines += [f"  warning: {text}" for text in origin.get("warnings", ())]
+        lines += [f"  warning: {printable(text)}" for text in origin.get("warnings", ())]
     return lines

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class Session:
     deadline: when the budget ends, on time.monotonic's clock; None without a budget.
     corpus: opens a corpus by name; its checksum lands in the provenance.
     save: keeps the tables measured so far, so that a kill loses little.
+    keep_weights: puts a model's packed weights beside the record, which then describes them.
     checkpoint: where a stopped run may leave what it needs to go on.
     show: tells the progress bar how far the run is (done, total, note, before). before: what an
         earlier attempt had done, so that the bar estimates the speed from the rest alone.
@@ -77,6 +79,7 @@ class Session:
     leg: Callable[[], Leg] = dict
     earlier: list[Leg] = field(default_factory=list)
     kept: dict[str, Any] | None = None
+    keep_weights: Callable[[bytes], None] = lambda packed: None
 
     def warn(self, message: str) -> None:
         """Say once what went wrong, without ending the run; kept in the record's provenance."""
@@ -158,15 +161,16 @@ class Experiment:
         }
 
     @cached_property
+    def planned(self) -> list[Run]:
+        """All of its runs, on any device."""
+        kinds = product(("cpu", "cuda"), (False, True))
+        return [run for kind, smoke in kinds for run in self.runs(kind, smoke)]
+
+    @cached_property
     def keys(self) -> frozenset[str]:
-        """What the configuration of each of its runs has, on any device."""
-        planned = [
-            frozenset(run.config)
-            for kind in ("cpu", "cuda")
-            for smoke in (False, True)
-            for run in self.runs(kind, smoke)
-        ]
-        return planned[0].intersection(*planned) if planned else frozenset()
+        """What the configuration of each of its runs has."""
+        keys = [frozenset(run.config) for run in self.planned]
+        return keys[0].intersection(*keys) if keys else frozenset()
 
 
 # Every experiment by name; `experiments.catalogue` finds them.

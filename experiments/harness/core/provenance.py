@@ -57,8 +57,16 @@ def is_edited() -> bool:
 
 
 def command() -> str:
-    """The command that started this process, as someone else would type it."""
-    arguments = [Path(a).name if Path(a).is_absolute() else a for a in sys.argv[1:]]
+    """The command that started this process, as someone else would type it.
+
+    Of this machine's folders the names alone; bytes that are no UTF-8 are escaped.
+    """
+    arguments = []
+    for one in sys.argv[1:]:
+        option, equals, value = one.rpartition("=")
+        value = Path(value).name if Path(value).is_absolute() else value
+        text = os.fsencode(f"{option}{equals}{value}").decode(errors="backslashreplace")
+        arguments.append(text)
     return shlex.join(["python", "-m", "experiments", *arguments])
 
 

@@ -61,10 +61,10 @@ def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> Non
     put(path, contents)
 
 
-def put(path: Path, contents: bytes) -> None:
+def put(path: Path, *contents: bytes) -> None:
     """Write a file of results, whole or not at all. Raises WriteError."""
     try:
-        replace_with(path, contents)
+        replace_with(path, *contents)
     except OSError as error:
         raise WriteError(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --out"

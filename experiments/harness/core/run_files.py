@@ -13,6 +13,7 @@ from .files import is_there, one_line, remove_leftovers, set_aside
 from .plan import Experiment, Leg, Run, Session, Tables
 from .provenance import provenance
 from .tables import check_declared
+from .weights import WEIGHTS, describe_weights
 
 PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
 
@@ -30,6 +31,7 @@ class Keeper:
         self.session: Session  # what `open` is given
         self._latest: tuple[Tables, dict[str, int]] = ({}, {})
         self._kept_rows = 0
+        self._weights: dict[str, Any] | None = None
 
     def open(self, session: Session, *, force: bool) -> None:
         """Look at what an earlier attempt has left. force: start anew."""
@@ -41,6 +43,11 @@ class Keeper:
             remove_leftovers(path)
             if is_there(path) and not path.is_file():
                 self._set_aside(path, "expected a regular file")
+        if self.path.is_file():
+            try:
+                record.read(self.path, older=True)
+            except record.RecordError as error:
+                self._set_aside(self.path, one_line(error))
         if force:
             for path in files[1:]:
                 path.unlink(missing_ok=True)
@@ -96,6 +103,11 @@ class Keeper:
         except record.WriteError as error:
             self.session.warn(str(error))
 
+    def keep_weights(self, packed: bytes) -> None:
+        """Put weights beside the record, before it. Raises ValueError, RecordError."""
+        self._weights = describe_weights(packed)
+        record.put(self.path.with_suffix(WEIGHTS), packed)
+
     def store(self, tables: Tables) -> None:
         """Write the whole record, and remove what led up to it.
 
@@ -126,7 +138,7 @@ class Keeper:
             origin["legs"] = legs
         if self.session.warnings:
             origin["warnings"] = self.session.warnings
-        return {
+        contents = {
             "schema": record.SCHEMA,
             "experiment": self.run.experiment,
             "name": self.run.name,
@@ -140,3 +152,4 @@ class Keeper:
             },
             "tables": tables,
         }
+        return contents if self._weights is None else {**contents, "weights": self._weights}

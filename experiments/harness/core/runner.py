@@ -8,6 +8,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ import torch
 from tqdm import tqdm
 
 from . import record
+from .code import git
 from .files import one_line
 from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageError, is_lost
 from .provenance import describe_device
 from .run_files import Keeper
 from .stopping import Interrupted, Stop, lock
+
+DAY = timedelta(days=1)
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that was never set says less
 
 
 class FailedError(Exception):
@@ -71,19 +76,19 @@ def plan(
 
 
 def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
-    """stored, changed (stored, of another configuration), partial or missing."""
+    """stored, changed (stored, of another configuration), unsound, partial or missing."""
     path = record.path_of(out, run.experiment, device, run.name)
-    if path.is_file():
-        return "changed" if changes(run, path) else "stored"
+    try:
+        if path.is_file():
+            return "changed" if changes(run, path) else "stored"
+    except record.RecordError:
+        return "unsound"  # `check` says what is wrong with it; a run sets it aside
     return "partial" if record.partial_path(path).is_file() else "missing"
 
 
 def changes(run: Run, path: Path) -> list[str]:
-    """The keys in which the configuration stored at `path` is not the plan's."""
-    try:
-        stored = record.read(path, older=True)["config"]
-    except record.RecordError:
-        return []  # `check` says what is wrong with it
+    """The keys in which what is stored at `path` is not the plan's run. Raises RecordError."""
+    stored = record.read(path, older=True)["config"]
     return sorted(
         key for key in stored.keys() | run.config.keys() if stored.get(key) != run.config.get(key)
     )
@@ -114,7 +119,7 @@ def run_all(
     description = describe_device(device)
     ended, failed = 0, []
     texts = _asked_once(corpus)
-    check_writable(out)
+    check_place(out)
     stop = Stop()
     with stop.listening():
         for i, run in enumerate(runs):
@@ -218,6 +223,7 @@ def perform(
             deadline=deadline,
             stop=stop or Stop(),
             leg=keeper.leg,
+            keep_weights=keeper.keep_weights,
         )
         keeper.open(session, force=force)
         assert experiment.perform is not None  # or nothing would be planned
@@ -261,8 +267,12 @@ class _Bar:
         self.bar.update(done - self.bar.n)
 
 
-def check_writable(out: Path) -> None:
-    """Fail before the first run, not after it."""
+def check_place(out: Path) -> None:
+    """Fail before the first run, not after it: a folder to write to, a clock that is set."""
+    now = datetime.now(UTC)
+    code = datetime.fromtimestamp(int(git("log", "-1", "--format=%ct") or 0), UTC)
+    if not max(EARLIEST, code - DAY) < now < max(EARLIEST, code) + 10 * 365 * DAY:
+        raise UsageError(f"this computer's clock says {now:%Y-%m-%d %H:%M}: set it, then run again")
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=out).close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import Any, TypedDict, get_origin, get_type_hints
+from typing import Any, NotRequired, TypedDict, get_origin, get_type_hints
 
 from .tables import check_values, is_text
 
@@ -33,6 +33,7 @@ class Record(Contents):
 
     digest: str
     path: str
+    weights: NotRequired[dict[str, Any]]
 
 
 FIELDS = {field: get_origin(kind) or kind for field, kind in get_type_hints(Contents).items()}
@@ -67,12 +68,12 @@ def check_schema(record: Any) -> None:
         raise ValueError("expected a JSON object")
     if record.get("schema") != SCHEMA:
         raise ValueError(f"schema: expected {SCHEMA}, got {record.get('schema')!r:.40}")
-    _check_fields("", record, FIELDS, {"digest": str})
+    _check_fields("", record, FIELDS, {"digest": str, "weights": dict})
     for field in ("experiment", "name"):
         if not NAME.fullmatch(record[field]) or record[field].endswith(".partial"):
             raise ValueError(f"{field}: expected a name fit for a file, got {record[field]!r:.40}")
-    for field in ("config", "provenance", "units"):
-        _check_plain(field, record[field])
+    for field in ("config", "provenance", "units", "weights"):
+        _check_plain(field, record.get(field))
     if not record["config"]:
         raise ValueError("config: expected what was run, got nothing")
     _check_provenance(record["provenance"])

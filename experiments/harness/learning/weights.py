@@ -9,7 +9,8 @@ import torch
 
 from lsa.gpt import GPT
 
-WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
+from ..core.weights import WEIGHTS as WEIGHTS
+from ..core.weights import read_arrays
 
 
 def pack_weights(model: GPT) -> bytes:
@@ -36,16 +37,13 @@ def pack_weights(model: GPT) -> bytes:
 
 def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
     """The state dictionary that `pack_weights` was given, rounded. Raises ValueError."""
-    try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-            weights = {}
-            for name in arrays.files:
-                if name.endswith(".scale"):
-                    continue
-                values = arrays[name]
-                if values.dtype == np.int8:
-                    values = values * arrays[f"{name}.scale"][:, None]
-                weights[name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
-            return weights
-    except Exception as error:  # whatever zip and NumPy may say of bytes that are not theirs
-        raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
+    arrays, weights = read_arrays(packed), {}
+    for name, values in arrays.items():
+        if name.endswith(".scale"):
+            continue
+        if values.dtype == np.int8:
+            if f"{name}.scale" not in arrays:
+                raise ValueError(f"packed: expected what pack_weights writes (no {name}.scale)")
+            values = values * arrays[f"{name}.scale"][:, None]
+        weights[name] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+    return weights

@@ -1,0 +1,72 @@
+"""The weights that a run leaves beside its record: a NumPy .npz, which the record describes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import record
+
+WEIGHTS = ".weights.npz"  # beside a record, in place of its .json
+MOST = 64 * 2**20  # bytes of all arrays, unpacked
+
+
+def read_arrays(packed: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an .npz, finite and of a size that fits. Raises ValueError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as members:
+            size = sum(one.file_size for one in members.infolist())
+        if size > MOST:
+            raise ValueError(f"{size:,} bytes of arrays, more than {MOST:,}")
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+        for name, values in found.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} holds numbers that are not finite")
+        return found
+    except Exception as error:  # whatever zip and NumPy may say of bytes that are not theirs
+        raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
+
+
+def describe_weights(packed: bytes) -> dict[str, Any]:
+    """What a record says of its weights: SHA-256 of the file, and each array's shape.
+
+    Raises ValueError for what holds no weights.
+    """
+    shapes = {name: list(values.shape) for name, values in read_arrays(packed).items()}
+    return {"sha256": hashlib.sha256(packed).hexdigest(), "shapes": shapes}
+
+
+def read_weights(path: Path, found: dict[str, Any]) -> bytes | None:
+    """The weights beside a record at `path`, None where there are none. Raises RecordError.
+
+    They must be those that the record describes, if it does.
+    """
+    weights = path.with_suffix(WEIGHTS)
+    try:
+        packed = weights.read_bytes() if weights.is_file() else None
+        if packed is None and "weights" in found:
+            raise ValueError("expected the weights that the record describes")
+        if packed is not None and found.get("weights", told := describe_weights(packed)) != told:
+            raise ValueError("not the weights that the record describes")
+    except (OSError, ValueError) as error:
+        raise record.RecordError(f"{weights}: {error}") from error
+    return packed
+
+
+def weigh(results: Path) -> list[Path]:
+    """Add to stored records what describes their weights, where they lack it; returns which."""
+    changed = []
+    for path in record.paths(results):
+        if path.with_suffix(WEIGHTS).is_file():
+            found = record.read(path)
+            packed = read_weights(path, found)
+            if packed and "weights" not in found:
+                record.write(path, {**found, "weights": describe_weights(packed)}, overwrite=True)
+                changed.append(path)
+    return changed

@@ -1,0 +1,201 @@
+"""What lies beside records and is none, weights that are not a run's, records that contradict."""
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from experiments.__main__ import main
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness.core import code, lease, provenance, record, runner
+from experiments.harness.core.collect import collect
+from experiments.harness.core.files import LONGEST, one_line
+from experiments.harness.core.weights import WEIGHTS, describe_weights
+from tests.experiments.command import smoke
+from tests.experiments.test_checking import check, one, put
+
+
+def packed(**arrays):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **(arrays or {"w": np.ones((2, 3), np.float32)}))
+    return buffer.getvalue()
+
+
+def with_weights(folder, found=None, weights=None):
+    """A record that describes its weights, and these or others beside it."""
+    described = {**one(), "weights": describe_weights(packed())}
+    path = put(folder, record.sign(found or described))
+    path.with_suffix(WEIGHTS).write_bytes(packed() if weights is None else weights)
+    return path
+
+
+def test_a_stray_file_costs_no_lease(tmp_path):
+    """Settings, half a record, a folder, a pipe, a link to nothing; and results behind a link."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    put(elsewhere, record.sign(one()), where="cpu-amd-epyc-2")
+    out.mkdir()
+    (out / "loss_curves").symlink_to(elsewhere)
+    (out / "settings.json").write_text('{"shell": "bash"}')
+    (out / "half.json").write_text('{"schema": 2, "exp')
+    (out / "folder.json").mkdir()
+    os.mkfifo(out / "pipe.json")
+    (out / "dangling.json").symlink_to(tmp_path / "nowhere")
+    (out / "loop").symlink_to(out)
+    archive, left = lease.pack(out)
+    assert [line.partition(":")[0].rpartition("/")[2] for line in left] == [
+        "half.json", "settings.json",
+    ]  # fmt: skip
+    with tarfile.open(archive) as members:
+        assert members.getnames() == ["loss_curves/cpu-amd-epyc-2/nano-linear-256.json"]
+        assert all(member.isfile() for member in members)
+    collect(EXPERIMENTS, archive, tmp_path / "home")
+    (out / "half.json").unlink()
+    lines = collect(EXPERIMENTS, out, tmp_path / "other")
+    assert any("settings.json: not a record" in line for line in lines)
+    assert len([*record.paths(tmp_path / "other")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (b"", "packed: expected"),
+        (packed()[:-30], "packed: expected"),
+        (packed(w=np.full((2, 3), np.nan)), "not finite"),
+        (packed(w=np.ones((3, 2), np.float32)), "not the weights that the record describes"),
+        (packed(w=np.zeros((2, 3), np.float32)), "not the weights that the record describes"),
+        (packed(w=np.zeros(2**26, np.int8)), "more than"),
+        (None, "expected the weights that the record describes"),
+    ],
+)
+def test_weights_are_those_of_their_run(tmp_path, capsys, weights, message):
+    path = with_weights(tmp_path / "found", weights=weights)
+    assert weights is not None or check(tmp_path / "found", capsys)[0] == 0
+    if weights is None:
+        path.with_suffix(WEIGHTS).unlink()
+    for verb in ("check", "collect"):
+        assert main(
+            [verb, str(tmp_path / "found"), *(["--out", str(tmp_path)] * (verb != "check"))]
+        )
+        said = capsys.readouterr().err
+        assert message in said and said.count("\n") == 1
+
+
+def test_weights_without_a_record_or_a_description_are_told(tmp_path, capsys):
+    path = with_weights(tmp_path, found=one())
+    status, said, _ = check(tmp_path, capsys)
+    assert status == 1 and "weights: not described" in said
+    path.unlink()
+    status, said, _ = check(tmp_path, capsys)
+    assert status == 1 and "weights without a record" in said
+
+
+def test_collected_weights_are_described(tmp_path):
+    """A run of earlier code describes none."""
+    with_weights(tmp_path / "new", found=one())
+    collect(EXPERIMENTS, tmp_path / "new", tmp_path / "home")
+    (path,) = record.paths(tmp_path / "home")
+    assert record.read(path)["weights"] == describe_weights(packed())
+
+
+@pytest.mark.parametrize("size", [200 * 2**30, 2**27])
+def test_a_sparse_member_is_refused_unread(tmp_path, capsys, size):
+    sparse = tmp_path / "big.json"
+    with sparse.open("wb") as file:
+        file.truncate(size)
+    archive = tmp_path / "sparse.tar"
+    subprocess.run(
+        ["tar", "--sparse", "-cf", archive, "-C", tmp_path, "big.json"], check=True, timeout=60
+    )
+    sparse.unlink()
+    assert archive.stat().st_size < 20_000
+    assert main(["collect", str(archive), "--out", str(tmp_path / "home")]) == 1
+    said = capsys.readouterr().err
+    assert "big.json: expected at most" in said and said.count("\n") == 1
+
+
+def test_a_place_that_is_no_utf8_ends_in_a_record(tmp_path, monkeypatch, capsys):
+    out = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    arguments = ["run", "mode_speed", "--smoke", "--device", "cpu", "--out", out]
+    monkeypatch.setattr(provenance.sys, "argv", ["experiments", *arguments[:-1], "--out=" + out])
+    assert main(arguments) == 0
+    (stored,) = record.load(results=runner.Path(out))
+    command = stored["provenance"]["command"]
+    assert "\\xff" in command and str(tmp_path) not in command
+
+
+@pytest.mark.parametrize("year", [1970, 2070])
+def test_a_wrong_clock_is_told_before_the_first_run(tmp_path, monkeypatch, capsys, year):
+    class Clock(datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return cls(year, 1, 2, tzinfo=UTC)
+
+    monkeypatch.setattr(runner, "datetime", Clock)
+    assert smoke(tmp_path, "mode_speed") == 1
+    said = capsys.readouterr().err
+    assert f"clock says {year}-01-02" in said and said.count("\n") == 1
+    assert not [*record.paths(tmp_path / "out")]
+
+
+def test_a_record_that_was_edited_is_not_stored_and_is_set_aside(tmp_path, capsys):
+    assert smoke(tmp_path, "mode_speed") == 0
+    (path,) = record.paths(tmp_path / "out")
+    contents = json.loads(path.read_text())
+    contents["config"]["heads"] = 7
+    path.write_text(json.dumps(contents))
+    listing = ["list", "mode_speed", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main(listing) == 0
+    assert "unsound" in capsys.readouterr().out
+    assert smoke(tmp_path, "mode_speed") == 0
+    said = capsys.readouterr()
+    assert "1 runs stored" in said.out and "set aside as" in said.err
+    assert record.read(path)["config"]["heads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tables__train__update": [1, 2, 3]}, "train.update: expected the last to be 6"),
+        ({"tables__train": {}}, "train.update: expected the last to be 6, got []"),
+        ({"tables__validation__update": [0, 9]}, "validation.update: expected the last to be 6"),
+        ({"config__context": 512}, "config.context: expected 256, as nano-linear-256 says"),
+        ({"config__attention": "softmax"}, "config.attention: expected 'linear'"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_told(tmp_path, capsys, changes, message):
+    """Re-signed, so that no digest tells."""
+    whole = {"tables__train__update": [1, 2, 6], "tables__validation__update": [0, 6]}
+    fixed = {"config__train_seconds": 0, "config__updates": 6}
+    put(tmp_path, record.sign(one(**fixed, **whole)))
+    assert check(tmp_path, capsys)[0] == 0
+    put(tmp_path, record.sign(one(**fixed, **{**whole, **changes})))
+    status, said, _ = check(tmp_path, capsys)
+    assert status == 1 and (message in said or "tables.train: expected rows" in said)
+
+
+@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"])
+def test_provenance_is_of_this_project_inside_a_hook(tmp_path, monkeypatch, name):
+    """A hook of another repository sets these for what it calls."""
+    before = code.git("rev-parse", "HEAD"), provenance.is_edited()
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    monkeypatch.setenv(name, str(tmp_path / {"GIT_DIR": ".git"}.get(name, "")))
+    assert (code.git("rev-parse", "HEAD"), provenance.is_edited()) == before
+
+
+def test_a_full_disk_does_not_end_a_lease(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(record, "replace_with", full)
+    with pytest.raises(record.WriteError, match=r"results\.tar\.xz: cannot be written \(No space"):
+        lease.pack(tmp_path)
+
+
+def test_a_line_has_an_end_and_no_commands_of_a_terminal():
+    said = one_line(ValueError("\x1b[31m" + "x" * 100_000))
+    assert len(said) < LONGEST + 100 and said.startswith("\\x1b[31m") and "100005" in said
