@@ -50,6 +50,9 @@ class GPTConfig:
         )  # fmt: skip
 
 
+torch.serialization.add_safe_globals([GPTConfig])  # a checkpoint may hold it beside the weights
+
+
 # Radford et al. (2019), table 2, by the parameter counts usually quoted, and one a laptop trains.
 SCALES: dict[str, dict[str, int]] = {
     "nano": {"n_layer": 4, "n_head": 2, "d_model": 128},

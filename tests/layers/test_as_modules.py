@@ -1,8 +1,14 @@
 """What PyTorch's users do with any module, for every layer: it works, or one line says why not."""
 
+import copy
+import io
+import pickle
+
 import pytest
 import torch
 
+from lsa import GPT, LAYERS, GPTConfig
+from lsa.gpt import gpt2_state_dict
 from tests.layers.layer_cases import CASES, D
 
 layers = pytest.mark.parametrize("name", CASES)
@@ -35,3 +41,57 @@ def test_in_16_bits_a_decay_keeps_its_digits(name):
     decay = getattr(layer, "log_decay", None)
     if decay is not None:
         assert torch.equal(layer.bfloat16().log_decay, decay)
+
+
+def gpt(attention="softmax"):
+    torch.manual_seed(0)
+    shape = {"vocab_size": 11, "n_positions": 16, "n_layer": 1, "n_head": 2, "d_model": 8}
+    return GPT(GPTConfig(**shape, attention=attention)).eval(), torch.randint(11, (2, 7))
+
+
+def saved(what):
+    """Written and read by torch, with its defaults: weights alone, and what is known to be safe."""
+    file = io.BytesIO()
+    torch.save(what, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+@pytest.mark.parametrize("attention", LAYERS)
+def test_copied_pickled_saved_and_in_16_bits(attention):
+    model, tokens = gpt(attention)
+    checkpoint = saved({"model": model.state_dict(), "config": model.config})
+    assert checkpoint["config"] == model.config
+    read = GPT(checkpoint["config"])
+    read.load_state_dict(checkpoint["model"])
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), read):
+        assert torch.equal(other(tokens), model(tokens))
+    half = copy.deepcopy(model).bfloat16()(tokens)
+    torch.testing.assert_close(half.float(), model(tokens), rtol=0, atol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["softmax", "linear", "taylor", "none", "conv", "power"])
+def test_exported_for_every_length(attention):
+    """The other layers are exported for one length only."""
+    model, tokens = gpt(attention)
+    lengths = {1: torch.export.Dim("T", min=2, max=16)}
+    program = torch.export.export(model, (tokens,), dynamic_shapes=(lengths,)).module()
+    for T in (2, 5, 7):
+        torch.testing.assert_close(program(tokens[:, :T]), model(tokens[:, :T]))
+
+
+@pytest.mark.parametrize("prefix", ["", "_orig_mod."])
+def test_weights_of_hugging_face_and_of_nanogpt(prefix):
+    """Transposed and as they are: a square projection would not show a mistake."""
+    model, tokens = gpt()
+    weights = model.state_dict()
+    ours = {f"transformer.{name}": weight for name, weight in weights.items()}
+    ours |= {"lm_head.weight": weights["wte.weight"]}
+    projections = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    theirs = {name: w.t() if name.endswith(projections) else w for name, w in ours.items()}
+    for found in (ours, theirs):
+        other, _ = gpt()
+        other.initialise()
+        other.load_state_dict(gpt2_state_dict({prefix + name: w for name, w in found.items()}))
+        assert torch.equal(other(tokens), model(tokens))

@@ -38,7 +38,7 @@ def slope(x, MAP: tl.constexpr):
 
 @triton.jit
 def enter(x, KIND: tl.constexpr):
-    """x as it enters a product; the kinds are those of problem.Precision."""
+    """x as it enters a product; the kinds are those of call.Precision."""
     if KIND == "fp16":
         x = x.to(tl.float16)
     elif KIND == "bf16":
@@ -136,7 +136,7 @@ def load_summed(
 
 @triton.jit
 def left_between(p_G, begin, end, H):
-    """exp(g_begin + ... + g_{end - 1}): what decay leaves of a head's state; see problem.Problem.
+    """exp(g_begin + ... + g_{end - 1}): what decay leaves of a head's state; see call.Problem.
 
     p_G: of the head. begin, end: numbers of tokens, of any one shape.
     """
