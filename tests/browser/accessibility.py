@@ -7,7 +7,11 @@ from playwright.sync_api import Page
 
 # axe would read the style sheets again, which a page from a file may not. All that is in order, it
 # would list by element: on a long page that is most of the work.
-OPTIONS = {"preload": False, "resultTypes": ["violations"]}
+OPTIONS = {
+    "preload": False,
+    "resultTypes": ["violations"],
+    "rules": {"target-size": {"enabled": True}},
+}
 
 
 def grave_violations(tab: Page, context: dict | None = None) -> list[str]:

@@ -120,6 +120,11 @@ def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
     assert not tab.evaluate(WITHOUT_PREVIEW, sorted(wanted))
 
 
+def test_a_finger_hits_one_name_of_a_long_legend(open_page):
+    tab = open_page("book/relatives.html", width=412, has_touch=True, is_mobile=True)
+    assert not grave_violations(tab, {"include": [["figure.explorable"]]})
+
+
 def test_the_chapter_on_kernels_has_interpreted_them(built_book):
     if not importlib.util.find_spec("triton"):
         pytest.skip("Triton is not installed")

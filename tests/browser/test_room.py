@@ -31,6 +31,8 @@ SPACED = """* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
 OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth)
     .map((one) => one.textContent)"""
+FAR_STOPS = """[...document.querySelectorAll("article :is(pre, .katex-display)[tabindex]")]
+    .filter((one) => one.getBoundingClientRect().top > 10 * innerHeight).length"""
 
 pytestmark = pytest.mark.browser
 
@@ -89,6 +91,16 @@ def test_the_first_column_of_a_wide_table_stays_at_a_desk(open_page):
 )
 def test_a_page_fits_between_the_usual_widths(open_page, page, width):
     assert open_page(f"book/{page}.html", width=width).evaluate(WIDER) <= 0
+
+
+def test_boxes_far_from_the_screen_are_laid_out_for_a_reader_who_uses_the_keys(built_book, browser):
+    tab = browser.new_page(viewport={"width": 412, "height": 823}, bypass_csp=True)
+    tab.goto(f"file://{built_book}/book/kernels.html")
+    tab.wait_for_selector("html[data-measured]", state="attached")
+    assert tab.evaluate(FAR_STOPS) == 0
+    tab.keyboard.press("Tab")
+    tab.wait_for_function(f"{FAR_STOPS} > 0")
+    tab.close()
 
 
 @pytest.mark.parametrize("page", CHAPTER_PAGES)

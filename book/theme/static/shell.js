@@ -128,9 +128,10 @@
       entries.map((entry) => entry.target).filter(isLaidOut).forEach(check)
     );
     boxes.forEach((box) => observer.observe(box));
-    // What is far from the screen is not laid out, and so not observed: it is measured when there is
-    // time for it, a few boxes at a time.
+    // What is far from the screen is not laid out, and so not observed. For a reader who uses the keys
+    // it is measured when there is time for it, a few boxes at a time.
     let left = [];
+    let withKeys = false;
     const measure = (deadline) => {
       do {
         const box = left.shift();
@@ -141,9 +142,14 @@
     };
     const measureAll = () => {
       const measuring = left.length > 0;
-      left = [...boxes];
+      left = [...boxes].filter((box) => withKeys || isLaidOut(box));
       if (!measuring) whenIdle(measure);
     };
+    const useKeys = () => {
+      withKeys = true;
+      measureAll();
+    };
+    addEventListener("keydown", useKeys, { once: true, passive: true });
     // A font that comes late changes what a box holds, and not the box.
     document.fonts.addEventListener("loadingdone", measureAll);
     measureAll();
