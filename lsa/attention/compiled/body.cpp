@@ -27,8 +27,10 @@ namespace {
 
 enum Map { IDENTITY, ELU_PLUS_ONE, RELU };
 enum Mode { CHUNKED, RECURRENT };
+enum Kind { OUT, DQ, DK, DV };
+enum Which { Q, KEYS, VALUES, GRADIENT };
 
-constexpr double RESET = -104.0;  // exp of less is 0 in float32
+constexpr float RESET = -104.0f;  // exp of less is 0 in float32
 
 // Numbers of a tensor [B, T, H, D] whose rows are contiguous, and how far apart these are.
 struct Tensor4 {
@@ -36,36 +38,39 @@ struct Tensor4 {
     int64_t batch, time, head;
 };
 
-// All of a call. eager.py's names; C: tokens of a chunk; what has no use is null.
+// All of a call, with eager.py's names. C: tokens of a chunk. What has no use is null.
 struct Call {
     int64_t B, T, H, K, V, C, mode, map, normalize;
     float scale, eps;
     Tensor4 q, k, v, g, o, d_o, dq, dk, dv;
-    float *den;                  // [B, T, H]
-    float *S, *z, *S_T, *z_T;    // [B, H, K, V] and [B, H, K]
+    float *den;                        // [B, T, H]
+    float *S, *z, *S_T, *z_T;          // [B, H, K, V] and [B, H, K]
     float *dS_T, *dz_T, *dS, *dz;
-    float *dg, *read, *written;  // [B, T, H]
-    float *states, *through;     // of every chunk, while dg is computed
+    float *dg, *inside, *written;      // [B, T, H]
+    float *states, *through;           // of every chunk, while dg is computed
     int64_t chunks() const { return (T + C - 1) / C; }
 };
 
-// Tokens start .. start + length of one head, the state before them, and where the one after goes.
-// Backwards in time R, m are the gradient of the state after them; the one before goes there.
+// Tokens start .. start + length of one head, the state that they meet, and where the one that they
+// leave goes. Backwards in time a state is the gradient of one. adds: they meet none, and `left` is
+// what is left at their end of one that they would have met.
 struct Part {
     int64_t b, h, start, length;
-    const float *S, *z, *R, *m;
+    Kind kind;
+    bool adds;
+    const float *S, *z;
     float *S_after, *z_after, *left;
-    bool backwards;
     int64_t row(const Call& c, int64_t t) const { return (b * c.T + start + t) * c.H + h; }
+    int64_t chunk(const Call& c, int64_t t) const {
+        return (b * c.H + h) * c.chunks() + (start + t) / c.C;
+    }
 };
 
-using Work = void (*)(const Call&, const Part&, char*);
-
-// What one instruction set brings. room: bytes that any of the functions needs;
-// state: numbers of S and z, padded.
+// What one instruction set brings. room: bytes that either work needs; state: numbers of a state.
 struct Body {
     const char* name;
-    Work forward, forward_by_token, sums, queries, keys, queries_by_token, keys_by_token;
+    void (*causal_sum)(const Call&, const Part&, char*);
+    void (*by_token)(const Call&, const Part&, char*);
     int64_t (*room)(const Call&), (*state)(const Call&);
 };
 
@@ -197,151 +202,125 @@ void in_parallel(Threads threads, int64_t n, int64_t bytes, F f) {
 
 // Into how many parts each head is cut: one where the heads are enough for the threads.
 int64_t parts_of(const Call& call, Threads threads) {
-    const int64_t heads = call.B * call.H, chunks = (call.T + call.C - 1) / call.C;
+    const int64_t heads = call.B * call.H;
     if (!threads.each || heads >= threads.count || call.mode == RECURRENT) return 1;
-    return std::max<int64_t>(1, std::min((threads.count + heads - 1) / heads, chunks / 4));
+    return std::max<int64_t>(
+        1, std::min((threads.count + heads - 1) / heads, call.chunks() / 4));
 }
 
-// The cuts of every head, and the states at them.
+// The parts of all heads, and the states that they meet in one direction of time: of the whole
+// sequence where a head is one part, else from a sum over what each part adds.
 struct Cuts {
+    const Body& body;
     const Call& call;
-    int64_t parts, state;
+    int64_t parts, heads, KV, state;
+    bool back;
+    const float *S0, *z0;
     Memory memory;
-    float *S, *left;
 
-    Cuts(const Call& c, int64_t n) : call(c), parts(n), state(c.K * c.V + c.K) {
-        const int64_t heads = c.B * c.H;
-        memory = memory_of(4 * heads * n * (state + 1));
+    Cuts(const Body& body, const Call& c, Threads threads, bool back)
+        : body(body), call(c), parts(parts_of(c, threads)), heads(c.B * c.H), KV(c.K * c.V),
+          state(KV + c.K), back(back), S0(back ? c.dS_T : c.S), z0(back ? c.dz_T : c.z) {
+        if (parts == 1) return;
+        memory = memory_of(4 * heads * parts * (state + 1));
         if (!memory) throw std::bad_alloc();
-        S = reinterpret_cast<float*>(memory.get());
-        left = S + heads * n * state;
-    }
-    int64_t begin(int64_t p) const {
-        const int64_t chunks = (call.T + call.C - 1) / call.C;
-        return std::min(call.T, chunks * p / parts * call.C);
-    }
-    Part part(int64_t i) const {
-        const int64_t head = i / parts, p = i % parts;
-        Part found{};
-        found.b = head / call.H, found.h = head % call.H;
-        found.start = begin(p), found.length = begin(p + 1) - found.start;
-        return found;
-    }
-    float* at(int64_t i) const { return S + i * state; }
-    // at(i) holds what part i adds to a state: turn it into the state that part i meets.
-    void meet(const float* first_S, const float* first_z, bool backwards) {
-        const int64_t KV = call.K * call.V;
-        std::vector<float> now(state), next(state);
-        for (int64_t head = 0; head < call.B * call.H; ++head) {
+        float* left = at(heads * parts);
+        in_parallel(threads, heads * parts, body.room(call), [&](int64_t i, char* room) {
+            left[i] = 1.0f;
+            if (i % parts == (back ? 0 : parts - 1)) return;  // nothing comes after it
+            Part one = part(i, back ? DV : OUT);
+            one.adds = true;
+            one.S = one.z = nullptr;
+            one.S_after = at(i), one.z_after = at(i) + KV, one.left = left + i;
+            body.causal_sum(call, one, room);
+        });
+        std::vector<float> now(state);
+        for (int64_t head = 0; head < heads; ++head) {
             std::fill(now.begin(), now.end(), 0.0f);
-            if (first_S) std::copy_n(first_S + head * KV, KV, now.data());
-            if (first_z) std::copy_n(first_z + head * call.K, call.K, now.data() + KV);
+            if (S0) std::copy_n(z0 + head * call.K, call.K,
+                                std::copy_n(S0 + head * KV, KV, now.data()));
             for (int64_t step = 0; step < parts; ++step) {
-                const int64_t i = head * parts + (backwards ? parts - 1 - step : step);
-                float* here = at(i);
-                for (int64_t e = 0; e < state; ++e) next[e] = left[i] * now[e] + here[e];
-                std::copy_n(now.data(), state, here);
-                now.swap(next);
+                const int64_t i = head * parts + (back ? parts - 1 - step : step);
+                for (int64_t n = 0; n < state; ++n) {
+                    const float added = at(i)[n];
+                    at(i)[n] = now[n];
+                    now[n] = left[i] * now[n] + added;
+                }
             }
         }
     }
-    // The states that the parts meet, from their sums.
-    void sum(const Body& body, Threads threads, bool backwards, const float* S0, const float* z0) {
-        in_parallel(threads, call.B * call.H * parts, body.room(call), [&](int64_t i, char* room) {
-            const int64_t p = i % parts;
-            float* here = at(i);
-            left[i] = 1.0f;
-            if (p == (backwards ? 0 : parts - 1)) return;  // nothing comes after it
-            Part one = part(i);
-            one.backwards = backwards;
-            one.S_after = here, one.z_after = here + call.K * call.V, one.left = left + i;
-            body.sums(call, one, room);
-        });
-        meet(S0, z0, backwards);
+    float* at(int64_t i) const { return reinterpret_cast<float*>(memory.get()) + i * state; }
+    Part part(int64_t i, Kind kind) const {
+        const int64_t head = i / parts, p = i % parts;
+        auto begin = [&](int64_t p) {
+            return std::min(call.T, call.chunks() * p / parts * call.C);
+        };
+        Part found{};
+        found.b = head / call.H, found.h = head % call.H, found.kind = kind;
+        found.start = begin(p), found.length = begin(p + 1) - begin(p);
+        found.S = parts > 1 ? at(i) : S0 ? S0 + head * KV : nullptr;
+        found.z = parts > 1 ? at(i) + KV : z0 ? z0 + head * call.K : nullptr;
+        float *S = back ? call.dS : call.S_T, *z = back ? call.dz : call.z_T;
+        if ((kind == OUT || kind == DV) && p == (back ? 0 : parts - 1)) {
+            found.S_after = S ? S + head * KV : nullptr;
+            found.z_after = z ? z + head * call.K : nullptr;
+        }
+        return found;
     }
 };
 
 void forward(const Body& body, const Call& call, Threads threads) {
-    const int64_t parts = parts_of(call, threads), KV = call.K * call.V;
-    Cuts cuts(call, parts);
-    if (parts > 1) cuts.sum(body, threads, false, call.S, call.z);
-    const Work work = call.mode == RECURRENT ? body.forward_by_token : body.forward;
-    in_parallel(threads, call.B * call.H * parts, body.room(call), [&](int64_t i, char* room) {
-        const int64_t head = i / parts;
-        Part part = cuts.part(i);
-        part.S = parts > 1 ? cuts.at(i) : call.S ? call.S + head * KV : nullptr;
-        part.z = parts > 1 ? cuts.at(i) + KV : call.z ? call.z + head * call.K : nullptr;
-        if (i % parts == parts - 1) {
-            part.S_after = call.S_T ? call.S_T + head * KV : nullptr;
-            part.z_after = call.z_T ? call.z_T + head * call.K : nullptr;
-        }
-        work(call, part, room);
-    });
+    Cuts cuts(body, call, threads, false);
+    const auto work = call.mode == RECURRENT ? body.by_token : body.causal_sum;
+    in_parallel(threads, cuts.heads * cuts.parts, body.room(call),
+                [&](int64_t i, char* room) { work(call, cuts.part(i, OUT), room); });
 }
 
-// dg of a head. exp(g_t) is in whatever token i >= t reads of a token j < t: of the same chunk (in dg
-// already), through the state before the chunk (`read`, at i), or later (`written`, at j); and in
-// all that passes through the chunk. Every sum here is of numbers of one chunk, so that nothing
-// large is taken from anything large.
+// dg of a head. exp(g_t) is in whatever token i >= t reads of a token j < t: of the same chunk,
+// through the state before it, or from a later chunk (`written`, at j); and in all that passes
+// through the chunk. dg holds q.dq, `inside` that part of k.dk that the chunk itself reads. Every
+// sum is of numbers of one chunk, so that nothing large is taken from anything large.
 void decay_gradient(const Call& call, int64_t head) {
     const int64_t b = head / call.H, h = head % call.H;
     const float* g = call.g.data + b * call.g.batch + h * call.g.head;
     for (int64_t start = 0, n = head * call.chunks(); start < call.T; start += call.C, ++n) {
         const int64_t end = std::min(call.T, start + call.C);
         auto row = [&](int64_t t) { return (b * call.T + t) * call.H + h; };
-        double sum = call.through[n];
-        for (int64_t t = start; t < end; ++t) {
-            call.dg[row(t)] += float(sum);
-            sum += call.written[row(t)];
-        }
-        sum = 0;
+        double sum = call.through[n], read = 0;
+        for (int64_t t = start; t < end; ++t) sum += call.written[row(t)];
         for (int64_t t = end - 1; t >= start; --t) {
-            sum += call.read[row(t)];
-            call.dg[row(t)] = g[t * call.g.time] < RESET ? 0.0f : call.dg[row(t)] + float(sum);
+            sum -= call.written[row(t)];
+            read += double(call.dg[row(t)]) - call.inside[row(t)];
+            call.dg[row(t)] = g[t * call.g.time] < RESET ? 0.0f : float(sum + read);
         }
     }
 }
 
-void backward(const Body& body, Call call, Threads threads) {
+// A gradient has no mode of its own but for the length of its chunks, which are short for dg's sums.
+void backward(const Body& body, const Call& call, Threads threads) {
+    Call own = call;
     Memory memory;
-    if (call.dg) {  // of a gradient it is the whole that counts, so it has no mode
-        if (call.mode == RECURRENT) call.mode = CHUNKED, call.C = std::min<int64_t>(call.T, 64);
-        const int64_t n = call.B * call.H * call.chunks();
+    own.mode = CHUNKED;
+    if (call.dg) {
+        own.C = std::min<int64_t>(call.C, 64);
+        const int64_t n = call.B * call.H * own.chunks();
         memory = memory_of(4 * n * (body.state(call) + 1));
         if (!memory) throw std::bad_alloc();
-        call.states = reinterpret_cast<float*>(memory.get());
-        call.through = call.states + n * body.state(call);
+        own.states = reinterpret_cast<float*>(memory.get());
+        own.through = own.states + n * body.state(call);
     }
-    const int64_t parts = parts_of(call, threads), KV = call.K * call.V, heads = call.B * call.H;
-    Cuts before(call, parts), after(call, parts);
-    if (parts > 1) {
-        before.sum(body, threads, false, call.S, call.z);
-        after.sum(body, threads, true, call.dS_T, call.dz_T);
-    }
-    // Two halves of the work, which need nothing of each other but for dg.
-    const int64_t half = heads * parts;
-    auto work = [&](int64_t task, char* room) {
-        const int64_t i = task % half, head = i / parts;
-        Part part = before.part(i);
-        if (task < half) {
-            part.S = parts > 1 ? before.at(i) : call.S ? call.S + head * KV : nullptr;
-            part.z = parts > 1 ? before.at(i) + KV : call.z ? call.z + head * call.K : nullptr;
-            (call.mode == RECURRENT ? body.queries_by_token : body.queries)(call, part, room);
-            return;
-        }
-        part.R = parts > 1 ? after.at(i) : call.dS_T ? call.dS_T + head * KV : nullptr;
-        part.m = parts > 1 ? after.at(i) + KV : call.dz_T ? call.dz_T + head * call.K : nullptr;
-        if (i % parts == 0) {
-            part.S_after = call.dS ? call.dS + head * KV : nullptr;
-            part.z_after = call.dz ? call.dz + head * call.K : nullptr;
-        }
-        (call.mode == RECURRENT ? body.keys_by_token : body.keys)(call, part, room);
+    Cuts before(body, own, threads, false), after(body, own, threads, true);
+    const int64_t n = before.heads * before.parts;
+    auto work = [&](int64_t i, char* room) {
+        const Kind kind = Kind(DQ + i / n);
+        body.causal_sum(own, (kind == DQ ? before : after).part(i % n, kind), room);
     };
-    auto keys = [&](int64_t i, char* room) { work(half + i, room); };
-    if (!call.dg) return in_parallel(threads, 2 * half, body.room(call), work);
-    in_parallel(threads, half, body.room(call), work);
-    in_parallel(threads, half, body.room(call), keys);
-    in_parallel(threads, heads, 1, [&](int64_t head, char*) { decay_gradient(call, head); });
+    auto keys = [&](int64_t i, char* room) { work(n + i, room); };
+    // They need nothing of each other, but for dg.
+    if (!call.dg) return in_parallel(threads, 3 * n, body.room(own), work);
+    in_parallel(threads, n, body.room(own), work);
+    in_parallel(threads, 2 * n, body.room(own), keys);
+    in_parallel(threads, before.heads, 1, [&](int64_t i, char*) { decay_gradient(own, i); });
 }
 }  // namespace
 
@@ -356,8 +335,7 @@ int lsa_run(const Call* call, int back, const char* wanted, ParallelFor each, in
     static const Body* best = chosen(nullptr);
     const Body* body = wanted ? chosen(wanted) : best;
     try {
-        const Threads lent{each, threads};
-        back ? backward(*body, *call, lent) : forward(*body, *call, lent);
+        (back ? backward : forward)(*body, *call, Threads{each, threads});
     } catch (const std::bad_alloc&) {
         return 1;
     }
