@@ -6,6 +6,9 @@ with keys of length 1 and 0 < β < 1. At α = 1 it is DeltaNet (Schlag et al. 20
 2024); α_t a head from the input makes it the gated delta rule (Yang et al. 2025). It is one step of
 gradient descent, of size β, on |S^T k - v|^2 / 2.
 
+Without the erase term, S_t = α_t S_{t-1} + β_t k_t v_t^T, all else stays: an ablation that tells
+what erasing is worth from what unit keys and β are.
+
 With u_t = β_t (v_t - α_t S_{t-1}^T k_t), what is new in v_t, the update reads
 S_t = α_t S_{t-1} + k_t u_t^T: gated linear attention with values u. Over a chunk the u solve
 a triangular system (the UT transform of the WY representation):
@@ -28,7 +31,7 @@ from ..attention.counts import mode_flops
 from ..attention.reference import decay_between
 from ..checks import boolean, whole
 from ..machines import StateMachine
-from .gated import HeadDecay
+from .gated import HeadDecay, decayed_attention, decayed_step
 from .multihead import MultiHead
 
 CHUNK_SIZE = 64
@@ -89,6 +92,7 @@ class DeltaNet(MultiHead):
     """Causal attention by the delta rule. [B, T, D] to [B, T, D].
 
     gated: forget a share 1 - α_t of the state a token, α_t a head from the input.
+    erase: whether a token's key is cleared before it writes; without, its value is added.
     chunk_size: tokens in a chunk; 64 by default.
 
     Queries and keys pass through silu and are brought to length 1, β = sigmoid(w·x) a head, and
@@ -102,6 +106,7 @@ class DeltaNet(MultiHead):
         n_heads: int,
         *,
         gated: bool = False,
+        erase: bool = True,
         chunk_size: int | None = None,
         bias: bool = True,
     ) -> None:
@@ -109,7 +114,8 @@ class DeltaNet(MultiHead):
         if chunk_size is not None:
             whole("chunk_size", chunk_size)
         boolean("gated", gated)
-        self.gated, self.chunk_size = gated, chunk_size
+        boolean("erase", erase)
+        self.gated, self.erase, self.chunk_size = gated, erase, chunk_size
         self.beta = nn.Linear(d_model, n_heads, bias=False)
         if gated:
             self.gate = HeadDecay(d_model, n_heads)
@@ -129,7 +135,12 @@ class DeltaNet(MultiHead):
 
     def attend(self, S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
-        o, S = delta_rule(*self.features(x), S, self.chunk_size)
+        q, k, v, beta, log_decay = self.features(x)
+        if self.erase:
+            o, S = delta_rule(q, k, v, beta, log_decay, S, self.chunk_size)
+        else:
+            written, g = beta.unsqueeze(-1) * v, log_decay.unsqueeze(-1)
+            o, S = decayed_attention(q, k, written, g, S, self.chunk_size)
         return S, self.read(o, x)
 
     def start(self) -> Tensor:
@@ -145,7 +156,12 @@ class DeltaNet(MultiHead):
         """One token a tick: [B, D] to [B, D]. The state holds K V numbers a head, always."""
 
         def step(S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            o, S = delta_step(*self.features(x), S)
+            q, k, v, beta, log_decay = self.features(x)
+            if self.erase:
+                o, S = delta_step(q, k, v, beta, log_decay, S)
+            else:
+                written, g = beta.unsqueeze(-1) * v, log_decay.unsqueeze(-1)
+                o, S = decayed_step(q, k, written, g, S)
             return S, self.read(o, x)
 
         return StateMachine(self.start(), step, self.attend)
@@ -156,11 +172,11 @@ class DeltaNet(MultiHead):
         whole, last = divmod(T, C)
         below = whole * C * (C - 1) + last * (last - 1)  # twice the entries under the diagonal
         system = below * (K + 2 * K) + 2 * T * K * K  # k·k, a right side of width V + K, and W S
-        return self.n_heads * (mode_flops("chunked", T, K, K, C) + system)
+        return self.n_heads * (mode_flops("chunked", T, K, K, C) + self.erase * system)
 
     def tick_flops(self, t: int) -> int:
-        """What the state answers to k, the update, and what it answers to q."""
-        return 6 * self.state_numbers(t)
+        """What the state answers to k where that is erased, the update, what it answers to q."""
+        return (4 + 2 * self.erase) * self.state_numbers(t)
 
     def state_numbers(self, t: int) -> int:
         return self.n_heads * self.head_width**2

@@ -66,6 +66,8 @@ CASES = {
     ),
     "delta-chunks": partial(DeltaNet, D, 3, chunk_size=5),
     "delta-gated": partial(DeltaNet, D, 3, gated=True),
+    "delta-adds": partial(DeltaNet, D, 3, erase=False, chunk_size=5),
+    "delta-adds-gated": partial(DeltaNet, D, 3, erase=False, gated=True),
     "power-4": partial(PowerAttention, D, 3, degree=4),
     "power-gated": partial(PowerAttention, D, 3, gated=True),
     "power-decay": partial(PowerAttention, D, 3, log_decay=DECAY),

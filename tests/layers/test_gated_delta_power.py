@@ -136,6 +136,23 @@ def test_the_delta_rule_replaces_what_a_key_held_and_addition_does_not():
     torch.testing.assert_close(added[:, 1], v.sum(1))
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_without_its_erase_term_the_layer_adds_what_it_writes(gated):
+    """All else is the delta rule's: unit keys, write gate, decay, and how the state is read."""
+    erasing = DeltaNet(8, 2, gated=gated).double()
+    adding = DeltaNet(8, 2, gated=gated, erase=False).double()
+    adding.load_state_dict(erasing.state_dict())
+    x = torch.randn(2, 30, 8).double()
+    q, k, v, beta, decay = erasing.features(x)
+    S = torch.zeros(2, 2, 4, 4).double()
+    o, _ = gated_in_numpy(
+        *(one.detach() for one in (q, k, beta.unsqueeze(-1) * v, decay.unsqueeze(-1), S))
+    )
+    torch.testing.assert_close(adding(x), adding.read(o, x), rtol=1e-10, atol=1e-10)
+    # Where no two keys overlap there is nothing to erase: one token is written alike by both.
+    torch.testing.assert_close(adding(x[:, :1]), erasing(x[:, :1]))
+
+
 def test_the_delta_rule_is_a_step_down_the_squared_error():
     """Yang et al. (2024): S_t = S_{t-1} - β dL/dS with L = |S^T k - v|^2 / 2."""
     q, k, v, _, S = drawn(1)
