@@ -165,7 +165,7 @@ def test_a_flipped_sign_in_the_definition_is_told_by_the_command(tmp_path):
     reference = copy / "lsa/attention/reference.py"
     flip = Flip()
     reference.write_text(ast.unparse(flip.visit(ast.parse(reference.read_text()))))
-    command = [sys.executable, "-m", "experiments", "check", "--changes", "results/recall"]
+    command = [sys.executable, "-m", "experiments", "check", "--changes", "results/plateau"]
     said = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=True).stdout
     assert flip.done and "edits that no commit holds\n         lsa/attention/reference.py" in said
 

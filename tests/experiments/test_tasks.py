@@ -9,6 +9,8 @@ from experiments.harness.learning.tasks import IGNORED, TASKS, draw
 
 OPTIONS = {
     "recall": {"pairs": 5, "vocab": 32},
+    "recall in windows": {"pairs": 4, "vocab": 24},
+    "overwriting": {"pairs": 3, "writes": 2, "vocab": 10},
     "distant recall": {"pairs": 5, "vocab": 32},
     "copying": {"tokens": 6, "vocab": 10},
     "selective copying": {"tokens": 6, "vocab": 10},
@@ -25,11 +27,14 @@ def test_answers_stand_in_the_text(task, seed, update, length):
     assert inputs.min() >= 0 and inputs.max() < OPTIONS[task]["vocab"]
     for text, asked in zip(inputs.tolist(), targets.tolist(), strict=True):
         places = [i for i, answer in enumerate(asked) if answer != IGNORED]
-        if task in ("recall", "distant recall"):
-            pairs = dict(zip(text[0:10:2], text[1:10:2], strict=True))
+        if "recall" in task or task == "overwriting":
+            planted = 2 * OPTIONS[task]["pairs"] * OPTIONS[task].get("writes", 1)
+            # Of a key that is written again, the newest value stays.
+            pairs = dict(zip(text[0:planted:2], text[1:planted:2], strict=True))
+            assert len(pairs) == OPTIONS[task]["pairs"]
             assert sorted(text[i] for i in places) == sorted(pairs)
             assert all(asked[i] == pairs[text[i]] for i in places)
-            assert min(places) >= 10
+            assert min(places) >= planted
             if task == "distant recall":
                 assert places == [*range(length - 10, length, 2)]
         elif task == "induction":
@@ -46,6 +51,19 @@ def test_answers_stand_in_the_text(task, seed, update, length):
     assert torch.equal(inputs, again[0]) and torch.equal(targets, again[1])
     other = draw(task, **{**where, "update": update + 1})[0]
     assert not torch.equal(inputs, other)
+
+
+@given(seed=st.integers(0, 2**32), pairs=st.integers(1, 6), writes=st.integers(1, 5))
+def test_a_key_is_written_so_often_and_never_the_same_value_twice_in_a_row(seed, pairs, writes):
+    where = {"seed": seed, "update": 0, "batch": 3, "length": 2 * pairs * (writes + 1)}
+    inputs, _ = draw("overwriting", **where, pairs=pairs, writes=writes, vocab=14)
+    planted = inputs[:, : 2 * pairs * writes]
+    for keys, values in zip(planted[:, ::2].tolist(), planted[:, 1::2].tolist(), strict=True):
+        written = {key: [] for key in keys}
+        for key, value in zip(keys, values, strict=True):
+            assert key < 7 <= value and written[key][-1:] != [value]
+            written[key].append(value)
+        assert len(written) == pairs and {len(them) for them in written.values()} == {writes}
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -66,6 +84,12 @@ def test_what_stands_between_is_noise_or_pairs_of_other_keys(others):
     [
         ("recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4 pairs"),
         ("recall", {"length": 99, "pairs": 16, "vocab": 32}, "pairs: expected 1 to 15"),
+        (
+            "overwriting",
+            {"length": 29, "pairs": 5, "writes": 2, "vocab": 32},
+            r"length: expected at least 2 pairs \(writes . 1\) = 30, got 29",
+        ),
+        ("overwriting", {"length": 29, "pairs": 5, "writes": 0, "vocab": 32}, "writes: expected"),
         ("distant recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4"),
         ("distant recall", {"length": 99, "pairs": 8, "vocab": 32}, "pairs: expected 1 to 7"),
         ("copying", {"length": 11, "tokens": 6, "vocab": 9}, "length: expected at least 2 tokens"),

@@ -1,4 +1,4 @@
-"""Made-up texts whose answers are known: recall, near and far, copying, induction heads.
+"""Made-up texts whose answers are known: recall, overwriting, copying, induction heads.
 
 A batch is inputs [B, T] and targets [B, T], both whole numbers. Where nothing is asked the target
 is IGNORED. A batch depends on the seed and the update's number alone.
@@ -25,21 +25,61 @@ def recall(rng: np.random.Generator, batch: int, length: int, *, pairs: int, voc
     without token 0, which is the noise; values from the upper half. A question that stands g
     places into the rest is drawn in proportion to g^-0.99, as theirs is, so most come soon.
     """
-    half = vocab // 2
+    keys = _keys(rng, batch, length, pairs, 1, vocab)
+    values = rng.integers(vocab // 2, vocab, (batch, pairs))
+    inputs = np.zeros((batch, length), dtype=np.int64)
+    inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
+    return _questions(rng, inputs, 2 * pairs, keys, values)
+
+
+def overwriting(
+    rng: np.random.Generator, batch: int, length: int, *, pairs: int, writes: int, vocab: int
+) -> Batch:
+    """Recall of keys that are written again: the newest value is asked for.
+
+    Each of `pairs` keys is written `writes` times, in any order, each time with another value
+    than the last time. Then all is as in `recall`, which this is where writes = 1.
+    """
+    if writes < 1:
+        raise ValueError(f"writes: expected at least 1, got {writes}")
+    keys = _keys(rng, batch, length, pairs, writes, vocab)
+    half, total = vocab // 2, pairs * writes
+    values = rng.integers(1, vocab - half, (batch, pairs, writes))  # steps from the last value
+    values[..., 0] = rng.integers(0, vocab - half, (batch, pairs))
+    values = half + values.cumsum(-1) % (vocab - half)
+    order = rng.permuted(np.tile(np.arange(total) // writes, (batch, 1)), axis=1)
+    # Where each key stands, first to last: a stable sort by key.
+    places = 2 * np.argsort(order, axis=1, kind="stable").reshape(batch, pairs, writes)
+    rows = np.arange(batch)[:, None, None]
+    inputs = np.zeros((batch, length), dtype=np.int64)
+    inputs[rows, places], inputs[rows, places + 1] = keys[..., None], values
+    return _questions(rng, inputs, 2 * total, keys, values[..., -1])
+
+
+def _keys(
+    rng: np.random.Generator, batch: int, length: int, pairs: int, writes: int, vocab: int
+) -> np.ndarray:
+    """Different keys [batch, pairs]. Raises ValueError where they, or their text, do not fit."""
+    half, least = vocab // 2, 2 * pairs * (writes + 1)
     if not 1 <= pairs < half:
         raise ValueError(f"pairs: expected 1 to {half - 1} with vocab = {vocab}, got {pairs}")
-    if length < 4 * pairs:
-        raise ValueError(f"length: expected at least 4 pairs = {4 * pairs}, got {length}")
-    keys = 1 + rng.permuted(np.tile(np.arange(half - 1), (batch, 1)), axis=1)[:, :pairs]
-    values = rng.integers(half, vocab, (batch, pairs))
-    inputs = np.zeros((batch, length), dtype=np.int64)
+    if length < least:
+        of = f"2 pairs (writes + 1) = {least}" if writes > 1 else f"4 pairs = {least}"
+        raise ValueError(f"length: expected at least {of}, got {length}")
+    return 1 + rng.permuted(np.tile(np.arange(half - 1), (batch, 1)), axis=1)[:, :pairs]
+
+
+def _questions(
+    rng: np.random.Generator, inputs: np.ndarray, start: int, keys: np.ndarray, values: np.ndarray
+) -> Batch:
+    """Each key once more, from `start` on, at places most of which are near."""
+    batch, length = inputs.shape
     targets = np.full((batch, length), IGNORED, dtype=np.int64)
-    inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
     # Places for the questions: every other token of the rest, so that each has room to be answered.
-    places = (length - 2 * pairs) // 2
+    places = (length - start) // 2
     weights = np.arange(1, places + 1) ** -0.99
     scores = np.log(rng.random((batch, places))) / weights
-    chosen = 2 * pairs + 2 * np.argsort(-scores, axis=1)[:, :pairs]
+    chosen = start + 2 * np.argsort(-scores, axis=1)[:, : keys.shape[1]]
     rows = np.arange(batch)[:, None]
     inputs[rows, chosen] = keys
     targets[rows, chosen] = values
@@ -155,6 +195,8 @@ def _asked(inputs: np.ndarray, symbols: np.ndarray) -> Batch:
 
 TASKS: dict[str, Callable[..., Batch]] = {
     "recall": recall,
+    "recall in windows": recall,
+    "overwriting": overwriting,
     "distant recall": distant_recall,
     "copying": copying,
     "selective copying": selective_copying,

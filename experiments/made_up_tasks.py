@@ -1,0 +1,332 @@
+"""Made-up tasks: what can a state keep, can it choose what, and can it put one value for another?
+
+Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys; selective
+copying for the symbols that stood anywhere in a text; overwriting for the newest value of keys
+that were written up to eight times; induction heads for what followed a special token, at lengths
+never trained on; copying for what stood at known places. Every model is the same small GPT: a short
+convolution first, so that a token knows its neighbours, then the layer in question, once or, for
+both kinds of copying, twice. Texts with many pairs, or few questions, join when easier ones have
+been seen for a while (`join`). Layers whose state has a size to choose get about 1,000 numbers of
+it a layer.
+
+Two more ask what recall depends on. In windows: 4, 16 or 64 pairs open a text of 128 to 1,024
+tokens; dense texts come first, without which softmax hardly begins to learn. At a distance: eight
+pairs, then noise, or pairs of other keys, then the questions, up to 16,384 tokens later; trained
+with noise at distances up to 240.
+
+A run trains one model at one learning rate, to `updates` or until held-out texts are answered right
+to the share `solved`; how it ended is kept. Of the three rates a reader takes, for each model and
+task, the one with the best validation over the seeds; the test asks other texts. A short probe
+does not choose: after 160 updates most models are at chance, where the largest rate looks best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle
+from math import log
+from typing import Any
+
+from lsa.layers import LAYERS
+
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import INCREASING, Tables, append, table
+from .harness.learning.answers import (
+    BETWEEN,
+    TEST_SEED,
+    ask,
+    ask_at_distances,
+    ask_at_length,
+    state_bytes,
+)
+from .harness.learning.task_training import TaskTraining
+
+# The layers that the chapters compare, and their controls: the delta rule that adds where it
+# would erase, and the short convolution alone.
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "softmax": ("softmax", {}),
+    "linear": ("linear", {}),
+    "delta": ("delta", {}),
+    "delta-adds": ("delta", {"erase": False}),
+    "gated": ("gated", {"decay": "head"}),
+    "gla": ("gated", {"decay": "channel"}),
+    "gated-delta": ("delta", {"gated": True}),
+    "power": ("power", {}),
+    "s6": ("s6", {"d_state": 32}),
+    "mamba": ("mamba", {"d_state": 16}),
+    "none": ("none", {}),
+}
+# Whatever else there is: a new layer needs no line here.
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    name: (name, {"d_state": 32} if name in ("s4", "s4d") else {})
+    for name in LAYERS
+    if name not in MODELS
+}
+# Of recall alone: smaller and larger states. Model, heads, further options.
+SIZES = (
+    ("linear", 4, {}), ("linear", 8, {}), ("delta", 4, {}), ("delta", 8, {}),
+    ("gated", 4, {}), ("gated", 8, {}), ("s6", 1, {"d_state": 8}), ("s6", 1, {"d_state": 4}),
+)  # fmt: skip
+# All keep 32 numbers of a key but Taylor's features: 561 up to degree 2, 58,905 up to degree 4.
+OF_WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: MODELS[name] for name in ("softmax", "linear", "delta", "gated", "none")},
+    "taylor-2": ("taylor", {"degree": 2}),
+    "taylor-4": ("taylor", {"degree": 4}),
+}
+HALF_LIFE = 64  # tokens, of the state that fades at a fixed rate
+OF_DISTANCES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: MODELS[name] for name in ("softmax", "linear", "gated", "delta", "gated-delta")},
+    "none": MODELS["none"],
+    "fades": ("linear", {"log_decay": [-log(2) / HALF_LIFE]}),
+}
+
+PAIRS, WRITES = (8, 16, 32, 64), (1, 2, 4, 8)
+WINDOWS = {4: (128, 256, 512, 1024), 16: (128, 256, 512, 1024), 64: (512, 1024)}
+FAR = 8  # pairs, of those that are asked for at a distance
+TASKS: dict[str, dict[str, Any]] = {
+    "recall": {
+        "vocab": 136,
+        "n_positions": None,
+        "n_layer": 1,
+        "cases": [{"length": 4 * pairs, "pairs": pairs} for pairs in PAIRS],
+        "join": [0, 240, 320, 400],
+    },
+    "selective copying": {
+        "vocab": 16,
+        "n_positions": 64,
+        "n_layer": 2,
+        "cases": [{"length": 64, "tokens": 8}],
+        "join": [0],
+    },
+    "overwriting": {
+        "vocab": 136,
+        "n_positions": 144,  # without them softmax cannot tell new from old
+        "n_layer": 1,
+        "cases": [{"length": 16 * n + 16, "pairs": 8, "writes": n} for n in WRITES],
+        "join": [0, 240, 320, 400],
+    },
+    "induction": {
+        "vocab": 16,
+        "n_positions": None,
+        "n_layer": 1,
+        "cases": [{"length": 256, "questions": n} for n in (16, 4, 1)],
+        "join": [0, 160, 240],
+        "lengths": [64, 256, 1024, 4096, 16384, 65536],
+    },
+    "copying": {
+        "vocab": 16,
+        "n_positions": 64,
+        "n_layer": 2,
+        "cases": [{"length": 64, "tokens": 16}],
+        "join": [0],
+    },
+    "recall in windows": {
+        "vocab": 136,
+        "n_positions": None,
+        "n_layer": 1,
+        "cases": [
+            {"length": length, "pairs": pairs}
+            for length, pairs in (
+                *((4 * pairs, pairs) for pairs in (8, 16, 64)),
+                *((length, pairs) for pairs, lengths in WINDOWS.items() for length in lengths),
+            )
+        ],
+        "join": [0, 240, 400, *10 * [560]],
+        "tokens": 2048,
+    },
+    "distant recall": {
+        "vocab": 128,
+        "n_positions": None,
+        "n_layer": 1,
+        "cases": [{"length": 4 * FAR + between, "pairs": FAR} for between in (8, 64, 240)],
+        "join": [0, 240, 400],
+        "tokens": 2048,
+        "distances": [4, 16, 64, 256, 1024, 4096, 16384],
+    },
+}
+# Half a decade apart around the rate at which gates learn what a probe's choice hid from them.
+MIDDLE, *FURTHER = RATES = (3e-3, 1e-3, 1e-2)
+SEEDS = (0, 1, 2)
+BASE: dict[str, Any] = {
+    "d_model": 32,
+    "front_width": 4,
+    "updates": 2400,
+    "solved": 0.995,
+    "validate_every": 40,
+    "tokens": 1024,  # an update reads so many, in texts of one length
+    "warmup_updates": 20,
+    "weight_decay": 0.01,
+    "held_out": 32,  # texts of a case, for validation
+    "asked": 128,  # others of a case, for the test
+    "lengths": [],
+    "distances": [],
+}
+LONGEST_OF_GROWING = 4096  # tokens: a state that grows would need hours beyond
+# Texts of a length; fewer where they are long.
+TEXTS = {64: 256, 256: 256, 1024: 128, 4096: 64, 16384: 16, 65536: 8}
+GIVEN_UP = 0.5  # share right at a length, below which no longer one is asked
+SMOKE = {
+    "updates": 4,
+    "validate_every": 2,
+    "tokens": 64,
+    "held_out": 2,
+    "asked": 2,
+    "d_model": 16,
+}
+TABLES = {
+    "curve": table(
+        optional="empty where the first loss was not finite",
+        update=("updates", "after how many updates", INCREASING),
+        loss=("nats/answer", "mean over held-out texts"),
+        accuracy=("share", "of the questions in held-out texts"),
+    ),
+    "end": table(
+        updates=("updates", "made in all"),
+        ending=("name", "`solved`, `stopped` after all updates, or `not finite`"),
+    ),
+    "test": table(
+        optional="empty where a loss was not finite, or distances were asked",
+        length=("tokens", "of a text"),
+        pairs=("number", "asked for in a text: keys, symbols, or one"),
+        writes=("number", "of each key in a text"),
+        questions=("number", "asked in all"),
+        accuracy=("share", "answered right"),
+        loss=("nats/answer", "mean over the questions"),
+        state=("B", "states in float32 after the text, the first convolution's aside"),
+    ),
+    "distances": table(
+        optional="only of distant recall, where losses were finite",
+        between=("name", "what stands between: `noise`, or `pairs` of other keys"),
+        distance=("tokens", "between the last pair and the questions"),
+        questions=("number", "asked in all"),
+        accuracy=("share", "answered right"),
+        loss=("nats/answer", "mean over the questions"),
+        state=("B", "states in float32 after the text, the first convolution's aside"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """All models at the middle rate and the first seed, then the further rates, then other seeds.
+
+    The tasks that tell most come first, then induction and copying, then what recall depends on;
+    at last layers that no chapter compares, and other sizes. smoke: the tasks in turn. Nothing on
+    a GPU: models this small learn on the processor.
+    """
+    if smoke:
+        turns = zip(MODELS | OTHERS, cycle(TASKS))
+        smoked = [_run(task, name, MIDDLE, 0, smoke=True) for name, task in turns]
+        return [*smoked, _run("distant recall", "fades", MIDDLE, 0, smoke=True)]
+    if kind != "cpu":
+        return []
+    groups = (
+        (("recall", "selective copying", "overwriting"), MODELS),
+        (("induction", "copying"), MODELS),
+        (("recall in windows",), OF_WINDOWS),
+        (("distant recall",), OF_DISTANCES),
+        (("recall", "selective copying", "overwriting", "induction", "copying"), OTHERS),
+    )
+    plan = []
+    for priority, (tasks, models) in enumerate(groups, 200):
+        for seed, rate in _turns():
+            plan += [
+                _run(task, name, rate, seed, priority=priority) for task in tasks for name in models
+            ]
+    for seed, rate in _turns():
+        for name, heads, options in SIZES:
+            plan.append(_run("recall", name, rate, seed, heads, options, priority=205))
+    return plan
+
+
+def _turns() -> list[tuple[int, float]]:
+    return [(seed, rate) for seed in SEEDS for rate in RATES]
+
+
+def _run(
+    task: str,
+    model: str,
+    rate: float,
+    seed: int,
+    heads: int = 1,
+    size: Mapping[str, Any] = {},
+    *,
+    priority: int = 0,
+    smoke: bool = False,
+) -> Run:
+    """One model, of a size that its heads and options give, at one task and learning rate."""
+    attention, options = (MODELS | OTHERS | OF_WINDOWS | OF_DISTANCES)[model]
+    config = {
+        "task": task,
+        "model": model,
+        "attention": attention,
+        "attention_options": {**options, **size},
+        **BASE,
+        **TASKS[task],
+        "n_head": heads,
+        "learning_rate": rate,
+        "seed": seed,
+    }
+    if smoke:
+        config |= SMOKE | {"cases": config["cases"][:1], "join": [0]}
+        config |= {"lengths": config["lengths"][:1], "distances": config["distances"][:2]}
+    if attention == "aft-full":
+        longest = max(case["length"] for case in config["cases"])
+        config["attention_options"]["max_length"] = longest
+        config["lengths"] = [length for length in config["lengths"] if length <= longest]
+    if attention == "softmax":
+        for key in ("lengths", "distances"):
+            config[key] = [one for one in config[key] if one <= LONGEST_OF_GROWING]
+    of_size = "-heads" + str(heads) if heads > 1 else ""
+    of_size += "".join(f"-n{number}" for number in size.values())
+    name = f"{task}-{model}{of_size}-rate{rate:g}-seed{seed}".replace(" ", "-")
+    return Run("made_up_tasks", name, config, priority)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks; one that is stopped goes on from its checkpoint."""
+    training = TaskTraining(config)
+    tables: Tables = {"curve": {}}
+    with session.stop.deferred():
+        if not training.train(session) or not _test(training, session, tables):
+            training.save(session)
+            return Outcome({}, complete=False)
+    for row in training.curve:
+        append(tables, "curve", row)
+    append(tables, "end", {"updates": training.updates, "ending": training.ending})
+    return Outcome(tables)
+
+
+def _test(training: TaskTraining, session: Session, tables: Tables) -> bool:
+    """Ask a trained model new texts, or new lengths, or distances. False: out of time."""
+    model, config = training.model, training.config
+    if training.ending == "not finite":
+        return True
+    if config["distances"]:
+        for between in BETWEEN:
+            rows = ask_at_distances(model, config, between, session)
+            if rows is None:
+                return False
+            for row in rows:
+                append(tables, "distances", row)
+        return True
+    for case in config["cases"] if not config["lengths"] else ():
+        answers = ask(model, config, case, TEST_SEED, config["asked"])
+        pairs = case.get("pairs", case.get("tokens", 1))
+        row = {"length": case["length"], "pairs": pairs, "writes": case.get("writes", 1)}
+        append(tables, "test", {**row, **answers.row, "state": state_bytes(model, case["length"])})
+    trained = max(case["length"] for case in config["cases"])
+    for length in config["lengths"]:
+        answers = ask_at_length(model, config, length, TEXTS[length], session)
+        if answers is None:
+            return False
+        row = {"length": length, "pairs": 1, "writes": 1}
+        append(tables, "test", {**row, **answers.row, "state": state_bytes(model, length)})
+        if length > trained and answers.share < GIVEN_UP:
+            break
+    return True
+
+
+EXPERIMENT = Experiment(
+    "made_up_tasks", "recall, copying, overwriting and induction, a learning rate a run",
+    TABLES, runs, perform,
+)  # fmt: skip
