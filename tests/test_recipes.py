@@ -37,7 +37,7 @@ class Memory(nn.Module):
         return 2 * self.W(x)
 
     def machine(self) -> StateMachine:
-        return elementwise(self)
+        return elementwise(lambda x: 2 * self.W(x))
 
     def sequence_flops(self, T: int) -> int:
         return 0

@@ -38,7 +38,7 @@ def here(tmp_path):
     return session(tmp_path / "run.pt")
 
 
-def test_the_plan_trains_every_model_at_three_rates_and_seeds_and_differs_in_nothing_else():
+def test_the_plan_holds_every_layer_at_three_rates_and_seeds_and_differs_in_nothing_else():
     assert len({run.name for run in RUNS}) == len(RUNS)
     varied = {
         "model", "attention", "attention_options", "n_head", "seed", "learning_rate",
