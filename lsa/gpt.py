@@ -19,6 +19,7 @@ from .checks import boolean, finite, floating, instance, is_at_hand, one_of, ten
 from .documents import document_starts, places
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
+from .parallel import Ranks
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,23 @@ class MLP(nn.Module):
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
 
 
-def attended(layer: Any, x: Tensor, cu_seqlens: Tensor | None) -> Tensor:
-    """layer(x), of packed documents where cu_seqlens are given, which not every layer takes."""
-    if cu_seqlens is None:
-        return layer(x)
-    if not getattr(layer, "packs", False):
-        known = ", ".join(name for name, one in LAYERS.items() if getattr(one, "packs", False))
-        got = type(layer).__name__
-        raise ValueError(f"cu_seqlens: expected attention {known}, got {got}; one document a row")
-    return layer(x, cu_seqlens=cu_seqlens)
+# What a layer says of itself where it takes the option; else, the reason for a refusal.
+TAKING = {
+    "cu_seqlens": ("packs", "one document a row"),
+    "ranks": ("splits", "its state is not linear in the past, or nothing here splits it"),
+}
+
+
+def attended(layer: Any, x: Tensor, **options: Any) -> Tensor:
+    """layer(x), of packed documents or over ranks where such are given: not every layer does."""
+    given = {name: option for name, option in options.items() if option is not None}
+    for name in given:
+        says, reason = TAKING[name]
+        if not getattr(layer, says, False):
+            known = ", ".join(name for name, one in LAYERS.items() if getattr(one, says, False))
+            got = type(layer).__name__
+            raise ValueError(f"{name}: expected attention {known}, got {got}; {reason}")
+    return layer(x, **given)
 
 
 class Block(nn.Module):
@@ -107,8 +116,10 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(config.d_model, bias=config.bias)
         self.mlp = MLP(config)
 
-    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
-        x = x + attended(self.attn, self.ln_1(x), cu_seqlens)
+    def forward(
+        self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        x = x + attended(self.attn, self.ln_1(x), cu_seqlens=cu_seqlens, ranks=ranks)
         return x + self.mlp(self.ln_2(x))
 
     def machine(self) -> StateMachine:
@@ -202,13 +213,25 @@ class GPT(nn.Module):
         """[..., D] to logits [..., vocab_size]; GPT-2 reads tokens off with wte itself."""
         return F.linear(self.ln_f(x), self.wte.weight)
 
-    def forward(self, tokens: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
-        """Logits. cu_seqlens: where documents end in packed rows, as for `linear_attention`."""
+    def forward(
+        self, tokens: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        """Logits. cu_seqlens: where documents end in packed rows, as for `linear_attention`.
+
+        ranks: those that hold the sequence, of which tokens are this rank's part. Parameters are
+        the same on each; the gradient of each is the sum of what the ranks find.
+        """
         if isinstance(tokens, Tensor) and tokens.dim() != 2:
             raise ValueError(f"tokens: expected [B, T], got {[*tokens.shape]}")
-        x = self.embed(tokens, cu_seqlens=cu_seqlens)
+        options, start = {"cu_seqlens": cu_seqlens, "ranks": ranks}, 0
+        if ranks is not None:
+            lengths = ranks.lengths(tokens.shape[1], tokens.device)
+            self._check_length(sum(lengths))  # here, so that all ranks refuse what is too long
+            start = sum(lengths[: ranks.rank])
+        x = self.embed(tokens, start, cu_seqlens)
+        given = {name: option for name, option in options.items() if option is not None}
         for block in self.h:
-            x = block(x) if cu_seqlens is None else block(x, cu_seqlens)
+            x = block(x, **given)
         return self.head(x)
 
     def machine(self) -> StateMachine:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from tests.parallel.pool import Pool
+
 BUSY = {
     "deadline": None,  # the machine may be busy; time is measured in experiments, not here
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -16,6 +18,14 @@ BUSY = {
 settings.register_profile("ci", **BUSY)
 settings.register_profile("fast", max_examples=10, **BUSY)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def pool():
+    """Worker processes on gloo, for all tests that need ranks; started by the first of them."""
+    one = Pool()
+    yield one
+    one.close()
 
 
 @pytest.fixture(autouse=True)

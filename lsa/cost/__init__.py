@@ -6,6 +6,7 @@ main memory when everything that fits stays on the chip. Costs are for one head 
 unless said otherwise; K features, V values, T tokens, C tokens a chunk.
 """
 
+from .exchanges import key_exchange, state_exchange
 from .kernels import DESIGNS, DesignCost, design_cost, least_flops
 from .machines import MACHINES, machine_cost
 from .models import tick_cost, update_flops
@@ -23,11 +24,13 @@ __all__ = [
     "Peak",
     "best_chunk_size",
     "design_cost",
+    "key_exchange",
     "least_bytes",
     "least_flops",
     "machine_cost",
     "mode_cost",
     "reference_flops",
+    "state_exchange",
     "tick_cost",
     "training_cost",
     "update_flops",

@@ -26,6 +26,7 @@ from ..attention.reference import decay_between
 from ..checks import boolean, one_of, whole
 from ..documents import document_starts
 from ..machines import StateMachine
+from ..parallel import Ranks, transition_of
 from .layer import StartingLinear, starting_log_steps
 from .multihead import MultiHead
 
@@ -61,7 +62,7 @@ def decayed_attention(
     """
     T, P = q.shape[1], log_decay.shape[-1]
     if T == 0:
-        return q[..., :1] * v, S
+        return (q.transpose(1, 2) @ S).transpose(1, 2), S
     C = min(chunk_size or default_chunk_size(P), T)
     N = -(-T // C)
     # A token of zeros adds nothing, and log_decay = 0 forgets nothing: they fill the last chunk.
@@ -105,7 +106,7 @@ class GatedLinearAttention(MultiHead):
     The mechanism alone: no rotation of queries and keys, no output gate, no short convolution.
     """
 
-    packs = True
+    packs = splits = True
 
     GATE_RANK, TEMPERATURE = 16, 16
 
@@ -179,12 +180,14 @@ class GatedLinearAttention(MultiHead):
         K, dtype = self.head_width, accumulator_dtype(weight.dtype)
         return weight.new_zeros(1, self.n_heads, K, K + self.normalize, dtype=dtype)
 
-    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
-        if cu_seqlens is None:
-            return self.attend(self.start(), x)[1]
+    def forward(
+        self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
         q, k, v, g = self.features(x)
-        g = g.masked_fill(document_starts(cu_seqlens, x)[..., None, None], -math.inf)
-        return self.read(decayed_attention(q, k, v, g, self.start(), self.chunk_size)[0], x)
+        if cu_seqlens is not None:
+            g = g.masked_fill(document_starts(cu_seqlens, x)[..., None, None], -math.inf)
+        S = self.start() if ranks is None else ranks.start(transition_of(k, v, g)).before()
+        return self.read(decayed_attention(q, k, v, g, S, self.chunk_size)[0], x)
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V (+ K) numbers a head, always."""

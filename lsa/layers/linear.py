@@ -12,6 +12,7 @@ from ..attention.dispatch import accumulator_dtype
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
 from ..machines import StateMachine
+from ..parallel import Ranks, attention
 from .fixed import checked_decays
 from .multihead import MultiHead
 
@@ -24,7 +25,7 @@ class LinearAttention(MultiHead):
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
     """
 
-    packs = True
+    packs = splits = True
 
     def __init__(
         self,
@@ -69,8 +70,17 @@ class LinearAttention(MultiHead):
         )
         return self.out(o), state
 
-    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
-        return self.attend(x, None, cu_seqlens=cu_seqlens)[0]
+    def forward(
+        self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        if ranks is None:
+            return self.attend(x, None, cu_seqlens=cu_seqlens)[0]
+        k, v = self.some(x, 1, 3)
+        shared = {"feature_map": self.feature_map, "log_decay": self.log_decay}
+        exchange = attention.start(k, v, ranks=ranks, **shared)
+        (q,) = self.some(x, 0, 1)  # while states travel
+        options = {"mode": self.mode, "chunk_size": self.chunk_size, "normalize": self.normalize}
+        return self.out(attention.read(q, k, v, exchange.before(), **shared, **options))
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V + K numbers a head, always."""

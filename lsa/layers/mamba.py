@@ -24,6 +24,7 @@ from ..attention.api import accumulator_dtype
 from ..checks import one_of, whole
 from ..documents import document_starts
 from ..machines import StateMachine
+from ..parallel import Ranks, Transition
 from ..scans.selective import INPUT_RULES, MODES, selective_scan, selective_step
 from .convolution import CausalConv
 from .layer import ResidualLinear, StartingLinear, starting_log_steps
@@ -38,7 +39,7 @@ class S6(nn.Module):
     dt_min, dt_max: Δ starts between them, log-uniformly, where W_Δ adds nothing.
     """
 
-    packs = True
+    packs = splits = True
 
     def __init__(
         self,
@@ -112,8 +113,20 @@ class S6(nn.Module):
             self.A_log, dtype=accumulator_dtype(self.A_log.dtype), requires_grad=False
         ).unsqueeze(0)
 
-    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
-        return self.attend(self.start(), x, cu_seqlens)[1]
+    def transition(self, x: Tensor) -> Transition:
+        """What x [B, T, D] does to a state: decay and added, [B, D, N]. As many ticks as T."""
+        u, delta, A, B, C = self.selection(x)
+        rule = {"input_rule": self.input_rule, "mode": self.mode, "chunk_size": self.chunk_size}
+        _, added = selective_scan(u, delta, A, B, C, **rule)
+        return Transition(added, (delta.sum(1).unsqueeze(-1) * A).exp())
+
+    def forward(
+        self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        if ranks is None:
+            return self.attend(self.start(), x, cu_seqlens)[1]
+        h, y = self.attend(ranks.start(self.transition(x)).before(), x, cu_seqlens)
+        return y + h[..., :0].sum()  # a rank without tokens takes part in the states' gradient
 
     def step(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """One tick of the machine. x [B, D], h [B, D, N]."""

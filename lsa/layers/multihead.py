@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..checks import boolean, whole
@@ -31,6 +32,13 @@ class MultiHead(Fixed):
         """x [..., D] to q, k, v, each [..., H, D / H]."""
         q, k, v = self.c_attn(x).unflatten(-1, (3, self.n_heads, self.head_width)).unbind(-3)
         return q, k, v
+
+    def some(self, x: Tensor, first: int, end: int) -> tuple[Tensor, ...]:
+        """Those of q, k, v from number `first` up to `end`, apart from the others."""
+        width = self.n_heads * self.head_width
+        rows, bias = slice(first * width, end * width), self.c_attn.bias
+        y = F.linear(x, self.c_attn.weight[rows], None if bias is None else bias[rows])
+        return y.unflatten(-1, (end - first, self.n_heads, self.head_width)).unbind(-3)
 
     def out(self, o: Tensor) -> Tensor:
         """o [..., H, D / H] to [..., D]."""

@@ -1,0 +1,53 @@
+"""Bytes between the ranks that hold a sequence, a layer: a state's against keys' and values'.
+
+Payload that the busiest rank receives going forward; backward it receives as many gradients.
+P ranks hold T / P tokens each; B sequences, H heads, K features, V values.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..checks import one_of, whole
+from .rooflines import STATE_BYTES
+
+DECAYS = ("none", "head", "token")
+WAYS = ("gather", "scan")
+
+
+def state_exchange(
+    P: int, *, B: int = 1, H: int, K: int, V: int, decay: str = "none", way: str = "gather"
+) -> int:
+    """`lsa.parallel.linear_attention`: S, z and what is left of the state before; T is not in it.
+
+    decay: "none", fixed numbers a "head", or one a "token" and head. way: as of `lsa.parallel`.
+    """
+    _check(P=P, B=B, H=H, K=K, V=V)
+    one_of("decay", decay, DECAYS)
+    one_of("way", way, WAYS)
+    numbers = B * H * K * (V + 1) + {"none": 0, "head": H, "token": B * H}[decay]
+    return STATE_BYTES * numbers * times_received(P, way)
+
+
+def times_received(P: int, way: str) -> int:
+    """How many transitions of a part the last of P ranks receives."""
+    # A scan's first exchange shifts by a rank; its further ones double how far each rank sees.
+    return P - 1 if way == "gather" or P < 3 else 1 + (P - 2).bit_length()
+
+
+def key_exchange(P: int, T: int, *, B: int = 1, H: int, K: int, V: int, itemsize: int = 2) -> int:
+    """Softmax: all keys and values but a rank's own, around a ring or in one all-gather.
+
+    P divides T. A ring takes P - 1 exchanges, one after the other, and holds two ranks' keys; an
+    all-gather takes one, and holds all.
+    """
+    _check(P=P, B=B, H=H, K=K, V=V, itemsize=itemsize)
+    whole("T", T, 0)
+    if T % P:
+        raise ValueError(f"T: expected a multiple of P = {P}, got {T}")
+    return itemsize * prod((P - 1, T // P, B, H, K + V))
+
+
+def _check(**numbers: int) -> None:
+    for name, value in numbers.items():
+        whole(name, value)

@@ -1,0 +1,21 @@
+"""A sequence over several ranks of `torch.distributed`: each holds a part, states travel.
+
+A layer whose state is linear in its past needs one small exchange, whose size does not depend on
+the length of the sequence. Importing this imports nothing of torch.distributed beyond what torch
+itself does.
+"""
+
+from .attention import linear_attention
+from .ranks import WAYS, Ranks
+from .ring import ring_attention
+from .transitions import Transition, chain, transition_of
+
+__all__ = [
+    "WAYS",
+    "Ranks",
+    "Transition",
+    "chain",
+    "linear_attention",
+    "ring_attention",
+    "transition_of",
+]

@@ -1,0 +1,94 @@
+"""The exchanges between ranks, each with its gradient, which is an exchange again.
+
+Every one can be differentiated as often as wanted. A result is not waited for until
+`arrived(result)`, so that work in between overlaps with the exchange. A loss is the sum of what
+the ranks add to it: gradients are summed over ranks, never averaged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+c10d = torch.ops._c10d_functional
+
+
+class _Arrived(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return c10d.wait_tensor(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, size: int, group: str) -> Tensor:
+        ctx.place = size, group
+        return c10d.all_gather_into_tensor(x.contiguous(), size, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        return arrived(_ReduceScatter.apply(grad, *ctx.place)), None, None
+
+
+class _ReduceScatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, size: int, group: str) -> Tensor:
+        ctx.place = size, group
+        return c10d.reduce_scatter_tensor(x.contiguous(), "sum", size, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        return arrived(_Gather.apply(grad, *ctx.place)), None, None
+
+
+class _AllToAll(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, into: list[int], out_of: list[int], group: str) -> Tensor:
+        ctx.place = out_of, into, group
+        return c10d.all_to_all_single(x.contiguous(), into, out_of, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        return arrived(_AllToAll.apply(grad, *ctx.place)), None, None, None
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: str) -> Tensor:
+        ctx.group = group
+        return c10d.all_reduce(x.contiguous(), "sum", group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        return arrived(_Sum.apply(grad, ctx.group)), None
+
+
+def arrived(x: Tensor) -> Tensor:
+    """The result of an exchange, waited for."""
+    return _Arrived.apply(x)
+
+
+def gather(x: Tensor, size: int, group: str) -> Tensor:
+    """x [n, ...] of every rank, [size n, ...], on every rank."""
+    return _Gather.apply(x, size, group)
+
+
+def sum_over_ranks(x: Tensor, group: str) -> Tensor:
+    """The sum of every rank's x, on every rank."""
+    return _Sum.apply(x, group)
+
+
+def pass_on(x: Tensor, to: int | None, got: dict[int, int], size: int, group: str) -> Tensor:
+    """x [n] sent to rank `to`, if any; returns what came, [sum of got], by its sender's rank."""
+    out_of, into = [0] * size, [0] * size
+    if to is not None:
+        out_of[to] = x.numel()
+    for sender, numbers in got.items():
+        into[sender] = numbers
+    return _AllToAll.apply(x if to is not None else x[:0], into, out_of, group)

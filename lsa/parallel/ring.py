@@ -1,0 +1,58 @@
+"""Ring attention (Liu et al., 2023) in plain torch: softmax over ranks, keys and values travel.
+
+What sequence parallelism costs where no state of constant size stands for the past: the
+reference that bytes are compared with. On GPUs torch has its own, `context_parallel`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..attention import api
+from .collectives import arrived, pass_on
+from .ranks import Ranks
+
+
+def ring_attention(
+    q: Tensor, k: Tensor, v: Tensor, *, ranks: Ranks, scale: float | None = None
+) -> Tensor:
+    """Causal softmax attention of a sequence over ranks. q, k [B, T, H, K], v [B, T, H, V].
+
+    Each rank's keys and values go once around: after n of P - 1 steps rank r has those of rank
+    r - n, and attends to them where they are earlier. Returns o [B, T, H, V] of this rank's part.
+    """
+    api.check_qkv(q, k, v)
+    (B, T, H, K), r, P = q.shape, ranks.rank, ranks.size
+    lengths = ranks.lengths(T, q.device)
+    q, kv = (
+        (q * (K**-0.5 if scale is None else scale)).transpose(1, 2),
+        torch.cat((k, v), -1).transpose(1, 2),
+    )
+    o, total = _block(q, kv, causal=True)
+    for n in range(1, P):
+        sender, tokens = (r - 1) % P, lengths[(r - n) % P]
+        size = B * H * tokens * kv.shape[-1]
+        got = arrived(pass_on(kv.flatten(), (r + 1) % P, {sender: size}, P, ranks.name))
+        kv = got.view(B, H, tokens, kv.shape[-1])
+        if r >= n and tokens and T:
+            other, more = _block(q, kv, causal=False)
+            both = torch.logaddexp(total, more)
+            o = o * (total - both).exp() + other * (more - both).exp()
+            total = both
+    # Every rank's gradient goes through every exchange.
+    return (o + kv.flatten()[:0].sum()).transpose(1, 2)
+
+
+def _block(q: Tensor, kv: Tensor, *, causal: bool) -> tuple[Tensor, Tensor]:
+    """Softmax over these keys alone, and the logarithm of the sum of its weights [B, H, T, 1]."""
+    k, v = kv.tensor_split([q.shape[-1]], -1)
+    scores = q @ k.transpose(-1, -2)
+    if causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(future, -math.inf)
+    if not q.shape[2]:
+        return scores @ v, q[..., :1]
+    return scores.softmax(-1) @ v, scores.logsumexp(-1, keepdim=True)

@@ -1,0 +1,45 @@
+"""Bytes that this rank sends and receives, counted where torch hands them to the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._C._distributed_c10d import _resolve_process_group
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Traffic(TorchDispatchMode):
+    """Counts within: `sent`, `received`, B of payload to and from other ranks, and `calls`.
+
+    An all-gather sends its input to each other rank, and a reduce-scatter a part of its input;
+    an all-reduce is counted as the two of them. Where a network forwards, as rings do, the
+    bytes received are the same.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = self.received = self.calls = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if getattr(func, "namespace", "") == "_c10d_functional":
+            self._count(func.overloadpacket.__name__, args, out)
+        return out
+
+    def _count(self, name: str, args: tuple, out: Any) -> None:
+        if name == "all_gather_into_tensor":
+            sent = received = out.nbytes - args[0].nbytes
+        elif name == "reduce_scatter_tensor":
+            sent = received = args[0].nbytes - out.nbytes
+        elif name == "all_to_all_single":
+            sent, received = args[0].nbytes, out.nbytes
+        elif name == "all_reduce":
+            size = _resolve_process_group(args[2]).size()
+            sent = received = 2 * (size - 1) * out.nbytes // size
+        else:
+            return
+        self.sent, self.received, self.calls = (
+            self.sent + sent, self.received + received, self.calls + 1,
+        )  # fmt: skip

@@ -1,0 +1,51 @@
+"""What a part of a sequence does to the state before it, where that is linear.
+
+    S_after = decay ∘ S_before + added
+
+Two parts in a row do the same with (decay_2 decay_1, decay_2 ∘ added_1 + added_2): transitions
+are closed under composition, which is associative, so that parts can be summed up apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Transition(NamedTuple):
+    """added [B, ...]: the state that zeros turn into. decay: broadcasts to it; None: all ones."""
+
+    added: Tensor
+    decay: Tensor | None = None
+
+    def __call__(self, state: Tensor) -> Tensor:
+        """The state after the part, of the one before it."""
+        return self.added + (state if self.decay is None else self.decay * state)
+
+
+def chain(first: Transition, second: Transition) -> Transition:
+    """The transition of two parts in a row. Both fade, or neither does."""
+    decay = None
+    if first.decay is not None and second.decay is not None:
+        decay = second.decay * first.decay
+    return Transition(second(first.added), decay)
+
+
+def transition_of(k: Tensor, v: Tensor, log_decay: Tensor | None = None) -> Transition:
+    """That of S_t = exp(g_t) ∘ S_{t-1} + k_t v_t^T over T tokens.
+
+    k: [B, T, H, K], mapped. v: [B, T, H, V]. log_decay: g, [B or 1, T or 1, H, K or 1]; one token
+    stands for T equal ones. Returns added [B, H, K, V] and decay [B or 1, H, K or 1, 1].
+    """
+    decay = None
+    if log_decay is not None:
+        g = log_decay.expand(-1, k.shape[1], -1, -1)
+        decay = g.sum(1).exp().unsqueeze(-1)
+        # Summed from the end: a sum over what follows a reset would lose its digits otherwise.
+        later = F.pad(g, (0, 0, 0, 0, 0, 1))[:, 1:]
+        k = k * later.flip(1).cumsum(1).flip(1).exp()
+    with torch.autocast(k.device.type, enabled=False):
+        return Transition(torch.einsum("bthk,bthv->bhkv", k, v), decay)

@@ -1,0 +1,96 @@
+"""What the workers of the pool do: each function takes the group and runs on every rank of it."""
+
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor.parallel import parallelize_module
+
+from lsa import GPT, LinearState
+from lsa.parallel import Ranks, linear_attention, ring_attention
+from lsa.parallel.style import SequenceOverRanks
+from lsa.parallel.traffic import Traffic
+
+
+def part(x, lengths, rank):
+    """This rank's part of x [B, T, ...], a leaf."""
+    return x.split(lengths, 1)[rank].clone().requires_grad_()
+
+
+def attention(group, way, lengths, inputs, weights, options):
+    """o, gradients of q, k, v, g of the part, the state after all, gradients of the first state.
+
+    inputs: q, k, v, g, S, z, whole, the last three or None. weights: of o, S_T and z_T in the loss.
+    """
+    ranks = Ranks(group, way)
+    rank = ranks.rank
+    q, k, v = (part(x, lengths, rank) for x in inputs[:3])
+    g, S, z = inputs[3:]
+    if g is not None:
+        g = part(g, lengths, rank) if g.dim() == 3 else g.clone().requires_grad_()
+    state = None
+    if S is not None:
+        S, z = (x.clone().requires_grad_() for x in (S, z))
+        state = LinearState(S, z)
+    o, after = linear_attention(
+        q, k, v, ranks=ranks, log_decay=g, initial_state=state, return_state=True, **options
+    )
+    loss = (o * weights[0].split(lengths, 1)[rank]).sum()
+    share = 1.0 if rank == ranks.size - 1 else 0.0  # the state is everywhere: it counts once
+    loss = loss + share * sum((x * w).sum() for x, w in zip(after, weights[1:], strict=True))
+    leaves = [x for x in (q, k, v, g, S, z) if x is not None]
+    found = iter(torch.autograd.grad(loss, leaves, materialize_grads=True))
+    grads = [None if x is None else next(found) for x in (q, k, v, g, S, z)]
+    return o.detach(), [x.detach() for x in after], grads
+
+
+def softmax(group, lengths, inputs, weights):
+    """o of a ring, and gradients."""
+    ranks = Ranks(group)
+    leaves = [part(x, lengths, ranks.rank) for x in inputs]
+    o = ring_attention(*leaves, ranks=ranks)
+    loss = (o * weights.split(lengths, 1)[ranks.rank]).sum()
+    return o.detach(), torch.autograd.grad(loss, leaves)
+
+
+def traffic(group, call, way, T, sizes, decay):
+    """Bytes and calls of a layer's attention, forward and backward."""
+    B, H, K, V = sizes
+    ranks = Ranks(group, way)
+    q, k, v = (torch.rand(B, T, H, n, requires_grad=True) for n in (K, K, V))
+    g = {"none": None, "head": torch.full((H,), -0.1), "token": torch.full((B, T, H), -0.1)}[decay]
+    with Traffic() as forward:
+        if call == "ring":
+            o = ring_attention(q, k, v, ranks=ranks)
+        else:
+            o = linear_attention(q, k, v, ranks=ranks, log_decay=g)
+    with Traffic() as backward:
+        o.sum().backward()
+    return [(t.sent, t.received, t.calls) for t in (forward, backward)]
+
+
+def model(group, way, config, weights, lengths, tokens, targets, how):
+    """Logits of this rank's part, and gradients of all parameters, of a sum over tokens."""
+    ranks = Ranks(group, way)
+    gpt = GPT(config).double()
+    gpt.load_state_dict(weights)
+    options = {"ranks": ranks}
+    if how == "style":
+        mesh, options = DeviceMesh.from_group(group, "cpu"), {}
+        parallelize_module(gpt, mesh, SequenceOverRanks(way))
+    if how == "compiled":
+        for block in gpt.blocks:
+            block.compile(backend="aot_eager", fullgraph=True)
+    mine, its = (x.split(lengths, 1)[ranks.rank] for x in (tokens, targets))
+    logits = gpt(mine, **options)
+    torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), its.flatten(), reduction="sum"
+    ).backward()
+    return logits.detach(), {name: p.grad for name, p in gpt.named_parameters()}
+
+
+def refusal(group, config, tokens, cu_seqlens):
+    """What a GPT says of ranks or tokens that it does not take; every rank says it."""
+    try:
+        GPT(config)(tokens, cu_seqlens, ranks=Ranks(group))
+    except ValueError as error:
+        return str(error)
+    return ""

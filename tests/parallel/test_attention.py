@@ -1,0 +1,144 @@
+"""Linear attention over ranks is that of one process: values, states and all gradients."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsa import LinearState, linear_attention, softmax_attention
+from lsa.attention.api import MODES
+from lsa.cost.exchanges import DECAYS, key_exchange, state_exchange
+from lsa.parallel import WAYS
+from tests.examples import examples
+from tests.parallel import tasks
+
+BOUND = {torch.float64: 1e-12, torch.float32: 1e-6}
+
+
+def draw(B, T, H, K, V, decay, first, dtype, seed):
+    """q, k, v, g, S, z, and weights of o, S_T, z_T in a loss."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def new(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    g = {
+        "none": lambda: None,
+        "head": lambda: -new(H).abs(),
+        "token": lambda: -new(B, T, H).abs(),
+        "resets": lambda: torch.where(new(B, T, H) > 0.7, -math.inf, -new(B, T, H).abs()),
+    }[decay]()
+    states = (new(B, H, K, V), new(B, H, K).abs()) if first else (None, None)
+    inputs = new(B, T, H, K), new(B, T, H, K), new(B, T, H, V), g, *states
+    return inputs, (new(B, T, H, V), new(B, H, K, V), new(B, H, K))
+
+
+def alone(inputs, weights, options):
+    """The same in one process and float64."""
+    leaves = [x if x is None else x.double().requires_grad_() for x in inputs]
+    q, k, v, g, S, z = leaves
+    o, after = linear_attention(
+        q, k, v, log_decay=g, initial_state=None if S is None else LinearState(S, z),
+        return_state=True, **options,
+    )  # fmt: skip
+    loss = sum((x * w.double()).sum() for x, w in zip((o, *after), weights, strict=True))
+    given = [x for x in leaves if x is not None]
+    found = iter(torch.autograd.grad(loss, given, materialize_grads=True))
+    return o.detach(), after, [None if x is None else next(found) for x in leaves]
+
+
+def together(answers, constant):
+    """Parts in a row: o, the state that each rank has, and gradients."""
+    o = torch.cat([answer[0] for answer in answers], 1)
+    grads = []
+    for i, each in enumerate(zip(*(answer[2] for answer in answers), strict=True)):
+        if i > 3 or each[0] is None:
+            grads.append(each[0])  # of the first state: on the first rank
+            assert not any(x is not None and x.any() for x in each[1:])
+        else:
+            grads.append(sum(each) if i == 3 and constant else torch.cat(each, 1))
+    return o, [answer[1] for answer in answers], grads
+
+
+def assert_close(found, wanted, bound):
+    """The RMS of each error within bound of the largest RMS: one of them may nearly cancel."""
+    sizes = [x.double().square().mean().sqrt().item() for x in wanted if x.numel()]
+    for x, y in zip(found, wanted, strict=True):
+        error = (x.double() - y.double()).square().sum().sqrt()
+        assert error <= bound * max(sizes, default=0.0) * math.sqrt(y.numel())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@examples(40)
+@given(
+    lengths=st.lists(st.integers(0, 5) | st.integers(0, 40), min_size=1, max_size=4),
+    sizes=st.tuples(*(st.integers(1, 3) for _ in range(4))),
+    decay=st.sampled_from(["none", "head", "token", "resets"]), normalize=st.booleans(),
+    mode=st.sampled_from(MODES), first=st.booleans(), dtype=st.sampled_from([*BOUND]),
+    seed=st.integers(0, 9),
+)  # fmt: skip
+def test_ranks_are_one_process(
+    pool, way, lengths, sizes, decay, normalize, mode, first, dtype, seed
+):
+    B, H, K, V = sizes
+    inputs, weights = draw(B, sum(lengths), H, K, V, decay, first, dtype, seed)
+    feature_map = "softplus" if normalize else "identity"
+    options = {"normalize": normalize, "mode": mode, "chunk_size": 4, "feature_map": feature_map}
+    answers = pool.run(len(lengths), tasks.attention, way, lengths, inputs, weights, options)
+    o, states, grads = together(answers, decay == "head")
+    wanted_o, wanted_state, wanted_grads = alone(inputs, weights, options)
+    assert {x.dtype for state in states for x in state} == {dtype}
+    for state in states:
+        assert_close([o, *state], [wanted_o, *wanted_state], BOUND[dtype])
+    assert_close(
+        *([x for x in each if x is not None] for each in (grads, wanted_grads)), BOUND[dtype]
+    )
+
+
+@pytest.mark.parametrize("P", [2, 3, 4])
+@examples(6)
+@given(data=st.data(), B=st.integers(1, 2), seed=st.integers(0, 9))
+def test_a_ring_is_softmax(pool, P, data, B, seed):
+    lengths = data.draw(st.lists(st.integers(0, 9), min_size=P, max_size=P))
+    generator = torch.Generator().manual_seed(seed)
+    *inputs, weights = (
+        torch.randn(B, sum(lengths), 2, n, generator=generator, dtype=torch.float64)
+        for n in (3, 3, 4, 4)
+    )
+    answers = pool.run(P, tasks.softmax, lengths, inputs, weights)
+    leaves = [x.requires_grad_() for x in inputs]
+    o = softmax_attention(*leaves)
+    grads = torch.autograd.grad((o * weights).sum(), leaves, materialize_grads=True)
+    found = [torch.cat(x, 1) for x in zip(*((o, *grads) for o, grads in answers), strict=True)]
+    for x, y in zip(found, (o, *grads), strict=True):
+        torch.testing.assert_close(x, y.detach(), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("way", WAYS)
+def test_bytes_are_those_of_the_formula(pool, decay, way):
+    """Counted at the exchanges; the same for every length, and backward as forward."""
+    B, H, K, V = sizes = 2, 3, 4, 5
+    for P in (2, 3, 4):
+        wanted = state_exchange(P, B=B, H=H, K=K, V=V, decay=decay, way=way)
+        for T in (1, 50):
+            answers = pool.run(P, tasks.traffic, "linear", way, T, sizes, decay)
+            forward, backward = zip(*answers, strict=True)
+            assert max(received for _, received, _ in forward) == wanted
+            assert max(sent for sent, _, _ in backward) == wanted
+            if way == "gather":
+                assert {*forward, *backward} == {(wanted, wanted, 1)}
+
+
+def test_a_rings_bytes_are_those_of_the_formula(pool):
+    B, H, K, V = sizes = 2, 3, 4, 5
+    for P, T in ((2, 8), (3, 9), (4, 40)):
+        wanted = key_exchange(P, T, B=B, H=H, K=K, V=V, itemsize=4)
+        for forward, backward in pool.run(
+            P, tasks.traffic, "ring", "gather", T // P, sizes, "none"
+        ):
+            told = 8 * (P - 1)  # of how many tokens each has
+            assert forward == (wanted + told, wanted + told, P)
+            assert backward == (wanted, wanted, P - 1)

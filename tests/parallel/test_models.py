@@ -1,0 +1,95 @@
+"""A GPT over ranks is that of one process, whatever layer it has whose state is linear."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from lsa import GPT, GPTConfig
+from lsa.parallel import WAYS
+from tests.parallel import tasks
+
+CASES = {
+    "linear": ("linear", {}),
+    "linear-fades": ("linear", {"log_decay": [-0.3, 0.0]}),
+    "linear-recurrent": ("linear", {"mode": "recurrent", "normalize": False}),
+    "gated-fixed": ("gated", {"decay": "fixed"}),
+    "gated-head": ("gated", {"decay": "head"}),
+    "gated-channel": ("gated", {"decay": "channel"}),
+    "gated-normalized": (
+        "gated", {"decay": "channel", "normalize": True, "feature_map": "softplus"},
+    ),
+    "s6": ("s6", {"d_state": 3}),
+    "s6-tree": ("s6", {"d_state": 3, "mode": "tree", "input_rule": "zoh"}),
+}  # fmt: skip
+
+
+def alone(config, tokens, targets):
+    gpt = GPT(config).double()
+    logits = gpt(tokens)
+    loss = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), reduction="sum"
+    )
+    loss.backward()
+    return gpt, logits.detach(), {name: p.grad for name, p in gpt.named_parameters()}
+
+
+def shape(case, n_layer=2):
+    name, options = CASES[case]
+    return GPTConfig(
+        vocab_size=11, n_positions=40, n_layer=n_layer, n_head=2, d_model=8, attention=name,
+        attention_options=options,
+    )  # fmt: skip
+
+
+def check(pool, config, lengths, way="gather", how="argument"):
+    tokens, targets = torch.randint(11, (2, 2, sum(lengths)))
+    gpt, wanted, gradients = alone(config, tokens, targets)
+    answers = pool.run(
+        len(lengths), tasks.model, way, config, gpt.state_dict(), lengths, tokens, targets, how
+    )
+    logits = torch.cat([answer[0] for answer in answers], 1)
+    torch.testing.assert_close(logits, wanted, rtol=1e-12, atol=1e-12)
+    for name, gradient in gradients.items():
+        found = sum(answer[1][name] for answer in answers)
+        torch.testing.assert_close(found, gradient, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_over_ranks_is_that_of_one_process(pool, case, way):
+    for lengths in ([5, 8], [4, 0, 9], [1, 3, 2, 7]):
+        check(pool, shape(case), lengths, way)
+
+
+@pytest.mark.parametrize("case", ["linear-fades", "gated-head", "s6"])
+def test_a_style_is_the_argument(pool, case):
+    check(pool, shape(case), [3, 4], how="style")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_a_compiled_block_exchanges_states_too(pool, way):
+    check(pool, shape("linear-fades", n_layer=1), [3, 5], way, how="compiled")
+
+
+def test_what_cannot_be_split_is_refused(pool):
+    config = shape("linear")
+    changed = GPTConfig(**{**vars(config), "attention": "softmax"})
+    ends = torch.tensor([0, 1, 3])
+    for given, tokens, packed, message in (
+        (changed, 3, None, "ranks: expected attention linear, s6, gated, got SoftmaxAttention"),
+        (config, 21, None, "tokens: expected at most n_positions = 40 of them, got 42"),
+        (config, 3, ends, "cu_seqlens: expected none beside ranks: a text may go on over a cut"),
+    ):
+        text = torch.zeros(1, tokens, dtype=torch.long)
+        for said in pool.run(2, tasks.refusal, given, text, packed):
+            assert said.startswith(message)
+
+
+def test_importing_lsa_imports_little_of_torch_distributed():
+    extras = "fsdp", "checkpoint", "tensor", "_functional_collectives", "nn"
+    named = f"[f'torch.distributed.{{m}}' for m in {extras}]"
+    code = f"import sys, lsa\nprint([m for m in {named} if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
