@@ -155,7 +155,7 @@ It counts to three.
 @pytest.fixture
 def house(tmp_path):
     """A copy of the house without its results, its chapters and what was built."""
-    ignored = shutil.ignore_patterns("__pycache__", "*.json", "*.ipynb")
+    ignored = shutil.ignore_patterns("__pycache__", "*.json", "*.npz", "*.ipynb", "*.so")
     for name in ("lsa", "experiments", "results", "book", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     for name in ("_config.yml", "_toc.yml", "Makefile", "pyproject.toml"):

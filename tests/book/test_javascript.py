@@ -47,6 +47,9 @@ def test_a_cell_of_a_notebook_and_its_threads_are_answered(script):
         asking.start()
         asking.join(timeout=20)
 
-    asyncio.run(cell())
+    # Playwright's loop may be running in this thread.
+    kernel = Thread(target=lambda: asyncio.run(cell()), daemon=True)
+    kernel.start()
+    kernel.join(timeout=40)
     assert answers == [3, 7]
     assert javascript.call(script, "sum", 5, 6) == 11, "the cell's loop has ended"
