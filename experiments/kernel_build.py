@@ -112,18 +112,19 @@ def call(case: Case, config: dict[str, Any]) -> None:
     """One call and its gradient on tensors without storage."""
     from importlib import import_module
 
-    from lsa.attention.triton.call import Problem
+    from lsa.attention.call import Call
 
     file = "chunked.passes" if case.mode == "chunked" else case.mode
     module = import_module(f"lsa.attention.triton.{file}")
     shape = (config["batch"], config["length"], config["heads"], case.width)
     dtype = getattr(torch, config["dtype"])
     q, k, v, do = (torch.empty(shape, dtype=dtype, device="meta") for _ in range(4))
-    problem = Problem(
-        q, k, v, None, None, case.width**-0.5, 1e-6, case.normalize, case.feature_map,
-        case.normalize, torch.empty(shape[:3], device="meta") if case.decay else None, case.decay,
+    g = torch.empty(shape[:3], device="meta") if case.decay else None
+    made = Call(
+        q, k, v, g=g, scale=case.width**-0.5, normalize=case.normalize,
+        feature_map=case.feature_map, with_dg=case.decay,
     )  # fmt: skip
-    module.backward(problem, module.forward(problem), do, None, None)
+    module.backward(made, module.forward(made), do, None, None)
 
 
 def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .compat import is_in_function_transform, is_under_dispatch_mode
+
 LARGEST = {
     None: sys.float_info.max,
     **{dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)},
@@ -109,6 +111,6 @@ def is_at_hand(x: Tensor) -> bool:
         not torch.compiler.is_compiling()
         and x.device.type == "cpu"
         and type(x) in (Tensor, nn.Parameter)
-        and not torch._C._are_functorch_transforms_active()
-        and not torch._C._len_torch_dispatch_stack()
+        and not is_in_function_transform()
+        and not is_under_dispatch_mode()
     )

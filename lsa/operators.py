@@ -1,4 +1,4 @@
-"""What the operators of linear attention and of the selective scan ask of torch and of Triton."""
+"""How the operators of linear attention and of the selective scan are declared and launched."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-HAS_TRITON = find_spec("triton") is not None
+from .compat import OpOverload, remember_launches
+
+# Each operator lives as long as its library: one that is declared again, by a module that is
+# reloaded, takes the place of the old one. The libraries outlive a reload of this module.
+_LIBRARIES: dict[str, torch.library.Library] = globals().get("_LIBRARIES", {})
 
 
 def operator(
     name: str, schema: str, body: Any, shapes: Any, backward: Any, setup_context: Any
-) -> torch._ops.OpOverload:
+) -> OpOverload:
     """What `torch.library.custom_op` makes, but for the check of each call's results.
 
     Nor does its first call import the compiler. That no result shares memory with an argument is
     seen to by `opcheck` in the tests.
     """
     tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
-    torch.library.define(f"lsa::{name}", schema, tags=tags)
-    torch.library.impl(f"lsa::{name}", "default", body)
-    torch.library.register_fake(f"lsa::{name}", shapes)
-    torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context)
+    _LIBRARIES.pop(name, None)
+    lib = _LIBRARIES[name] = torch.library.Library("lsa", "FRAGMENT")
+    torch.library.define(f"lsa::{name}", schema, lib=lib, tags=tags)
+    torch.library.impl(f"lsa::{name}", "default", body, lib=lib)
+    torch.library.register_fake(f"lsa::{name}", shapes, lib=lib)
+    torch.library.register_autograd(f"lsa::{name}", backward, setup_context=setup_context, lib=lib)
     return getattr(torch.ops.lsa, name).default
 
 
@@ -37,7 +41,7 @@ def operator(
 def triton_module(package: str, name: str) -> ModuleType:
     """A module of kernels, imported when first needed: lsa can be had without Triton."""
     module = import_module(f"{package}.{name}")
-    import_module(".launches", __package__).remember_launches(package)
+    remember_launches(package)
     return module
 
 
@@ -46,15 +50,6 @@ def launching_on(device: torch.device) -> AbstractContextManager:
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return nullcontext()
     return torch.cuda.device(device)
-
-
-def is_transformed(x: Iterable[Tensor | None]) -> bool:
-    """Whether torch.func or forward-mode AD is at work, neither of which knows an operator."""
-    if torch._C._are_functorch_transforms_active():
-        return True
-    return forward_ad._current_level >= 0 and any(
-        y is not None and forward_ad.unpack_dual(y).tangent is not None for y in x
-    )
 
 
 def gradients_where_needed(

@@ -12,9 +12,10 @@ from torch.autograd import forward_ad
 from lsa import LinearAttention, LinearState, linear_attention, unroll
 from lsa.attention import differentiable
 from lsa.attention.api import MODES
+from lsa.attention.call import Call
 from lsa.attention.dispatch import FUSED_MAPS
 from lsa.attention.feature_maps import FEATURE_MAPS
-from lsa.attention.operator import attend, attend_operator, gradient
+from lsa.attention.operator import attend, attend_operator, gradient_operator
 from tests.examples import examples
 from tests.helpers import RELATIVE, relative_rms
 
@@ -128,11 +129,10 @@ def test_first_and_second_derivatives(mode, normalize):
 def test_a_third_derivative_is_no_zero(mode):
     """A graph is kept where one is asked for: the gradients given need none of their own."""
     q, k, v, _ = draw(1, 4, 1, 3, 2)
-    options = (None, None, None, mode, 2, True, 1.0, 1e-6, "elu_plus_one", False, False)
 
-    def third(call):
+    def third(attend):
         x = k.clone().requires_grad_()
-        y = call(q, x, v, *options)[0]
+        y = attend(Call(q, x, v, mode=mode, chunk_size=2, feature_map="elu_plus_one"))[0]
         for _ in range(3):
             (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         return y
@@ -173,7 +173,8 @@ def test_operators_keep_torchs_rules(mode):
     with torch.no_grad():
         out = attend_operator(*leaves, None, *options, True, False)
     given = do, None, None
-    torch.library.opcheck(gradient, (*leaves, None, *out, *given, *options, True, False))
+    call = (*leaves, None, *options, True, False)
+    torch.library.opcheck(gradient_operator, (*call, *out, *given))
 
 
 # torch's own rules for forward mode are scripted, which torch itself has deprecated.

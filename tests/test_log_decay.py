@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention
 from lsa.attention import MODES
-from lsa.attention.operator import attend_operator, gradient
+from lsa.attention.operator import attend_operator, gradient_operator
 from tests.examples import examples
 from tests.helpers import relative_rms
 
@@ -167,7 +167,8 @@ def test_the_operators_with_decay_are_the_definition(constant):
     with torch.no_grad():
         out = attend_operator(*leaves, *options, False)
     given = weights[0], None, None
-    torch.library.opcheck(gradient, (*leaves, *out, *given, *options, True), test_utils=RULES)
+    call = (*leaves, *options, True, *out, *given)
+    torch.library.opcheck(gradient_operator, call, test_utils=RULES)
 
 
 @pytest.mark.slow

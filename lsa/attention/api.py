@@ -13,14 +13,12 @@ from torch import Tensor
 
 from ..checks import boolean, finite, is_at_hand, one_of, tensor, whole
 from ..documents import document_starts
-from .call import Inputs, Options
+from .call import EPS, Call, accumulator_dtype
 from .dispatch import FUSED_MAPS
-from .dispatch import accumulator_dtype as accumulator_dtype
 from .feature_maps import FEATURE_MAPS
 from .operator import attend
 
 MODES = ("attention", "recurrent", "chunked")
-EPS = 1e-6
 DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 RESET = {torch.float32: -112.0, torch.float64: -768.0}  # exp is zero a little above
 LONGEST_CHUNK = 2**63 - 1  # what torch takes for a whole number
@@ -142,18 +140,12 @@ def linear_attention(
             raise ValueError("initial_state: expected none beside cu_seqlens, which begin anew")
         dtype, starts = accumulator_dtype(q.dtype), document_starts(cu_seqlens, q).unsqueeze(-1)
         g = torch.where(starts, RESET[dtype], q.new_zeros(H, dtype=dtype) if g is None else g)
-    inputs = Inputs(q, k, v, S, z, g)
-    options = Options(
-        mode=mode,
-        chunk_size=chunk_size or 0,
-        normalize=normalize,
-        scale=scale,
-        eps=eps,
-        feature_map=feature_map,
-        with_z=return_state,
-        with_dg=False,
-    )
-    o, S, z, *_ = attend(*inputs, *options)
+    o, S, z = attend(
+        Call(
+            q, k, v, S, z, g, mode=mode, chunk_size=chunk_size or 0, normalize=normalize,
+            scale=scale, eps=eps, feature_map=feature_map, with_z=return_state,
+        )
+    )  # fmt: skip
     return (o, LinearState(S, z)) if return_state else o
 
 

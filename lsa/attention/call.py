@@ -1,51 +1,74 @@
-"""What the operators of linear attention take and give: flat for torch, named for us.
+"""One call of linear attention, what it saves for its gradient, and the gradients.
 
-An operator's arguments are flat. What they are, and in which order, is said once, by the five
-named tuples here; dispatch.py takes them apart with `taken_apart`.
+Every body takes and gives these three named tuples; operator.py flattens them for torch.
 
 Shapes as in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V]; S [B, H, K, V]; z [B, H, K].
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple, get_type_hints
 
+import torch
 from torch import Tensor
 
+EPS = 1e-6
+CHUNK_SIZE = 64  # of chunked mode where the call names none and no kernel plans it
+UPSTREAM = "Tensor do, Tensor? dS_T, Tensor? dz_T"  # what a gradient starts from
 
-class Inputs(NamedTuple):
-    """q, k, v, the state before them and the logarithm of the decay, if any.
 
-    g: [B, T, H], or [1, 1, H] where it is the same for all tokens.
+def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of states and sums: float32, or float64 for inputs in float64."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+class Call(NamedTuple):
+    """The inputs and options of one call.
+
+    S, z: the state before the first token, or None. g: the logarithm of the decay, [B, T, H], or
+        [1, 1, H] where it is the same for all tokens, or None.
+    chunk_size: 0 leaves it to the body. feature_map: applied to q and k by the body.
+    with_z: z is wanted even if nothing is divided by it; of a gradient, z_T has one.
+    with_dg: the gradient of g is wanted; the forward pass does not ask.
     """
 
     q: Tensor
     k: Tensor
     v: Tensor
-    S: Tensor | None
-    z: Tensor | None
-    g: Tensor | None
+    S: Tensor | None = None
+    z: Tensor | None = None
+    g: Tensor | None = None
+    mode: str = "chunked"
+    chunk_size: int = 0
+    normalize: bool = True
+    scale: float = 1.0
+    eps: float = EPS
+    feature_map: str = "identity"
+    with_z: bool = False
+    with_dg: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """B, T, H, K, V."""
+        B, T, H, K = self.q.shape
+        return B, T, H, K, self.v.shape[-1]
+
+    @property
+    def keeps_z(self) -> bool:
+        """Whether the body has to sum z."""
+        return self.normalize or self.with_z
 
 
-class Options(NamedTuple):
-    """chunk_size: 0 leaves it to the implementation. with_z: z is wanted though not divided by.
+INPUTS = 6  # the first fields of a call, its tensors
 
-    with_dg: the gradient of g is wanted; the sum itself does not ask.
+
+class Saved(NamedTuple):
+    """What the forward pass leaves. All but o and S_T are empty where they have no use.
+
+    o [B, T, H, V]; S_T [B, H, K, V]; z_T [B, H, K]; den [B, T, H], the normaliser without eps;
+    states [G - 1, B H, K V + K], the sums between segments that chunked mode's kernels keep;
+    exact, o before it was rounded. All but o in `accumulator_dtype`.
     """
-
-    mode: str
-    chunk_size: int
-    normalize: bool
-    scale: float
-    eps: float
-    feature_map: str
-    with_z: bool
-    with_dg: bool
-
-
-class Results(NamedTuple):
-    """o and the state after it, then what the gradient needs; triton/call.py, Outputs."""
 
     o: Tensor
     S_T: Tensor
@@ -55,16 +78,12 @@ class Results(NamedTuple):
     exact: Tensor
 
 
-class Given(NamedTuple):
-    """The gradients of o and of the state after it."""
+class Grads(NamedTuple):
+    """The gradients of a call's inputs.
 
-    do: Tensor
-    dS: Tensor | None
-    dz: Tensor | None
-
-
-class Gradients(NamedTuple):
-    """The gradients of the inputs; dg is empty where it is not wanted."""
+    dq, dk, dv in the inputs' dtypes; dS, dz, and dg in the shape of g, in `accumulator_dtype`.
+    dg is empty where it is not wanted.
+    """
 
     dq: Tensor
     dk: Tensor
@@ -74,21 +93,13 @@ class Gradients(NamedTuple):
     dg: Tensor
 
 
-def schema(arguments: tuple[type, ...], results: type) -> str:
-    """An operator's signature in torch's words: the fields of named tuples, one after the other."""
+def signature(*parts: type | str, results: type) -> str:
+    """An operator's signature in torch's words. parts: named tuples, or words as they are."""
     words = {Tensor: "Tensor", Tensor | None: "Tensor?", str: "str", int: "SymInt",
              bool: "bool", float: "float"}  # fmt: skip
-    # A name may come twice: dS is a gradient that is given, and one that is found.
-    fields = [f"{words[kind]} {name}" for group in arguments
-              for name, kind in get_type_hints(group).items()]  # fmt: skip
-    return f"({', '.join(fields)}) -> ({', '.join(['Tensor'] * len(results._fields))})"
-
-
-def taken_apart(flat: Sequence[Any], *groups: type) -> list[Any]:
-    """The flat arguments of an operator as the named tuples that they came from."""
-    found, i = [], 0
-    for group in groups:
-        end = i + len(group._fields)
-        found.append(group._make(flat[i:end]))
-        i = end
-    return found
+    each = [
+        part if isinstance(part, str)
+        else ", ".join(f"{words[kind]} {name}" for name, kind in get_type_hints(part).items())
+        for part in parts
+    ]  # fmt: skip
+    return f"({', '.join(each)}) -> ({', '.join(['Tensor'] * len(get_type_hints(results)))})"

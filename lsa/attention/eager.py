@@ -8,7 +8,8 @@ in place. Gradients are explicit, so that nothing of size T x K x V or more is k
 
 with dn = (do, -do·o) / n, the gradients of numerator and denominator.
 
-Shapes here: q, k [B, H, T, K], mapped, q already scaled; v, o [B, H, T, V]; den [B, H, T].
+Shapes below `forward` and `backward`: q, k [B, H, T, K], mapped, q already scaled; v, o
+[B, H, T, V]; den [B, H, T].
 """
 
 from __future__ import annotations
@@ -21,8 +22,71 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import reference
+from .call import CHUNK_SIZE, Call, Grads, Saved, accumulator_dtype
+from .feature_maps import FEATURE_MAPS, feature_slope
 
-CHUNK_SIZE = 64
+Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def heads_of(call: Call) -> Five:
+    """q, k, v, S, z of a call: mapped, scaled, heads before time, in the dtype of sums."""
+    B, _, H, K, V = call.sizes
+    for name, x in zip("qkv", call[:3], strict=True):  # here, where it costs a GPU's calls nothing
+        if x.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
+    dtype = accumulator_dtype(call.q.dtype)
+    q, k, v = (x.transpose(1, 2).to(dtype) for x in (call.q, call.k, call.v))
+    phi = FEATURE_MAPS[call.feature_map]
+    S = q.new_zeros(B, H, K, V) if call.S is None else call.S.to(dtype)
+    z = q.new_zeros(B, H, K) if call.z is None else call.z.to(dtype)
+    return phi(q) * call.scale, phi(k), v, S, z
+
+
+def own(x: Tensor, *others: Tensor) -> Tensor:
+    """x with memory of its own: an operator may not return what it was given."""
+    x = x.contiguous()
+    return x.clone() if any(x.data_ptr() == other.data_ptr() for other in others) else x
+
+
+def keeps_exact(call: Call) -> bool:
+    """Whether o is saved unrounded: half of a gradient's error would come from rounding it."""
+    return call.normalize and call.q.dtype in (torch.float16, torch.bfloat16)
+
+
+def forward(call: Call) -> Saved:
+    """The forward pass of a call without decay."""
+    with torch.autocast(call.q.device.type, enabled=False):
+        heads = *_, S, z = heads_of(call)
+        o, den, S_T, z_T = _forward(*heads, call)
+        o = o.transpose(1, 2)
+    empty = S_T.new_empty
+    return Saved(
+        o=own(o.to(call.v.dtype), call.v),
+        S_T=own(S_T, S),
+        z_T=own(z_T, z) if call.keeps_z else empty(0),
+        den=empty(0) if den is None else den.transpose(1, 2).contiguous(),
+        states=empty(0),
+        exact=o.contiguous() if keeps_exact(call) else empty(0),
+    )
+
+
+def backward(call: Call, saved: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None) -> Grads:
+    """The gradients of a call without decay."""
+    with torch.autocast(call.q.device.type, enabled=False):
+        heads = q, _, _, S, z = heads_of(call)
+        dtype = q.dtype
+        o = (saved.exact if saved.exact.numel() else saved.o).transpose(1, 2).to(dtype)
+        do = do.transpose(1, 2).to(dtype)
+        den = saved.den.transpose(1, 2) if call.normalize else None
+        dS = torch.zeros_like(S) if dS is None else dS.to(dtype)
+        dz = torch.zeros_like(z) if dz is None else dz.to(dtype)
+        dq, dk, dv, dS, dz = _backward(*heads, o, den, do, dS, dz, call)
+        dq, dk, dv = dq.transpose(1, 2) * call.scale, dk.transpose(1, 2), dv.transpose(1, 2)
+        if call.feature_map != "identity":
+            dq = dq * feature_slope(call.q.to(dtype), call.feature_map)
+            dk = dk * feature_slope(call.k.to(dtype), call.feature_map)
+    dq, dk, dv = (x.to(call.q.dtype).contiguous() for x in (dq, dk, dv))
+    return Grads(dq, dk, dv, dS.contiguous(), dz.contiguous(), dS.new_empty(0))
 
 
 def chunk_major(x: Tensor, C: int) -> Tensor:
@@ -131,7 +195,7 @@ def chunk_states(k: Tensor, v: Tensor, first: Tensor, reverse: bool = False) -> 
 def chunked_backward(
     q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
     dnum: Tensor, dden: Tensor | None, dS: Tensor, dz: Tensor, C: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> Five:  # fmt: skip
     """dq, dk, dv, dS, dz from the gradients of numerator, denominator and returned state."""
     B, H, T, K = q.shape
     C = min(C, T)
@@ -177,7 +241,7 @@ def chunked_backward(
 def recurrent_backward(
     q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
     dnum: Tensor, dden: Tensor | None, dS: Tensor, dz: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> Five:  # fmt: skip
     """The same, token by token: forwards for dq, back again for dk and dv."""
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     T = q.shape[2]
@@ -196,16 +260,16 @@ def recurrent_backward(
     return dq, dk, dv, dS.clone(), dz.clone()
 
 
-def forward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None,
-    mode: str, chunk_size: int,
-) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:  # fmt: skip
-    """o, den (None when eps is), S, z."""
-    if mode == "chunked":
-        return chunked_forward(q, k, v, S, z, eps, chunk_size or CHUNK_SIZE)
-    if mode == "recurrent" and q.shape[2] == 1:
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, call: Call
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """o, den (None when nothing is normalised), S, z."""
+    eps = call.eps if call.normalize else None
+    if call.mode == "chunked":
+        return chunked_forward(q, k, v, S, z, eps, call.chunk_size or CHUNK_SIZE)
+    if call.mode == "recurrent" and q.shape[2] == 1:
         return one_token(q, k, v, S, z, eps)
-    run = reference.attention_mode if mode == "attention" else reference.recurrent_mode
+    run = reference.attention_mode if call.mode == "attention" else reference.recurrent_mode
     if eps is None:
         o, S, z = run(q, k, v, S, z, None)
         return o, None, S, z
@@ -216,18 +280,17 @@ def forward(
     return num[..., :-1] / (den + eps).unsqueeze(-1), den, S_z[..., :-1].contiguous(), z
 
 
-def backward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None,
-    o: Tensor, den: Tensor | None, do: Tensor, dS: Tensor, dz: Tensor,
-    mode: str, chunk_size: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+def _backward(
+    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
+    o: Tensor, den: Tensor | None, do: Tensor, dS: Tensor, dz: Tensor, call: Call,
+) -> Five:  # fmt: skip
     """dq (of the scaled q), dk, dv, dS, dz."""
     dden = None
-    if eps is not None and den is not None:
-        r = 1 / (den + eps)
+    if den is not None:
+        r = 1 / (den + call.eps)
         dden = -(do * o).sum(-1) * r
         do = do * r.unsqueeze(-1)
-    if mode == "recurrent" or q.shape[2] == 0:
+    if call.mode == "recurrent" or q.shape[2] == 0:
         return recurrent_backward(q, k, v, S, z, do, dden, dS, dz)
-    C = q.shape[2] if mode == "attention" else chunk_size or CHUNK_SIZE
+    C = q.shape[2] if call.mode == "attention" else call.chunk_size or CHUNK_SIZE
     return chunked_backward(q, k, v, S, z, do, dden, dS, dz, C)

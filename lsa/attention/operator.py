@@ -1,11 +1,14 @@
 """Linear attention and its gradient as operators that torch knows: eager, compiled, captured.
 
-`torch.ops.lsa.linear_attention` and its backward each have Triton kernels for CUDA, a body in
-plain torch for all else, shapes for the compiler (dispatch.py), and a gradient. The gradient of the
-backward operator is taken through `differentiable.gradient`, the same gradient written as linear
-attentions, so that it can be differentiated again. torch's function transforms and forward-mode
-derivatives know no such operator; for them, and for decay where no kernel takes the call, the same
-sum runs as plain torch throughout.
+`torch.ops.lsa.linear_attention` and its backward each have a body (dispatch.py chooses it), shapes
+for the compiler, and a gradient. The gradient of the backward operator is taken through
+`differentiable.gradient`, the same gradient written as linear attentions, so that it can be
+differentiated again. torch's function transforms and forward-mode derivatives know no such
+operator; for them, and for decay where no kernel takes the call, the same sum runs as plain torch
+throughout.
+
+torch's operators take flat arguments. Only this file sees them: `Call`, `Saved` and `Grads` are
+flattened on the way in and made again on the other side.
 """
 
 from __future__ import annotations
@@ -16,110 +19,119 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from ..operators import gradients_where_needed, is_transformed, operator
-from . import differentiable, dispatch, eager
-from .call import Given, Gradients, Inputs, Options, Results, schema, taken_apart
+from ..compat import below_autograd, is_transformed
+from ..operators import gradients_where_needed, launching_on, operator
+from . import differentiable, dispatch
+from .call import CHUNK_SIZE, INPUTS, UPSTREAM, Call, Grads, Saved, signature
+
+CALL, SAVED = len(Call._fields), len(Saved._fields)
 
 
-def _unrecorded(called: torch._ops.OpOverload, *flat: Any) -> tuple[Tensor, ...]:
-    """Bypass autograd dispatch when gradients are disabled."""
-    if torch.is_grad_enabled():
-        return called(*flat)
-    with torch._C._AutoDispatchBelowAutograd():
-        return called(*flat)
+def _forward(*flat: Any) -> Saved:
+    call = Call(*flat)
+    with launching_on(call.q.device):
+        return dispatch.body(call).forward(call)
+
+
+def _gradient(*flat: Any) -> Grads:
+    call, saved = Call(*flat[:CALL]), Saved(*flat[CALL : CALL + SAVED])
+    with launching_on(call.q.device):
+        return dispatch.body(call).backward(call, saved, *flat[CALL + SAVED :])
 
 
 def _save_forward(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
-    x, ctx.options = taken_apart(inputs, Inputs, Options)
-    ctx.save_for_backward(*x, *output)
+    ctx.options = inputs[INPUTS:]
+    ctx.save_for_backward(*inputs[:INPUTS], *output)
 
 
 def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None, *_: Any) -> tuple:
-    x, out = taken_apart(ctx.saved_tensors, Inputs, Results)
+    tensors = ctx.saved_tensors
+    call, saved = Call(*tensors[:INPUTS], *ctx.options), Saved(*tensors[INPUTS:])
     if do is None:
-        do = torch.zeros_like(out.o)
+        do = torch.zeros_like(saved.o)
     dz = None if dz is None or not dz.numel() else dz
-    needed = taken_apart(ctx.needs_input_grad, Inputs)[0]
-    options = ctx.options._replace(with_dg=needed.g)
-    found = Gradients(*_unrecorded(gradient, *x, *out, do, dS, dz, *options))
-    wide = (x.S, found.dS, needed.S), (x.z, found.dz, needed.z), (x.g, found.dg, needed.g)
-    narrowed = [d.to(y.dtype) if y is not None and need else None for y, d, need in wide]
-    return found.dq, found.dk, found.dv, *narrowed, *(None for _ in ctx.options)
+    needs = ctx.needs_input_grad[:INPUTS]
+    call = call._replace(with_z=dz is not None, with_dg=needs[-1])
+    if torch.is_grad_enabled():
+        found = gradient_operator(*call, *saved, do, dS, dz)
+    else:
+        with below_autograd():
+            found = gradient_operator(*call, *saved, do, dS, dz)
+    each = zip(found, tensors, needs, strict=False)
+    grads = [d.to(x.dtype) if x is not None and need else None for d, x, need in each]
+    return *grads, *(None for _ in ctx.options)
 
 
 def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
-    x, _, given, ctx.options = taken_apart(inputs, Inputs, Results, Given, Options)
-    ctx.save_for_backward(*x, *given)
+    ctx.options = inputs[INPUTS:CALL]
+    ctx.save_for_backward(*inputs[:INPUTS], *inputs[CALL + SAVED :])
 
 
 def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
     """Differentiates differentiable.gradient; o, den and the states are functions of the inputs."""
-    flags = taken_apart(ctx.needs_input_grad, Inputs, Results, Given, Options)
-    needed = [*flags[0], *flags[2]]
+    needed = ctx.needs_input_grad[:INPUTS] + ctx.needs_input_grad[CALL + SAVED :]
     with torch.enable_grad():
-        inputs = [
+        inputs: list[Any] = [
             x.view_as(x) if x is not None and need else x
             for x, need in zip(ctx.saved_tensors, needed, strict=True)
         ]
-        x, given = taken_apart(inputs, Inputs, Given)
-        outputs = differentiable.gradient(x, given, ctx.options, attend)
+        do, dS, dz = inputs[INPUTS:]
+        call = Call(*inputs[:INPUTS], *ctx.options)
+        outputs = differentiable.gradient(call, do, dS, dz, attend)
     each = gradients_where_needed(outputs, grads, inputs, needed)
-    n = len(Inputs._fields)
-    return *each[:n], *(None for _ in Results._fields), *each[n:], *(None for _ in Options._fields)
-
-
-FORWARD, BACKWARD = (Inputs, Options), (Inputs, Results, Given, Options)
+    return *each[:INPUTS], *(None for _ in range(CALL - INPUTS + SAVED)), *each[INPUTS:]
 
 
 attend_operator = operator(
-    "linear_attention", schema(FORWARD, Results), dispatch.attend, dispatch.attend_shapes,
-    _backward, _save_forward,
+    "linear_attention", signature(Call, results=Saved),
+    _forward, lambda *flat: dispatch.saved_shapes(Call(*flat)), _backward, _save_forward,
 )  # fmt: skip
-gradient = operator(
-    "linear_attention_backward", schema(BACKWARD, Gradients),
-    dispatch.gradient, dispatch.gradient_shapes, _double_backward, _save_gradient,
+gradient_operator = operator(
+    "linear_attention_backward", signature(Call, Saved, UPSTREAM, results=Grads),
+    _gradient, lambda *flat: dispatch.grads_shapes(Call(*flat[:CALL])),
+    _double_backward, _save_gradient,
 )  # fmt: skip
 
 
 class _Recorded(torch.autograd.Function):
     """The operator with its gradient as an eager call records it: one node, for less host time.
 
-    For a compiler the gradient is registered with the operator, and found there. What either
-    costs on the host is measured by experiments/host_time.py.
+    For a compiler the gradient is registered with the operator, and found there.
     """
 
     @staticmethod
     def forward(ctx: Any, *flat: Any) -> tuple[Tensor, ...]:
-        out = _unrecorded(attend_operator, *flat)
+        with below_autograd():
+            out = attend_operator(*flat)
         _save_forward(ctx, flat, out)
-        kept = Results(*out)
-        ctx.mark_non_differentiable(kept.den, kept.states, kept.exact)
+        ctx.mark_non_differentiable(*out[3:])
         return out
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple:
-        return _backward(ctx, *grads)
+    backward = staticmethod(_backward)
 
 
-def attend(*flat: Any) -> tuple[Tensor, ...]:
-    """Results from Inputs and Options, flat; o, S_T and z_T alone where no operator is used."""
-    x, options = taken_apart(flat, Inputs, Options)
-    if x.g is not None and not dispatch.differentiates_decay(x.q, x.v, options.scale):
-        return differentiable.attend(*flat)
-    if is_transformed(x):
-        return differentiable.attend(*flat)
+def attend(call: Call) -> differentiable.Sums:
+    """o, S_T and z_T; z_T is empty where nothing asks for it."""
+    if call.g is not None and not dispatch.differentiates_decay(call):
+        return differentiable.attend(call)
+    inputs = call[:INPUTS]
+    if is_transformed(inputs):
+        return differentiable.attend(call)
     if torch.compiler.is_compiling():
-        return attend_operator(*flat)
-    if torch.is_grad_enabled() and any(y is not None and y.requires_grad for y in x):
-        return _Recorded.apply(*flat)
-    return _unrecorded(attend_operator, *flat)
+        o, S, z, *_ = attend_operator(*call)
+    elif torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
+        o, S, z, *_ = _Recorded.apply(*call)
+    else:
+        with below_autograd():
+            o, S, z, *_ = attend_operator(*call)
+    return o, S, z
 
 
 def _inside(T: int, mode: str, chunk_size: int) -> int:
     """How many products q·k plain torch forms for a head."""
-    C = T if mode == "attention" else chunk_size or eager.CHUNK_SIZE
+    C = T if mode == "attention" else chunk_size or CHUNK_SIZE
     return T // C * C * C + (T % C) ** 2 if T else 0
 
 
@@ -129,19 +141,19 @@ def _flops(*shapes: Any, **_: Any) -> int:
 
     Its matrix products, with a normaliser's sums; token by token, neither these nor outer products.
     """
-    x, options = taken_apart(shapes, *FORWARD)
-    (B, T, H, K), V, mode, chunk_size = x.q, x.v[-1], options.mode, options.chunk_size
+    call: Any = Call(*shapes)
+    (B, T, H, K), V, mode = call.q, call.v[-1], call.mode
     if mode == "recurrent":
         return B * H * 2 * T * K * V
-    return B * H * (2 * _inside(T, mode, chunk_size) * (K + V) + 4 * T * K * V + 2 * T * K)
+    return B * H * (2 * _inside(T, mode, call.chunk_size) * (K + V) + 4 * T * K * V + 2 * T * K)
 
 
 @register_flop_formula(torch.ops.lsa.linear_attention_backward)
 def _gradient_flops(*shapes: Any, **_: Any) -> int:
     """The same for the three gradients."""
-    x, _, _, options = taken_apart(shapes, *BACKWARD)
-    (B, T, H, K), V, mode, chunk_size = x.q, x.v[-1], options.mode, options.chunk_size
+    call: Any = Call(*shapes[:CALL])
+    (B, T, H, K), V, mode = call.q, call.v[-1], call.mode
     if mode == "recurrent":
         return B * H * 6 * T * K * V
-    inside = _inside(T, mode, chunk_size)
+    inside = _inside(T, mode, call.chunk_size)
     return B * H * (2 * inside * (3 * K + 2 * V) + 10 * T * K * V + 4 * T * K)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..attention.api import accumulator_dtype
+from ..attention.call import accumulator_dtype
 from ..checks import whole
 from ..machines import StateMachine
 from ..scans import (

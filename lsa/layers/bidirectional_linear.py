@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..attention.api import EPS, accumulator_dtype, check_qkv
+from ..attention.api import check_qkv
+from ..attention.call import EPS, accumulator_dtype
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import one_of
 from .multihead import MultiHead

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.api import EPS, accumulator_dtype
+from ..attention.call import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.reference import decay_between
 from ..checks import boolean, whole

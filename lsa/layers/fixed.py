@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..attention.api import accumulator_dtype
+from ..attention.call import accumulator_dtype
 from ..checks import finite
 
 

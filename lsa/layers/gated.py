@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.api import EPS, accumulator_dtype
+from ..attention.call import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.feature_maps import FEATURE_MAPS
 from ..attention.reference import decay_between

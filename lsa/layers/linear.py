@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from ..attention.api import LONGEST_CHUNK, MODES, LinearState, linear_attention
+from ..attention.call import accumulator_dtype
 from ..attention.counts import mode_flops
-from ..attention.dispatch import accumulator_dtype
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
 from ..machines import StateMachine

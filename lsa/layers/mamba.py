@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.api import accumulator_dtype
+from ..attention.call import accumulator_dtype
 from ..checks import one_of, whole
 from ..documents import document_starts
 from ..machines import StateMachine

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.api import accumulator_dtype
+from ..attention.call import accumulator_dtype
 from ..checks import whole
 from ..machines import StateMachine
 from ..scans import TREE_FLOPS, ExponentialSums, exponential_step, exponential_sums, no_sums

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..attention.api import accumulator_dtype, check_qkv
+from ..attention.api import check_qkv
+from ..attention.call import accumulator_dtype
 from ..checks import finite
 from ..documents import document_starts, places, same_document
 from ..machines import StateMachine

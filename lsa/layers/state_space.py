@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.api import accumulator_dtype
+from ..attention.call import accumulator_dtype
 from ..checks import one_of, whole
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution

@@ -11,7 +11,8 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from ..attention.api import LinearState, accumulator_dtype, linear_attention
+from ..attention.api import LinearState, linear_attention
+from ..attention.call import accumulator_dtype
 from ..attention.reference import recurrent_step
 from ..checks import finite, whole
 from ..machines import StateMachine

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.api import LinearState, accumulator_dtype, linear_attention
+from ..attention.api import LinearState, linear_attention
+from ..attention.call import accumulator_dtype
 from ..attention.counts import mode_flops
 from ..checks import whole
 from ..machines import StateMachine

@@ -17,7 +17,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ..checks import floating, one_of, whole
-from ..operators import is_transformed
+from ..compat import is_transformed
 from . import selective_operator as operator
 from .reference import SCANS
 from .selective_plain import in_chunks, selective_step, state_dtype

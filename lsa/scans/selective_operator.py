@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..operators import HAS_TRITON, gradients_where_needed, launching_on, operator, triton_module
+from ..compat import HAS_TRITON
+from ..operators import gradients_where_needed, launching_on, operator, triton_module
 from . import selective_plain
 
 MOST_STATE = 64

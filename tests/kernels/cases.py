@@ -2,8 +2,8 @@
 
 import torch
 
+from lsa.attention.call import Call
 from lsa.attention.feature_maps import FEATURE_MAPS
-from lsa.attention.triton.call import Problem
 from tests.helpers import definition, relative_rms
 
 
@@ -44,8 +44,10 @@ def errors(
     S, z = state(torch.rand) if first else (None, None)
     dS, dz = state(torch.randn) if last else (None, None)
     scale = K**-0.5 if scale is None else scale
-    problem = Problem(q, k, v, S, z, scale, eps, normalize, feature_map, normalize or last,
-                      decay, decay is not None)  # fmt: skip
+    problem = Call(
+        q, k, v, S, z, decay, scale=scale, eps=eps, normalize=normalize, feature_map=feature_map,
+        with_z=last, with_dg=decay is not None,
+    )  # fmt: skip
     out = mode.forward(problem, **options)
     grads = mode.backward(problem, out, do, dS, dz, **options)
 
@@ -55,9 +57,14 @@ def errors(
         (zero if x is None else x.double()).clone().requires_grad_()
         for x, zero in ((S, zeros), (z, zeros[..., 0]))
     ]
-    wide = None if decay is None else decay.double().expand(B, T, H).clone().requires_grad_()
+    wide = None if decay is None else decay.double().requires_grad_()
     wanted = definition(
-        *leaves, scale=scale, eps=eps, normalize=normalize, feature_map=feature_map, g=wide
+        *leaves,
+        scale=scale,
+        eps=eps,
+        normalize=normalize,
+        feature_map=feature_map,
+        g=None if wide is None else wide.expand(B, T, H),
     )
     weights = [do.double()] + ([dS.double(), dz.double()] if last else [])
     loss = sum((w * x).sum() for w, x in zip(weights, wanted, strict=False))

@@ -5,8 +5,8 @@ import torch
 
 from lsa import linear_attention
 from lsa.attention import dispatch
+from lsa.attention.call import Call
 from lsa.attention.triton import attention, recurrent
-from lsa.attention.triton.call import Problem
 from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
 from lsa.attention.triton.tuning.plan import Case, plan
@@ -227,8 +227,7 @@ def test_segments_fade(cut):
 def test_strong_decay_overflows_nowhere(mode):
     """Nothing is left of the token before: o is v, and the gradient of g is nothing."""
     q, k, v, do = draw(1, 5 if mode == "recurrent" else 70, 1, 16, 16, torch.float32)
-    problem = Problem(q, k, v, None, None, 0.25, 1e-6, True, g=torch.full((1, 1, 1), -1e4),
-                      with_dg=True)  # fmt: skip
+    problem = Call(q, k, v, g=torch.full((1, 1, 1), -1e4), scale=0.25, with_dg=True)
     out = MODES[mode].forward(problem)
     grads = MODES[mode].backward(problem, out, do, None, None)
     torch.testing.assert_close(out.o, v)
@@ -319,9 +318,7 @@ def test_what_is_no_number_reaches_what_the_docstring_says(mode, reached, normal
         qkv = dict(zip("qkv", draw(1, 150, 1, 16, 16, torch.bfloat16)[:3], strict=True))
         qkv[where[0]][:, 70] = float("nan")
         g = fading(150, 0.2) if "fading" in where else None
-        problem = Problem(
-            *qkv.values(), None, None, 0.25, 1e-6, normalize, with_z=normalize, g=g
-        )  # fmt: skip
+        problem = Call(*qkv.values(), g=g, scale=0.25, normalize=normalize)
         o = MODES[mode].forward(problem).o
         lost = o.isnan().any(-1).flatten().nonzero().flatten()
         assert lost.tolist() == list(range(first, 71 if where == "q" else 150)), where

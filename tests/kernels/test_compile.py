@@ -11,8 +11,8 @@ from experiments.harness.bench.compiling import Launched, build, kernel_digests,
 from experiments.harness.core import record
 from lsa import linear_attention
 from lsa.attention import dispatch
+from lsa.attention.call import Call
 from lsa.attention.triton import attention, recurrent
-from lsa.attention.triton.call import Problem
 from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
 from lsa.attention.triton.tuning.plan import plan_of
@@ -34,9 +34,10 @@ def launches(
         for more in ((K,), (K,), (), ())
     )
     g = torch.empty(B, T, H, device="meta") if decay else None
-    problem = Problem(
-        q, k, v, S, z, K**-0.5, 1e-6, normalize, feature_map, normalize or states, g, decay
-    )
+    problem = Call(
+        q, k, v, S, z, g, scale=K**-0.5, normalize=normalize, feature_map=feature_map,
+        with_z=states, with_dg=decay,
+    )  # fmt: skip
 
     def call():
         mode.backward(problem, mode.forward(problem), do, dS, dz)
@@ -148,7 +149,7 @@ def test_no_grid_axis_but_the_first(mode):
 def test_what_is_recovered_walking_back_is_never_far():
     def cut(heads, T, dtype=torch.bfloat16):
         q = torch.empty(1, T, heads, 64, dtype=dtype, device="meta")
-        plan = plan_of(Problem(q, q, q, None, None, 0.125, 1e-6, False, with_z=False))
+        plan = plan_of(Call(q, q, q, normalize=False))
         return plan.G, plan.L
 
     assert cut(132, 131072) == (16, 8192)

@@ -11,8 +11,8 @@ from tests.kernels.cases import draw, errors
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
+from lsa.attention.call import Call
 from lsa.attention.triton import attention, recurrent
-from lsa.attention.triton.call import Problem
 from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.tuning.plan import plan_of
 from lsa.scans import selective_scan
@@ -208,7 +208,7 @@ def test_the_first_tokens_of_a_long_text_have_their_gradient():
     """S before them is what is left of S at the end when all that came later is taken away."""
     q, k, v, do = draw(1, 8192, 132, 64, 64, torch.bfloat16, device=GPU)
     v = v + 1
-    assert plan_of(Problem(q, k, v, None, None, 0.125, 1e-6, False, with_z=False)).G == 1
+    assert plan_of(Call(q, k, v, normalize=False)).G == 1
     leaves = [x.requires_grad_() for x in (q, k, v)]
     dq = torch.autograd.grad(linear_attention(*leaves, normalize=False), q, do)[0][:, :64]
     first = [x[:, :64].detach().double().requires_grad_() for x in (q, k, v)]

@@ -20,12 +20,12 @@ from triton.compiler import CompiledKernel, LazyDict
 from triton.runtime import JITFunction, driver
 
 from experiments.harness.bench.compiling import record_launches
-from lsa import launches, operators
+from lsa import compat, operators
+from lsa.attention.call import Call
 from lsa.attention.triton import attention, recurrent
-from lsa.attention.triton.call import Problem
 from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.chunked import sums as segment_sums
-from lsa.launches import Remembered, remember_launches
+from lsa.compat import Remembered, remember_launches
 from lsa.scans.kernels import selective
 
 PACKAGES = "lsa.attention.triton", "lsa.scans.kernels"
@@ -108,9 +108,10 @@ def attention_call(mode, dtype, normalize, feature_map, states, decay, B=2, T=70
     S, dS = (torch.empty(B, H, K, K) if states else None for _ in range(2))
     z, dz = (torch.empty(B, H, K) if states else None for _ in range(2))
     g = torch.empty(B, T, H) if decay else None
-    problem = Problem(
-        q, k, v, S, z, K**-0.5, 1e-6, normalize, feature_map, normalize or states, g, decay
-    )
+    problem = Call(
+        q, k, v, S, z, g, scale=K**-0.5, normalize=normalize, feature_map=feature_map,
+        with_z=states, with_dg=decay,
+    )  # fmt: skip
     cut = {"cut": (6, 128)} if mode is chunked else {}
     return lambda: mode.backward(problem, mode.forward(problem, **cut), do, dS, dz, **cut)
 
@@ -239,7 +240,7 @@ def test_hooks_around_a_launch_are_handed_on(gpu, monkeypatch):
 
 
 def test_few_launches_are_kept(gpu, monkeypatch):
-    monkeypatch.setattr(launches, "MOST", 3)
+    monkeypatch.setattr(compat, "MOST", 3)
     launch = Launch(gpu)
     assert [launch.asks(number=n) for n in (2, 3, 4, 4, 5, 5, 2)] == [1, 1, 1, 0, 1, 0, 1]
 

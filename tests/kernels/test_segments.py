@@ -14,7 +14,7 @@ from experiments.harness.bench.compiling import build, record_launches
 from experiments.harness.bench.traffic import traffic
 from experiments.harness.core import record
 from experiments.kernel_build import instructions
-from lsa.attention.triton.call import Problem
+from lsa.attention.call import Call
 from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.tuning.gpu import HOPPER
 from lsa.attention.triton.tuning.plan import Case, plan, plan_of
@@ -57,14 +57,14 @@ def compiled(width, normalize, feature_map, together):
     wanted = {"dkv_kernel:dk dv"} if together else {"dkv_kernel:dk", "dkv_kernel:dv"}
     config = {"batch": 1, "length": 4096, "heads": 32}
     q = torch.empty(1, 4096, 32, width, dtype=torch.bfloat16, device="meta")
-    problem = Problem(q, q, q, None, None, 0.1, 1e-6, normalize, feature_map, normalize)
+    problem = Call(q, q, q, normalize=normalize, feature_map=feature_map)
     planned = plan_of(problem, (4, 1024))
     if planned.one_pass:
         return rows
     if not together:
         planned = replace(planned, dkv=None)
     elif not planned.dkv:
-        alike = replace(problem, q=q.expand(8, -1, -1, -1), v=q.expand(8, -1, -1, -1))
+        alike = problem._replace(q=q.expand(8, -1, -1, -1), v=q.expand(8, -1, -1, -1))
         planned = replace(planned, dkv=plan_of(alike, (1, 4096)).dkv)
     rows = {name: row for name, row in rows.items() if not name.startswith("dkv") or name in wanted}
 

@@ -12,7 +12,7 @@ from lsa.cost import design_cost
 from ..lib.tables import Table
 
 if TYPE_CHECKING:
-    from lsa.attention.triton.call import Problem
+    from lsa.attention.call import Call
     from lsa.attention.triton.tuning.plan import Plan
 
 CHUNK = 64
@@ -43,30 +43,30 @@ def beside_account(q: Tensor, k: Tensor, v: Tensor, do: Tensor) -> Table | None:
     return Table(titles, lines, wrap=True)
 
 
-def _planned(problem: Problem, cut: tuple[int, int], fused: bool) -> Plan:
+def _planned(call: Call, cut: tuple[int, int], fused: bool) -> Plan:
     """The plan of a call cut so, in chunks of one length, and one pass back or three."""
     from lsa.attention.triton.tuning.plan import plan_of
 
-    plan = plan_of(problem, cut)
+    plan = plan_of(call, cut)
     each = {name: replace(getattr(plan, name), C=CHUNK) for name in ("forward", "dq", "dk", "dv")}
     return replace(plan, **each, one_pass=each["dq"] if fused else None)
 
 
 def _counted(tensors: tuple[Tensor, ...], G: int, fused: bool) -> list[float]:
     """Bytes a token and head, forwards and back, by the interpreter's own count."""
-    from lsa.attention.triton.call import Problem
+    from lsa.attention.call import Call
     from lsa.attention.triton.chunked import passes as chunked
 
     from .interpreted import moved
 
     q, k, v, do = tensors
     _, T, H, D = q.shape
-    problem = Problem(q, k, v, None, None, D**-0.5, 1e-6, False, "identity", False)
-    plan = _planned(problem, (G, T // G), fused)
+    call = Call(q, k, v, scale=D**-0.5, normalize=False)
+    plan = _planned(call, (G, T // G), fused)
     with moved() as forth:
-        o = chunked.forward(problem, plan=plan)
+        o = chunked.forward(call, plan=plan)
     with moved() as back:
-        chunked.backward(problem, o, do, None, None, plan=plan)
+        chunked.backward(call, o, do, None, None, plan=plan)
     return [(count.loaded + count.stored) / (T * H) for count in (forth, back)]
 
 

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..call import Given, Gradients, Inputs, Options, Results
+from ..call import CHUNK_SIZE, INPUTS, Call, Grads, Saved
 from ..feature_maps import FEATURE_MAPS, feature_slope
 
-CHUNK_SIZE = 64
 LONGEST_CHUNK = 1024  # a longer one only fills memory
 MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 SETTING = (
@@ -90,17 +89,16 @@ def takes(q: Tensor) -> bool:
     )
 
 
-def _as_floats(x: Inputs, options: Options) -> tuple[Inputs, Options]:
+def _as_floats(call: Call) -> Call:
     """The same sum in float32, mapped where no map of the body's is asked for."""
-    for name, y in zip("qkv", x[:3], strict=True):
-        if y.layout is not torch.strided:
-            raise ValueError(f"{name}: expected a strided tensor, got {y.layout}")
-    floats = Inputs(x.q.float(), x.k.float(), x.v.float(), _float(x.S), _float(x.z), _float(x.g))
-    if options.feature_map not in MAPS:
-        phi = FEATURE_MAPS[options.feature_map]
-        floats = floats._replace(q=phi(floats.q), k=phi(floats.k))
-        options = options._replace(feature_map="identity")
-    return floats, options
+    for name, x in zip("qkv", call[:3], strict=True):
+        if x.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
+    floats = Call._make((*map(_float, call[:INPUTS]), *call[INPUTS:]))
+    if call.feature_map in MAPS:
+        return floats
+    phi = FEATURE_MAPS[call.feature_map]
+    return floats._replace(q=phi(floats.q), k=phi(floats.k), feature_map="identity")
 
 
 def _float(x: Tensor | None) -> Tensor | None:
@@ -119,59 +117,52 @@ def _both(
     )
 
 
-def attend(given: Inputs, options: Options) -> Results:
-    """What dispatch.attend gives, of a call that `takes` accepts."""
-    x, own = _as_floats(given, options)
-    B, T, H, K = x.q.shape
-    V = x.v.shape[-1]
-    o, S_T, z_T = x.q.new_empty(B, T, H, V), x.q.new_empty(B, H, K, V), x.q.new_empty(B, H, K)
-    den = x.q.new_empty((B, T, H) if own.normalize else 0)
-    S, z = _both(x.S, x.z, S_T, z_T)
+def forward(call: Call) -> Saved:
+    """The forward pass of a call that `takes` accepts."""
+    own = _as_floats(call)
+    B, T, H, K, V = call.sizes
+    empty = own.q.new_empty
+    o, S_T, z_T = empty(B, T, H, V), empty(B, H, K, V), empty(B, H, K)
+    den = empty((B, T, H) if call.normalize else 0)
+    S, z = _both(own.S, own.z, S_T, z_T)
     if o.numel():
-        _run(x, own, False, (o,), (den, S, z, S_T, z_T))
+        _run(own, False, (o,), (den, S, z, S_T, z_T))
     else:
         _fill(S_T, S)
         _fill(z_T, z)
     # No two results share memory, nor does one with an argument.
-    exact = o if own.normalize and given.v.dtype != o.dtype else x.q.new_empty(0)
-    z_T = z_T if own.normalize or own.with_z else x.q.new_empty(0)
-    return Results(o.to(given.v.dtype), S_T, z_T, den, x.q.new_empty(0), exact)
+    exact = o if call.normalize and call.v.dtype != o.dtype else empty(0)
+    z_T = z_T if call.keeps_z else empty(0)
+    return Saved(o.to(call.v.dtype), S_T, z_T, den, empty(0), exact)
 
 
-def gradient(inputs: Inputs, out: Results, given: Given, options: Options) -> Gradients:
-    """What dispatch.gradient gives, of a call that `takes` accepts."""
-    x, own = _as_floats(inputs, options)
-    B, T, H, K = x.q.shape
-    dq, dk, dv = (torch.empty_like(y, memory_format=torch.contiguous_format) for y in x[:3])
-    dS, dz = x.q.new_empty(B, H, K, x.v.shape[-1]), x.q.new_empty(B, H, K)
-    dg, *rows = (x.q.new_empty((B, T, H) if own.with_dg else 0) for _ in range(3))
-    dS_T, dz_T = _both(_float(given.dS), _float(given.dz), dS, dz)
+def backward(
+    call: Call, saved: Saved, do: Tensor, dS_T: Tensor | None, dz_T: Tensor | None
+) -> Grads:
+    """The gradients of a call that `takes` accepts."""
+    own = _as_floats(call)
+    B, T, H, K, V = call.sizes
+    empty = own.q.new_empty
+    dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in own[:3])
+    dS, dz = empty(B, H, K, V), empty(B, H, K)
+    dg, *rows = (empty((B, T, H) if call.with_dg else 0) for _ in range(3))
+    dS_T, dz_T = _both(_float(dS_T), _float(dz_T), dS, dz)
     if dv.numel():
-        o = out.exact if out.exact.numel() else out.o
-        numbers = (
-            out.den,
-            *_both(x.S, x.z, dS, dz),
-            out.S_T,
-            out.z_T,
-            dS_T,
-            dz_T,
-            dS,
-            dz,
-            dg,
-            *rows,
-        )
-        _run(x, own, True, (o, _rows(given.do.float()), dq, dk, dv), numbers)
+        o = saved.exact if saved.exact.numel() else saved.o
+        before = saved.den, *_both(own.S, own.z, dS, dz), saved.S_T, saved.z_T
+        numbers = (*before, dS_T, dz_T, dS, dz, dg, *rows)
+        _run(own, True, (o, _rows(do.float()), dq, dk, dv), numbers)
     else:
         _fill(dS, dS_T)
         _fill(dz, dz_T)
         dg.zero_()
-    if options.feature_map not in MAPS:
-        dq *= feature_slope(inputs.q.float(), options.feature_map)
-        dk *= feature_slope(inputs.k.float(), options.feature_map)
-    dq, dk, dv = (y.to(inputs.q.dtype) for y in (dq, dk, dv))
-    if inputs.g is not None and own.with_dg:
-        dg = dg.sum_to_size(inputs.g.shape)
-    return Gradients(dq, dk, dv, dS, dz, dg)
+    if call.feature_map not in MAPS:
+        dq *= feature_slope(call.q.float(), call.feature_map)
+        dk *= feature_slope(call.k.float(), call.feature_map)
+    dq, dk, dv = (x.to(call.q.dtype) for x in (dq, dk, dv))
+    if call.g is not None and call.with_dg:
+        dg = dg.sum_to_size(call.g.shape)
+    return Grads(dq, dk, dv, dS, dz, dg)
 
 
 def _fill(out: Tensor, given: Tensor | None) -> None:
@@ -188,14 +179,13 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _run(
-    x: Inputs, options: Options, back: bool,
-    tensors: tuple[Tensor, ...], numbers: tuple[Tensor | None, ...],
-) -> None:  # fmt: skip
+    x: Call, back: bool, tensors: tuple[Tensor, ...], numbers: tuple[Tensor | None, ...]
+) -> None:
     """Call the body. tensors: o, and of a gradient do, dq, dk, dv. numbers: `Call`'s pointers."""
     q, k, v = _rows(x.q), _rows(x.k), _rows(x.v)
-    B, T, H, K = q.shape
-    chunk = min(options.chunk_size or CHUNK_SIZE, LONGEST_CHUNK)
-    chunk = T if options.mode == "attention" else chunk
+    B, T, H, K, V = x.sizes
+    chunk = min(x.chunk_size or CHUNK_SIZE, LONGEST_CHUNK)
+    chunk = T if x.mode == "attention" else chunk
     # Contiguous copies live until the call is over.
     kept = [None if y is None or not y.numel() else y.contiguous() for y in numbers]
     g = NO_TENSOR
@@ -205,11 +195,11 @@ def _run(
     each = [y for t in (q, k, v) for y in (t.data_ptr(), *t.stride()[:3])]
     others = [y for t in tensors for y in (t.data_ptr(), *t.stride()[:3])]
     pointers = [0 if y is None else y.data_ptr() for y in kept]
-    call = CALL.pack(
-        B, T, H, K, v.shape[-1], max(1, min(chunk, T)), int(options.mode == "recurrent"),
-        MAPS[options.feature_map], options.normalize, options.scale, options.eps,
+    packed = CALL.pack(
+        B, T, H, K, V, max(1, min(chunk, T)), int(x.mode == "recurrent"),
+        MAPS[x.feature_map], x.normalize, x.scale, x.eps,
         *each, *g, *others, *[0] * (20 - len(others)), *pointers, *[0] * (14 - len(pointers)),
     )  # fmt: skip
     assert BODY is not None  # `takes` has said so
-    if BODY.run(call, back, BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
+    if BODY.run(packed, back, BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
         raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")

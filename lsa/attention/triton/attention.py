@@ -16,28 +16,25 @@ tiles of which tuning/plan.py has. Decay goes on every product; its gradient is 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from .call import (
-    Gradients,
-    Outputs,
-    Problem,
+from ..call import Call, Grads, Saved
+from .arguments import (
     addressable,
     as_state,
     block,
-    empty_gradients,
-    empty_outputs,
+    empty_grads,
+    empty_saved,
     faded,
     pointer,
+    precision_of,
     prefixes,
     prepare,
-    rounded_gradients,
-    rounded_outputs,
+    rounded_grads,
+    rounded_saved,
 )
 from .causal_sums import Role, dk_role, dq_role, dv_role, forward_role
 from .chunked.dg import kept_states, run_dg
@@ -236,12 +233,12 @@ def tile_kernel(
 
 
 def run_tiles(
-    problem: Problem, role: Role, tiles: Tiles, den: Tensor, delta: Tensor, G: Tensor | None
+    call: Call, role: Role, tiles: Tiles, den: Tensor, delta: Tensor, G: Tensor | None
 ) -> None:
-    """Launch tile_kernel for one role. G: call.prefixes."""
-    B, T, H, _, V = problem.sizes
+    """Launch tile_kernel for one role. G: arguments.prefixes."""
+    B, T, H, _, V = call.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
-    wide = problem.q.dtype == torch.bfloat16
+    wide = call.q.dtype == torch.bfloat16
     C, BD, num_warps = tiles
     raw = pointer(role.raw, role.out)
     P, s_Gb, decay = faded(G, role.out)
@@ -251,11 +248,11 @@ def run_tiles(
         *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
         *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor,
-        T, H, problem.scale, problem.eps, P, s_Gb, A=A, D=D,
-        ROLE=role.name, NORMALIZE=problem.normalize,
+        T, H, call.scale, call.eps, P, s_Gb, A=A, D=D,
+        ROLE=role.name, NORMALIZE=call.normalize,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None, FOLD=wide,
-        DECAY=decay, C=C, BA=block(A), BD=BD, **problem.precision().arguments(),
+        DECAY=decay, C=C, BA=block(A), BD=BD, **precision_of(call).arguments(),
         num_warps=num_warps, num_stages=2 if wide else 1,
     )  # fmt: skip
 
@@ -263,18 +260,18 @@ def run_tiles(
 SUMMED = 1024  # tokens a program sums where only the last state is asked for
 
 
-def sums_kept(problem: Problem) -> int:
+def sums_kept(call: Call) -> int:
     """How many sums between segments forward() returns: none."""
     return 0
 
 
-def keeps_exact(problem: Problem) -> bool:
+def keeps_exact(call: Call) -> bool:
     """Whether forward() keeps o unrounded: every program forms δ by itself."""
     return False
 
 
 def _totals(
-    problem: Problem,
+    call: Call,
     sums: Tensor,
     factor: float,
     S: Tensor | None,
@@ -285,9 +282,9 @@ def _totals(
     """S and z after the text (or in reverse R and m before it), of segments' own sums.
 
     sums: as segment_sums gives them with between=False; they are multiplied by factor.
-    S, z: the state at the other end, added as it is. G: call.prefixes.
+    S, z: the state at the other end, added as it is. G: arguments.prefixes.
     """
-    B, T, H, K, V = problem.sizes
+    B, T, H, K, V = call.sizes
     left = sums.new_ones(1, 1, 1)
     if G is not None:
         # Of a segment's sum, and of the state at the other end, what is left.
@@ -305,41 +302,37 @@ def _totals(
     return S_end, z_end if z is None else z_end + left * z
 
 
-def forward(problem: Problem) -> Outputs:
+def forward(call: Call) -> Saved:
     """o and what the backward pass needs."""
-    problem = prepare(problem)
-    T = problem.q.shape[1]
-    out, G = empty_outputs(problem, exact=False), prefixes(problem.g, T)
-    run_tiles(problem, forward_role(problem, out), tiles_of(problem)["o"], out.den, out.den, G)
-    sums = segment_sums(problem, SUMMED, -(-T // SUMMED), between=False, prefixes=G)
-    S_T, z_T = _totals(problem, sums, 1.0, problem.S, problem.z, G, reverse=False)
-    out = replace(out, S_T=S_T, z_T=z_T if problem.with_z else out.z_T)
-    return rounded_outputs(problem, out, exact=False)
+    call = prepare(call)
+    T = call.q.shape[1]
+    out, G = empty_saved(call, exact=False), prefixes(call.g, T)
+    run_tiles(call, forward_role(call, out), tiles_of(call)["o"], out.den, out.den, G)
+    sums = segment_sums(call, SUMMED, -(-T // SUMMED), between=False, prefixes=G)
+    S_T, z_T = _totals(call, sums, 1.0, call.S, call.z, G, reverse=False)
+    out = out._replace(S_T=S_T, z_T=z_T if call.keeps_z else out.z_T)
+    return rounded_saved(call, out, exact=False)
 
 
-def backward(
-    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
-) -> Gradients:
+def backward(call: Call, out: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None) -> Grads:
     """The gradients, from those of o and of the returned state (None where there is none)."""
-    problem, do = prepare(problem), addressable(do)
+    call, do = prepare(call), addressable(do)
     dS, dz = as_state(dS), as_state(dz)
-    T = problem.q.shape[1]
-    grads, G = empty_gradients(problem), prefixes(problem.g, T)
-    delta, tiles = torch.empty_like(out.den), tiles_of(problem)
+    T = call.q.shape[1]
+    grads, G = empty_grads(call), prefixes(call.g, T)
+    delta, tiles = torch.empty_like(out.den), tiles_of(call)
     for role in (
-        dq_role(problem, do, grads),
-        dk_role(problem, do, grads, dS, dz),
-        dv_role(problem, do, grads, dS),
+        dq_role(call, do, grads),
+        dk_role(call, do, grads, dS, dz),
+        dv_role(call, do, grads, dS),
     ):
-        run_tiles(problem, role, tiles[role.name], out.den, delta, G)
+        run_tiles(call, role, tiles[role.name], out.den, delta, G)
     reads = {"do": do, "den": out.den, "delta": delta}
-    sums = segment_sums(problem, SUMMED, -(-T // SUMMED), **reads, between=False, prefixes=G)
-    dS_0, dz_0 = _totals(problem, sums, problem.scale, dS, dz, G, reverse=True)
-    grads = replace(grads, dS=dS_0, dz=dz_0)
-    if problem.with_dg:
-        with_z = problem.normalize or dz is not None
-        kept_S = kept_states(problem, G, problem.S, problem.z)
-        kept_R = kept_states(problem, G, dS, dz, 1.0 / problem.scale, **reads)
-        dg = run_dg(problem, out, do, delta, G, kept_S, kept_R, with_z)
-        grads = replace(grads, dg=dg)
-    return rounded_gradients(problem, grads)
+    sums = segment_sums(call, SUMMED, -(-T // SUMMED), **reads, between=False, prefixes=G)
+    dS_0, dz_0 = _totals(call, sums, call.scale, dS, dz, G, reverse=True)
+    grads = grads._replace(dS=dS_0, dz=dz_0)
+    if call.with_dg:
+        kept_S = kept_states(call, G, call.S, call.z)
+        kept_R = kept_states(call, G, dS, dz, 1.0 / call.scale, **reads)
+        grads = grads._replace(dg=run_dg(call, out, do, delta, G, kept_S, kept_R))
+    return rounded_grads(call, grads)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .call import Gradients, Outputs, Problem
+from ..call import Call, Grads, Saved
 
 
 @dataclass(frozen=True)
@@ -59,42 +59,40 @@ class Role:
         return (1, V) if self.name in ("dq", "dk") else (V, 1)
 
 
-def forward_role(problem: Problem, out: Outputs) -> Role:
+def forward_role(call: Call, out: Saved) -> Role:
     """o itself."""
-    f = problem.feature_map
+    f = call.feature_map
     return Role(
-        "o", problem.q, problem.k, problem.v, out.o, (f, f, "identity"),
-        first=problem.S, first_z=problem.z,
-        last=out.S_T, last_z=out.z_T if problem.with_z else None, with_z=problem.with_z,
+        "o", call.q, call.k, call.v, out.o, (f, f, "identity"),
+        first=call.S, first_z=call.z,
+        last=out.S_T, last_z=out.z_T if call.keeps_z else None, with_z=call.keeps_z,
     )  # fmt: skip
 
 
-def dq_role(problem: Problem, do: Tensor, grads: Gradients) -> Role:
+def dq_role(call: Call, do: Tensor, grads: Grads) -> Role:
     """The attention of (do, v, k)."""
-    f = problem.feature_map
+    f = call.feature_map
     return Role(
-        "dq", do, problem.v, problem.k, grads.dq, ("identity", "identity", f), slope=f,
-        raw=problem.q, first=problem.S, first_z=problem.z, with_z=problem.normalize,
+        "dq", do, call.v, call.k, grads.dq, ("identity", "identity", f), slope=f,
+        raw=call.q, first=call.S, first_z=call.z, with_z=call.normalize,
     )  # fmt: skip
 
 
-def dk_role(
-    problem: Problem, do: Tensor, grads: Gradients, dS: Tensor | None, dz: Tensor | None
-) -> Role:
+def dk_role(call: Call, do: Tensor, grads: Grads, dS: Tensor | None, dz: Tensor | None) -> Role:
     """The reversed attention of (v, do, q); it leaves dz."""
-    f = problem.feature_map
+    f = call.feature_map
     return Role(
-        "dk", problem.v, do, problem.q, grads.dk, ("identity", "identity", f), slope=f,
-        raw=problem.k, first=dS, first_z=dz, last_z=grads.dz,
-        first_factor=1.0 / problem.scale, last_factor=problem.scale,
-        with_z=problem.normalize or dz is not None,
+        "dk", call.v, do, call.q, grads.dk, ("identity", "identity", f), slope=f,
+        raw=call.k, first=dS, first_z=dz, last_z=grads.dz,
+        first_factor=1.0 / call.scale, last_factor=call.scale,
+        with_z=call.keeps_z,
     )  # fmt: skip
 
 
-def dv_role(problem: Problem, do: Tensor, grads: Gradients, dS: Tensor | None) -> Role:
+def dv_role(call: Call, do: Tensor, grads: Grads, dS: Tensor | None) -> Role:
     """The reversed attention of (k, q, do); it leaves dS."""
-    f = problem.feature_map
+    f = call.feature_map
     return Role(
-        "dv", problem.k, problem.q, do, grads.dv, (f, f, "identity"), first=dS, last=grads.dS,
-        first_factor=1.0 / problem.scale, last_factor=problem.scale,
+        "dv", call.k, call.q, do, grads.dv, (f, f, "identity"), first=dS, last=grads.dS,
+        first_factor=1.0 / call.scale, last_factor=call.scale,
     )  # fmt: skip

@@ -24,20 +24,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .call import (
-    Gradients,
-    Outputs,
-    Problem,
+from ..call import Call, Grads, Saved
+from .arguments import (
     addressable,
     as_state,
     block,
-    empty_gradients,
-    empty_outputs,
+    empty_grads,
+    empty_saved,
     pointer,
     prefixes,
     prepare,
-    rounded_gradients,
-    rounded_outputs,
+    rounded_grads,
+    rounded_saved,
 )
 from .causal_sums import Role, dk_role, dq_role, dv_role, forward_role
 from .chunked.dg import empty_kept, run_dg
@@ -193,20 +191,20 @@ def step_kernel(
 
 
 def run_steps(
-    problem: Problem, role: Role, den: Tensor, delta: Tensor | None, kept: Tensor | None = None
+    call: Call, role: Role, den: Tensor, delta: Tensor | None, kept: Tensor | None = None
 ) -> None:
     """Launch step_kernel for one role. kept: decay_gradient.empty_kept, for dq and dk to fill."""
-    B, T, H, _, V = problem.sizes
+    B, T, H, _, V = call.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     like = role.out
     raw = pointer(role.raw, like)
     BA, BD = block(A), 16
     # With decay the normalised gradients of 64 features leave one warp too few registers.
-    widest = 32 if problem.g is not None and problem.normalize else 64
+    widest = 32 if call.g is not None and call.normalize else 64
     warps = 1 if widest >= BA else 2 if BA <= 128 else 4
     g, s_gb, s_gt = like, 0, 0
-    if problem.g is not None:
-        g = problem.g.detach().to(torch.float32).contiguous()
+    if call.g is not None:
+        g = call.g.detach().to(torch.float32).contiguous()
         s_gb, s_gt = (0 if n == 1 else s for n, s in zip(g.shape[:2], g.stride()[:2], strict=True))
     step_kernel[(-(-D // BD) * B * H,)](
         role.a, role.b, role.c, raw, role.out, den, pointer(delta, den),
@@ -215,53 +213,50 @@ def run_steps(
         *role.a.stride()[:3], *role.b.stride()[:3], *role.c.stride()[:3], *raw.stride()[:3],
         *role.out.stride()[:3],
         *role.state_strides(V), role.first_factor, role.last_factor,
-        T, H, A, D, problem.scale, problem.eps,
+        T, H, A, D, call.scale, call.eps,
         g, s_gb, s_gt, pointer(kept, like), 0 if kept is None else kept.stride(0),
-        ROLE=role.name, NORMALIZE=problem.normalize, WITH_Z=role.with_z,
+        ROLE=role.name, NORMALIZE=call.normalize, WITH_Z=role.with_z,
         MAP_A=role.maps[0], MAP_B=role.maps[1], MAP_C=role.maps[2], SLOPE=role.slope,
         FIRST=role.first is not None, FIRST_Z=role.with_z and role.first_z is not None,
         LAST=role.last is not None, LAST_Z=role.last_z is not None,
-        DECAY=problem.g is not None, KEEP=kept is not None, KEPT=KEPT,
+        DECAY=call.g is not None, KEEP=kept is not None, KEPT=KEPT,
         BA=BA, BD=BD, num_warps=warps,
     )  # fmt: skip
 
 
-def sums_kept(problem: Problem) -> int:
+def sums_kept(call: Call) -> int:
     """How many sums between segments forward() returns: none."""
     return 0
 
 
-def keeps_exact(problem: Problem) -> bool:
+def keeps_exact(call: Call) -> bool:
     """Whether forward() keeps o unrounded, for the gradient of the normaliser."""
-    return problem.normalize and problem.q.dtype in (torch.float16, torch.bfloat16)
+    return call.normalize and call.q.dtype in (torch.float16, torch.bfloat16)
 
 
-def forward(problem: Problem) -> Outputs:
+def forward(call: Call) -> Saved:
     """o and what the backward pass needs."""
-    problem = prepare(problem)
-    exact = keeps_exact(problem)
-    out = empty_outputs(problem, exact)
-    run_steps(problem, forward_role(problem, out), out.den, None)
-    return rounded_outputs(problem, out, exact)
+    call = prepare(call)
+    exact = keeps_exact(call)
+    out = empty_saved(call, exact)
+    run_steps(call, forward_role(call, out), out.den, None)
+    return rounded_saved(call, out, exact)
 
 
-def backward(
-    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None
-) -> Gradients:
+def backward(call: Call, out: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None) -> Grads:
     """The gradients, from those of o and of the returned state (None where there is none)."""
-    problem, do = prepare(problem), addressable(do)
+    call, do = prepare(call), addressable(do)
     dS, dz = as_state(dS), as_state(dz)
-    grads = empty_gradients(problem)
-    delta = output_delta(problem, out.exact if keeps_exact(problem) else out.o, do)
-    kept_S, kept_R = (empty_kept(problem) if problem.with_dg else None for _ in range(2))
-    dq, dk = dq_role(problem, do, grads), dk_role(problem, do, grads, dS, dz)
-    if problem.with_dg:
+    grads = empty_grads(call)
+    delta = output_delta(call, out.exact if keeps_exact(call) else out.o, do)
+    kept_S, kept_R = (empty_kept(call) if call.with_dg else None for _ in range(2))
+    dq, dk = dq_role(call, do, grads), dk_role(call, do, grads, dS, dz)
+    if call.with_dg:
         dq = replace(dq, with_z=dk.with_z)  # dg asks for z where it asks for m
-    run_steps(problem, dq, out.den, delta, kept_S)
-    run_steps(problem, dk, out.den, delta, kept_R)
-    run_steps(problem, dv_role(problem, do, grads, dS), out.den, delta)
-    G = prefixes(problem.g, problem.q.shape[1]) if problem.with_dg else None
+    run_steps(call, dq, out.den, delta, kept_S)
+    run_steps(call, dk, out.den, delta, kept_R)
+    run_steps(call, dv_role(call, do, grads, dS), out.den, delta)
+    G = prefixes(call.g, call.q.shape[1]) if call.with_dg else None
     if G is not None and kept_S is not None and kept_R is not None:
-        dg = run_dg(problem, out, do, delta, G, kept_S, kept_R, dk.with_z)
-        grads = replace(grads, dg=dg)
-    return rounded_gradients(problem, grads)
+        grads = grads._replace(dg=run_dg(call, out, do, delta, G, kept_S, kept_R))
+    return rounded_grads(call, grads)

@@ -38,7 +38,7 @@ def slope(x, MAP: tl.constexpr):
 
 @triton.jit
 def enter(x, KIND: tl.constexpr):
-    """x as it enters a product; the kinds are those of call.Precision."""
+    """x as it enters a product; the kinds are those of arguments.Precision."""
     if KIND == "fp16":
         x = x.to(tl.float16)
     elif KIND == "bf16":
@@ -136,9 +136,9 @@ def load_summed(
 
 @triton.jit
 def left_between(p_G, begin, end, H):
-    """exp(g_begin + ... + g_{end - 1}): what decay leaves of a head's state; see call.Problem.
+    """exp(g_begin + ... + g_{end - 1}): what decay leaves of a head's state.
 
-    p_G: of the head. begin, end: numbers of tokens, of any one shape.
+    p_G: arguments.prefixes of the head. begin, end: numbers of tokens, of any one shape.
     """
     p_0, p_1 = p_G + begin.to(tl.int64) * 2 * H, p_G + end.to(tl.int64) * 2 * H
     return tl.exp2((tl.load(p_1) - tl.load(p_0)) + (tl.load(p_1 + 1) - tl.load(p_0 + 1)))

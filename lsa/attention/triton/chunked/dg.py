@@ -23,7 +23,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..call import Outputs, Problem, block
+from ...call import Call, Saved
+from ..arguments import block, precision_of
 from ..tiles import between, enter, in_two, load_decay, load_tile, load_tokens
 from ..tuning.plan import KEPT
 from .sums import scan_sums, segment_sums
@@ -133,15 +134,15 @@ def decay_gradient_kernel(
     tl.store(p_dg + o_t * H, b_dg * scale, mask=o_t < T - start)
 
 
-def empty_kept(problem: Problem) -> Tensor:
+def empty_kept(call: Call) -> Tensor:
     """Room for S and z, or R and m, around every KEPT tokens, in float32."""
-    B, T, H, K, V = problem.sizes
+    B, T, H, K, V = call.sizes
     shape = -(-T // KEPT), B * H, K * V + K
-    return torch.empty(shape, dtype=torch.float32, device=problem.q.device)
+    return torch.empty(shape, dtype=torch.float32, device=call.q.device)
 
 
 def kept_states(
-    problem: Problem, G: Tensor, first: Tensor | None, first_z: Tensor | None,
+    call: Call, G: Tensor, first: Tensor | None, first_z: Tensor | None,
     factor: float = 1.0, *, do: Tensor | None = None,
     den: Tensor | None = None, delta: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
@@ -149,42 +150,42 @@ def kept_states(
 
     first, first_z: the state that the first of them is, times factor; zeros by default.
     """
-    (B, T, H, K, V), reverse = problem.sizes, do is not None
+    (B, T, H, K, V), reverse = call.sizes, do is not None
     n = -(-T // KEPT)
-    kept = torch.zeros(n, B * H, K * V + K, dtype=torch.float32, device=problem.q.device)
+    kept = torch.zeros(n, B * H, K * V + K, dtype=torch.float32, device=call.q.device)
     edge = kept[-1 if reverse else 0]
     for x, part in ((first, edge[:, : K * V]), (first_z, edge[:, K * V :])):
         if x is not None:
             torch.mul(x.reshape(part.shape), factor, out=part)
     if n == 1:
         return kept
-    sums = segment_sums(problem, KEPT, n, do=do, den=den, delta=delta, prefixes=G, scanned=False)
+    sums = segment_sums(call, KEPT, n, do=do, den=den, delta=delta, prefixes=G, scanned=False)
     # The edge is one more thing that its neighbour adds up.
     begin, end = ((n - 1) * KEPT, T) if reverse else (0, KEPT)
     left = (G[:, end] - G[:, begin]).sum(-1).exp2().expand(B, H).reshape(-1, 1)
     sums[-1 if reverse else 0] += left * edge
-    scan_sums(problem, sums, KEPT, G, reverse)
+    scan_sums(call, sums, KEPT, G, reverse)
     kept[slice(None, -1) if reverse else slice(1, None)] = sums
     return kept
 
 
 def run_dg(
-    problem: Problem, out: Outputs, do: Tensor, delta: Tensor | None, G: Tensor,
-    kept_S: Tensor, kept_R: Tensor, with_z: bool,
+    call: Call, out: Saved, do: Tensor, delta: Tensor | None, G: Tensor,
+    kept_S: Tensor, kept_R: Tensor,
 ) -> Tensor:  # fmt: skip
-    """dg [B, T, H] in float32. G: call.prefixes; kept_S, kept_R: as the other passes left."""
-    B, T, H, K, V = problem.sizes
-    q, k, v = problem.q, problem.k, problem.v
+    """dg [B, T, H] in float32. G: arguments.prefixes; kept_S, kept_R: as the other passes left."""
+    B, T, H, K, V = call.sizes
+    q, k, v = call.q, call.k, call.v
     dg = torch.empty(B, T, H, dtype=torch.float32, device=q.device)
-    kinds = problem.precision()
+    kinds = precision_of(call)
     # Products of float32 are taken from registers, which 32 features fill.
     widest = 16 if q.dtype == torch.float32 else 32
     decay_gradient_kernel[(-(-T // KEPT) * B * H,)](
         q, k, v, do, out.den, dg if delta is None else delta, kept_S, kept_R, dg, G,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
         0 if G.shape[0] == 1 else G.stride(0),
-        T, B * H, H, problem.scale, problem.eps, K, V,
-        problem.normalize, with_z, problem.feature_map,
+        T, B * H, H, call.scale, call.eps, K, V,
+        call.normalize, call.keeps_z, call.feature_map,
         KEPT, block(K, widest), block(V, widest),
         kinds.OPERAND, kinds.WIDE, kinds.PRECISION,
         num_warps=8, num_stages=1,

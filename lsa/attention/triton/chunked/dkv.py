@@ -8,7 +8,7 @@ With u_x the gradient of what o_x's division is done to, r = 1 / n, δ_x = -do_x
     dv_y = scale [ R^T φ(k_y) + sum_{chunk, x>=y} r_x (φ(k_y)·φ(q_x)) do_x ]
     R <- R + sum_{chunk} r_x φ(q_x) do_x^T        m <- m + sum_{chunk} r_x δ_x φ(q_x)
 
-Where the state fades (call.py, g), the products inside a chunk are weighted by w_xy, S and z
+Where the state fades (arguments.prefixes), products inside a chunk are weighted by w_xy, S and z
 by what is left of them at x, R and m by what is left of y at the end of the chunk, and what
 enters S or R by what is left of it there. dg.py has the gradient of g.
 
@@ -28,7 +28,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..call import Gradients, Outputs, Problem, faded, pointer
+from ...call import Call, Grads, Saved
+from ..arguments import faded, pointer
 from ..tiles import (
     between,
     enter,
@@ -246,25 +247,25 @@ def dkv_kernel(
 
 
 def run_dkv(
-    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None,
-    delta: Tensor | None, sums: Tensor, grads: Gradients, plan: Plan, launch: Launch,
+    call: Call, out: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None,
+    delta: Tensor | None, sums: Tensor, grads: Grads, plan: Plan, launch: Launch,
     dk: bool, dv: bool, G: Tensor | None = None, kept: Tensor | None = None,
 ) -> None:  # fmt: skip
     """Launch dkv_kernel for dk, dv or both. sums: what segments add to R and m.
 
-    G: call.prefixes. kept: where R and m go; see dg.py.
+    G: arguments.prefixes. kept: where R and m go; see dg.py.
     """
-    B, T, H, K, V = problem.sizes
-    q, k, v, like = problem.q, problem.k, problem.v, out.S_T
+    B, T, H, K, V = call.sizes
+    q, k, v, like = call.q, call.k, call.v, out.S_T
     G, s_Gb, decay = faded(G, like)
     blocks = -(-K // launch.BK) * -(-V // launch.BV)
     dkv_kernel[(blocks * plan.G * B * H,)](
         q, k, v, do, grads.dk, grads.dv, out.den, pointer(delta, out.den),
         pointer(dS, like), pointer(dz, like), sums, grads.dS, grads.dz,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
-        T, B * H, H, plan.L, plan.G, plan.reach, problem.scale, problem.eps,
+        T, B * H, H, plan.L, plan.G, plan.reach, call.scale, call.eps,
         G, s_Gb, pointer(kept, like), K, V,
-        dk, dv, problem.normalize, problem.feature_map, dS is not None, dz is not None,
+        dk, dv, call.normalize, call.feature_map, dS is not None, dz is not None,
         decay, kept is not None, KEPT,
         launch.C, launch.BK, launch.BV, *launch.kinds,
         num_warps=launch.num_warps, num_stages=launch.num_stages,

@@ -10,7 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..call import Gradients, Outputs, Problem, faded, pointer
+from ...call import Call, Grads, Saved
+from ..arguments import faded, pointer
 from ..tiles import (
     between,
     enter,
@@ -242,24 +243,24 @@ def with_chunk(
 
 
 def run_dq(
-    problem: Problem, out: Outputs, do: Tensor, delta: Tensor | None, grads: Gradients,
+    call: Call, out: Saved, do: Tensor, delta: Tensor | None, grads: Grads,
     plan: Plan, G: Tensor | None = None, kept: Tensor | None = None, keep_z: bool = False,
 ) -> None:  # fmt: skip
     """Launch dq_kernel; where the plan says so, it fills delta too.
 
-    G: call.prefixes. kept: where S goes, and with keep_z z; see dg.py.
+    G: arguments.prefixes. kept: where S goes, and with keep_z z; see dg.py.
     """
-    B, T, H, K, V = problem.sizes
-    q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.dq
+    B, T, H, K, V = call.sizes
+    q, k, v, like, launch = call.q, call.k, call.v, out.S_T, plan.dq
     G, s_Gb, decay = faded(G, like)
     dq_kernel[(-(-K // launch.BK) * plan.G * B * H,)](
         q, k, v, do, grads.dq, out.den, pointer(delta, out.den),
-        pointer(problem.S, like), pointer(problem.z, like), out.states,
+        pointer(call.S, like), pointer(call.z, like), out.states,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
-        T, B * H, H, plan.L, plan.G, plan.reach, problem.scale, problem.eps,
+        T, B * H, H, plan.L, plan.G, plan.reach, call.scale, call.eps,
         G, s_Gb, pointer(kept, like), K, V,
-        problem.normalize, plan.form_delta, problem.feature_map,
-        problem.S is not None, problem.z is not None, decay, kept is not None, keep_z, KEPT,
+        call.normalize, plan.form_delta, call.feature_map,
+        call.S is not None, call.z is not None, decay, kept is not None, keep_z, KEPT,
         launch.C, launch.BK, launch.BV, *launch.kinds,
         num_warps=launch.num_warps, num_stages=launch.num_stages,
     )  # fmt: skip

@@ -10,7 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..call import Outputs, Problem, faded, pointer
+from ...call import Call, Saved
+from ..arguments import faded, pointer
 from ..tiles import (
     between,
     enter,
@@ -37,7 +38,7 @@ def forward_kernel(
     """One segment of one head, BV features of o: chunk by chunk, the state on chip.
 
     reach: how many of the segments before have to be added to the state before the sequence.
-    p_G: call.prefixes, where DECAY; s_Gb: from one sequence of the batch to the next.
+    p_G: arguments.prefixes, where DECAY; s_Gb: from one sequence of the batch to the next.
     """
     n_v = tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -145,21 +146,21 @@ def forward_kernel(
             tl.store(p_z_T + i_bh * K + o_k, b_z, mask=m_k & (i_v == 0))
 
 
-def run_forward(problem: Problem, out: Outputs, plan: Plan, G: Tensor | None) -> None:
+def run_forward(call: Call, out: Saved, plan: Plan, G: Tensor | None) -> None:
     """Launch forward_kernel: o, the normaliser and the state after the last token.
 
-    G: call.prefixes.
+    G: arguments.prefixes.
     """
-    B, T, H, K, V = problem.sizes
-    q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.forward
+    B, T, H, K, V = call.sizes
+    q, k, v, like, launch = call.q, call.k, call.v, out.S_T, plan.forward
     G, s_Gb, decay = faded(G, like)
     forward_kernel[(-(-V // launch.BV) * plan.G * B * H,)](
-        q, k, v, out.o, out.den, pointer(problem.S, like), pointer(problem.z, like),
+        q, k, v, out.o, out.den, pointer(call.S, like), pointer(call.z, like),
         out.states, out.S_T, out.z_T,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
-        T, B * H, H, plan.L, plan.G, plan.reach, problem.scale, problem.eps, G, s_Gb,
-        K, V, problem.normalize, problem.with_z, problem.feature_map,
-        problem.S is not None, problem.with_z and problem.z is not None, decay,
+        T, B * H, H, plan.L, plan.G, plan.reach, call.scale, call.eps, G, s_Gb,
+        K, V, call.normalize, call.keeps_z, call.feature_map,
+        call.S is not None, call.keeps_z and call.z is not None, decay,
         launch.C, launch.BK, launch.BV, *launch.kinds,
         num_warps=launch.num_warps, num_stages=launch.num_stages,
     )  # fmt: skip

@@ -17,7 +17,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..call import Gradients, Outputs, Problem, pointer
+from ...call import Call, Grads, Saved
+from ..arguments import pointer
 from ..tiles import enter, load_summed, load_tile, slope, store_tile
 from ..tuning.plan import Plan
 
@@ -122,19 +123,19 @@ def one_pass_kernel(
 
 
 def run_one_pass(
-    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None,
-    sums: Tensor, grads: Gradients, plan: Plan,
+    call: Call, out: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None,
+    sums: Tensor, grads: Grads, plan: Plan,
 ) -> None:  # fmt: skip
     """Launch one_pass_kernel. sums: what segments add to R."""
-    B, T, H, K, V = problem.sizes
-    q, k, v, like, launch = problem.q, problem.k, problem.v, out.S_T, plan.one_pass
+    B, T, H, K, V = call.sizes
+    q, k, v, like, launch = call.q, call.k, call.v, out.S_T, plan.one_pass
     one_pass_kernel[(plan.G * B * H,)](
         q, k, v, do, grads.dq, grads.dk, grads.dv,
-        pointer(problem.S, like), out.S_T, out.states, pointer(dS, like), pointer(dz, like),
+        pointer(call.S, like), out.S_T, out.states, pointer(dS, like), pointer(dz, like),
         sums, grads.dS, grads.dz,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3],
-        T, B * H, H, plan.L, plan.G, plan.reach, problem.scale, K, V, problem.feature_map,
-        problem.S is not None, dS is not None, dz is not None,
+        T, B * H, H, plan.L, plan.G, plan.reach, call.scale, K, V, call.feature_map,
+        call.S is not None, dS is not None, dz is not None,
         launch.C, launch.BK, launch.BV, *launch.kinds,
         num_warps=launch.num_warps, num_stages=launch.num_stages,
     )  # fmt: skip

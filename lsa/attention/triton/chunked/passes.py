@@ -42,8 +42,8 @@ save nothing that memory notices. The output's features are split into blocks of
 up to 128 are not), programs of one head side by side, so that q and k come from the L2 cache the
 second time. The normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
 
-With decay (call.py, g) every term is multiplied by what is left of it: between two tokens of a
-chunk by w_ij, from the state before to token i by w_i0, of token j at the end of the chunk by
+With decay (arguments.prefixes) every term is multiplied by what is left of it: between two tokens
+of a chunk by w_ij, from the state before to token i by w_i0, of token j at the end of the chunk by
 w_Cj, and the state by w_C0. These are exponentials of differences of prefix sums, none of which
 leaves its chunk or the segments that a program adds up. (2) cannot be, for it would have to divide
 by what has faded. The gradient of the decay, dg.py, reads S and R as they are around
@@ -56,23 +56,19 @@ NaN is NaN, and with decay so does one among the keys; no token before the chunk
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
-from ..call import (
-    Gradients,
-    Outputs,
-    Problem,
+from ...call import Call, Grads, Saved
+from ..arguments import (
     addressable,
     as_state,
-    empty_gradients,
-    empty_outputs,
+    empty_grads,
+    empty_saved,
     prefixes,
     prepare,
-    rounded_gradients,
-    rounded_outputs,
+    rounded_grads,
+    rounded_saved,
 )
 from ..tuning.plan import Plan, case_of, exact_is_kept, plan_of
 from .dg import empty_kept, run_dg
@@ -83,65 +79,61 @@ from .one_pass import run_one_pass
 from .sums import output_delta, segment_sums
 
 
-def sums_kept(problem: Problem) -> int:
+def sums_kept(call: Call) -> int:
     """How many sums between segments forward() returns."""
-    return plan_of(problem).G - 1
+    return plan_of(call).G - 1
 
 
-def keeps_exact(problem: Problem) -> bool:
+def keeps_exact(call: Call) -> bool:
     """Whether forward() keeps o unrounded. No question of B, T or H, which may be symbols here."""
-    return exact_is_kept(case_of(problem))
+    return exact_is_kept(case_of(call))
 
 
-def forward(
-    problem: Problem, cut: tuple[int, int] | None = None, plan: Plan | None = None
-) -> Outputs:
+def forward(call: Call, cut: tuple[int, int] | None = None, plan: Plan | None = None) -> Saved:
     """o and what the backward pass needs. cut: G and L, in place of the planned ones.
 
     plan: in place of the one that plan_of makes.
     """
-    plan = plan or plan_of(problem, cut)
-    problem = prepare(problem)
-    faded = prefixes(problem.g, problem.q.shape[1])
-    states = segment_sums(problem, plan.L, plan.G, prefixes=faded)
-    out = empty_outputs(problem, plan.exact, states)
-    run_forward(problem, out, plan, faded)
-    return rounded_outputs(problem, out, plan.exact)
+    plan = plan or plan_of(call, cut)
+    call = prepare(call)
+    faded = prefixes(call.g, call.q.shape[1])
+    states = segment_sums(call, plan.L, plan.G, prefixes=faded)
+    out = empty_saved(call, plan.exact, states)
+    run_forward(call, out, plan, faded)
+    return rounded_saved(call, out, plan.exact)
 
 
 def backward(
-    problem: Problem, out: Outputs, do: Tensor, dS: Tensor | None, dz: Tensor | None,
+    call: Call, out: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None,
     cut: tuple[int, int] | None = None, plan: Plan | None = None,
-) -> Gradients:  # fmt: skip
+) -> Grads:  # fmt: skip
     """The gradients, from those of o and of the returned state (None where there is none).
 
     cut, plan: those of the forward pass.
     """
-    plan = plan or plan_of(problem, cut)
-    problem, do, dS, dz = prepare(problem), addressable(do), as_state(dS), as_state(dz)
-    B, T, H, K, V = problem.sizes
-    grads = empty_gradients(problem)
+    plan = plan or plan_of(call, cut)
+    call, do, dS, dz = prepare(call), addressable(do), as_state(dS), as_state(dz)
+    B, T, H, K, V = call.sizes
+    grads = empty_grads(call)
     if plan.one_pass:
-        sums = segment_sums(problem, plan.L, plan.G, do=do)
-        run_one_pass(problem, out, do, dS, dz, sums, grads, plan)
-        return rounded_gradients(problem, grads)
+        sums = segment_sums(call, plan.L, plan.G, do=do)
+        run_one_pass(call, out, do, dS, dz, sums, grads, plan)
+        return rounded_grads(call, grads)
     delta = None
     if plan.form_delta:
         delta = torch.empty(B, T, H, dtype=torch.float32, device=do.device)
-    elif problem.normalize:
-        delta = output_delta(problem, out.exact if plan.exact else out.o, do)
-    faded = prefixes(problem.g, T)
-    kept_S, kept_R = (empty_kept(problem) if problem.with_dg else None for _ in range(2))
-    with_z = problem.normalize or dz is not None
-    run_dq(problem, out, do, delta, grads, plan, faded, kept_S, problem.with_dg and with_z)
-    sums = segment_sums(problem, plan.L, plan.G, do=do, den=out.den, delta=delta, prefixes=faded)
-    shared = (problem, out, do, dS, dz, delta, sums, grads, plan)
+    elif call.normalize:
+        delta = output_delta(call, out.exact if plan.exact else out.o, do)
+    faded = prefixes(call.g, T)
+    kept_S, kept_R = (empty_kept(call) if call.with_dg else None for _ in range(2))
+    run_dq(call, out, do, delta, grads, plan, faded, kept_S, call.with_dg and call.keeps_z)
+    sums = segment_sums(call, plan.L, plan.G, do=do, den=out.den, delta=delta, prefixes=faded)
+    shared = (call, out, do, dS, dz, delta, sums, grads, plan)
     if plan.dkv:
         run_dkv(*shared, plan.dkv, True, True, faded, kept_R)
     else:
         run_dkv(*shared, plan.dk, True, False, faded, kept_R)
         run_dkv(*shared, plan.dv, False, True, faded)
     if faded is not None and kept_S is not None and kept_R is not None:
-        dg = run_dg(problem, out, do, delta, faded, kept_S, kept_R, with_z)
-        grads = replace(grads, dg=dg)
-    return rounded_gradients(problem, grads)
+        grads = grads._replace(dg=run_dg(call, out, do, delta, faded, kept_S, kept_R))
+    return rounded_grads(call, grads)

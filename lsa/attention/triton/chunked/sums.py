@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..call import Problem, block, faded, pointer
+from ...call import Call
+from ..arguments import block, faded, pointer, precision_of
 from ..tiles import enter, in_two, left_between, load_tile, load_tokens
 from ..tuning.segments import MOST_ADDED, stages_of_sums, warps_of_sums
 
@@ -151,7 +152,7 @@ def delta_kernel(
 
 
 def segment_sums(
-    problem: Problem, L: int, G: int, *, do: Tensor | None = None,
+    call: Call, L: int, G: int, *, do: Tensor | None = None,
     den: Tensor | None = None, delta: Tensor | None = None, between: bool = True,
     prefixes: Tensor | None = None, scanned: bool = True,
 ) -> Tensor:  # fmt: skip
@@ -161,53 +162,51 @@ def segment_sums(
     to R and m. Past MOST_ADDED segments, where scanned, the entries are running sums: of the
     segments up to j, or after j. With between=False all G segments are summed, each on its own,
     and returned.
-    prefixes: call.prefixes; with them an entry is what is left where the segment meets the
+    prefixes: arguments.prefixes; with them an entry is what is left where the segment meets the
     one that reads it.
     """
-    B, T, H, K, V = problem.sizes
+    B, T, H, K, V = call.sizes
     reverse = do is not None
     n = G - 1 if between else G
-    sums = torch.empty(n, B * H, K * V + K, dtype=torch.float32, device=problem.q.device)
+    sums = torch.empty(n, B * H, K * V + K, dtype=torch.float32, device=call.q.device)
     if not n:
         return sums
-    b, c = (problem.q, do) if reverse else (problem.k, problem.v)
-    wide = problem.q.dtype == torch.bfloat16
+    b, c = (call.q, do) if reverse else (call.k, call.v)
+    wide = call.q.dtype == torch.bfloat16
     BK, BV = block(K, 64), block(V, 128 if wide else 64)
-    kinds = problem.precision()
+    kinds = precision_of(call)
     P, s_Gb, decay = faded(prefixes, sums)
-    weighted, stages, warps = reverse and problem.normalize, 2, 4
+    weighted, stages, warps = reverse and call.normalize, 2, 4
     if wide:
         stages = stages_of_sums(sums.device, weighted)
         warps = warps_of_sums(sums.device, weighted, decay, max(K, V))
     sums_kernel[(-(-K // BK) * -(-V // BV) * n * B * H,)](
         b, c, pointer(den, sums), pointer(delta, sums), sums, *b.stride()[:3], *c.stride()[:3],
-        T, B * H, H, L, n, 1 if reverse and between else 0, problem.eps, P, s_Gb, K, V,
-        reverse, problem.normalize, problem.normalize if reverse else problem.with_z,
-        problem.feature_map, decay, 64 if wide else 32, BK, BV,
+        T, B * H, H, L, n, 1 if reverse and between else 0, call.eps, P, s_Gb, K, V,
+        reverse, call.normalize, call.normalize if reverse else call.keeps_z,
+        call.feature_map, decay, 64 if wide else 32, BK, BV,
         kinds.OPERAND, kinds.WIDE, kinds.PRECISION, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if scanned and between and G > MOST_ADDED:
-        scan_sums(problem, sums, L, prefixes, reverse)
+        scan_sums(call, sums, L, prefixes, reverse)
     return sums
 
 
-def scan_sums(
-    problem: Problem, sums: Tensor, L: int, prefixes: Tensor | None, reverse: bool
-) -> None:
+def scan_sums(call: Call, sums: Tensor, L: int, prefixes: Tensor | None, reverse: bool) -> None:
     """The sums between segments of L tokens, in place, as running sums."""
     n, size = sums.shape[0], sums[0].numel()
     P, s_Gb, decay = faded(prefixes, sums)
-    _, T, H, _, _ = problem.sizes
+    _, T, H, _, _ = call.sizes
     scan_kernel[(-(-size // 1024),)](
         sums, size, n, P, s_Gb, T, H, L, sums.shape[-1], reverse, decay, 1024, num_warps=4
     )
 
 
-def output_delta(problem: Problem, o: Tensor, do: Tensor) -> Tensor | None:
+def output_delta(call: Call, o: Tensor, do: Tensor) -> Tensor | None:
     """δ [B, T, H], or None when nothing is normalised."""
-    if not problem.normalize:
+    if not call.normalize:
         return None
-    B, T, H, _, V = problem.sizes
+    B, T, H, _, V = call.sizes
     delta = torch.empty(B, T, H, dtype=torch.float32, device=o.device)
     C = 32
     delta_kernel[(-(-T // C) * B * H,)](

@@ -12,7 +12,8 @@ from typing import NamedTuple, cast
 import torch
 import triton
 
-from ..call import Precision, Problem, block, follows_tf32, precision
+from ...call import Call
+from ..arguments import Precision, block, follows_tf32, precision
 from .gpu import Gpu, gpu_of
 from .segments import LONGEST_RECOVERED, Pass, reach, segments, vectors_moved
 from .tables import (
@@ -90,13 +91,13 @@ class Plan:
     one_pass: Launch | None
 
 
-def case_of(problem: Problem) -> Case:
-    """The case of a problem on its device."""
-    B, T, H, K = problem.q.shape
-    dtype = problem.q.dtype
+def case_of(call: Call) -> Case:
+    """The case of a call on its device."""
+    B, T, H, K = call.q.shape
+    dtype = call.q.dtype
     return Case(
-        B * H, T, K, problem.v.shape[-1], dtype, problem.normalize, problem.feature_map,
-        follows_tf32(dtype), gpu_of(problem.q.device), problem.g is not None,
+        B * H, T, K, call.v.shape[-1], dtype, call.normalize, call.feature_map,
+        follows_tf32(dtype), gpu_of(call.q.device), call.g is not None,
     )  # fmt: skip
 
 
@@ -229,9 +230,9 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
     return Plan(G, L, reach(G), forms_delta, exact, forward, dq, dk, dv, dkv, one_pass)
 
 
-def plan_of(problem: Problem, cut: tuple[int, int] | None = None) -> Plan:
-    """The plan of a problem on its device."""
-    return plan(case_of(problem), cut)
+def plan_of(call: Call, cut: tuple[int, int] | None = None) -> Plan:
+    """The plan of a call on its device."""
+    return plan(case_of(call), cut)
 
 
 class Tiles(NamedTuple):
@@ -242,9 +243,9 @@ class Tiles(NamedTuple):
     num_warps: int
 
 
-def tiles_of(problem: Problem) -> dict[str, Tiles]:
-    """By role, the tiles of a problem on its device."""
-    return role_tiles(case_of(problem))
+def tiles_of(call: Call) -> dict[str, Tiles]:
+    """By role, the tiles of a call on its device."""
+    return role_tiles(case_of(call))
 
 
 @lru_cache(maxsize=4096)

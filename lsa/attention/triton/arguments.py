@@ -1,15 +1,17 @@
-"""One call: its inputs, its results, its gradients, and how its products are formed."""
+"""What kernels are launched with: a call's tensors made ready, room for results, precisions."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from triton import knobs
+
+from ..call import Call, Grads, Saved
 
 LN_2 = math.log(2)
 INTERPRETING = knobs.runtime.interpret
@@ -53,38 +55,9 @@ def follows_tf32(dtype: torch.dtype) -> bool:
     return dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32"
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One call: inputs in the public layout and what to do with them.
-
-    q, k [B, T, H, K]; v [B, T, H, V]; S [B, H, K, V] and z [B, H, K] float32 or None.
-    feature_map: one of bodies.FUSED_MAPS, applied to q and k as they are loaded.
-    with_z: whether the normaliser's state is wanted.
-    g: the logarithm of the decay, [B, T, H] or [1, 1, H], or None.
-    with_dg: whether its gradient is wanted.
-    """
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    S: Tensor | None
-    z: Tensor | None
-    scale: float
-    eps: float
-    normalize: bool
-    feature_map: str = "identity"
-    with_z: bool = True
-    g: Tensor | None = None
-    with_dg: bool = False
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int, int]:
-        """B, T, H, K, V."""
-        B, T, H, K = self.q.shape
-        return B, T, H, K, self.v.shape[-1]
-
-    def precision(self) -> Precision:
-        return precision(self.q.dtype, follows_tf32(self.q.dtype))
+def precision_of(call: Call) -> Precision:
+    """The precision of a call's products."""
+    return precision(call.q.dtype, follows_tf32(call.q.dtype))
 
 
 def addressable(x: Tensor) -> Tensor:
@@ -114,13 +87,13 @@ def prefixes(g: Tensor | None, T: int) -> Tensor | None:
     return torch.stack((high, (G - high).to(torch.float32)), -1)
 
 
-def prepare(problem: Problem) -> Problem:
-    """The problem with inputs whose addresses the kernels can form, and contiguous states."""
-    q, k, v = addressable(problem.q), addressable(problem.k), addressable(problem.v)
-    S, z = as_state(problem.S), as_state(problem.z)
-    if q is problem.q and k is problem.k and v is problem.v and S is problem.S and z is problem.z:
-        return problem
-    return replace(problem, q=q, k=k, v=v, S=S, z=z)
+def prepare(call: Call) -> Call:
+    """The call with inputs whose addresses the kernels can form, and contiguous states."""
+    q, k, v = addressable(call.q), addressable(call.k), addressable(call.v)
+    S, z = as_state(call.S), as_state(call.z)
+    if q is call.q and k is call.k and v is call.v and S is call.S and z is call.z:
+        return call
+    return call._replace(q=q, k=k, v=v, S=S, z=z)
 
 
 def block(size: int, most: int = 256) -> int:
@@ -140,81 +113,51 @@ def faded(G: Tensor | None, like: Tensor) -> tuple[Tensor, int, bool]:
     return G, 0 if G.shape[0] == 1 else G.stride(0), True
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """What the forward pass leaves. All but o and S_T are empty where they have no use.
-
-    o [B, T, H, V]; S_T [B, H, K, V]; z_T [B, H, K]; den [B, T, H], the normaliser without eps;
-    states [G - 1, B H, K V + K], what a segmented pass keeps of the sums between its segments;
-    exact, o before it was rounded. All but o in float32. The fields are in the order of the
-    operator's results.
-    """
-
-    o: Tensor
-    S_T: Tensor
-    z_T: Tensor
-    den: Tensor
-    states: Tensor
-    exact: Tensor
-
-
 def stored(dtype: torch.dtype) -> torch.dtype:
     """What kernels store for this dtype: the interpreter would cut bf16 off, not round it."""
     return torch.float32 if INTERPRETING and dtype == torch.bfloat16 else dtype
 
 
-def empty_outputs(problem: Problem, exact: bool, states: Tensor | None = None) -> Outputs:
+def empty_saved(call: Call, exact: bool, states: Tensor | None = None) -> Saved:
     """Room for the results, uninitialised. exact: o shall be stored as float32 first."""
-    B, T, H, K, V = problem.sizes
-    device, wide = problem.q.device, torch.float32
+    B, T, H, K, V = call.sizes
+    device, wide = call.q.device, torch.float32
     S_T = torch.empty(B, H, K, V, dtype=wide, device=device)
-    return Outputs(
-        o=torch.empty(B, T, H, V, dtype=wide if exact else stored(problem.v.dtype), device=device),
+    return Saved(
+        o=torch.empty(B, T, H, V, dtype=wide if exact else stored(call.v.dtype), device=device),
         S_T=S_T,
-        z_T=S_T.new_empty((B, H, K) if problem.with_z else (0,)),
-        den=S_T.new_empty((B, T, H) if problem.normalize else (0,)),
+        z_T=S_T.new_empty((B, H, K) if call.keeps_z else (0,)),
+        den=S_T.new_empty((B, T, H) if call.normalize else (0,)),
         states=S_T.new_empty(0, B * H, K * V + K) if states is None else states,
         exact=S_T.new_empty(0),
     )
 
 
-def rounded_outputs(problem: Problem, out: Outputs, exact: bool) -> Outputs:
+def rounded_saved(call: Call, out: Saved, exact: bool) -> Saved:
     """out with o in v's dtype, and kept as it was where that is asked for."""
-    if out.o.dtype == problem.v.dtype and not exact:
+    if out.o.dtype == call.v.dtype and not exact:
         return out
     kept = out.o if exact else out.exact
-    return replace(out, o=out.o.to(problem.v.dtype), exact=kept)
+    return out._replace(o=out.o.to(call.v.dtype), exact=kept)
 
 
-@dataclass(frozen=True)
-class Gradients:
-    """dq, dk, dv in the inputs' dtypes; in float32 dS, dz of the initial state, dg [B, T, H]."""
-
-    dq: Tensor
-    dk: Tensor
-    dv: Tensor
-    dS: Tensor
-    dz: Tensor
-    dg: Tensor | None = None
-
-
-def empty_gradients(problem: Problem) -> Gradients:
-    """Room for the gradients, uninitialised and contiguous."""
-    B, T, H, K, V = problem.sizes
-    kind = {"dtype": stored(problem.q.dtype), "device": problem.q.device}
-    state = {"dtype": torch.float32, "device": problem.q.device}
-    return Gradients(
+def empty_grads(call: Call) -> Grads:
+    """Room for the gradients, uninitialised and contiguous; none for dg, which run_dg makes."""
+    B, T, H, K, V = call.sizes
+    kind = {"dtype": stored(call.q.dtype), "device": call.q.device}
+    state = {"dtype": torch.float32, "device": call.q.device}
+    return Grads(
         dq=torch.empty(B, T, H, K, **kind),
         dk=torch.empty(B, T, H, K, **kind),
         dv=torch.empty(B, T, H, V, **kind),
         dS=torch.empty(B, H, K, V, **state),
         dz=torch.empty(B, H, K, **state),
+        dg=torch.empty(0, **state),
     )
 
 
-def rounded_gradients(problem: Problem, grads: Gradients) -> Gradients:
-    """grads with dq, dk, dv in the inputs' dtypes."""
-    dtype = problem.q.dtype
-    if grads.dq.dtype == dtype:
-        return grads
-    return replace(grads, dq=grads.dq.to(dtype), dk=grads.dk.to(dtype), dv=grads.dv.to(dtype))
+def rounded_grads(call: Call, grads: Grads) -> Grads:
+    """grads with dq, dk, dv in the inputs' dtypes, and dg in the shape of g."""
+    dq, dk, dv = (x.to(call.q.dtype) for x in grads[:3])
+    dg = grads.dg.sum_to_size(call.g.shape) if call.g is not None and call.with_dg else grads.dg
+    return grads._replace(dq=dq, dk=dk, dv=dv, dg=dg)
