@@ -1,0 +1,73 @@
+"""Private parts of torch and Triton are used in one module, and modules of lsa can be reloaded."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import lsa
+from lsa.operators import operator
+
+PACKAGE = Path(lsa.__file__).parent
+PRIVATE = re.compile(
+    r"\b(?:torch|triton|forward_ad|functional)(?:\.\w+)*\._[a-zA-Z]"  # torch._C, forward_ad._level
+    r"|\bJITFunction\b|\btriton\.(?:runtime|compiler|backends)\b|from (?:torch|triton)[\w.]*\._"
+)
+RELOADED = """
+import importlib, sys, torch, lsa
+from lsa.attention import api, operator
+from lsa.scans import selective_operator
+for module in (lsa.operators, operator, selective_operator, operator, api):
+    importlib.reload(module)
+q, k, v = (torch.rand(1, 9, 2, 4, requires_grad=True) for _ in range(3))
+compiled = torch.compile(lsa.linear_attention, backend="aot_eager", fullgraph=True)
+for call in (lsa.linear_attention, api.linear_attention, compiled):
+    print(len(torch.autograd.grad(call(q, k, v).sum(), q)))
+(dq,) = torch.autograd.grad(api.linear_attention(q, k, v).sum(), q, create_graph=True)
+print(len(torch.autograd.grad(dq.sum(), k)))
+x = torch.rand(2, 5, 3, requires_grad=True)
+y, _ , _ = selective_operator.scan_operator(
+    x, x, -torch.rand(3, 2), torch.rand(2, 5, 2), torch.rand(2, 5, 2), None, "euler", True
+)
+print(y.sum().backward() or x.grad.shape[0])
+"""
+
+
+def test_what_is_private_stands_in_compat():
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != PACKAGE / "compat.py"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if PRIVATE.search(line)
+    ]
+    assert not found
+    assert len(PRIVATE.findall((PACKAGE / "compat.py").read_text(encoding="utf-8"))) > 5
+
+
+def test_an_operator_declared_again_takes_the_place_of_the_old_one():
+    """As when the module that declares it is reloaded, even with other arguments."""
+    x = torch.ones(2, requires_grad=True)
+    for factor, schema in ((2, "(Tensor x) -> Tensor"), (3, "(Tensor x, int? n=None) -> Tensor")):
+        called = operator(
+            "declared_again",
+            schema,
+            lambda x, n=None, factor=factor: factor * x,
+            lambda x, n=None: x.new_empty(x.shape),
+            lambda ctx, g, factor=factor: (factor * g, None)[: factor - 1],
+            lambda ctx, inputs, output: None,
+        )
+        assert called is torch.ops.lsa.declared_again.default
+        assert torch.autograd.grad(called(x).sum(), x)[0].tolist() == [factor, factor]
+
+
+@pytest.mark.slow
+def test_modules_of_operators_are_reloaded():
+    """As by %autoreload: "already registered" was torch's answer. In a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", RELOADED], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["1", "1", "1", "1", "2"], done.stderr
