@@ -99,12 +99,12 @@ VERDICTS = {
         and right("delta", "noise", 16384) < 0.5 * right("delta", "noise", 16)
     ),
     "The gated delta rule does so up to 1,024 tokens": lambda: (
-        right("gated delta", "noise", 1024) > 0.95 * right("gated delta", "noise", 16)
+        right("gated-delta", "noise", 1024) > 0.95 * right("gated-delta", "noise", 16)
     ),
     "At a distance of 256 tokens none of them answers a quarter": lambda: every(
         right(model, "pairs", 256) < 0.25
         for model in distant_recall.by_model()
-        if model not in ("softmax", "no attention")
+        if model not in ("softmax", "none")
     ),
     "Softmax, which keeps everything, falls too, later": lambda: (
         right("softmax", "pairs", 4096) < right("softmax", "pairs", 16) * 2 / 3
@@ -116,9 +116,9 @@ VERDICTS = {
     "every state of fixed size answers fewer than with 16": lambda: every(
         recall.recalled(model, 64) < recall.recalled(model, 16)
         for model in recall.by_model()
-        if model not in ("softmax", "no attention")
+        if model not in ("softmax", "none")
     ),
     "Seeds of one layer differ widely": lambda: (
-        max(recall.by_seed("Taylor 2")) - min(recall.by_seed("Taylor 2")) > 0.3
+        max(recall.by_seed("taylor-2")) - min(recall.by_seed("taylor-2")) > 0.3
     ),
 }

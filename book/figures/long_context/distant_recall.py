@@ -10,19 +10,20 @@ from typing import NamedTuple
 from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, learned, provenance
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing, Table
+from ..lib.tasks import answers, at_best_rates, rates_in_words
 
-EXPERIMENT = "distant_recall"
+EXPERIMENT, TASK = "distant_recall", "distant recall"
 NAMES = {
     "softmax": "softmax",
     "linear": "linear",
     "fades": "linear, fading",
     "delta": "delta",
-    "gated delta": "gated DeltaNet",
+    "gated-delta": "gated DeltaNet",
     "gated": "gated",
-    "no attention": "none",
+    "none": "none",
 }
 BETWEEN = {"noise": "noise", "pairs": "other pairs"}
 TOLD = 16, 4096, 16384  # distances that the table tells
@@ -37,11 +38,9 @@ class Share(NamedTuple):
 
 
 def by_model() -> dict[str, list[Record]]:
-    """The whole runs, all seeds of a model together."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for run in learned(EXPERIMENT):
-        if run["complete"]:
-            found[run["config"]["model"]].append(run)
+    """The whole runs, all seeds of a model together; those of a probe where there are no others."""
+    kinds = at_best_rates(TASK, learned(EXPERIMENT))
+    found = {kind.model: runs for kind, runs in kinds.items()}
     return {model: found[model] for model in NAMES if model in found}
 
 
@@ -49,7 +48,7 @@ def shares() -> dict[tuple[str, str, int], Share]:
     """By model, what stands between, and distance."""
     found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for model, runs in by_model().items():
-        for row in (row for run in runs for row in rows(run, "test")):
+        for row in (row for run in runs for row in answers(run)):
             found[model, row["between"], row["distance"]].append(row["accuracy"])
     return {what: Share(mean(them), min(them), max(them)) for what, them in found.items()}
 
@@ -125,9 +124,9 @@ def runs_of(model: str) -> list[Record]:
 
 
 def _first() -> Record:
-    if not (found := learned(EXPERIMENT)):
-        raise NotMeasuredError(EXPERIMENT)
-    return found[0]
+    for runs in by_model().values():
+        return runs[0]
+    raise NotMeasuredError(EXPERIMENT)
 
 
 def _pairs() -> int:
@@ -158,8 +157,8 @@ def _caption(found: dict[str, list[Record]]) -> str:
         f"**Found again, by distance and by what was read meanwhile.** {_pairs()} keys with their "
         f"values, then something else, then the questions. One layer of width "
         f"{config['d_model']}, trained with noise between, at distances up to "
-        f"{_longest_trained()}. The rule for stopping was fixed beforehand: "
-        f"{config['updates']:,} updates, or {100 * config['solved']:g}% right. {bars(_seeds())}"
+        f"{_longest_trained()}. {rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "
+        f"{bars(_seeds())}"
     )
 
 
@@ -206,9 +205,9 @@ def numbers() -> dict[str, str]:
     return in_words(
         **told,
         again_gated_delta_1024=lambda: "{} to {}".format(
-            *map(percent, _ends("gated delta", "noise", 1024))
+            *map(percent, _ends("gated-delta", "noise", 1024))
         ),
-        again_gated_delta_best=lambda: percent(_ends("gated delta", "noise", TOLD[-1])[1]),
+        again_gated_delta_best=lambda: percent(_ends("gated-delta", "noise", TOLD[-1])[1]),
         again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),
         again_trained=lambda: str(_longest_trained()),

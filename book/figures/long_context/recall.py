@@ -6,22 +6,22 @@ from collections import defaultdict
 from statistics import mean
 from typing import NamedTuple
 
-from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, Row, learned, provenance
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing, Table
+from ..lib.tasks import answers, at_best_rates, label, rates_in_words
 
-EXPERIMENT = "recall"
+EXPERIMENT, TASK = "recall", "recall in windows"
 NAMES = {
     "softmax": "softmax",
     "linear": "linear",
     "gated": "gated",
     "delta": "delta",
-    "Taylor 2": "taylor",
-    "Taylor 4": "Taylor 4",
-    "no attention": "none",
+    "taylor-2": "taylor",
+    "taylor-4": "Taylor 4",
+    "none": "none",
 }
 PAIRS = 4, 16, 64
 MANY = PAIRS[-1]
@@ -38,31 +38,28 @@ class Share(NamedTuple):
 
 
 def by_model() -> dict[str, list[Record]]:
-    """The whole runs, all seeds of a model together."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for run in learned(EXPERIMENT):
-        if any(map(_counts, rows(run, "test"))):
-            found[run["config"]["model"]].append(run)
-    return {model: found[model] for model in NAMES if model in found}
+    """The whole runs, all seeds of a model together; those of a probe where there are no others."""
+    kinds = at_best_rates(TASK, learned(EXPERIMENT))
+    found = {kind.model: [run for run in runs if _asked(run)] for kind, runs in kinds.items()}
+    return {model: found[model] for model in NAMES if found.get(model)}
 
 
 def shares(model: str) -> dict[tuple[int, int], Share]:
     """By pairs and length of the text. Raises NotMeasuredError."""
     if model not in (found := by_model()):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
-    asked: dict[tuple[int, int], list[dict]] = defaultdict(list)
-    for row in (row for run in found[model] for row in rows(run, "test")):
-        if _counts(row):
-            asked[row["pairs"], row["length"]].append(row)
+    asked: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in (row for run in found[model] for row in _asked(run)):
+        asked[row["pairs"], row["length"]].append(row)
     return {what: _share(them) for what, them in sorted(asked.items())}
 
 
-def _counts(row: dict) -> bool:
-    """Whether it is one of the texts that the figure is about."""
-    return row["pairs"] in PAIRS and row["length"] >= SHORTEST
+def _asked(run: Record) -> list[Row]:
+    """What a run was asked of the texts that the figure is about."""
+    return [row for row in answers(run) if row["pairs"] in PAIRS and row["length"] >= SHORTEST]
 
 
-def _share(asked: list[dict]) -> Share:
+def _share(asked: list[Row]) -> Share:
     right = [row["accuracy"] for row in asked]
     return Share(mean(right), min(right), max(right), asked[0]["state"])
 
@@ -115,8 +112,8 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
         caption=(
             "**How many, not how long.** The share of keys whose value is answered, by the length "
             "of the text they stand in; the rest is noise. One layer of width "
-            f"{config['d_model']}, one head. The rule for stopping was fixed beforehand: "
-            f"{config['updates']:,} updates, or {100 * config['solved']:g}% right. {bars(_seeds())}"
+            f"{config['d_model']}, one head. "
+            f"{rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} {bars(_seeds())}"
         ),
         alt="Share of questions answered right against the length of the text, lines nearly level.",
         series=series,
@@ -129,16 +126,11 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
             Toggle(
                 "model",
                 "Attention",
-                options={NAMES[name]: _label(name) for name in found},
+                options={NAMES[name]: label(name) for name in found},
             ),
         ],
         provenance=provenance([run for runs in found.values() for run in runs]),
     )
-
-
-def _label(model: str) -> str:
-    own = None if model.startswith("Taylor") else palette.label(NAMES[model])
-    return own or model
 
 
 def _seeds() -> str:
@@ -156,7 +148,7 @@ def table() -> Table | Missing:
         told = in_words(
             **{str(n): lambda model=model, n=n: percent(recalled(model, n)) for n in PAIRS}
         )
-        cells.append([_label(model), f"{_state(model):,}", *told.values()])
+        cells.append([label(model), f"{_state(model):,}", *told.values()])
     return Table(["", "state, B", *(f"{n} pairs" for n in PAIRS)], cells)
 
 
@@ -164,17 +156,14 @@ def by_seed(model: str) -> list[float]:
     """Share of most pairs answered by each seed, all lengths together. Raises NotMeasuredError."""
     if not (runs := by_model().get(model)):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
-    return [
-        mean(row["accuracy"] for row in rows(run, "test", pairs=MANY) if _counts(row))
-        for run in runs
-    ]
+    return [mean(row["accuracy"] for row in _asked(run) if row["pairs"] == MANY) for run in runs]
 
 
 def numbers() -> dict[str, str]:
     """What the chapter on long context says of these runs."""
 
     def apart() -> str:
-        found = by_seed("Taylor 2")
+        found = by_seed("taylor-2")
         return f"{percent(min(found))} to {percent(max(found))}"
 
     return in_words(

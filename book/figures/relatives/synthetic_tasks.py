@@ -9,12 +9,20 @@ from typing import NamedTuple
 
 from lsa.layers import LAYERS
 
-from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
+from ..lib.tasks import (
+    Kind,
+    at_best_rates,
+    ending,
+    in_order,
+    label,
+    of_usual_size,
+    rates_in_words,
+)
 from . import random_codes
 
 EXPERIMENT = "synthetic_tasks"
@@ -35,19 +43,15 @@ class Score(NamedTuple):
     seeds: int
 
 
-def of_task(task: str) -> list[Record]:
-    """The whole runs of one task."""
-    return [run for run in learned(EXPERIMENT) if run["config"]["task"] == task and run["complete"]]
+def of_task(task: str) -> dict[Kind, list[Record]]:
+    """The runs of one task, by model and size; those of a probe where there are no others."""
+    older = [run for run in learned(EXPERIMENT) if run["config"]["task"] == task]
+    return at_best_rates(task, older)
 
 
 def by_layer(task: str) -> dict[str, list[Record]]:
-    """Runs of each layer at its usual size, all seeds, in the order of the catalogue."""
-    found: dict[str, list[Record]] = defaultdict(list)
-    for run in of_task(task):
-        layer, seed = run["config"]["attention"], run["config"]["seed"]
-        if run["name"] == f"{task.replace(' ', '-')}-{layer}-seed{seed}":
-            found[layer].append(run)
-    return {name: found[name] for name in LAYERS if name in found}
+    """Runs of each model at its usual size, all seeds, in the order of the catalogue."""
+    return of_usual_size(of_task(task))
 
 
 def score(runs: Iterable[Record], **wanted: int) -> Score:
@@ -61,27 +65,25 @@ def score(runs: Iterable[Record], **wanted: int) -> Score:
 
 def recall_figure(id: str = "recall") -> Explorable | Missing:
     """Share of values recalled against the bytes of state, and the law of random codes."""
-    records = of_task("recall")
+    sizes = of_task("recall")
+    records = [run for runs in sizes.values() for run in runs]
+    records.sort(key=lambda run: run["config"]["seed"])
     if not records:
         return Missing(EXPERIMENT)
     config = records[0]["config"]
     pairs = [case["pairs"] for case in config["cases"]]
-    sizes: dict[tuple, list[Record]] = defaultdict(list)
-    for run in records:
-        options = tuple(sorted(run["config"]["attention_options"].items()))
-        sizes[run["config"]["attention"], run["config"]["n_head"], options].append(run)
     points: dict[tuple[str, int], list[Score]] = defaultdict(list)
-    for (layer, *_), runs in sizes.items():
+    for kind, runs in sizes.items():
         for n in pairs:
             if any(rows(run, "test", pairs=n) for run in runs):
-                points[layer, n].append(score(runs, pairs=n))
+                points[kind.model, n].append(score(runs, pairs=n))
     if not points:
         return Missing(EXPERIMENT)
     states = [max(1, one.state) for found in points.values() for one in found]
     drawn = {layer for layer, _ in points}
     return Explorable(
         id=id,
-        caption=_recall_caption(points, max(pairs)),
+        caption=_recall_caption(points, max(pairs), rates_in_words(sizes, "recall")),
         alt=(
             "Share of keys answered right against bytes of state on a logarithmic scale, a dot "
             "for each layer and size, beside the rising curve of what random codes reach."
@@ -121,13 +123,12 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
     return Series(keys, columns)
 
 
-def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int) -> str:
+def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int, rates: str) -> str:
     seeds = max(one.seeds for found in points.values() for one in found)
     return (
         f"**Recall by the bytes of state.** The share of {pairs} keys whose value is answered. "
         "Grey: the share that sums of codes drawn at random, in so many numbers, answer untrained. "
-        f"Bars span {how_many_seeds(seeds)}. The learning rates were chosen by a short probe, and "
-        "the runs are being repeated."
+        f"Bars span {how_many_seeds(seeds)}. {rates}"
     )
 
 
@@ -194,27 +195,27 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
     return (
         f"**Trained at {TRAINED_AT} tokens, asked at others.** A layer whose state grows is asked "
         "up to a few thousand tokens, and none beyond the length at which half of its answers are "
-        f"wrong; lines end where the first seed does. Texts asked: {longest}. The learning rates "
-        "were chosen by a short probe, and the runs are being repeated."
+        f"wrong; lines end where the first seed does. Texts asked: {longest}. "
+        f"{rates_in_words(of_task('induction'), 'induction')}"
     )
 
 
 def scores() -> Table | Missing:
     """Every layer at every task."""
-    tables = {task: by_layer(task) for task in TASKS} if learned(EXPERIMENT) else {}
+    tables = {task: by_layer(task) for task in TASKS}
     if not any(tables.values()):
         return Missing(EXPERIMENT)
     asked = _asked()
     largest = asked["recall"]["pairs"]
     cells = []
-    for name in LAYERS:
+    for name in in_order({name for runs in tables.values() for name in runs}):
         found = {
             task: _score(runs.get(name, []), asked.get(task, {})) for task, runs in tables.items()
         }
         if any(found.values()):
             state = found["recall"].state if found["recall"] else None
             cells.append([
-                _label(name),
+                label(name),
                 *(_share(found[task]) for task in TASKS),
                 "–" if state is None else f"{state:,}",
             ])  # fmt: skip
@@ -224,7 +225,8 @@ def scores() -> Table | Missing:
 
 def _asked() -> dict[str, dict[str, int]]:
     """Which test of a task with several is in the table: most pairs, the length trained at."""
-    asked_for = (row["pairs"] for run in of_task("recall") for row in rows(run, "test"))
+    every = (run for runs in by_layer("recall").values() for run in runs)
+    asked_for = (row["pairs"] for run in every for row in rows(run, "test"))
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
@@ -256,12 +258,8 @@ def _share(found: Score | None) -> str:
     return f"{100 * found.mean:.0f}%{spread}"
 
 
-def _label(name: str) -> str:
-    return palette.label(name) or name
-
-
 def _labels(drawn: Iterable[str]) -> dict[str, str]:
-    return {name: _label(name) for name in LAYERS if name in set(drawn)}
+    return {name: label(name) for name in in_order(drawn)}
 
 
 def unsolved(task: str = "") -> float:
@@ -270,14 +268,14 @@ def unsolved(task: str = "") -> float:
     Raises NotMeasuredError.
     """
     endings = [
-        ending
-        for run in learned(EXPERIMENT)
-        if task in ("", run["config"]["task"])
-        for ending in (row["ending"] for row in rows(run, "rates", chosen="yes"))
+        ending(run)
+        for one in ([task] if task else TASKS)
+        for runs in of_task(one).values()
+        for run in runs
     ]
     if not endings:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    return mean(ending != "solved" for ending in endings)
+    return mean(one != "solved" for one in endings)
 
 
 CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, of which the law is told
@@ -287,9 +285,9 @@ def numbers() -> dict[str, str]:
     """What the chapters say of the made-up tasks, and of the law of random codes."""
 
     def first() -> Record:
-        if not (found := learned(EXPERIMENT)):
-            raise NotMeasuredError(EXPERIMENT)
-        return found[0]
+        for runs in of_task("recall").values():
+            return runs[0]
+        raise NotMeasuredError(EXPERIMENT)
 
     law = [random_codes.right_by_the_law(*case) for case in CASES]
     drawn = [random_codes.right_when_drawn(*case) for case in CASES]

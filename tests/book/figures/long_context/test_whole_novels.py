@@ -35,7 +35,8 @@ def test_dense_texts_teach_and_are_not_shown(monkeypatch):
             "state": [7] * 6,
         }
     }
-    run = {"path": "x", "config": {"model": "delta"}, "tables": tables}
+    config = {"model": "delta", "n_head": 1, "attention_options": {}}
+    run = {"path": "x", "config": config, "tables": tables, "complete": True}
     monkeypatch.setattr(recall, "learned", lambda experiment: [run])
     assert [*recall.shares("delta")] == [(4, 128), (16, 128), (64, 256), (64, 1024)]
     assert recall.recalled("delta", 64) == 0.5

@@ -1,0 +1,153 @@
+"""Runs of the made-up tasks: of each model those at its best learning rate, or what a probe chose.
+
+The runs of `made_up_tasks` train every learning rate in full. Older experiments left the choice to
+a short probe; what they stored stands in until a model has been trained anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import inf
+from statistics import mean
+from typing import NamedTuple
+
+from lsa.layers import LAYERS
+
+from ...explorable import palette
+from .format import counted, listed
+from .records import NotMeasuredError, Record, Row, learned, rows
+
+EXPERIMENT = "made_up_tasks"
+LABELS = {
+    "gla": "GLA",
+    "gated-delta": "Gated DeltaNet",
+    "delta-adds": "DeltaNet without erasing",
+    "fades": "Linear, fading",
+    "taylor-2": "Taylor 2",
+    "taylor-4": "Taylor 4",
+}
+
+
+class Kind(NamedTuple):
+    """A model of one size: heads, and the numbers of state that it was given, if any."""
+
+    model: str
+    heads: int
+    state: int | None = None
+
+
+def kind_of(run: Record) -> Kind:
+    """Which model a run trained, by the names that `made_up_tasks` has."""
+    config = run["config"]
+    model = (config.get("model") or config["attention"]).lower().replace(" ", "-")
+    state = config["attention_options"].get("d_state")
+    model = "none" if model == "no-attention" else model
+    return Kind(model, config["n_head"], state)
+
+
+def is_probed(run: Record) -> bool:
+    """Whether a short probe chose its learning rate."""
+    return "learning_rates" in run["config"]
+
+
+def label(model: str) -> str:
+    """What a model is called in prose."""
+    return LABELS.get(model) or palette.label(model) or model
+
+
+def at_best_rates(task: str, older: Iterable[Record] = ()) -> dict[Kind, list[Record]]:
+    """The runs of each model at its best rate, a seed each; older ones where there is none."""
+    every: dict[Kind, list[Record]] = defaultdict(list)
+    for run in learned(EXPERIMENT):
+        if run["complete"] and run["config"]["task"] == task:
+            every[kind_of(run)].append(run)
+    found = {kind: best_rate(runs) for kind, runs in every.items()}
+    probed: dict[Kind, list[Record]] = defaultdict(list)
+    for run in older:
+        if run["complete"] and kind_of(run) not in found:
+            probed[kind_of(run)].append(run)
+    return found | probed
+
+
+def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
+    """Of each model the runs with one head and, where it was given a state, the largest."""
+    found = {}
+    for kind in sorted(kinds, key=lambda kind: kind.state or 0):
+        if kind.heads == 1:
+            found[kind.model] = kinds[kind]
+    return {model: found[model] for model in in_order(found)}
+
+
+def best_rate(runs: Iterable[Record]) -> list[Record]:
+    """All seeds of the rate with the best last validation, over the seeds that all rates have.
+
+    The mean share right decides, and the loss between equals. A run that met a loss which was no
+    finite number comes last.
+    """
+    by_rate: dict[float, dict[int, Record]] = defaultdict(dict)
+    for run in runs:
+        by_rate[run["config"]["learning_rate"]][run["config"]["seed"]] = run
+    shared = set.intersection(*(set(seeds) for seeds in by_rate.values()))
+
+    def quality(rate: float) -> tuple[float, float]:
+        last = [_last(run) for seed, run in by_rate[rate].items() if seed in shared or not shared]
+        return mean(right for right, _ in last), -mean(loss for _, loss in last)
+
+    best = by_rate[max(sorted(by_rate), key=quality)]
+    return [best[seed] for seed in sorted(best)]
+
+
+def _last(run: Record) -> tuple[float, float]:
+    """Share right and loss of the last validation."""
+    curve, (end,) = rows(run, "curve"), rows(run, "end")
+    if end["ending"] == "not finite" or not curve:
+        return 0.0, inf
+    return curve[-1]["accuracy"], curve[-1]["loss"]
+
+
+def answers(run: Record) -> list[Row]:
+    """The rows of its test, by whichever table has them."""
+    return rows(run, "distances") or rows(run, "test")
+
+
+def ending(run: Record) -> str:
+    """`solved`, `stopped` or `not finite`; of a probed run, at the rate chosen."""
+    if is_probed(run):
+        return rows(run, "rates", chosen="yes")[0]["ending"]
+    return rows(run, "end")[0]["ending"]
+
+
+def in_order(models: Iterable[str]) -> Iterator[str]:
+    """Models in the order of the catalogue, each before those that differ from it in an option."""
+    found = {*models}
+    after = {"gated": ["gla"], "delta": ["delta-adds", "gated-delta"], "linear": ["fades"]}
+    after["taylor"] = ["taylor-2", "taylor-4"]
+    for layer in LAYERS:
+        yield from (name for name in (layer, *after.get(layer, [])) if name in found)
+
+
+def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
+    """A caption's sentences on training: when it ended, how many rates were tried, by whose choice.
+
+    Raises NotMeasuredError.
+    """
+    if not kinds:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
+    probed = {kind.model: runs[0] for kind, runs in kinds.items() if is_probed(runs[0])}
+    full = [runs[0] for runs in kinds.values() if not is_probed(runs[0])]
+    config = (full or [*probed.values()])[0]["config"]
+    updates, solved = f"{config['updates']:,} updates", f"{100 * config['solved']:g}% right"
+    said = [f"Training ended after {updates} or at {solved}."]
+    if full:
+        every = [run for run in learned(EXPERIMENT) if run["config"]["task"] == task]
+        tried = len({run["config"]["learning_rate"] for run in every})
+        said.append(f"Of {counted(tried)} learning rates validation chose one for each model.")
+    if full and probed:
+        names = listed([label(name) for name in in_order(probed)])
+        said.append(f"A short probe chose the rates of {names}, which are being repeated.")
+    elif probed:
+        said.append(
+            "The learning rates were chosen by a short probe, and the runs are being repeated."
+        )
+    return " ".join(said)

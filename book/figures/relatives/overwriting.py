@@ -1,0 +1,120 @@
+"""Keys that are written again: who answers the newest value, and what erasing is worth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import mean
+
+from ...explorable.figure import Axis, Explorable, Series, Toggle
+from ..lib.format import in_words, percent
+from ..lib.pairs import Pairs, compare
+from ..lib.records import NotMeasuredError, Record, provenance
+from ..lib.seeds import bars, seeds_in_words
+from ..lib.tables import Missing
+from ..lib.tasks import (
+    EXPERIMENT,
+    answers,
+    at_best_rates,
+    in_order,
+    label,
+    of_usual_size,
+    rates_in_words,
+)
+
+TASK = "overwriting"
+SHOWN = ("softmax", "linear", "gated", "delta", "delta-adds", "gated-delta", "mamba")
+
+
+def shares(task: str, model: str, column: str) -> dict[int, list[float]]:
+    """Share right of each seed, by the test's writes, or its pairs. Raises NotMeasuredError."""
+    if not (runs := of_usual_size(at_best_rates(task)).get(model)):
+        raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {task}")
+    found: dict[int, list[float]] = defaultdict(list)
+    for row in (row for run in runs for row in answers(run)):
+        found[row[column]].append(row["accuracy"])
+    return dict(found)
+
+
+def erasing(task: str, column: str) -> Pairs:
+    """Share right with the erase term less that without, by seed, at most writes or most pairs.
+
+    Each at its own best learning rate. Raises NotMeasuredError.
+    """
+    ends = []
+    for model in ("delta", "delta-adds"):
+        runs = of_usual_size(at_best_rates(task)).get(model, [])
+        ends.append({run["config"]["seed"]: _hardest(run, column) for run in runs})
+    first, second = ends
+    return compare([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
+
+
+def _hardest(run: Record, column: str) -> float:
+    return max(answers(run), key=lambda row: row[column])["accuracy"]
+
+
+def figure(id: str = "overwriting") -> Explorable | Missing:
+    """Share of newest values answered against how often each key was written."""
+    kinds = at_best_rates(TASK)
+    found = of_usual_size(kinds)
+    series = []
+    for model, runs in found.items():
+        by_writes = shares(TASK, model, "writes")
+        columns = {
+            "writes": [*by_writes],
+            "right": [100 * mean(them) for them in by_writes.values()],
+            "low": [100 * min(them) for them in by_writes.values()],
+            "high": [100 * max(them) for them in by_writes.values()],
+        }
+        if by_writes:
+            series.append(Series({"layer": model}, columns, source=runs[0]["path"]))
+    if not series:
+        return Missing(EXPERIMENT)
+    config = next(iter(found.values()))[0]["config"]
+    drawn = [one.keys["layer"] for one in series]
+    seeds = seeds_in_words([len(runs) for runs in found.values()])
+    return Explorable(
+        id=id,
+        caption=(
+            f"**The newest value of a key.** Each of {config['cases'][0]['pairs']} keys is "
+            "written so often, each time with another value; then the newest is asked for. "
+            f"{rates_in_words(kinds, TASK)} {bars(seeds)}"
+        ),
+        alt=(
+            "Share of newest values answered right against how often each key was written, a line "
+            "for each layer; all fall, those that erase least."
+        ),
+        series=series,
+        x=Axis("writes", "Writes of each key", log=2),
+        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        color="layer",
+        mark="line+dot",
+        controls=[
+            Toggle(
+                "layer",
+                "Layer",
+                options={name: label(name) for name in in_order(drawn)},
+                default=[name for name in SHOWN if name in drawn] or None,
+            )
+        ],
+        provenance=provenance([run for runs in found.values() for run in runs]),
+    )
+
+
+def numbers() -> dict[str, str]:
+    """What the erase term brings at both tasks, in points, and what is left without it."""
+
+    def points(task: str, column: str) -> str:
+        pairs = erasing(task, column)
+        error = "" if pairs.error is None else f" ± {100 * pairs.error:.0f}"
+        return f"{'−' if pairs.mean < 0 else '+'}{100 * abs(pairs.mean):.0f}{error}"
+
+    def left(model: str) -> str:
+        by_writes = shares(TASK, model, "writes")
+        return percent(mean(by_writes[max(by_writes)]))
+
+    return in_words(
+        erasing_recall=lambda: points("recall", "pairs"),
+        erasing_overwriting=lambda: points(TASK, "writes"),
+        overwritten_delta=lambda: left("delta"),
+        overwritten_adds=lambda: left("delta-adds"),
+    )

@@ -1,0 +1,124 @@
+"""Runs of the made-up tasks: which rate is taken, and when an older run stands in."""
+
+import pytest
+
+from book.figures.lib import tasks
+from book.figures.relatives import overwriting, synthetic_tasks
+from experiments import made_up_tasks
+
+
+def run(model, rate=3e-3, seed=0, last=0.5, *, task="overwriting", ending="stopped", answered=None):
+    """A run as `made_up_tasks` stores it: its last validation, and a test of each case."""
+    config = made_up_tasks._run(task, model, rate, seed).config
+    cases = config["cases"]
+    answered = last if answered is None else answered
+    test = {
+        "length": [case["length"] for case in cases],
+        "pairs": [case["pairs"] for case in cases],
+        "writes": [case.get("writes", 1) for case in cases],
+        "questions": [8] * len(cases),
+        "accuracy": [answered / (i + 1) for i in range(len(cases))],
+        "loss": [1.0] * len(cases),
+        "state": [4096] * len(cases),
+    }
+    origin = {
+        "device": {"kind": "cpu", "name": "One", "count": 1}, "commit": "0" * 40,
+        "started": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
+    return {
+        "experiment": "made_up_tasks", "name": f"{model}-{rate:g}-{seed}", "path": "x.json",
+        "complete": True, "config": config, "provenance": origin,
+        "tables": {
+            "curve": {"update": [40, 80], "loss": [2.0, 1 - last], "accuracy": [0.9, last]},
+            "end": {"updates": [80], "ending": [ending]},
+            "test": {} if ending == "not finite" else test,
+        },
+    }  # fmt: skip
+
+
+def probed(model, seed=0):
+    """A run whose rate a probe chose."""
+    found = run(model, seed=seed, task="recall")
+    del found["config"]["learning_rate"], found["config"]["model"]
+    found["config"] |= {"learning_rates": [1e-2, 3e-3, 2e-2], "updates": 800}
+    rates = {"rate": [0.01, 0.02], "chosen": ["no", "yes"], "ending": ["stopped", "solved"]}
+    return {**found, "tables": {"rates": rates, "test": found["tables"]["test"]}}
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    """Puts runs where the figures look for those of an experiment."""
+
+    def put(new, older=()):
+        for module in (tasks, synthetic_tasks):
+            monkeypatch.setattr(
+                module, "learned", lambda name: [*new] if name == "made_up_tasks" else [*older]
+            )
+
+    return put
+
+
+def test_validation_chooses_the_rate_and_the_test_does_not():
+    runs = [
+        run("delta", rate, seed, last, answered=answered)
+        for rate, last, answered in ((1e-3, 0.5, 0.9), (3e-3, 0.8, 0.1), (1e-2, 0.7, 0.9))
+        for seed in (2, 0, 1)
+    ]
+    best = tasks.best_rate(runs)
+    assert [(one["config"]["learning_rate"], one["config"]["seed"]) for one in best] == [
+        (3e-3, 0), (3e-3, 1), (3e-3, 2),
+    ]  # fmt: skip
+
+
+def test_rates_are_compared_over_the_seeds_that_all_of_them_have():
+    """A plan that goes on has more seeds of one rate: a lucky one among them decides nothing."""
+    runs = [run("delta", 3e-3, 0, 0.5), run("delta", 3e-3, 1, 1.0), run("delta", 1e-3, 0, 0.6)]
+    assert [one["config"]["learning_rate"] for one in tasks.best_rate(runs)] == [1e-3]
+    apart = [run("delta", 3e-3, 0, 0.5), run("delta", 1e-3, 1, 0.6)]
+    assert tasks.best_rate(apart) == apart[1:]
+
+
+def test_a_rate_at_which_a_loss_was_no_number_is_the_last_choice():
+    runs = [run("s6", 1e-2, 0, 0.9, ending="not finite"), run("s6", 1e-3, 0, 0.01)]
+    assert tasks.best_rate(runs) == runs[1:]
+
+
+def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
+    new = [run("delta", rate, 0, task="recall") for rate in (1e-3, 3e-3)]
+    older = [probed("delta"), probed("rwkv"), probed("rwkv", 1)]
+    stored(new, older)
+    found = synthetic_tasks.by_layer("recall")
+    assert [*found] == ["rwkv", "delta"] and len(found["rwkv"]) == 2
+    assert not any(map(tasks.is_probed, found["delta"]))
+    figure = synthetic_tasks.recall_figure()
+    assert "Of two learning rates validation chose one for each model." in figure.caption
+    assert "A short probe chose the rates of RWKV, which are being repeated." in figure.caption
+    assert synthetic_tasks.unsolved("recall") == pytest.approx(1 / 3)
+    stored([], older)
+    caption = synthetic_tasks.recall_figure().caption
+    assert "after 800 updates" in caption and "chosen by a short probe, and the runs" in caption
+
+
+def test_sizes_of_a_model_are_kept_apart(stored):
+    small = run("linear", task="recall")
+    small["config"]["n_head"] = 4
+    stored([small, run("linear", task="recall", last=0.9)])
+    (usual,) = synthetic_tasks.by_layer("recall")["linear"]
+    assert usual["config"]["n_head"] == 1 and len(synthetic_tasks.of_task("recall")) == 2
+
+
+def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):
+    new = [
+        run(model, 3e-3, seed, last + seed / 100)
+        for model, last in (("delta", 0.8), ("delta-adds", 0.4))
+        for seed in (0, 1, 2)
+    ]
+    stored(new)
+    figure = overwriting.figure()
+    assert list(figure.labels["layer"].values()) == ["DeltaNet", "DeltaNet without erasing"]
+    found = overwriting.numbers()
+    assert found["erasing_overwriting"] == "+10 ± 0" and found["overwritten_delta"] == "20%"
+    assert found["erasing_recall"] == "not measured yet"
+    assert overwriting.erasing("overwriting", "writes").count == 3
+    stored([])
+    assert "Not measured" in str(overwriting.figure())
