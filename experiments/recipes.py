@@ -1,4 +1,5 @@
-"""What several experiments share: the fading head, and the race's models whose weights are kept."""
+"""What several experiments share: the fading head, the race's models whose weights are kept, and
+which heads of a trained model matter most."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from lsa.gpt import GPT, gpt_config
 
+from .harness.core import record
 from .harness.core.plan import Session
 from .harness.learning.training import Training
 from .harness.learning.weights import WEIGHTS, unpack_weights
@@ -83,3 +86,35 @@ def time_updates(trainings: dict[str, Training], rounds: int, session: Session) 
             training.update()
         session.show(i + 1, rounds, "rounds of updates")
     return True
+
+
+def ranked_heads(
+    model: str, text: str, order: str, places: Sequence[Path]
+) -> list[tuple[int, int]]:
+    """Layer and head of all of a model's heads, the most important first, in one of several orders.
+
+    By a finished run of `remove_exponential` named `rank`, from the first folder that has it.
+    text: what comes again, "passages" or "lists". order: "gradient", "mass" or "random-" and a
+    seed. Raises FileNotFoundError when there is none.
+    """
+    name = f"rank-{text}"
+    found = [
+        one["tables"]["heads"]
+        for place in places
+        for one in record.load("remove_exponential", place, partial=False)
+        if one["name"] == name and one["config"]["model"] == model
+    ]
+    if not found:
+        command = "python -m experiments run remove_exponential --only where=rank"
+        raise FileNotFoundError(f"remove_exponential/*/{name}.json: not there; {command}")
+    heads = found[0]
+    # Of each text the heads stand in the same order.
+    texts = max(heads["text"]) + 1
+    each = list(zip(heads["layer"], heads["head"], strict=True))[: len(heads["text"]) // texts]
+    if order.startswith("random"):
+        places_in_order = np.random.default_rng(int(order[-1])).permutation(len(each))
+    else:
+        columns = {"gradient": "slope", "mass": "mass"}
+        means = np.reshape(heads[columns[order]], (texts, -1)).mean(0)
+        places_in_order = np.argsort(means if order == "gradient" else -means, kind="stable")
+    return [each[i] for i in places_in_order]

@@ -18,7 +18,6 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -38,6 +37,7 @@ from .harness.learning.returning import (
     token_losses,
     trained,
 )
+from .recipes import ranked_heads
 
 NEAR = {"window": 64, "first": 4}
 MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
@@ -211,35 +211,6 @@ def _mixes(model: Llama, attention: Attention) -> list[Any]:
     return [block.self_attn.mixes[0] for block in model.blocks]
 
 
-def ranked(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
-    """Layer and head of all, the most important first, by a finished run named `rank`.
-
-    Raises FileNotFoundError when there is none.
-    """
-    name = f"rank-{config['text']}"
-    places = session.checkpoint.parents[3], record.RESULTS
-    found = [
-        one["tables"]["heads"]
-        for place in places
-        for one in record.load("remove_exponential", place, partial=False)
-        if one["name"] == name and one["config"]["model"] == config["model"]
-    ]
-    if not found:
-        command = "python -m experiments run remove_exponential --only where=rank"
-        raise FileNotFoundError(f"remove_exponential/*/{name}.json: not there; {command}")
-    heads = found[0]
-    # Of each text the heads stand in the same order.
-    texts = max(heads["text"]) + 1
-    each = list(zip(heads["layer"], heads["head"], strict=True))[: len(heads["text"]) // texts]
-    if config["order"].startswith("random"):
-        order = np.random.default_rng(int(config["order"][-1])).permutation(len(each))
-    else:
-        columns = {"gradient": "slope", "mass": "mass"}
-        means = np.reshape(heads[columns[config["order"]]], (texts, -1)).mean(0)
-        order = np.argsort(means if config["order"] == "gradient" else -means, kind="stable")
-    return [each[i] for i in order]
-
-
 def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[tuple[int, int]]]:
     """What the model's heads are told, and which of them are told so, where that is ranked."""
     kind, number = config["attention"], config.get("number", 0)
@@ -249,7 +220,8 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
         return {"all": kind}, []
     if config["where"] == "layer":
         return {str(number): kind}, []
-    order = ranked(config, session)
+    places = session.checkpoint.parents[3], record.RESULTS
+    order = ranked_heads(config["model"], config["text"], config["order"], places)
     parts = {"head": slice(number, number + 1), "first": slice(number), "but": slice(number, None)}
     heads = order[parts[config["where"]]]
     return {f"{layer}.{head}": kind for layer, head in heads}, heads

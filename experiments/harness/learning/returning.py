@@ -83,31 +83,30 @@ def passages(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list
 
 
 def recall_in_text(
-    split: Split, tokens: Tokens, *, distance: int, texts: int, seed: int
+    split: Split, tokens: Tokens, *, distance: int, texts: int, seed: int, pairs: int = PAIRS
 ) -> list[Returning]:
-    """Lists of `PAIRS` names and numbers that come again after `distance` tokens of a novel."""
+    """Lists of so many names and numbers that come again after `distance` tokens of a novel.
+
+    pairs: at most 900, so that all names differ.
+    """
     rng = np.random.default_rng(seed)
     found = []
     for source, piece in _pieces(split, tokens, distance, texts):
-        names = [
-            f"{FIRST_NAMES[i]} {SURNAMES[j]}"
-            for i, j in zip(
-                rng.permutation(len(FIRST_NAMES))[:PAIRS],
-                rng.permutation(len(SURNAMES))[:PAIRS],
-                strict=True,
-            )
-        ]
-        numbers = rng.integers(100, 1000, PAIRS)
+        i, j = rng.permutation(len(FIRST_NAMES)), rng.permutation(len(SURNAMES))
+        n = np.arange(pairs)  # the second thirty have the same names, otherwise paired
+        i, j = i[n % len(i)], j[(n + n // len(i)) % len(j)]
+        names = [f"{FIRST_NAMES[a]} {SURNAMES[b]}" for a, b in zip(i, j, strict=True)]
+        numbers = rng.integers(100, 1000, pairs)
         whole = tokens("The guests of the house and their rooms:\n")
         places = []
-        for order, then in ((range(PAIRS), piece), (rng.permutation(PAIRS), [])):
+        for order, then in ((range(pairs), piece), (rng.permutation(pairs), [])):
             at = {}
-            for i in order:
-                whole += tokens(f"{names[i]} has room ")
-                digits = tokens(str(numbers[i]))
-                at[int(i)] = range(len(whole), len(whole) + len(digits))
+            for pair in order:
+                whole += tokens(f"{names[pair]} has room ")
+                digits = tokens(str(numbers[pair]))
+                at[int(pair)] = range(len(whole), len(whole) + len(digits))
                 whole += [*digits, *tokens(".\n")]
-            places.append([place for i in range(PAIRS) for place in at[i]])
+            places.append([place for pair in range(pairs) for place in at[pair]])
             whole += [*then, *tokens("\nOnce more, the guests and their rooms:\n")] if then else []
         first, second = (torch.tensor(place) for place in places)
         found.append(Returning(source, torch.tensor(whole), first, second))

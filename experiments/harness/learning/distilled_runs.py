@@ -1,0 +1,160 @@
+"""A run that teaches students and measures them as they learn, text by text; it can be stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..core.checkpoint import CheckpointError
+from ..core.files import set_aside
+from ..core.plan import Outcome, Session
+from ..core.tables import append, table
+from .distilling import Distillation
+from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, scores
+
+SAVE_EVERY = 120.0  # seconds between two checkpoints; what is done between them may be lost
+SAVE_SHARE = 10  # ... or this many times what the last one took, where that is longer
+ARM: dict[str, Any] = {"arm": ("name", "which student: how its heads attend")}
+TOKENS: dict[str, Any] = {
+    "tokens": ("tokens", "that it was trained on through the whole model before")
+}
+MEASURED: dict[str, Any] = {
+    **ARM,
+    **TOKENS,
+    "kind": ("name", "what comes again: `passages` or `lists`"),
+    "distance": ("tokens", "between its first coming and its second"),
+    "pairs": ("number", "names in a list; 0 of passages"),
+    **SCORES,
+}
+TABLES = {
+    "weights": table(sha256=("name", "of the teacher's file")),
+    "features": table(
+        optional="where no arm has features to learn",
+        **ARM,
+        update=("updates", "1, 2, 3, …"),
+        missed=("share", "of the heads' output: squared error by square, a mean over layers"),
+    ),
+    "train": table(
+        optional="where nothing is trained",
+        **ARM,
+        **TOKENS,
+        divergence=("nats/token", "of the teacher from it on the update's texts, before the step"),
+    ),
+    "measured": table(**MEASURED),
+}
+
+
+class Asked(NamedTuple):
+    """What comes again, after how many tokens, in how many texts; names in a list, if it is one."""
+
+    kind: str
+    distance: int
+    texts: int
+    pairs: int = 0
+
+
+def distill_through(one: Distillation, session: Session) -> Outcome:
+    """Teach to the end of the plan, or of the budget; goes on from a checkpoint if one is there.
+
+    Besides what a `Distillation` needs, its configuration has measure_every (tokens, a multiple
+    of an update's), asked (what is measured then) and last (at the end besides), lists of `Asked`;
+    keeps_end (whether the students are kept for another run) and goes_on (whose they are at
+    first; where they are not kept, the run begins at the beginning, which comes to the same).
+    """
+    _resume(one, session)
+    due = time.monotonic() + SAVE_EVERY
+    # A signal waits for the end of an update, or of a text.
+    with session.stop.deferred():
+        for work in _work(one):
+            if session.out_of_time():
+                _save(one, session, session.checkpoint)
+                return Outcome(one.tables, complete=False)
+            if time.monotonic() >= due:
+                due = _save(one, session, session.checkpoint)
+            work()
+            session.save(one.tables)
+            session.show(max(one.tokens, 0), one.config["tokens"], _note(one))
+    if one.config["keeps_end"]:
+        _save(one, session, _end(session.checkpoint.parent, session.checkpoint.stem))
+    return Outcome(one.tables)
+
+
+def _work(one: Distillation) -> Iterator[Callable[[], None]]:
+    """What is to be done next, each an update or the measurement of one text."""
+    config = one.config
+    while True:
+        ended = one.tokens >= config["tokens"]
+        if one.tokens >= 0 and (ended or one.tokens % config["measure_every"] == 0):
+            yield from _measurements(one, config["asked"] + (config["last"] if ended else []))
+        if ended:
+            return
+        yield one.update
+
+
+def _measurements(one: Distillation, asked: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    """Those that are not in the tables yet; all arms read a text before the next."""
+    found = one.tables.get("measured", {})
+    names = ("arm", "tokens", "kind", "distance", "pairs", "text")
+    have = {*zip(*(found[name] for name in names), strict=True)} if found else set()
+    for what in (Asked(*each) for each in asked):
+        for i in range(what.texts):
+            for arm in one.students:
+                if (arm, one.tokens, what.kind, what.distance, what.pairs, i) not in have:
+                    yield partial(_measure, one, arm, what, i)
+
+
+def _measure(one: Distillation, arm: str, asked: Asked, i: int) -> None:
+    model = one.students[arm].model
+    row = {"arm": arm, "tokens": one.tokens, "kind": asked.kind, "distance": asked.distance}
+    found = scores(model, _texts(one, asked)[i])
+    append(one.tables, "measured", {**row, "pairs": asked.pairs, "text": i, **found})
+
+
+@cache
+def _texts(one: Distillation, asked: Asked) -> list[Returning]:
+    """Of the test novels, which taught nothing and ranked nothing."""
+    split, tokens = one.splits["test"], one.trained.tokens
+    many = {"distance": asked.distance, "texts": asked.texts}
+    if asked.kind == "passages":
+        return passages(split, tokens, **many)
+    return recall_in_text(split, tokens, **many, seed=0, pairs=asked.pairs or PAIRS)
+
+
+def _note(one: Distillation) -> str:
+    if one.tokens <= 0:
+        return "features"
+    return f"divergence {one.tables['train']['divergence'][-1]:.3f}"
+
+
+def _end(folder: Path, name: str) -> Path:
+    """Where the students of a run are kept when it has ended."""
+    return folder / f"{name}.end.pt"
+
+
+def _resume(one: Distillation, session: Session) -> None:
+    """Go on from the run's checkpoint, or from another's end; what cannot be used is set aside."""
+    path, before = session.checkpoint, one.config["goes_on"]
+    besides: tuple[str, ...] = ()
+    if not path.exists():
+        path, besides = _end(path.parent, before), ("tokens", "goes_on", "keeps_end")
+    if not path.exists():
+        return
+    try:
+        session.earlier[:] = one.resume(path, besides)
+    except CheckpointError as error:
+        aside = set_aside(path)
+        session.warn(f"{path.name}: {error}; set aside as {aside.name}, and the run begins anew")
+
+
+def _save(one: Distillation, session: Session, path: Path) -> float:
+    """Write a checkpoint, or warn when there is no room; returns when the next one is due."""
+    began = time.monotonic()
+    try:
+        one.save(path, [*session.earlier, session.leg()])
+    except OSError as error:
+        session.warn(f"{path}: cannot be written ({error.strerror}); the run goes on")
+    ended = time.monotonic()
+    return ended + max(SAVE_EVERY, SAVE_SHARE * (ended - began))

@@ -1,0 +1,111 @@
+"""A whole trained model whose heads keep a state for what lies beyond their window, or nothing.
+
+SmolLM2-135M-Instruct, taught by itself on the training novels. Two students, the arms of a run,
+read the same tokens in the same order: in one all heads see a window and the first tokens and keep
+a linear state for all between (`state`), in the other the same without the state (`window`), which
+is the control. In some runs the first heads of a ranking stay as they are (`softmax_heads`); heads
+that look back learn to do the work of others, so what a state brings shows where there are none.
+
+First the features of the states are fitted to the teacher's heads, alike in all runs: by its q, k
+and v, from the same seed on the same texts. Then q, k, v and o of all layers learn through the
+whole model from the teacher's predictions, with the features; in half of the texts a passage of 64
+tokens comes again. Loss and gain on passages of the test novels, as in `remove_exponential`, before
+and after every 51,200 tokens; at the end also at other distances, and on lists of names and
+numbers. One seed, one learning rate for both arms, none of them tuned. The runs named `long` go on
+from the end of those before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsa.llama import Attention
+
+from .harness.core import record
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.learning.distilled_runs import TABLES, distill_through
+from .harness.learning.distilling import Distillation
+from .harness.learning.returning import trained
+from .recipes import ranked_heads
+
+NEAR = {"window": 64, "first": 4}
+ARMS: dict[str, dict[str, Any]] = {
+    "state": {"kind": "window-state", "feature_map": "hedgehog", **NEAR},
+    "window": {"kind": "window", **NEAR},
+}
+MARK = 51_200  # tokens between two measurements
+SHORT, LONG, LONGEST = 6 * MARK, 24 * MARK, 54 * MARK
+BASE: dict[str, Any] = {
+    "model": "SmolLM2-135M-Instruct",
+    "corpus": "novels",
+    "seed": 0,
+    "arms": ARMS,
+    "softmax_heads": 0,
+    "order": "gradient",
+    "texts": 2,
+    "length": 512,
+    "feature_tokens": 40_960,
+    "feature_rate": 1e-2,
+    "mix_rate": 1e-3,
+    "learning_rate": 3e-4,
+    "warmup_updates": 20,
+    "tokens": SHORT,
+    "measure_every": MARK,
+    "asked": [["passages", 256, 32]],
+    "last": [["lists", 256, 32], ["passages", 1024, 16], ["passages", 4096, 8]],
+    "keeps_end": False,
+    "goes_on": "",
+}
+SMOKE = {
+    "model": "tiny",
+    "texts": 2,
+    "length": 200,
+    "feature_tokens": 800,
+    "tokens": 800,
+    "measure_every": 400,
+    "asked": [["passages", 80, 2]],
+    "last": [["lists", 80, 1]],
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """The plan, most telling first. On one thread of a CPU the first takes some three hours."""
+    if smoke:
+        return [Run("linearise", "softmax-0", {**BASE, **SMOKE}, 0)]
+    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+        return []
+    none, long = "softmax-0", "softmax-0-long"
+    plan = [
+        (none, {"keeps_end": True}),
+        ("softmax-8", {"softmax_heads": 8}),
+        (long, {"tokens": LONG, "goes_on": none, "keeps_end": True}),
+        ("softmax-16", {"softmax_heads": 16}),
+        ("softmax-0-longest", {"tokens": LONGEST, "goes_on": long}),
+    ]
+    return [
+        Run("linearise", name, {**BASE, **config}, 700 + i) for i, (name, config) in enumerate(plan)
+    ]
+
+
+def attention_of(arm: dict[str, Any], heads: list[tuple[int, int]]) -> Attention:
+    """All heads as an arm says, but those of a list, which stay as they are."""
+    return {"all": arm, **{f"{layer}.{head}": {"kind": "softmax"} for layer, head in heads}}
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    heads: list[tuple[int, int]] = []
+    if number := config["softmax_heads"]:
+        places = session.checkpoint.parents[3], record.RESULTS
+        heads = ranked_heads(config["model"], "passages", config["order"], places)[:number]
+    teacher = trained(config["model"])
+    arms = {name: attention_of(arm, heads) for name, arm in config["arms"].items()}
+    layers = range(teacher.model.config.n_layer)
+    splits = session.corpus(config["corpus"]).splits
+    return distill_through(Distillation(config, arms, layers, teacher, splits), session)
+
+
+EXPERIMENT = Experiment(
+    "linearise", "a trained model taught to do without looking back, in all heads but a few",
+    TABLES, runs, perform,
+)  # fmt: skip

@@ -1,0 +1,144 @@
+"""A state in place of the heads that bring recall, where no other head may look back.
+
+SmolLM2-135M-Instruct, whose heads all see a window and the first tokens. The 8, 16 or 24 heads
+that matter most (`remove_exponential`) keep a state besides for what lies between, in one arm of a
+run; in the arm `window` they do not, and are taught alike: the difference is what states bring.
+Arms of a run read the same tokens in the same order, and so do runs of one seed.
+
+First the features of the states are fitted to the teacher's heads, by its q, k and v; then q, k, v
+and o of the layers of these heads learn through the whole model from the teacher's predictions on
+the training novels, in half of which a passage comes again. The arms differ in feature map, size
+of the state and decay: `hedgehog-F` has F learned features, so 4 F (64 + 1) bytes of state a head;
+`taylor-2` 2,145 fixed ones and `power-2` 2,080; `fades-N` is hedgehog-128 that loses half in N
+tokens. At the end passages are measured at several distances, and lists of 1 to 64 names and
+numbers. The run `softmax` measures the teacher. The learning rate is not tuned.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log
+from typing import Any
+
+from lsa.llama import Attention
+
+from .harness.core import record
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.learning.distilled_runs import TABLES, distill_through
+from .harness.learning.distilling import Distillation
+from .harness.learning.returning import trained
+from .recipes import ranked_heads
+
+NEAR = {"window": 64, "first": 4}
+WINDOW = {"kind": "window", **NEAR}
+MAIN = "hedgehog-128"
+SIZES = (4, 16, 64, 512, 2048)
+MARK = 51_200  # tokens between two measurements
+BASE: dict[str, Any] = {
+    "model": "SmolLM2-135M-Instruct",
+    "corpus": "novels",
+    "seed": 0,
+    "arms": ["window", MAIN],
+    "heads": 8,
+    "order": "gradient",
+    "texts": 2,
+    "length": 512,
+    "feature_tokens": 40_960,
+    "feature_rate": 1e-2,
+    "mix_rate": 1e-3,
+    "learning_rate": 3e-4,
+    "warmup_updates": 20,
+    "tokens": 2 * MARK,
+    "measure_every": MARK,
+    "asked": [["passages", 256, 32]],
+    "last": [
+        *(["passages", distance, 16] for distance in (128, 1024)),
+        *(["lists", 256, 16, pairs] for pairs in (1, 4, 16, 64)),
+        *(["passages", distance, 4] for distance in (4096, 7936)),
+    ],
+    "keeps_end": False,
+    "goes_on": "",
+}
+SMOKE = {
+    "model": "tiny",
+    "order": "counted",
+    "heads": 3,
+    "arms": ["window", "hedgehog-4", "fades-64"],
+    "texts": 2,
+    "length": 200,
+    "feature_tokens": 400,
+    "tokens": 400,
+    "measure_every": 400,
+    "asked": [["passages", 80, 1]],
+    "last": [["lists", 80, 1, 2]],
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """The plan, most telling first; one arm takes some twenty minutes on one thread of a CPU."""
+    if smoke:
+        return [Run("replace_heads", "first-3", {**BASE, **SMOKE}, 0)]
+    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+        return []
+    nothing = {"arms": ["softmax"], "heads": 0, "feature_tokens": 0, "tokens": 0}
+    plan = [
+        ("first-8", {}),
+        ("softmax", nothing),
+        ("first-24", {"heads": 24}),
+        *((f"first-8-size-{size}", {"arms": [f"hedgehog-{size}"]}) for size in SIZES),
+        ("first-8-taylor", {"arms": ["taylor-2"]}),
+        ("first-8-fades", {"arms": ["fades-256", "fades-64"]}),
+        ("first-8-fixed", {"arms": ["elu_plus_one-64", "power-2"]}),
+        ("first-16", {"heads": 16}),
+        *((f"first-8-seed{seed}", {"seed": seed}) for seed in (1, 2)),
+    ]
+    return [
+        Run("replace_heads", name, {**BASE, **config}, 650 + i)
+        for i, (name, config) in enumerate(plan)
+    ]
+
+
+def kind_of(arm: str, heads: int) -> dict[str, Any]:
+    """How the replaced heads of a layer attend in an arm; heads: how many they are."""
+    name, _, number = arm.partition("-")
+    if name in ("window", "softmax"):
+        return WINDOW
+    state = {"kind": "window-state", **NEAR}
+    if name == "fades":
+        fading = {"feature_map": "hedgehog", "features": 128}
+        return {**state, **fading, "log_decay": [-log(2) / int(number)] * heads}
+    option = {"hedgehog": "features", "taylor": "degree", "power": "degree"}.get(name)
+    return {**state, "feature_map": name, **({option: int(number)} if option else {})}
+
+
+def attention_of(arm: str, heads: list[tuple[int, int]]) -> Attention:
+    """The heads of a list as an arm says, all others confined; in the arm `softmax` none is."""
+    if arm == "softmax":
+        return {}
+    of_layer = Counter(layer for layer, _ in heads)
+    replaced = {f"{n}.{head}": kind_of(arm, of_layer[n]) for n, head in heads}
+    return {"all": WINDOW, **replaced}
+
+
+def first_heads(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
+    """Layers and heads that a run replaces. Raises FileNotFoundError without a ranking."""
+    if config["order"] == "counted":  # to try a run with a model that nobody ranked
+        return [(i % 2, i) for i in range(config["heads"])]
+    places = session.checkpoint.parents[3], record.RESULTS
+    ranked = ranked_heads(config["model"], "passages", config["order"], places)
+    return ranked[: config["heads"]]
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    teacher, heads = trained(config["model"]), first_heads(config, session)
+    arms = {arm: attention_of(arm, heads) for arm in config["arms"]}
+    layers = sorted({layer for layer, _ in heads} or range(teacher.model.config.n_layer))
+    splits = session.corpus(config["corpus"]).splits
+    return distill_through(Distillation(config, arms, layers, teacher, splits), session)
+
+
+EXPERIMENT = Experiment(
+    "replace_heads", "what a state brings where the heads that recall may not look back",
+    TABLES, runs, perform,
+)  # fmt: skip

@@ -1,0 +1,92 @@
+"""Whole models that are taught: the plan, the runs, and the law of what comes out."""
+
+import pytest
+import torch
+
+from experiments import linearise, replace_heads
+from experiments.__main__ import main
+from experiments.harness.core import record
+from experiments.harness.core.plan import Session
+from experiments.harness.learning.distilling import Distillation
+from lsa.machines import unroll
+
+from .distilled import CONFIG, splits, teacher
+
+EXPERIMENTS = {"linearise": linearise, "replace_heads": replace_heads}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_plan_measures_what_taught_nothing_and_ranked_nothing(name):
+    plan = EXPERIMENTS[name].runs("cpu", smoke=False)
+    assert len({run.name for run in plan}) == len(plan)
+    assert not EXPERIMENTS[name].runs("cuda", smoke=False)
+    for run in plan:
+        config, an_update = run.config, run.config["texts"] * run.config["length"]
+        assert all(
+            config[key] % an_update == 0 for key in ("tokens", "feature_tokens", "measure_every")
+        )
+        assert config["tokens"] % config["measure_every"] == 0
+    ends = [run.name for run in plan if run.config["keeps_end"]]
+    assert ends == [run.config["goes_on"] for run in plan if run.config["goes_on"]]
+
+
+def test_the_first_runs_carry_the_message():
+    first = linearise.runs("cpu", smoke=False)[0].config
+    assert first["softmax_heads"] == 0 and [*first["arms"]] == ["state", "window"]
+    assert replace_heads.runs("cpu", smoke=False)[0].config["arms"] == ["window", "hedgehog-128"]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_run_is_stored(name, made_corpus, tmp_path):
+    out = tmp_path / "out"
+    assert main(["run", name, "--smoke", "--device", "cpu", "--out", str(out)]) == 0
+    (one,) = record.load(name, out)
+    arms = [*one["config"]["arms"]]
+    assert one["tables"]["measured"]["arm"][: len(arms)] == arms
+    assert set(one["tables"]["train"]["arm"]) == set(arms)
+
+
+def test_heads_of_a_ranking_stay_or_are_replaced():
+    stay = linearise.attention_of(linearise.ARMS["state"], [(1, 2)])
+    assert stay["1.2"] == {"kind": "softmax"} and stay["all"]["kind"] == "window-state"
+    heads = [(0, 1), (1, 2), (1, 3)]
+    replaced = replace_heads.attention_of("fades-64", heads)
+    assert replaced["all"] == replace_heads.WINDOW
+    assert [len(replaced[key]["log_decay"]) for key in ("0.1", "1.2", "1.3")] == [1, 2, 2]
+    assert replaced["1.2"]["log_decay"][0] * 64 == pytest.approx(-torch.tensor(2.0).log().item())
+    assert replace_heads.attention_of("window", heads)["0.1"] == replace_heads.WINDOW
+    assert replace_heads.attention_of("softmax", []) == {}
+
+
+def arms():
+    """Arms of both plans, of the tiny teacher."""
+    found = {
+        f"linearise {name}": linearise.attention_of(arm, [(1, 2)])
+        for name, arm in linearise.ARMS.items()
+    }
+    planned = {arm for run in replace_heads.runs("cpu", smoke=False) for arm in run.config["arms"]}
+    names = planned - {f"hedgehog-{size}" for size in replace_heads.SIZES[1:]}  # another number
+    heads = [(0, 1), (1, 2), (1, 3)]
+    return found | {name: replace_heads.attention_of(name, heads) for name in sorted(names)}
+
+
+@pytest.mark.parametrize("arm", arms())
+def test_a_taught_model_is_its_machine(arm, made_corpus):
+    one = Distillation(CONFIG, {arm: arms()[arm]}, (0, 1), teacher(), splits())
+    while one.tokens < 400:
+        one.update()
+    model = one.students[arm].model
+    tokens = torch.randint(256, (1, 300))
+    with torch.no_grad():
+        whole, ticks = model(tokens), unroll(model.machine())(tokens)
+    assert (whole - ticks).abs().max() <= 1e-4 * whole.abs().max()
+
+
+def test_a_run_with_heads_asks_for_their_ranking(made_corpus, tmp_path):
+    session = Session(
+        torch.device("cpu"), lambda name: None, lambda tables: None, lambda *shown: None,
+        tmp_path / "out" / "linearise" / "cpu" / ".checkpoints" / "run.pt",
+    )  # fmt: skip
+    config = {**linearise.BASE, **linearise.SMOKE, "softmax_heads": 2}
+    with pytest.raises(FileNotFoundError, match="remove_exponential --only where=rank"):
+        linearise.perform(config, session)
