@@ -146,6 +146,20 @@ def test_what_attention_refuses_is_named(attention, expected):
         Llama(LlamaConfig(**TINY), attention=attention)
 
 
+@pytest.mark.parametrize(("layers", "last"), [(1, 3), (3, 9)])
+def test_each_layer_carries_a_change_one_window_on(layers, last):
+    """The answer to an exercise of the chapter on a trained model."""
+    near = {"kind": "window", "window": 4, "first": 0}
+    model = llama(n_layer=layers)
+    model.attend({"all": near})
+    tokens = torch.randint(1, 11, (1, 40))
+    other = tokens.clone()
+    other[0, 0] = 0
+    with torch.no_grad():
+        changed = (model(tokens) - model(other)).abs().amax(-1)[0] > 0
+    assert changed.nonzero().max() == last
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

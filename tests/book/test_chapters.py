@@ -17,6 +17,7 @@ from book.figures.long_context import long_context, recall, whole_novels
 from book.figures.sequence_transformations import rnn_orders
 from book.figures.state_machines import taylor_error
 from book.figures.three_modes import block_speed
+from book.figures.trained_model import remove_exponential
 from book.figures.training import plateau
 from experiments.harness.core import record
 
@@ -28,7 +29,8 @@ CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 
 DRAWN = [
     block_speed, kernel_build, kernel_prediction, long_context, loss_curves, mode_speed, plateau,
-    race, recall, rnn_orders, sampling_speed, taylor_error, variants, whole_novels,
+    race, recall, remove_exponential, rnn_orders, sampling_speed, taylor_error, variants,
+    whole_novels,
 ]  # fmt: skip
 
 

@@ -26,7 +26,8 @@ SHOWN = (
     "figure", "rooflines", "published", "table", "ratio_table", "numbers",
     "front_numbers", "stored_runs", "versions", "data", "time_table", "by_position",
     "conclusions", "by_context", "level_table", "same_time_table", "far_head_table",
-    "recall_figure", "induction_figure", "scores", "causes", "update_times",
+    "recall_figure", "induction_figure", "scores", "causes", "update_times", "grid",
+    "heads_table",
 )  # fmt: skip
 # Drawn by formula: there is nothing to measure.
 BY_FORMULA = {"design_bytes.figure", "machine_costs.figure", "taylor_sums.figure"}

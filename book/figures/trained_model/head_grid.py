@@ -1,0 +1,99 @@
+"""The 270 heads of a trained model: where those lie that bring recall."""
+
+from __future__ import annotations
+
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.format import percent
+from ..lib.records import NotMeasuredError, provenance
+from ..lib.tables import Missing, Table
+from .measured import EXPERIMENT, Mean, ranking, signed, stored
+from .remove_exponential import FEW, SOME, TEXTS, missing
+
+# The first are those that need softmax, whose colour they have; the last are grey.
+PLACES = {"softmax": f"the first {FEW}", "next": f"the next {SOME - FEW}", "none": "all others"}
+SHOWN = 12  # heads that the table names
+
+
+def _place(rank: int) -> str:
+    if rank < FEW:
+        return "softmax"
+    return "next" if rank < SOME else "none"
+
+
+def grid(id: str = "head-grid") -> Explorable | Missing:
+    """Every head by its layer, coloured by its place in the ranking."""
+    series = []
+    for text in TEXTS:
+        try:
+            heads = ranking(text)
+        except NotMeasuredError:
+            continue
+        for place in PLACES:
+            chosen = [head for rank, head in enumerate(heads) if _place(rank) == place]
+            columns = {
+                "layer": [head.layer for head in chosen],
+                "head": [head.head for head in chosen],
+                "brings": [-head.slope.mean for head in chosen],
+            }
+            source = stored()[f"rank-{text}"]["path"]
+            if chosen:
+                series.append(Series({"place": place, "text": text}, columns, source=source))
+    if not series:
+        return Missing(EXPERIMENT)
+    texts = dict.fromkeys(one.keys["text"] for one in series)
+    return Explorable(
+        id=id,
+        caption=(
+            "**The heads that bring recall are few and lie apart.** All heads by layer, coloured "
+            "by their place in the ranking. *What it brings*: how fast the gain falls as a head is "
+            "confined, a mean over four mixtures of softmax and window and over the texts that "
+            "rank."
+        ),
+        alt=(
+            "A grid of thirty layers and nine heads. The first heads of the ranking are scattered "
+            "over the layers of the middle; most heads of every layer are grey."
+        ),
+        series=series,
+        x=Axis("layer", "Layer", range=(-1, 30)),
+        y=Choice(
+            "Height",
+            [
+                Axis("head", "Head", range=(-1, 9)),
+                Axis("brings", "What it brings", "nats per token", digits=3),
+            ],
+        ),
+        color="place",
+        mark="dot",
+        controls=[
+            Filter("text", "What comes again", options=TEXTS, default=next(iter(texts))),
+            Toggle("place", "In the ranking", options=PLACES),
+        ],
+        provenance=provenance(stored()[f"rank-{text}"] for text in texts),
+        aspect=2.4,
+    )
+
+
+def heads_table() -> Table | Missing:
+    """The first heads of the ranking: what gradients say, and what confining each alone costs."""
+    try:
+        heads = ranking()[:SHOWN]
+    except NotMeasuredError:
+        return Missing(EXPERIMENT)
+    alone = alone_by_rank()
+    cells = []
+    for rank, head in enumerate(heads):
+        slope = f"{signed(-head.slope.mean)} ± {head.slope.error:.2f}"
+        measured = [str(alone[rank])] if rank in alone else ["–"]
+        cells.append([head.name, slope, *(measured if alone else []), percent(head.mass)])
+    titles = ["head", "by gradient", *(["alone"] if alone else []), "looks beyond"]
+    return Table(titles, cells)
+
+
+def alone_by_rank() -> dict[int, Mean]:
+    """By how much the gain falls when a head alone is confined, by its place in the ranking."""
+    found = {}
+    for run in stored().values():
+        config = run["config"]
+        if config["where"] == "head" and config["text"] == "passages":
+            found[config["number"]] = missing(run)
+    return dict(sorted(found.items()))

@@ -1,0 +1,84 @@
+"""Of the chapter on a trained model."""
+
+from ..figures.lib.records import NotMeasuredError, Record
+from ..figures.trained_model.measured import HEADS, measured, ranking
+from ..figures.trained_model.remove_exponential import (
+    FEW,
+    KEY_HEADS,
+    SOME,
+    confined,
+    everywhere,
+    kept,
+    key_heads,
+    layer_gains,
+    lost_recall,
+    missing,
+    shared_heads,
+)
+from . import every
+
+
+def gain(run: Record) -> float:
+    return measured(run, "gain").mean
+
+
+def rise(run: Record) -> float:
+    return measured(run, "rise").mean
+
+
+def layers() -> list[int]:
+    """Those of the first heads."""
+    return sorted({head.layer for head in ranking()[:FEW]})
+
+
+def one_layer_stands_out() -> bool:
+    """Whether confining layer 18 costs several times as much as confining any other."""
+    gains = layer_gains()
+    if 18 not in gains:
+        raise NotMeasuredError("layer 18")
+    return max(gain(confined(0)) - one.mean for n, one in gains.items() if n != 18) < 0.3
+
+
+VERDICTS = {
+    "# Eight heads of 270": lambda: FEW == 8 and len(ranking()) == HEADS == 270,
+    "The loss on prose hardly changes": lambda: (
+        rise(everywhere()) < 0.2 and rise(confined(FEW)) < 0.06
+    ),
+    "What breaks is recall, and it hangs on a few heads": lambda: lost_recall(confined(FEW)) > 0.8,
+    "as with all 270": lambda: abs(missing(kept(SOME)).mean) < 0.1,
+    "Other heads do not have this effect": lambda: (
+        lost_recall(confined(FEW, "random-0")) < 0.1 and lost_recall(confined(FEW, "mass")) < 0.3
+    ),
+    "A model that cannot look back has a gain below zero": lambda: (
+        gain(everywhere()) < -5 * measured(everywhere(), "gain").error
+    ),
+    "A window costs little if the first tokens stay in sight": lambda: (
+        rise(everywhere()) < 0.2 < 1 < rise(everywhere("window-64-0"))
+    ),
+    "is far worse: the loss rises by": lambda: rise(everywhere("linear")) > 3,
+    "The heads that bring recall lie apart": lambda: len(layers()) >= 6,
+    "in layers 7 and 8 and from layer 14 on": lambda: layers()[:2] == [7, 8] and layers()[2] == 14,
+    "One head stands out. Head 18.6 alone": lambda: (
+        ranking()[0].name == "18.6"
+        and ranking()[0].slope.mean < 2 * ranking()[1].slope.mean
+        and missing(confined(1)).mean > 0.5
+    ),
+    "All of layer 18 takes more": lambda: (
+        one_layer_stands_out() and layer_gains()[18].mean < gain(confined(1))
+    ),
+    "the ranking by attention mass is a poor one": lambda: every(
+        gain(kept(n, "mass")) < gain(kept(n)) - 1 for n in (FEW, SOME)
+    ),
+    "are the same as for passages": lambda: FEW / 2 < shared_heads() < FEW,
+    "For head 18.6 the gradient says": lambda: (
+        abs(ranking()[0].slope.mean + missing(confined(1)).mean) < 0.15
+    ),
+    "Eight of 270 is 3%": lambda: round(100 * FEW / len(ranking())) == 3,
+    "The first 24 heads are 9% of all": lambda: round(100 * SOME / len(ranking())) == 9,
+    "Why do they need a larger share of the caches": lambda: (
+        key_heads(SOME) / KEY_HEADS > SOME / HEADS
+    ),
+    "confine eight of 270, and most of it is gone": lambda: lost_recall(confined(FEW)) > 0.5,
+    "Their attention mass does not": lambda: lost_recall(confined(FEW, "mass")) < 0.5,
+    "its gain is at the floor": lambda: gain(everywhere()) < 0,
+}

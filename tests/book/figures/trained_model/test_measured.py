@@ -1,0 +1,82 @@
+"""A trained model's runs as its figures read them: pairs of texts, sets of heads, rankings."""
+
+import pytest
+
+from book.figures.lib.records import NotMeasuredError
+from book.figures.trained_model import measured, remove_exponential
+
+
+def run(name, gains, losses, **config):
+    config = {"text": "passages", "distance": 256, "where": "none", **config}
+    texts = {"text": [*range(len(gains))], "gain": gains, "loss": losses}
+    return {"name": name, "path": name, "config": config, "tables": {"texts": texts}}
+
+
+def heads(*slopes):
+    """A ranking of one text's slopes and of another's, which are 0.1 higher."""
+    columns = {"text": [], "layer": [], "head": [], "slope": [], "mass": []}
+    for text in range(2):
+        for layer, slope in enumerate(slopes):
+            row = (text, layer, 0, slope + 0.1 * text, 0.5)
+            for name, value in zip(columns, row, strict=True):
+                columns[name].append(value)
+    config = {"text": "passages", "distance": 256, "where": "rank"}
+    return {"name": "rank-passages", "path": "r", "config": config, "tables": {"heads": columns}}
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    runs = [
+        run("passages-256-none", [3.0, 2.0], [4.0, 2.0]),
+        run("passages-256-all-window-64-4", [-0.5, -0.5], [4.3, 2.1], where="all"),
+        run("passages-256-first-gradient-8", [0.5, 0.5], [4.1, 2.1],
+            where="first", order="gradient", number=8),
+        run("passages-256-but-gradient-8", [2.0, 1.0], [4.2, 2.1],
+            where="but", order="gradient", number=8),
+        run("lists-256-none", [1.0, 1.0], [4.0, 2.0], text="lists"),
+        heads(-0.2, -0.7, 0.1),
+    ]  # fmt: skip
+    monkeypatch.setattr(measured, "learned", lambda experiment: runs)
+    return runs
+
+
+def test_the_rise_compares_text_by_text(stored):
+    found = measured.measured(measured.run_of("all", "window-64-4"), "rise")
+    assert found.mean == pytest.approx(0.2) and found.texts == 2
+    assert found.error == pytest.approx(0.1)  # texts differ by two nats, what is lost by 0.2
+    assert str(measured.measured(measured.run_of("none"), "gain")) == "2.50 ± 0.50"
+
+
+def test_recall_is_measured_between_the_floor_and_softmax(stored):
+    assert remove_exponential.lost_recall(measured.run_of("none")) == 0
+    assert remove_exponential.lost_recall(measured.run_of("all", "window-64-4")) == 1
+    some = measured.run_of("first", "gradient-8")
+    assert remove_exponential.lost_recall(some) == pytest.approx(2 / 3)
+
+
+def test_sets_of_heads_begin_with_none_and_end_with_all(stored):
+    found = measured.sets("passages", "gradient")
+    assert [*found["kept"]] == [0, 8, 270] and [*found["confined"]] == [0, 262, 270]
+    assert found["kept"][8]["name"] == "passages-256-but-gradient-8"
+    assert measured.sets("passages", "mass") == {}
+    assert measured.sets("lists", "gradient") == {}
+
+
+def test_a_ranking_is_a_mean_over_its_texts(stored):
+    ranking = measured.ranking()
+    assert [head.name for head in ranking] == ["1.0", "0.0", "2.0"]
+    assert ranking[0].slope.mean == pytest.approx(-0.65)
+    assert ranking[0].slope.error == pytest.approx(0.05)
+
+
+def test_what_nobody_ran_is_not_measured(stored):
+    with pytest.raises(NotMeasuredError, match="no passages-256-head-gradient-0"):
+        measured.run_of("head", "gradient-0")
+    with pytest.raises(NotMeasuredError, match="no ranking of lists"):
+        measured.ranking("lists")
+    with pytest.raises(NotMeasuredError, match="no lists-256-all"):
+        remove_exponential.lost_recall(measured.run_of("none", text="lists"))
+
+
+def test_numbers_have_a_minus_sign_and_no_negative_zero():
+    assert [measured.signed(x) for x in (1.234, -0.2, -0.001)] == ["1.23", "−0.20", "0.00"]
