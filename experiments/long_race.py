@@ -24,7 +24,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from lsa.gpt import GPT
 
@@ -33,6 +32,7 @@ from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Columns, Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.learning.corpora import Corpus
+from .harness.learning.passages import losses, passage_gains
 from .harness.learning.probes import WINDOW, continuations
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
@@ -236,19 +236,6 @@ def thinned(train: Columns, every: int) -> Columns:
     return thin
 
 
-@torch.no_grad()
-def losses(model: GPT, tokens: torch.Tensor, device: torch.device, batch: int = 16) -> torch.Tensor:
-    """Loss in nats of every token but the first of texts [n, T + 1]: float64 [n, T]."""
-    found = []
-    for part in tokens.split(batch):
-        part = part.to(device)
-        with torch.autocast(device.type, dtype=torch.bfloat16):
-            logits = model(part[:, :-1]).float()
-        each = F.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten(), reduction="none")
-        found.append(each.view(part.shape[0], -1).cpu().double())
-    return torch.cat(found)
-
-
 def loss_by_novel(
     model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
 ) -> list[dict[str, Any]]:
@@ -267,35 +254,6 @@ def loss_by_novel(
             mean = own[:, first - 1 : last].mean().item()
             rows.append({"novel": novel, "first": first, "last": last, "loss": round(mean, 5)})
             first = last + 1
-    return rows
-
-
-def passage_gains(
-    model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
-) -> list[dict[str, Any]]:
-    """Loss of a passage that comes again, and what it gains over another passage in its place.
-
-    A passage opens the text, what follows it in the novel stands between, and it comes again; or
-    a passage from elsewhere in the same novel opens the text, and all else is as before.
-    """
-    passage, lead, rows = config["passage"], config["lead"], []
-    pieces, _ = held_out_tokens(
-        corpus.splits["validation"], span=config["context"], context=config["context"],
-        spans=config["places"],
-    )  # fmt: skip
-    others = pieces.roll(VALIDATION_SPANS, 0)
-    for distance in config["distances"]:
-        rest = torch.cat((pieces[:, passage:distance], pieces[:, :passage]), 1)
-        again, new = (
-            losses(model, torch.cat((first[:, :passage], rest), 1), device)[:, lead - passage :]
-            for first in (pieces, others)
-        )
-        for place, (one, other) in enumerate(zip(again.mean(1), new.mean(1), strict=True)):
-            gain = (other - one).item()
-            rows.append({
-                "distance": distance, "place": place,
-                "loss": round(one.item(), 5), "gain": round(gain, 5),
-            })  # fmt: skip
     return rows
 
 

@@ -19,11 +19,13 @@ VALIDATION_SPANS = 5  # one from each held-out novel
 
 
 def update_tokens(
-    split: Split, *, seed: int, update: int, spans: int, span: int, context: int
-) -> tuple[Tensor, Tensor]:
+    split: Split, *, seed: int, update: int, spans: int, span: int, context: int,
+    returns: dict[str, Any] | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Inputs and targets [spans * span / context, context] of one update.
 
     A span of `span` tokens lies inside one document; documents are drawn by their length.
+    returns: of `plant`, with the `share` of spans in which a passage comes again.
     """
     rng = np.random.default_rng((seed, update))
     lengths = np.diff(split.starts) - span
@@ -36,7 +38,33 @@ def update_tokens(
         document = int(np.searchsorted(room, place, side="right"))
         start = split.starts[document + 1] - span - (room[document] - place)
         pieces.append(split.tokens[start : start + span + 1])
+    if returns is not None:
+        asked = {key: value for key, value in returns.items() if key != "share"}
+        pieces = [
+            plant(piece, rng, **asked) if rng.random() < returns["share"] else piece
+            for piece in pieces
+        ]
     return _cut(pieces, span, context)
+
+
+def plant(
+    piece: np.ndarray, rng: np.random.Generator, *, passage: int, nearest: int, farthest: int
+) -> np.ndarray:
+    """A text in which `passage` tokens come again, in place of what stood there.
+
+    The distance between both is drawn from nearest to farthest, its logarithm evenly. Raises
+    ValueError where the text is too short, or the passages would overlap.
+    """
+    if not passage <= nearest <= farthest:
+        raise ValueError(f"nearest: expected from {passage} to {farthest}, got {nearest}")
+    if len(piece) < farthest + passage:
+        most = len(piece) - passage
+        raise ValueError(f"farthest: expected at most {most}, got {farthest}")
+    distance = int(nearest * (farthest / nearest) ** rng.random())
+    start = int(rng.integers(len(piece) - distance - passage + 1))
+    planted = piece.copy()
+    planted[start + distance : start + distance + passage] = piece[start : start + passage]
+    return planted
 
 
 def shuffled_windows(split: Split, *, context: int, seed: int) -> np.ndarray:
@@ -61,6 +89,7 @@ def text_of_updates(split: Split, config: dict[str, Any]) -> Callable[[int], tup
     seed, spans, context = config["seed"], config["spans"], config["context"]
     if config.get("reading") != "once":
         drawn = {"seed": seed, "spans": spans, "span": config["span"], "context": context}
+        drawn |= {"returns": config["returns"]} if config.get("returns") else {}
         return lambda update: update_tokens(split, update=update, **drawn)
     starts = shuffled_windows(split, context=context, seed=seed)
     if config["updates"] * spans > len(starts):

@@ -1,0 +1,120 @@
+"""Learning to look back: what copies a passage, and from how far, when it pays to copy?
+
+Models of the race's size learn to look back late or never: in novels little of what stood far back
+helps. Here a quarter of the windows are made to reward it: 64 bytes come again after 64 to 4,096
+others, in place of what stood there. Each kind of memory is trained on the same text in the same
+order: a cache of all tokens (softmax), a window of 128 and the first token, a sum (linear
+attention), a sum that a gate from the input fades (Mamba-2's decay), the gated delta rule, and a
+window beside a sum of what has left it. Where nothing is learned that fades, one head of two fades
+by half in four bytes, as in `race`.
+
+The control is the same model on the same novels without planted passages. The rule for stopping is
+fixed before the runs: all make the same updates. Now and then a model is asked, on held-out
+novels, for its loss on a passage that comes again after so many bytes, and what it gains over
+another passage in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import append, table
+from .harness.learning.passages import passage_gains
+from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
+from .recipes import NEAR
+
+FAR = {"log_decay": [NEAR, 0.0]}
+SEEN = {"window": 128, "first": 1}
+MODELS: dict[str, dict[str, Any]] = {
+    "cache": {"attention": "softmax", "attention_options": FAR},
+    "sum": {"attention": "linear", "attention_options": FAR},
+    "window": {"attention": "window", "attention_options": {**FAR, **SEEN}},
+    "gate": {"attention": "gated", "attention_options": {}},
+    "delta": {"attention": "delta", "attention_options": {"gated": True}},
+    "window and sum": {"attention": "window-state", "attention_options": {**FAR, **SEEN}},
+}
+CONTROLLED = ("cache", "sum")
+UPDATES, MARK = 1200, 200
+BASE: dict[str, Any] = {
+    "scale": "nano",
+    "corpus": "novels",
+    "context": 4224,
+    "span": 4224,
+    "spans": 2,
+    "n_positions": None,
+    "learning_rate": 2e-3,
+    "warmup_updates": 100,
+    "weight_decay": 0.1,
+    "micro_batches": 1,
+    "updates": UPDATES,
+    "train_seconds": 0,
+    "validate_every": MARK,
+    "validation_span": 16896,
+    "returns": {"share": 0.25, "passage": 64, "nearest": 64, "farthest": 4096},
+    "asked": [0, MARK // 2, *range(MARK, UPDATES + 1, MARK)],
+    "passage": 64,
+    "lead": 8,
+    "places": 40,
+    "distances": [64, 128, 256, 512, 1024, 2048, 4096],
+}
+SMOKE: dict[str, Any] = {
+    "context": 64,
+    "span": 64,
+    "spans": 2,
+    "updates": 4,
+    "validate_every": 2,
+    "validation_span": 256,
+    "returns": {"share": 0.25, "passage": 8, "nearest": 8, "farthest": 32},
+    "asked": [0, 2, 4],
+    "passage": 16,
+    "places": 5,
+    "distances": [16, 32],
+}
+SEEDS = (0, 1)
+TABLES = {
+    **CURVES,
+    "again": table(
+        update=("updates", "after how many updates"),
+        distance=("tokens", "from a passage to its second coming"),
+        place=("number", "which passage, from 0; novels take turns"),
+        loss=("nats/token", "of the passage when it comes again, without its first bytes"),
+        gain=("nats/token", "the same with another passage before it, minus this loss"),
+    ),
+}
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """Every memory, then two without planted passages; the first seeds before the second."""
+    if smoke:
+        return [_run(model, 0, 0, SMOKE) for model in MODELS]
+    plan = []
+    for seed in SEEDS:
+        plan += [_run(model, seed, 720 + 10 * seed, {}) for model in MODELS]
+        plan += [_run(model, seed, 721 + 10 * seed, {"returns": {}}) for model in CONTROLLED]
+    return plan
+
+
+def _run(model: str, seed: int, priority: int, rest: dict[str, Any]) -> Run:
+    config = {**BASE, "model": model, **MODELS[model], "seed": seed, **rest}
+    text = "planted" if config["returns"] else "novels"
+    name = f"{model.replace(' ', '-')}-{text}-seed{seed}"
+    return Run("copying_curriculum", name, config, priority)
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    corpus = session.corpus(config["corpus"])
+
+    def ask(training: Training) -> None:
+        if training.updates in config["asked"]:
+            for row in passage_gains(training.model, corpus, config, session.device):
+                append(training.tables, "again", {"update": training.updates, **row})
+
+    return train_through(Training(config, corpus, session.device), session, ask)
+
+
+EXPERIMENT = Experiment(
+    "copying_curriculum", "which memory copies a passage, from how far", TABLES, runs, perform
+)

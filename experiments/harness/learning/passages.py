@@ -1,0 +1,55 @@
+"""What a model being trained makes of a passage that it has met before in the same text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from lsa.gpt import GPT
+
+from .batches import VALIDATION_SPANS, held_out_tokens
+from .corpora import Corpus
+
+
+@torch.no_grad()
+def losses(model: GPT, tokens: torch.Tensor, device: torch.device, batch: int = 16) -> torch.Tensor:
+    """Loss in nats of every token but the first of texts [n, T + 1]: float64 [n, T]."""
+    found = []
+    for part in tokens.split(batch):
+        part = part.to(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            logits = model(part[:, :-1]).float()
+        each = F.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten(), reduction="none")
+        found.append(each.view(part.shape[0], -1).cpu().double())
+    return torch.cat(found)
+
+
+def passage_gains(
+    model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
+) -> list[dict[str, Any]]:
+    """Loss of a passage that comes again, and what it gains over another passage in its place.
+
+    A passage opens the text, what follows it in the novel stands between, and it comes again; or
+    a passage from elsewhere in the same novel opens the text, and all else is as before.
+    """
+    passage, lead, rows = config["passage"], config["lead"], []
+    pieces, _ = held_out_tokens(
+        corpus.splits["validation"], span=config["context"], context=config["context"],
+        spans=config["places"],
+    )  # fmt: skip
+    others = pieces.roll(VALIDATION_SPANS, 0)
+    for distance in config["distances"]:
+        rest = torch.cat((pieces[:, passage:distance], pieces[:, :passage]), 1)
+        again, new = (
+            losses(model, torch.cat((first[:, :passage], rest), 1), device)[:, lead - passage :]
+            for first in (pieces, others)
+        )
+        for place, (one, other) in enumerate(zip(again.mean(1), new.mean(1), strict=True)):
+            gain = (other - one).item()
+            rows.append({
+                "distance": distance, "place": place,
+                "loss": round(one.item(), 5), "gain": round(gain, 5),
+            })  # fmt: skip
+    return rows

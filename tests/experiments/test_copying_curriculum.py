@@ -1,0 +1,67 @@
+"""Passages planted in the text of an update, and which memories are trained on it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import copying_curriculum
+from experiments.__main__ import main
+from experiments.harness.core import record
+from experiments.harness.learning.batches import plant, update_tokens
+from experiments.harness.learning.prepared import Split
+
+
+@given(seed=st.integers(0, 2**32), passage=st.integers(1, 8), room=st.integers(0, 30))
+def test_a_passage_comes_again_and_all_else_stays(seed, passage, room):
+    nearest, farthest = passage + room // 3, passage + room
+    piece = np.arange(farthest + passage + room)
+    planted = plant(
+        piece, np.random.default_rng(seed), passage=passage, nearest=nearest, farthest=farthest
+    )
+    (changed,) = np.nonzero(planted != piece)
+    assert len(changed) == passage and (np.diff(changed) == 1).all()
+    distances = changed - planted[changed]
+    assert len(set(distances)) == 1 and nearest <= distances[0] <= farthest
+    assert (piece == np.arange(len(piece))).all()
+
+
+def test_a_text_that_is_too_short_is_named():
+    rng, passage = np.random.default_rng(0), {"passage": 4, "nearest": 8}
+    with pytest.raises(ValueError, match="farthest: expected at most 16, got 17"):
+        plant(np.arange(20), rng, **passage, farthest=17)
+    with pytest.raises(ValueError, match="nearest: expected from 9 to 16, got 8"):
+        plant(np.arange(99), rng, passage=9, nearest=8, farthest=16)
+
+
+def test_a_quarter_of_the_spans_have_one_and_the_others_are_as_without():
+    split = Split(np.arange(5000), np.array([0, 5000]))
+    drawn = {"seed": 3, "span": 100, "spans": 200, "context": 100, "update": 1}
+    without, _ = update_tokens(split, **drawn)
+    returns = {"share": 0.25, "passage": 8, "nearest": 8, "farthest": 64}
+    with_them, targets = update_tokens(split, **drawn, returns=returns)
+    changed = (without != with_them).any(1)
+    assert 0.15 < changed.float().mean() < 0.35
+    assert (targets[:, :-1] == with_them[:, 1:]).all()
+
+
+def test_runs_of_a_seed_differ_in_their_memory_alone():
+    plan = copying_curriculum.runs("cpu", smoke=False)
+    assert len({run.name for run in plan}) == len(plan) == 16
+    varied = {"model", "attention", "attention_options", "seed", "returns"}
+    same = [{k: v for k, v in run.config.items() if k not in varied} for run in plan]
+    assert all(one == same[0] for one in same)
+    controls = [run.config["model"] for run in plan if not run.config["returns"]]
+    assert controls == 2 * list(copying_curriculum.CONTROLLED)
+    longest = copying_curriculum.BASE["context"] - copying_curriculum.BASE["passage"]
+    assert max(copying_curriculum.BASE["distances"]) <= longest
+
+
+@pytest.mark.parametrize("model", ["delta", "window and sum"])
+def test_a_run_keeps_what_it_was_asked(model, made_corpus, tmp_path):
+    arguments = ["run", "copying_curriculum", "--smoke", "--device", "cpu", "--out"]
+    assert main([*arguments, str(tmp_path / "out"), "--only", f"model={model}"]) == 0
+    (one,) = record.load("copying_curriculum", tmp_path / "out")
+    tables, config = one["tables"], one["config"]
+    assert sorted(set(tables["again"]["update"])) == config["asked"]
+    assert len(tables["again"]["gain"]) == len(config["asked"]) * 5 * len(config["distances"])
