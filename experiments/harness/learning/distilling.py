@@ -77,8 +77,9 @@ class Student:
         self.learned = dict(named)
         self.mixes = [p for name, p in named if ".mixes." in name]
         weights = [p for name, p in named if ".mixes." not in name]
+        # Updates are of few tokens, so squares are averaged over many of them.
         self.optimizer = torch.optim.AdamW(
-            [{"params": weights}, {"params": self.mixes}], betas=(0.9, 0.95), weight_decay=0.0
+            [{"params": weights}, {"params": self.mixes}], betas=(0.9, 0.99), weight_decay=0.0
         )
 
     def step(self, *, weights: float, mixes: float) -> None:
