@@ -1,9 +1,13 @@
 """Shared by every test: one thread of torch a worker, and the same draws in every order."""
 
 import os
+import sys
 
 # Threads that wait for each other while other workers have the cores make a second of a minute.
 os.environ["OMP_NUM_THREADS"] = "1"
+# A check of addresses that no notebook has, which jsonschema does without: its grammars take each
+# worker more than a second to read.
+sys.modules["rfc3987_syntax"] = None
 
 import pytest
 import torch
