@@ -1,6 +1,9 @@
-"""Where the stages stand in the book, and how a test reads and sets one."""
+"""Where the stages stand in the book, how a test reads and sets one, and what all do."""
 
 from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
 
 PLACES = {
     "opener": "book/index.html",
@@ -20,6 +23,27 @@ PLACES = {
     "recurrence": "book/relatives.html",
     "convolution": "book/state-spaces.html",
 }
+BY_PAGE = {
+    page: [name for name, place in PLACES.items() if place == page]
+    for page in dict.fromkeys(PLACES.values())
+}
+# Those with Back and Step; the others' own tests press what they have.
+STEPPED = (
+    "shares", "signature", "tree", "machines", "memory", "opener", "chip", "film", "recurrence",
+    "convolution",
+)  # fmt: skip
+
+ROOM = """(frame) => {
+    const wide = frame.clientWidth >= 34 * 16;
+    const kept = getComputedStyle(frame).getPropertyValue(wide ? "--wide" : "--narrow");
+    return [Number(kept), frame.querySelector(".stage").offsetHeight];
+}"""
+STICKING_OUT = """(frame) => Math.max(...[...frame.querySelectorAll(".stage *")]
+    .map((part) => part.getBoundingClientRect().right)) - frame.getBoundingClientRect().right"""
+TOO_LOW = """(buttons) =>
+    buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""
+NEXT_FRAME = """() => new Promise((done) =>
+    requestAnimationFrame(() => requestAnimationFrame(done)))"""
 
 
 def line(frame):
@@ -28,3 +52,48 @@ def line(frame):
 
 def slide(frame, name, values, value):
     frame.get_by_role("slider", name=name).fill(str(list(values).index(value)))
+
+
+def assert_stages_stand_in_their_room(tab: Page, page: str) -> None:
+    """Every stage of a page mounts in the room kept for it, and nothing sticks out.
+
+    Within a tenth: the page's sans serif is the reader's own, and fonts differ.
+    """
+    for name in BY_PAGE.get(page, ()):
+        frame = tab.locator(f"#{name}")
+        frame.scroll_into_view_if_needed()
+        expect(frame).to_have_attribute("data-mounted", "")
+        assert frame.locator("button").count() >= (3 if name != "roofline" else 0)
+        assert line(frame)
+        assert frame.evaluate(STICKING_OUT) <= 1, f"{name}: something sticks out of the frame"
+        low = frame.locator("button").evaluate_all(TOO_LOW)
+        assert not low, f"{name}: a button is too low for a thumb"
+    if tab.viewport_size["width"] == 375:
+        tab.set_viewport_size({"width": 412, "height": 900})  # as wide as most phones
+        tab.evaluate(NEXT_FRAME)
+    for name in BY_PAGE.get(page, ()):
+        kept, taken = tab.locator(f"#{name}").evaluate(ROOM)
+        assert kept == pytest.approx(taken, rel=0.1), name
+
+
+def assert_stages_step(tab: Page, page: str) -> None:
+    """Every stage of a page that has steps goes by keyboard and by button, and ends."""
+    for name in BY_PAGE.get(page, ()):
+        if name not in STEPPED:
+            continue
+        frame = tab.locator(f"#{name}")
+        frame.get_by_role("button", name="Start over").click()
+        first = line(frame)
+        tab.keyboard.press("ArrowRight")
+        second = line(frame)
+        assert second != first, name
+        frame.get_by_role("button", name="Step").click()
+        assert line(frame) not in (first, second), name
+        tab.keyboard.press("ArrowLeft")
+        assert line(frame) == second, name
+        tab.keyboard.press("End")
+        end = line(frame)
+        tab.keyboard.press("ArrowRight")
+        assert line(frame) == end, name
+        tab.keyboard.press("Home")
+        assert line(frame) == first, name

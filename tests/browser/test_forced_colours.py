@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from io import BytesIO
 
 import matplotlib.image
@@ -9,6 +10,12 @@ import numpy as np
 import pytest
 
 BARS = {"opener": "opener-bar", "memory": "memory-bar", "sampler": "sampler-bar"}
+# Where they lie in a picture of the frame.
+BOXES = """(bars, frame) => bars.map((bar) => {
+    const inside = bar.getBoundingClientRect(), around = frame.getBoundingClientRect();
+    return [inside.left - around.left, inside.top - around.top,
+        inside.right - around.left, inside.bottom - around.top];
+})"""
 
 pytestmark = pytest.mark.browser
 
@@ -21,9 +28,11 @@ def test_bars_are_as_long_as_what_they_tell(open_stage, stage, theme):
         frame.get_by_role("button", name="One letter").click()
     bars = frame.locator(f".{BARS[stage]}:visible")
     bars.first.wait_for()
-    shares = []
-    for bar in bars.all():
-        picture = matplotlib.image.imread(BytesIO(bar.screenshot()), format="png")[..., :3]
-        shares.append((picture.mean(-1) < 0.5).mean())
+    picture = matplotlib.image.imread(BytesIO(frame.screenshot()), format="png")[..., :3]
+    boxes = bars.evaluate_all(BOXES, frame.element_handle())
+    shares = [
+        (picture[math.ceil(top) : int(bottom), math.ceil(left) : int(right)].mean(-1) < 0.5).mean()
+        for left, top, right, bottom in boxes
+    ]
     assert len(shares) > 1
     assert np.ptp(shares) > 0.1, shares

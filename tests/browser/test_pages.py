@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import os
 import re
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,14 +17,23 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page
 
-from tests.browser.accessibility import grave_violations
-from tests.browser.pages import CHAPTER_PAGES, CHAPTERS, CUT_LINES, PAGES, ROOT, TOC, soup_of
+from tests.browser.accessibility import emptied_formulas, grave_violations
+from tests.browser.pages import (
+    CHAPTER_PAGES,
+    CHAPTERS,
+    CUT_LINES,
+    PAGES,
+    ROOT,
+    TOC,
+    assert_fits_with_a_readers_spacing,
+    soup_of,
+)
+from tests.browser.stages import assert_stages_stand_in_their_room, assert_stages_step
 
 REDIRECT = "index.html"
 # Colours differ by theme and layout by width: two looks meet both of each.
 LOOKS = [("light", 1280), ("dark", 375)]
 TEXT_PAGE_KB = 400
-WITHOUT_FORMULAS = {"exclude": [["main .katex"]]}
 
 # References to these say what they refer to: a definition, a formula, a work, a term.
 SHOWN = re.compile(r"#(def-|res-|equation-|id\d+$|term-)|bibliography\.html#")
@@ -85,7 +95,10 @@ def test_no_page_is_left_out(built_book):
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, page, theme, width):
-    """All that a page shows before it is touched, and then its references; loaded once a look."""
+    """All that a page shows before it is touched, then its references and stages, then spacing.
+
+    One load a look: what else it takes to load a page is most of what a browser does here.
+    """
     tab = open_page(page, theme=theme, width=width)
     assert tab.evaluate("document.documentElement.dataset.theme") == theme
     if asks(page):
@@ -105,11 +118,16 @@ def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, p
 
     # Every other page is looked at in the other look: what they share is in all of them.
     if PAGES.index(page) % len(LOOKS) == LOOKS.index((theme, width)):
-        # The parts of formulas are most of a page, and all made alike: one page's are looked at.
-        looked_at = None if page == "book/notation.html" else WITHOUT_FORMULAS
-        assert not grave_violations(tab, looked_at)
+        # Of one page the formulas are looked at too.
+        with nullcontext() if page == "book/notation.html" else emptied_formulas(tab):
+            assert not grave_violations(tab)
     if width == 1280:
         assert_references_show(tab, soup_of(built_book, page))
+    assert_stages_stand_in_their_room(tab, page)
+    if width == 1280:
+        assert_stages_step(tab, page)
+    elif page in CHAPTER_PAGES:
+        assert_fits_with_a_readers_spacing(tab)
 
 
 def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
@@ -122,7 +140,8 @@ def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
 
 def test_a_finger_hits_one_name_of_a_long_legend(open_page):
     tab = open_page("book/relatives.html", width=412, has_touch=True, is_mobile=True)
-    assert not grave_violations(tab, {"include": [["figure.explorable"]]})
+    with emptied_formulas(tab):
+        assert not grave_violations(tab, {"include": [["figure.explorable"]]})
 
 
 def test_the_chapter_on_kernels_has_interpreted_them(built_book):

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from book.explorable import palette
 from tests.browser.charts import plot
-from tests.browser.pages import CHAPTER_PAGES, CUT_LINES
+from tests.browser.pages import CUT_LINES, WIDER
 
 # How far a row's name lies from the left edge of the box, and how many of its numbers are seen.
 NUMBERS_IN_SIGHT = """(box) => {
@@ -16,7 +16,6 @@ NUMBERS_IN_SIGHT = """(box) => {
     const seen = cells.filter((cell) => cell.getBoundingClientRect().right <= right + 1);
     return [name.getBoundingClientRect().left - left, seen.length];
 }"""
-WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 BROKEN_LINES = """() => [...document.querySelectorAll("article .cell_output pre")]
     .filter((one) => getComputedStyle(one).whiteSpace !== "pre")
     .map((one) => one.textContent.slice(0, 60))"""
@@ -25,12 +24,6 @@ CUT_ON_PAPER = """() => [...document.querySelectorAll("article :is(table, pre)")
     .filter((one) => one.getBoundingClientRect().right > innerWidth
         || (one.matches("pre") && one.scrollHeight > one.clientHeight + 1))
     .map((one) => one.textContent.slice(0, 60))"""
-# WCAG 2.2, 1.4.12.
-SPACED = """* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
-    word-spacing: 0.16em !important } p { margin-bottom: 2em !important }"""
-OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
-    .filter((one) => one.getBoundingClientRect().right > innerWidth)
-    .map((one) => one.textContent)"""
 FAR_STOPS = """[...document.querySelectorAll("article :is(pre, .katex-display)[tabindex]")]
     .filter((one) => one.getBoundingClientRect().top > 10 * innerHeight).length"""
 
@@ -101,16 +94,6 @@ def test_boxes_far_from_the_screen_are_laid_out_for_a_reader_who_uses_the_keys(b
     tab.keyboard.press("Tab")
     tab.wait_for_function(f"{FAR_STOPS} > 0")
     tab.close()
-
-
-@pytest.mark.parametrize("page", CHAPTER_PAGES)
-def test_a_page_fits_a_small_screen_with_the_spacing_that_a_reader_sets(open_page, page):
-    tab = open_page(page, width=320, bypass_csp=True)
-    tab.add_style_tag(content=SPACED)
-    assert tab.evaluate(WIDER) <= 0
-    tab.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-    assert tab.evaluate(WIDER) <= 0
-    assert tab.evaluate(OUTSIDE) == []
 
 
 def test_what_is_printed_from_the_dark_theme_has_the_colours_of_paper(open_page):

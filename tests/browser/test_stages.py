@@ -1,4 +1,4 @@
-"""What every stage does: it mounts, steps, plays, and is kept in the address."""
+"""Every stage plays and is kept in the address; test_pages.py has it mount and step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.pages import soup_of
-from tests.browser.stages import PLACES, line
+from tests.browser.stages import BY_PAGE, PLACES, line
 
 pytestmark = pytest.mark.browser
-
-STEPPED = [name for name in PLACES if name != "roofline"]
-BY_PAGE = {
-    page: [name for name, place in PLACES.items() if place == page]
-    for page in dict.fromkeys(PLACES.values())
-}
 
 
 def kept_in_the_address(page: str) -> list[str]:
@@ -41,19 +35,6 @@ SET = """(frame) => {
     }
     frame.querySelector(".stage-buttons button, .diagram-arrow, .causality button")?.click();
 }"""
-
-
-ROOM = """(frame) => {
-    const wide = frame.clientWidth >= 34 * 16;
-    const kept = getComputedStyle(frame).getPropertyValue(wide ? "--wide" : "--narrow");
-    return [Number(kept), frame.querySelector(".stage").offsetHeight];
-}"""
-STICKING_OUT = """(frame) => Math.max(...[...frame.querySelectorAll(".stage *")]
-    .map((part) => part.getBoundingClientRect().right)) - frame.getBoundingClientRect().right"""
-TOO_LOW = """(buttons) =>
-    buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""
-NEXT_FRAME = """() => new Promise((done) =>
-    requestAnimationFrame(() => requestAnimationFrame(done)))"""
 
 
 # Shapes that no rule of the style sheets has coloured.
@@ -89,28 +70,6 @@ def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
     assert re.search("[#;]modes:step=", tab.url)
 
 
-@pytest.mark.parametrize("page", BY_PAGE)
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
-def test_stages_mount_inside_the_page_in_the_room_kept_for_them(open_page, page, theme, width):
-    """Within a tenth: the page's sans serif is the reader's own, and fonts differ."""
-    tab = open_page(page, theme=theme, width=width)
-    for name in BY_PAGE[page]:
-        frame = tab.locator(f"#{name}")
-        frame.scroll_into_view_if_needed()
-        expect(frame).to_have_attribute("data-mounted", "")
-        assert frame.locator("button").count() >= (3 if name in STEPPED else 0)
-        assert line(frame)
-        assert frame.evaluate(STICKING_OUT) <= 1, f"{name}: something sticks out of the frame"
-        low = frame.locator("button").evaluate_all(TOO_LOW)
-        assert not low, f"{name}: a button is too low for a thumb"
-    if width == 375:
-        tab.set_viewport_size({"width": 412, "height": 900})  # as wide as most phones
-        tab.evaluate(NEXT_FRAME)
-    for name in BY_PAGE[page]:
-        kept, taken = tab.locator(f"#{name}").evaluate(ROOM)
-        assert kept == pytest.approx(taken, rel=0.1), name
-
-
 @pytest.mark.parametrize("name", PLACES)
 def test_without_javascript_the_caption_says_it(built_book, name):
     page = soup_of(built_book, PLACES[name])
@@ -118,40 +77,6 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     assert "JavaScript" in frame.noscript.get_text()
     assert len(frame.select_one(".stage-caption").get_text()) > 80
     assert not frame.select_one(".stage").get_text(strip=True)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "shares",
-        "signature",
-        "tree",
-        "machines",
-        "memory",
-        "opener",
-        "chip",
-        "film",
-        "recurrence",
-        "convolution",
-    ],
-)
-def test_steps_by_keyboard_and_by_button(open_stage, name):
-    tab, frame = open_stage(name)
-    frame.get_by_role("button", name="Start over").click()
-    first = line(frame)
-    tab.keyboard.press("ArrowRight")
-    second = line(frame)
-    assert second != first
-    frame.get_by_role("button", name="Step").click()
-    assert line(frame) not in (first, second)
-    tab.keyboard.press("ArrowLeft")
-    assert line(frame) == second
-    tab.keyboard.press("End")
-    end = line(frame)
-    tab.keyboard.press("ArrowRight")
-    assert line(frame) == end
-    tab.keyboard.press("Home")
-    assert line(frame) == first
 
 
 def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage):
