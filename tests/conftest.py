@@ -5,15 +5,16 @@ import sys
 
 # Threads that wait for each other while other workers have the cores make a second of a minute.
 os.environ["OMP_NUM_THREADS"] = "1"
-# A check of addresses that no notebook has, which jsonschema does without: its grammars take each
-# worker more than a second to read.
-sys.modules["rfc3987_syntax"] = None
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from tests.parallel.pool import Pool
+
+# A check of addresses that no notebook has, which jsonschema does without: its grammars take each
+# worker more than a second to read.
+sys.modules["rfc3987_syntax"] = None
 
 BUSY = {
     "deadline": None,  # the machine may be busy; time is measured in experiments, not here
