@@ -200,7 +200,7 @@ class AFTLocal(_AFT):
 
     def start(self) -> LocalState:
         """The state before the first tick: keys that were never there, and empty sums."""
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         zero = weight.new_zeros(
             1, self.window - 1, self.d_model, dtype=accumulator_dtype(weight.dtype)
         )
@@ -247,7 +247,7 @@ class AFTSimple(_AFT):
 
     def start(self) -> ExponentialSums:
         """The empty sums, [1, D]."""
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         return no_sums(weight.to(accumulator_dtype(weight.dtype)), self.d_model)
 
     def forward(self, x: Tensor) -> Tensor:

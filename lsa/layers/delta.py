@@ -32,11 +32,13 @@ from ..attention.reference import decay_between
 from ..checks import boolean, whole
 from ..machines import StateMachine
 from .gated import HeadDecay, decayed_attention, decayed_step
+from .layer import unrounded
 from .multihead import MultiHead
 
 CHUNK_SIZE = 64
 
 
+@unrounded
 def delta_step(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor, log_decay: Tensor, S: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -47,6 +49,7 @@ def delta_step(
     return (q.unsqueeze(-2) @ S).squeeze(-2), S
 
 
+@unrounded
 def delta_rule(
     q: Tensor,
     k: Tensor,
@@ -145,7 +148,7 @@ class DeltaNet(MultiHead):
 
     def start(self) -> Tensor:
         """S_0 = 0, [1, H, K, V]."""
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         K, dtype = self.head_width, accumulator_dtype(weight.dtype)
         return weight.new_zeros(1, self.n_heads, K, K, dtype=dtype)
 

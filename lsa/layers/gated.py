@@ -27,19 +27,19 @@ from ..checks import boolean, one_of, whole
 from ..documents import document_starts
 from ..machines import StateMachine
 from ..parallel import Ranks, transition_of
-from .layer import StartingLinear, starting_log_steps
+from .layer import StartingLinear, starting_log_steps, unrounded
 from .multihead import MultiHead
 
 DECAYS = ("fixed", "head", "channel")
 
 
+@unrounded
 def decayed_step(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, S: Tensor
 ) -> tuple[Tensor, Tensor]:
     """One tick: q, k [B, H, K], v [B, H, V], log_decay [B, H, K or 1]. Returns o and S."""
-    with torch.autocast(q.device.type, enabled=False):  # features may cancel: bf16 would not do
-        S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
-        return (q.unsqueeze(-2) @ S).squeeze(-2), S
+    S = log_decay.exp().unsqueeze(-1) * S + k.unsqueeze(-1) * v.unsqueeze(-2)
+    return (q.unsqueeze(-2) @ S).squeeze(-2), S
 
 
 def default_chunk_size(P: int) -> int:
@@ -47,6 +47,7 @@ def default_chunk_size(P: int) -> int:
     return 64 if P == 1 else 16
 
 
+@unrounded
 def decayed_attention(
     q: Tensor,
     k: Tensor,
@@ -176,7 +177,7 @@ class GatedLinearAttention(MultiHead):
 
     def start(self) -> Tensor:
         """S_0 = 0: [1, H, K, V], V one more with the normaliser."""
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         K, dtype = self.head_width, accumulator_dtype(weight.dtype)
         return weight.new_zeros(1, self.n_heads, K, K + self.normalize, dtype=dtype)
 

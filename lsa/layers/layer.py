@@ -123,6 +123,20 @@ def _checking(count: Callable[[Any, int], int], name: str, least: int) -> Callab
     return checked
 
 
+def unrounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in the dtypes of its arguments, the first a tensor: autocast rounds no product.
+
+    States are sums in float32, the same by ticks and by whole texts, and terms of them may cancel.
+    """
+
+    @wraps(function)
+    def wide(x: Tensor, *args: Any, **options: Any) -> Any:
+        with torch.autocast(x.device.type, enabled=False):
+            return function(x, *args, **options)
+
+    return wide
+
+
 class StartingLinear(nn.Linear):
     """A projection whose first weights belong to its layer: a model's own do not replace them.
 
@@ -145,5 +159,7 @@ def starting_log_steps(dt_min: float, dt_max: float, *shape: int) -> Tensor:
 class ResidualLinear(nn.Linear):
     """A layer's last projection, into the residual stream: a deep model starts its weights smaller.
 
-    Radford et al. (2019), section 2.3: the sum of all branches then keeps its size.
+    Radford et al. (2019), section 2.3: the sum of all branches then keeps its size. A layer's state
+    has the dtype and device of this weight: torch's dynamic quantisation replaces nn.Linear alone,
+    and its weight by a method.
     """

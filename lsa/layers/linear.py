@@ -96,7 +96,7 @@ class LinearAttention(MultiHead):
             y, state = self.attend(x, state, mode)
             return state, y
 
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         dtype = accumulator_dtype(weight.dtype)
         S = weight.new_zeros(1, self.n_heads, self.head_width, self.head_width, dtype=dtype)
         return StateMachine(LinearState(S, S[..., 0]), step, advance)

@@ -75,7 +75,8 @@ class S6(nn.Module):
         """x [..., D] to u, Δ [..., D], A [D, N], B and C [..., N], u apart as states are kept."""
         dtype = accumulator_dtype(x.dtype)
         low, B, C = self.x_proj(x).split((self.dt_rank, self.d_state, self.d_state), dim=-1)
-        delta = F.softplus(self.dt_proj(low).to(dtype))
+        with torch.autocast(x.device.type, enabled=False):  # Δ's rounding would be the state's
+            delta = F.softplus(self.dt_proj(low.to(self.dt_proj.weight.dtype)).to(dtype))
         return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 
     def attend(

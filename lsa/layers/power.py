@@ -129,12 +129,10 @@ class PowerAttention(MultiHead):
             return S, self.read(o, x)
 
         def many(S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            features = self.features(x)
-            with torch.autocast(x.device.type, enabled=False):  # as a tick
-                o, S = decayed_attention(*features, S)
+            o, S = decayed_attention(*self.features(x), S)
             return S, self.read(o, x)
 
-        weight, dtype = self.c_attn.weight, accumulator_dtype(self.c_attn.weight.dtype)
+        weight, dtype = self.c_proj.weight, accumulator_dtype(self.c_proj.weight.dtype)
         shape = (1, self.n_heads, self.n_features, self.head_width + 1)
         return StateMachine(weight.new_zeros(shape, dtype=dtype), step, many)
 

@@ -40,7 +40,7 @@ class RNN(nn.Module):
             s = torch.tanh(self.W(s)) + x
             return s, self.U(s)
 
-        weight = self.W.weight
+        weight = self.U.weight
         return StateMachine(weight.new_zeros(1, weight.shape[0]), step)
 
     def sequence_flops(self, T: int) -> int:
@@ -50,7 +50,7 @@ class RNN(nn.Module):
         return 0
 
     def state_numbers(self, t: int) -> int:
-        return self.W.weight.shape[0]
+        return self.U.weight.shape[0]
 
 
 class DeepRNN(nn.Sequential):

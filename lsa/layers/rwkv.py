@@ -88,7 +88,7 @@ class RWKVTimeMixing(nn.Module):
 
     def start(self) -> TimeMixingState:
         """No input and empty sums."""
-        weight = self.key.weight
+        weight = self.output.weight
         D = weight.shape[0]
         wide = weight.to(accumulator_dtype(weight.dtype))
         return TimeMixingState(weight.new_zeros(1, D), no_sums(wide, D))
@@ -152,10 +152,8 @@ class RWKVChannelMixing(nn.Module):
                 return last, self.mix(x, x)
             return x[:, -1], self.mix(x, _shifted(last, x))
 
-        weight = self.receptance.weight
-        return StateMachine(
-            weight.new_zeros(1, weight.shape[0]), lambda last, x: (x, self.mix(x, last)), many
-        )
+        start = self.value.weight.new_zeros(1, self.mu_k.numel())
+        return StateMachine(start, lambda last, x: (x, self.mix(x, last)), many)
 
     def sequence_flops(self, T: int) -> int:
         return 0

@@ -138,7 +138,7 @@ class TaylorAttention(MultiHead):
             )
             return state, self.out(o.to(x.dtype))
 
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         S = weight.new_zeros(
             1, self.n_heads, self.n_features, self.head_width, dtype=accumulator_dtype(weight.dtype)
         )

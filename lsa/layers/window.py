@@ -203,7 +203,7 @@ class WindowAttention(SoftmaxAttention):
             o = softmax_attention(q.to(k.dtype), k, v, scale=self.head_width**-0.5)
             return cache, self.out(o[..., : self.head_width]).squeeze(1)
 
-        weight = self.c_attn.weight
+        weight = self.c_proj.weight
         features = self.widened(weight.new_zeros(0, 1, weight.shape[1]), 0)[1].shape[-1]
         start = RingCache.empty(
             weight, self.n_heads, features, window=self.window, first=self.first

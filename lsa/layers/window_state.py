@@ -237,7 +237,7 @@ class WindowStateAttention(MultiHead):
             state, o = self.mix.tick(state, *self.qkv(x.unsqueeze(1)))
             return state, self.out(o).squeeze(1)
 
-        return StateMachine(self.mix.start(self.c_attn.weight), step, many)
+        return StateMachine(self.mix.start(self.c_proj.weight), step, many)
 
     def sequence_flops(self, T: int) -> int:
         return self.mix.sequence_flops(T)

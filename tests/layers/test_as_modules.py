@@ -70,6 +70,23 @@ def test_copied_pickled_saved_and_in_16_bits(attention):
     torch.testing.assert_close(half.float(), model(tokens), rtol=0, atol=0.02)
 
 
+@pytest.mark.filterwarnings("ignore:torch.ao.quantization:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+@pytest.mark.parametrize("attention", LAYERS)
+def test_quantised_by_torch(attention):
+    """Whole texts and ticks alike: weights of nn.Linear are tensors no longer."""
+    model, tokens = gpt(attention)
+    quantised = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})
+    assert any("quantized" in type(one).__module__ for one in quantised.modules())
+    machine = quantised.machine()
+    with torch.no_grad():
+        wanted, found = model(tokens), quantised(tokens)
+        state, y = machine.prefill(machine.initial_state, tokens[:, :5])
+        _, last = machine.step(state, tokens[:, 5])
+    for x in (found - wanted, y - wanted[:, :5], last - wanted[:, 5]):
+        assert x.norm() <= 0.2 * wanted.norm()  # 8 bits, and 8 features
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", ["softmax", "linear", "taylor", "none", "conv", "power"])
 def test_exported_for_every_length(attention):

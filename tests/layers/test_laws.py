@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from torch.utils._pytree import tree_leaves
 
 from lsa import is_causal_at, tape, unroll
 from lsa.layers import make_layer
@@ -160,6 +161,20 @@ def test_a_tick_of_high_degree_is_not_rounded_by_autocast(name):
     with torch.autocast("cpu", torch.bfloat16):
         for found in (unroll(machine)(x), machine.prefill(machine.initial_state, x)[1]):
             assert (found - wanted).norm() <= 0.02 * wanted.norm()
+
+
+@layers
+def test_under_autocast_ticks_and_whole_texts_leave_the_same_state(name):
+    """No sum is rounded to bfloat16 in one of them alone."""
+    machine, x = CASES[name]().requires_grad_(False).machine(), torch.randn(2, 40, D)
+    with torch.autocast("cpu", torch.bfloat16):
+        whole, _ = machine.prefill(machine.initial_state, x)
+        ticked = machine.initial_state
+        for x_t in x.unbind(1):
+            ticked, _ = machine.step(ticked, x_t)
+    for one, other in zip(tree_leaves(whole), tree_leaves(ticked), strict=True):
+        if isinstance(one, torch.Tensor):
+            assert (one - other).norm() <= 1e-4 * one.norm()
 
 
 @layers
