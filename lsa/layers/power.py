@@ -29,20 +29,32 @@ from .gated import HeadDecay, decayed_attention, decayed_step
 from .multihead import MultiHead
 
 
+def as_tensors(
+    indices: Sequence[Sequence[int]], coefficients: Sequence[float], device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Indices [F, n] and coefficients [F] of monomials, these in float64.
+
+    Apple's GPUs have no float64, and features there are float32 at most: coefficients are rounded
+    to it when they are made, not when they are multiplied, which costs no digit.
+    """
+    kind = torch.float32 if device.type == "mps" else torch.float64
+    with torch.inference_mode(False):
+        return (
+            torch.tensor(indices, dtype=torch.long, device=device),
+            torch.tensor(coefficients, dtype=kind, device=device),
+        )
+
+
 @lru_cache
 def power_monomials(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The indices [F, p] of each monomial of degree p and its sqrt(p!/a!) [F], in float64."""
+    """The indices [F, p] of each monomial of degree p and its sqrt(p!/a!) [F]."""
     indices = list(combinations_with_replacement(range(width), degree))
     coefficients = []
     for monomial in indices:
         exponents = Counter(monomial).values()
         ways = math.factorial(degree) // math.prod(map(math.factorial, exponents))
         coefficients.append(ways**0.5)
-    with torch.inference_mode(False):
-        return (
-            torch.tensor(indices, dtype=torch.long, device=device),
-            torch.tensor(coefficients, dtype=torch.float64, device=device),
-        )
+    return as_tensors(indices, coefficients, device)
 
 
 def power_features(x: Tensor, degree: int) -> Tensor:

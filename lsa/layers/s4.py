@@ -73,7 +73,7 @@ class S4(StateSpace):
     def tick(self, s: Tensor, u: Tensor) -> Tensor:
         """(I - Δ/2 A)^-1 ((I + Δ/2 A) s + Δ B u), with A = Λ - P P*."""
         Lambda, dt, _ = self.lambda_dt_c()
-        P, B = self.complex(self.P), self.complex(self.B)
+        P, B = self.complex("P"), self.complex("B")
         As = Lambda * s - P * twice_real(P.conj() * s).unsqueeze(-1)
         w = s + dt / 2 * As + dt * B * u.unsqueeze(-1)
         # (I - Δ/2 A)^-1 by Woodbury: the inverse of the diagonal, and one correction along P.
@@ -87,7 +87,7 @@ class S4(StateSpace):
         Lambda, dt, C = self.lambda_dt_c()
         Lambda, P, B, C = (
             torch.cat((x, x.conj()), dim=-1)
-            for x in (Lambda, self.complex(self.P), self.complex(self.B), C)
+            for x in (Lambda, self.complex("P"), self.complex("B"), C)
         )
         A = torch.diag_embed(Lambda) - P.unsqueeze(-1) * P.conj().unsqueeze(-2)
         half = dt.unsqueeze(-1) / 2 * A
@@ -112,7 +112,7 @@ class S4(StateSpace):
         N = self.d_state // 2
         C = (C - (C.unsqueeze(-2) @ torch.linalg.matrix_power(A, L)).squeeze(-2))[:, :N]
         Lambda, dt, _ = self.lambda_dt_c()
-        P, B = self.complex(self.P), self.complex(self.B)
+        P, B = self.complex("P"), self.complex("B")
         # K is real, so the transform at half of the roots is enough.
         angle = -2 * math.pi / L * torch.arange(L // 2 + 1, dtype=dt.dtype, device=dt.device)
         z = torch.polar(torch.ones_like(angle), angle)

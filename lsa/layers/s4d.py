@@ -55,7 +55,7 @@ class S4D(StateSpace):
         return A * s + B * u.unsqueeze(-1)
 
     def kernel(self, L: int) -> Tensor:
-        return twice_real(self.reach(L) * self.complex(self.C).unsqueeze(1))
+        return twice_real(self.reach(L) * self.complex("C").unsqueeze(1))
 
     def reach(self, L: int) -> Tensor:
         A, B = self.discrete()
@@ -63,7 +63,7 @@ class S4D(StateSpace):
 
     def observe(self, L: int) -> Tensor:
         A, _ = self.discrete()
-        return powers(self.complex(self.C) * A, A, L)
+        return powers(self.complex("C") * A, A, L)
 
     def carry(self, s: Tensor, L: int) -> Tensor:
         return self.discrete()[0] ** L * s

@@ -26,6 +26,7 @@ from ..checks import one_of, whole
 from ..machines import StateMachine
 from .convolution import convolution_flops, direct_convolution, fft_convolution
 from .layer import ResidualLinear, starting_log_steps
+from .precise import Precise
 
 MODES = ("fft", "direct", "recurrent")
 
@@ -46,7 +47,7 @@ def powers(first: Tensor, A: Tensor, L: int) -> Tensor:
     return rows
 
 
-class StateSpace(nn.Module):
+class StateSpace(Precise):
     """What S4 and S4D share: skip, activation and mixing around D state spaces. [B, T, D] likewise.
 
     d_state: N, even. mode: "fft" or "direct" convolution, or "recurrent": the same function.
@@ -54,6 +55,8 @@ class StateSpace(nn.Module):
 
     y = W gelu(ssm(x)) + b, the published layer without its norm and residual.
     """
+
+    rounded = ("D",)
 
     def __init__(
         self,
@@ -86,18 +89,15 @@ class StateSpace(nn.Module):
         """x in the precision that states are kept in."""
         return x.to(accumulator_dtype(x.dtype))
 
-    def complex(self, x: Tensor) -> Tensor:
+    def complex(self, name: str) -> Tensor:
         """A parameter [..., 2] as complex numbers."""
-        return torch.view_as_complex(self.wide(x))
+        return torch.view_as_complex(self.exact(name))
 
     def lambda_dt_c(self) -> tuple[Tensor, Tensor, Tensor]:
         """Λ, Δ and C."""
-        re = -self.wide(self.log_neg_re).exp()
-        return (
-            torch.complex(re, self.wide(self.im)),
-            self.wide(self.log_dt).exp(),
-            self.complex(self.C),
-        )
+        re = -self.exact("log_neg_re").exp()
+        Lambda = torch.complex(re, self.exact("im"))
+        return Lambda, self.exact("log_dt").exp(), self.complex("C")
 
     def tick(self, s: Tensor, u: Tensor) -> Tensor:
         """Ā s + B̄ u."""
@@ -125,7 +125,7 @@ class StateSpace(nn.Module):
 
     def read(self, s: Tensor) -> Tensor:
         """C s."""
-        return twice_real(self.complex(self.C) * s)
+        return twice_real(self.complex("C") * s)
 
     def ssm(self, u: Tensor) -> Tensor:
         """y = K * u + D u from an empty state. u, y [B, T, D]."""
@@ -145,7 +145,7 @@ class StateSpace(nn.Module):
 
     def start(self) -> Tensor:
         """s_0 = 0, [1, D, N/2]."""
-        return torch.zeros_like(self.complex(self.C), requires_grad=False).unsqueeze(0)
+        return torch.zeros_like(self.complex("C"), requires_grad=False).unsqueeze(0)
 
     def finish(self, y: Tensor) -> Tensor:
         """Activation and the mixing of channels, [..., D]."""

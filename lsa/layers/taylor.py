@@ -18,6 +18,7 @@ from ..checks import finite, whole
 from ..machines import StateMachine
 from .fixed import checked_decays
 from .multihead import MultiHead
+from .power import as_tensors
 
 
 def taylor_exp(s: Tensor, degree: int) -> Tensor:
@@ -47,13 +48,8 @@ def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tup
 
 @lru_cache
 def monomial_tensors(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """`monomials` as tensors: [F, n] and, in float64, [F]. A long list is read only once."""
-    indices, coefficients = monomials(width, degree)
-    with torch.inference_mode(False):
-        return (
-            torch.tensor(indices, dtype=torch.long, device=device),
-            torch.tensor(coefficients, dtype=torch.float64, device=device),
-        )
+    """`monomials` as tensors: [F, n] and [F]. A long list is read only once."""
+    return as_tensors(*monomials(width, degree), device)
 
 
 def taylor_features(x: Tensor, degree: int) -> Tensor:

@@ -41,7 +41,7 @@ def recurrence_in_numpy(layer, name, u):
     A, C = np.diag(full(layer, Lambda)), full(layer, C)
     B = np.ones(N, dtype=complex)
     if name == "s4":
-        P, B = full(layer, layer.complex(layer.P)), full(layer, layer.complex(layer.B))
+        P, B = full(layer, layer.complex("P")), full(layer, layer.complex("B"))
         A = A - np.outer(P, P.conj())
     eye = np.eye(N)
     if name == "s4d-zoh":

@@ -2,6 +2,7 @@
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import parallelize_module
 
 from lsa import GPT, LinearState
@@ -85,6 +86,16 @@ def model(group, way, config, weights, lengths, tokens, targets, how):
         logits.flatten(0, 1), its.flatten(), reduction="sum"
     ).backward()
     return logits.detach(), {name: p.grad for name, p in gpt.named_parameters()}
+
+
+def sharded(group, config, weights, tokens):
+    """Logits of a GPT in bfloat16 whose parameters are shared by all ranks, block by block."""
+    gpt = GPT(config).bfloat16()
+    gpt.load_state_dict(weights)
+    mesh = DeviceMesh.from_group(group, "cpu")
+    for part in (*gpt.blocks, gpt):
+        fully_shard(part, mesh=mesh)
+    return gpt(tokens).detach()
 
 
 def refusal(group, config, tokens, cu_seqlens):
