@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from itertools import pairwise
 from statistics import mean
 
-from experiments.harness.core import record
-
 from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
 from ..lib import pairs
 from ..lib.records import (
@@ -20,6 +18,7 @@ from ..lib.records import (
     Record,
     have,
     learned,
+    load,
     provenance,
     row,
     rows,
@@ -77,7 +76,7 @@ def _speeds(context: int) -> Record:
     trained = Counter(_processor(run) for run in curves())
     found = [
         run
-        for run in record.load("race")
+        for run in load("race")
         if run["config"]["model"] == "all" and run["config"]["context"] == context
         and run["complete"] and (not trained or _processor(run) in trained)
     ]  # fmt: skip

@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
+from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record
+from experiments.harness.core.checking import check_record
 from experiments.harness.core.record import Record
 from lsa.gpt import SCALES
 
@@ -20,10 +22,28 @@ from ...explorable.figure import Provenance
 SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
 
 Row = dict[str, Any]
+# A name is glued into sentences, where these would be Markdown.
+PLAIN = str.maketrans({"`": "ˋ", "*": "∗"})
 
 
 class NotMeasuredError(LookupError):
     """No stored run holds the number; the message says which."""
+
+
+_sound: dict[int, Record] = {}
+
+
+def load(experiment: str | None = None) -> list[Record]:
+    """All records of an experiment, or of all, each as its experiment declares it.
+
+    Raises RecordError, which names file and field. A page asks often; each record is checked once.
+    """
+    found = record.load(experiment)
+    for one in found:
+        if _sound.get(id(one)) is not one:
+            check_record(EXPERIMENTS, one, one["path"])
+            _sound[id(one)] = one
+    return found
 
 
 def stored(experiment: str, **wanted: list) -> list[Record]:
@@ -32,7 +52,7 @@ def stored(experiment: str, **wanted: list) -> list[Record]:
     wanted: keys of the configuration and the values of each that a device must have runs of,
     where words were written for them. Runs that were stopped are drawn only while no other are.
     """
-    records = record.load(experiment)
+    records = load(experiment)
     if not records:
         command = f"python -m experiments run {experiment}"
         raise LookupError(f"results/{experiment}: nothing stored; {command}")
@@ -69,7 +89,7 @@ def learned(experiment: str, **wanted: list) -> list[Record]:
     found = have(experiment, **wanted)
     kinds = {run["provenance"]["device"]["kind"] for run in found}
     names = {run["name"] for run in found}
-    for run in record.load(experiment) if found else ():
+    for run in load(experiment) if found else ():
         of_kind = run["complete"] and run["provenance"]["device"]["kind"] in kinds
         if of_kind and run["name"] not in names:
             names.add(run["name"])
@@ -101,10 +121,17 @@ def of_model(experiment: str, attention: str, context: int) -> list[Record]:
 def device_name(run: Record) -> str:
     """How a device is named to a reader: "AMD EPYC, 2 threads"."""
     device = run["provenance"]["device"]
+    name, count = device["name"].translate(PLAIN), device["count"]
     if device["kind"] == "cpu":
-        count = device["count"]
-        return f"{device['name']}, {count} thread{'s' if count > 1 else ''}"
-    return device["name"] if device["count"] == 1 else f"{device['count']} × {device['name']}"
+        return f"{name}, {count} thread{'s' if count > 1 else ''}"
+    return name if count == 1 else f"{count} × {name}"
+
+
+def commits(run: Record) -> list[str]:
+    """Under which commits it ran, first to last: one for each leg of a run that was resumed."""
+    origin = run["provenance"]
+    legs = [*origin.get("legs", []), origin]
+    return list(dict.fromkeys(leg["commit"][:7] for leg in legs))
 
 
 def provenance(records: Iterable[Record]) -> list[Provenance]:
@@ -116,7 +143,7 @@ def provenance(records: Iterable[Record]) -> list[Provenance]:
     return [
         Provenance(
             device=device_name(run),
-            commit=run["provenance"]["commit"][:7],
+            commit=", ".join(commits(run)),
             date=run["provenance"]["started"][:10],
             command=f"python -m experiments run {run['experiment']}",
             href=f"../{run['path']}",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness.core import record
 
-from ..lib.records import Record, device_name
+from ..lib.records import Record, commits, device_name, load
 from ..lib.tables import Marked, Table, code, link, text
 
 
@@ -36,7 +35,7 @@ def about(experiment: str) -> str:
 def stored_runs() -> Sections:
     """Every stored run, by experiment."""
     by_experiment: dict[str, list[Record]] = {}
-    for run in record.load():
+    for run in load():
         by_experiment.setdefault(run["experiment"], []).append(run)
     titles = ["run", "device", "date", "commit", "took"]
     return Sections(
@@ -59,7 +58,7 @@ def _line(run: Record) -> list[str]:
         Marked(link(run["name"], f"../{run['path']}") + note),
         device_name(run),
         origin["started"][:10],
-        Marked(code(origin["commit"][:7]) + changed),
+        Marked(", ".join(map(code, commits(run))) + changed),
         f"{origin['seconds'] / 60:.1f} min",
     ]
 
@@ -67,7 +66,7 @@ def _line(run: Record) -> list[str]:
 def versions() -> Table:
     """The versions that each device's first run was made with."""
     seen: dict[str, dict] = {}
-    for run in record.load():
+    for run in load():
         seen.setdefault(device_name(run), run["provenance"]["versions"])
     names = sorted({name for found in seen.values() for name, value in found.items() if value})
     cells = [

@@ -20,7 +20,7 @@ from lsa.gpt import GPT, GPTConfig, gpt_config
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Record, of_config, provenance
+from ..lib.records import NotMeasuredError, Record, load, of_config, provenance
 from ..lib.tables import Missing
 
 MODELS = ("softmax", "linear")
@@ -62,7 +62,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
 def _trained(model: str, context: int) -> Record:
     """The run whose weights are stored. Raises NotMeasuredError."""
     kept = [
-        run for run in record.load("race")
+        run for run in load("race")
         if run["complete"] and (record.ROOT / _weights(run["path"])).is_file()
     ]  # fmt: skip
     return of_config(kept, model=model, context=context, seed=0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.harness.core import record
 from lsa.cost import PEAKS
 
 from ...explorable.markup import json_script
 from ..index.mode_speed import ITEM_BYTES, limits
-from ..lib.records import Record, device_name, rows
+from ..lib.records import Record, device_name, load, rows
 
 PARTS_OF_NAMES = {  # how the driver calls what a data sheet describes
     "A100 80GB SXM": "A100-SXM4-80GB",
@@ -34,7 +33,7 @@ def data() -> str:
         }
         for name, peak in PEAKS.items()
     }  # fmt: skip
-    for run in record.load("mode_speed"):
+    for run in load("mode_speed"):
         name = device_name(run)
         known = next((key for key, part in PARTS_OF_NAMES.items() if part in name), name)
         device = devices.setdefault(known, _measured_device(run))

@@ -11,11 +11,10 @@ from typing import Any
 
 from IPython.display import HTML
 
-from experiments.harness.core import record
 from experiments.harness.learning.probes import LOOKED_AT, PROMPT
 
 from ...explorable.markup import json_script
-from ..lib.records import NotMeasuredError, Record, of_config, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, load, of_config, provenance, row, rows
 from ..lib.tables import Missing
 
 MODELS = ("softmax", "linear")
@@ -53,14 +52,14 @@ def data(context: int = 4096) -> HTML | Missing:
 
 def _filmed(model: str, context: int) -> Record:
     """The run of seed 0 that was asked to write. Raises NotMeasuredError."""
-    stored = [run for run in record.load("race") if run["complete"] and "looks" in run["tables"]]
+    stored = [run for run in load("race") if run["complete"] and "looks" in run["tables"]]
     return of_config(stored, model=model, context=context, seed=0)
 
 
 def _seconds(run: Record) -> float | None:
     """Of an update, measured apart on a quiet computer; None where it was not."""
     try:
-        speeds = of_config(record.load("race"), model="all", context=run["config"]["context"])
+        speeds = of_config(load("race"), model="all", context=run["config"]["context"])
         return row(speeds, "speed", model=run["config"]["model"])["seconds"]
     except NotMeasuredError:
         return None

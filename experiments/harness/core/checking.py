@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,24 @@ ROUNDED = 0.1  # seconds that a sum may be off, which is rounded as its terms ar
 def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> dict[str, Any]:
     """Read a record and hold it to the tables its experiment declares. Raises RecordError."""
     found = record.read(path, older=older)
-    if found["experiment"] not in catalogue:
-        raise record.RecordError(f"{path}: experiment: there is no {found['experiment']!r}")
-    experiment = catalogue[found["experiment"]]
-    try:
+    check_record(catalogue, found, str(path))
+    with record.named(path):
+        _check_times(found["provenance"])
+    return found
+
+
+def check_record(catalogue: Catalogue, found: Mapping[str, Any], where: str) -> None:
+    """Hold what was read to what its experiment declares. Raises RecordError, `where` first."""
+    with record.named(where):
+        if found["experiment"] not in catalogue:
+            raise ValueError(f"experiment: there is no {found['experiment']!r}")
+        experiment = catalogue[found["experiment"]]
         check_declared(
             found["tables"], experiment.tables, found["units"], complete=found["complete"]
         )
         check_repeated(found["tables"])
-        _check_times(found["provenance"])
         _check_config(experiment, found)
         _check_curve(experiment, found)
-    except ValueError as error:
-        raise record.RecordError(f"{path}: {error}") from error
-    return found
 
 
 def _check_times(origin: dict[str, Any]) -> None:
@@ -61,7 +65,7 @@ def _check_times(origin: dict[str, Any]) -> None:
         )
 
 
-def _check_config(experiment: Experiment, found: dict[str, Any]) -> None:
+def _check_config(experiment: Experiment, found: Mapping[str, Any]) -> None:
     """Raise ValueError for a configuration that none of an experiment's runs can have had.
 
     It may have more keys than are planned now: an older plan's.
@@ -84,7 +88,7 @@ def _check_config(experiment: Experiment, found: dict[str, Any]) -> None:
             )
 
 
-def _check_curve(experiment: Experiment, found: dict[str, Any]) -> None:
+def _check_curve(experiment: Experiment, found: Mapping[str, Any]) -> None:
     """Raise ValueError unless a training has all of the updates that it was to make.
 
     Of a model that did not diverge, and whose end no clock decided.

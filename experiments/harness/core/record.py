@@ -54,7 +54,7 @@ def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> Non
     WriteError when the folder cannot be written to.
     """
     check(record, str(path), signed=False)
-    with _named(path):
+    with named(path):
         contents = (_layout(sign(record)) + "\n").encode()
     if path.exists() and not overwrite:
         raise RecordError(f"{path}: exists already; --force replaces it")
@@ -88,7 +88,7 @@ def read(path: Path, *, older: bool = False) -> dict[str, Any]:
     if older and isinstance(record, dict) and record.get("schema") == 1:
         record = {**record, "schema": SCHEMA}
         check(record, str(path), signed=False)
-        with _named(path):
+        with named(path):
             return sign(record)
     check(record, str(path))
     return record
@@ -163,14 +163,14 @@ def check(record: Any, where: str, *, signed: bool = True) -> None:
 
     signed: whether it already has its digest.
     """
-    with _named(where):
+    with named(where):
         check_schema(record)
         if signed and digest(record) != record.get("digest"):
             raise ValueError("digest: the contents are not those that were written")
 
 
 @contextmanager
-def _named(where: object) -> Iterator[None]:
+def named(where: object) -> Iterator[None]:
     """What is wrong inside is a RecordError that starts with `where`."""
     try:
         yield

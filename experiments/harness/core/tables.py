@@ -18,7 +18,7 @@ WORDS = ("name", "yes or no", "text", "thousandths")
 # Quantities that cannot be negative, by unit; a loss in nats or a plain number can be.
 COUNTS = {"layers", "heads", "features", "sequences", "updates", "calls", "launches", "programs"}
 NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "tokens/s"} | COUNTS
-LARGEST = 1e300
+LARGEST = 1e100  # squares of larger ones are not finite any more
 
 
 # The column that says which calls a row is about; its name is no name in Python.

@@ -8,7 +8,8 @@ import pytest
 
 import book.figures
 from book.explorable.figure import Explorable
-from book.figures.lib import records
+from book.figures.index import loss_curves
+from book.figures.lib import format, records
 from book.figures.lib.tables import Missing
 from book.figures.training import plateau
 from experiments.harness.core import record
@@ -33,19 +34,24 @@ def also(monkeypatch, more):
     monkeypatch.setattr(record, "load", load)
 
 
+def modules():
+    """The figures' modules, but for one that needs a setting which others must not have."""
+    for module in pkgutil.walk_packages(book.figures.__path__, "book.figures."):
+        if not module.name.endswith(".interpreted"):
+            yield importlib.import_module(module.name)
+
+
 def figures():
     """Every function of the figures' modules that makes an Explorable without being told what."""
-    for module in pkgutil.walk_packages(book.figures.__path__, "book.figures."):
-        if module.name.endswith(".interpreted"):  # it needs a setting that others must not have
-            continue
-        for name, function in vars(importlib.import_module(module.name)).items():
+    for module in modules():
+        for name, function in vars(module).items():
             made = getattr(function, "__annotations__", {}).get("return")
             if "Explorable" not in str(made).split(" | ") or name.startswith("_"):
                 continue
             # One that has to be told what it draws reads no records.
             told = inspect.signature(function).parameters.values()
             if all(argument.default is not argument.empty for argument in told):
-                yield pytest.param(function, id=f"{module.name}.{name}")
+                yield pytest.param(function, id=f"{module.__name__}.{name}")
 
 
 def stopped(one):
@@ -95,7 +101,12 @@ def instead(monkeypatch, found):
 def renamed(one, seed):
     """The same run of another seed."""
     name = one["name"].replace(f"seed{one['config']['seed']}", f"seed{seed}")
-    return {**one, "name": name, "config": {**one["config"], "seed": seed}}
+    return {
+        **one,
+        "name": name,
+        "config": {**one["config"], "seed": seed},
+        "provenance": {**one["provenance"], "seed": seed},
+    }
 
 
 def test_runs_that_one_processor_lacks_may_come_from_another(monkeypatch):
@@ -141,3 +152,68 @@ def test_every_figure_is_drawn_with_a_stopped_run_of_everything_beside(figure, m
 def test_every_figure_is_drawn_with_the_results_of_a_gpu(figure, monkeypatch):
     also(monkeypatch, [on(one, **GPU) for one in LOAD()])
     assert isinstance(figure(), Explorable | Missing | None)
+
+
+def falling(columns):
+    """The updates of a curve, last to first."""
+    return {**columns, "update": columns["update"][::-1]}
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "field"),
+    [
+        ("train", lambda them: {k: v for k, v in them.items() if k != "seconds"}, "tables.train"),
+        ("validation", falling, "tables.validation.update: expected increasing values"),
+        ("", {"attention": "lineal"}, "config.attention: expected 'linear', as "),
+    ],
+)
+def test_a_record_that_is_not_as_declared_is_named_before_a_figure_stumbles(
+    monkeypatch, table, change, field
+):
+    """Signed again, such a record passes for whole: its digest says only that nobody slipped."""
+    whole = LOAD("loss_curves")
+    i = next(i for i, one in enumerate(whole) if one["config"]["attention"] == "linear")
+    if table:
+        tables = {**whole[i]["tables"], table: change(whole[i]["tables"][table])}
+        changed = {**whole[i], "tables": tables}
+    else:
+        changed = {**whole[i], "config": {**whole[i]["config"], **change}}
+    monkeypatch.setattr(
+        record, "load", lambda experiment=None: [*whole[:i], changed, *whole[i + 1 :]]
+    )
+    with pytest.raises(record.RecordError) as error:
+        loss_curves.figure()
+    assert str(error.value).startswith(f"{whole[i]['path']}: ") and field in str(error.value)
+
+
+def test_a_number_whose_square_is_not_finite_is_no_measurement():
+    one = LOAD("loss_curves")[0]
+    tables = {
+        "train": {**one["tables"]["train"], "loss": [1e300] * len(one["tables"]["train"]["loss"])}
+    }
+    changed = {key: value for key, value in one.items() if key not in ("path", "digest")}
+    with pytest.raises(record.RecordError, match=r"x: tables.train.loss\[0\]: expected a finite"):
+        record.check(record.sign({**changed, "tables": tables}), "x")
+
+
+def test_a_resumed_run_names_all_its_commits():
+    one = LOAD("loss_curves")[0]
+    started = {"dirty": False, "started": one["provenance"]["started"], "seconds": 1.0}
+    legs = [{**started, "commit": sha * 40} for sha in "aab"]
+    origin = {**one["provenance"], "commit": "b" * 40, "legs": legs}
+    (found,) = records.provenance([{**one, "provenance": origin}])
+    assert found.commit == "aaaaaaa, bbbbbbb"
+
+
+def test_no_device_writes_markdown(monkeypatch):
+    """Its name stands in sentences too, where `say` refuses what a page would show as signs."""
+    odd = [on(one, name="A `fast` *CPU*") for one in LOAD()]
+    monkeypatch.setattr(
+        record, "load", lambda name=None: [one for one in odd if name in (None, one["experiment"])]
+    )
+    monkeypatch.setattr("myst_nb.glue", lambda name, value, display: None)
+    for module in modules():
+        for name, function in vars(module).items():
+            if name in ("numbers", "front_numbers") and not inspect.signature(function).parameters:
+                format.say(**function())
+    assert {records.device_name(one)[:12] for one in records.load()} == {"A ˋfastˋ ∗CP"}
