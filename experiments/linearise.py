@@ -21,12 +21,11 @@ from typing import Any
 
 from lsa.llama import Attention
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning.distilled_runs import TABLES, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
-from .recipes import ranked_heads
+from .recipes import first_heads
 
 NEAR = {"window": 64, "first": 4}
 ARMS: dict[str, dict[str, Any]] = {
@@ -94,10 +93,7 @@ def attention_of(arm: dict[str, Any], heads: list[tuple[int, int]]) -> Attention
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    heads: list[tuple[int, int]] = []
-    if number := config["softmax_heads"]:
-        places = session.checkpoint.parents[3], record.RESULTS
-        heads = ranked_heads(config["model"], "passages", config["order"], places)[:number]
+    heads = first_heads(config, config["softmax_heads"], session)
     teacher = trained(config["model"])
     arms = {name: attention_of(arm, heads) for name, arm in config["arms"].items()}
     layers = range(teacher.model.config.n_layer)

@@ -118,3 +118,15 @@ def ranked_heads(
         means = np.reshape(heads[columns[order]], (texts, -1)).mean(0)
         places_in_order = np.argsort(means if order == "gradient" else -means, kind="stable")
     return [each[i] for i in places_in_order]
+
+
+def first_heads(config: dict[str, Any], number: int, session: Session) -> list[tuple[int, int]]:
+    """Layer and head of the first of a ranking; config has its model and its order.
+
+    Of the order "counted", which tries a run with a model that nobody ranked, they stand in the
+    first two layers. Raises FileNotFoundError without a ranking.
+    """
+    if config["order"] == "counted" or not number:
+        return [(i % 2, i) for i in range(number)]
+    places = session.checkpoint.parents[3], record.RESULTS
+    return ranked_heads(config["model"], "passages", config["order"], places)[:number]

@@ -22,12 +22,11 @@ from typing import Any
 
 from lsa.llama import Attention
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning.distilled_runs import TABLES, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
-from .recipes import ranked_heads
+from .recipes import first_heads
 
 NEAR = {"window": 64, "first": 4}
 WINDOW = {"kind": "window", **NEAR}
@@ -120,18 +119,9 @@ def attention_of(arm: str, heads: list[tuple[int, int]]) -> Attention:
     return {"all": WINDOW, **replaced}
 
 
-def first_heads(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
-    """Layers and heads that a run replaces. Raises FileNotFoundError without a ranking."""
-    if config["order"] == "counted":  # to try a run with a model that nobody ranked
-        return [(i % 2, i) for i in range(config["heads"])]
-    places = session.checkpoint.parents[3], record.RESULTS
-    ranked = ranked_heads(config["model"], "passages", config["order"], places)
-    return ranked[: config["heads"]]
-
-
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
-    teacher, heads = trained(config["model"]), first_heads(config, session)
+    teacher, heads = trained(config["model"]), first_heads(config, config["heads"], session)
     arms = {arm: attention_of(arm, heads) for arm in config["arms"]}
     layers = sorted({layer for layer, _ in heads} or range(teacher.model.config.n_layer))
     splits = session.corpus(config["corpus"]).splits
