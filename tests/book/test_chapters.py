@@ -191,3 +191,13 @@ def test_a_hidden_cell_is_one_call_that_computes_nothing(code):
     for one in calls:
         assert isinstance(one, ast.Expr)
         assert not any(isinstance(node, reckoned) for node in ast.walk(one))
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_line_of_a_cell_fits_its_column_in_the_widest_of_the_fonts(name):
+    """DejaVu Sans Mono, which a computer without the others falls back to: 7.8 pixels a letter."""
+    text = (BOOK / f"{name}.md").read_text(encoding="utf-8")
+    cells = re.findall(
+        r"^```+\{code-cell\}[^\n]*\n(?!:tags: \[remove-)(.*?)^```", text, flags=re.M | re.S
+    )
+    assert [line for cell in cells for line in cell.splitlines() if len(line) > 75] == []
