@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils._python_dispatch import TorchDispatchMode
 
 HAS_TRITON = find_spec("triton") is not None  # nothing here imports it before a kernel is needed
 
@@ -22,6 +23,13 @@ OpOverload = torch._ops.OpOverload
 # An operator under no_grad, or inside an autograd.Function, needs no autograd dispatch. Without
 # this guard each call goes through the node that was registered for compilers.
 below_autograd = torch._C._AutoDispatchBelowAutograd
+# Operators are seen, and the bytes of exchanges counted, by a mode. torch's notes teach it, but the
+# module that has it is private.
+DispatchMode = TorchDispatchMode
+# The exchanges between ranks as operators, which a compiler can overlap. What is public waits at
+# once, or drops the gradients of other ranks.
+EXCHANGES = "_c10d_functional"
+exchanges = torch.ops._c10d_functional
 
 
 def is_in_function_transform() -> bool:
@@ -32,6 +40,21 @@ def is_in_function_transform() -> bool:
 def is_under_dispatch_mode() -> bool:
     """Whether a mode such as FakeTensorMode watches, whose tensors have no numbers to show."""
     return bool(torch._C._len_torch_dispatch_stack())
+
+
+def describe_exchanges() -> None:
+    """Let torch declare the shapes that `exchanges` return, for a compiler.
+
+    In a function: it takes a moment, and only those with several ranks need it.
+    """
+    import torch.distributed._functional_collectives  # noqa: F401
+
+
+def group_size(name: Any) -> int:
+    """How many ranks the group of this name has. Operators are given names, not groups."""
+    from torch._C._distributed_c10d import _resolve_process_group
+
+    return _resolve_process_group(name).size()
 
 
 def is_transformed(x: Iterable[Tensor | None]) -> bool:

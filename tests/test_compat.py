@@ -48,6 +48,19 @@ def test_what_is_private_stands_in_compat():
     assert len(PRIVATE.findall((PACKAGE / "compat.py").read_text(encoding="utf-8"))) > 5
 
 
+@pytest.mark.slow
+def test_ranks_cost_nothing_where_there_are_none():
+    """Importing lsa imports nothing of torch.distributed beyond what torch imports itself."""
+    code = (
+        "import sys, torch; before = set(sys.modules); import lsa; "
+        "print([m for m in set(sys.modules) - before if m.startswith('torch.distributed')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
 def test_an_operator_declared_again_takes_the_place_of_the_old_one():
     """As when the module that declares it is reloaded, even with other arguments."""
     x = torch.ones(2, requires_grad=True)

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-c10d = torch.ops._c10d_functional
+from ..compat import exchanges
 
 
 class _Arrived(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return c10d.wait_tensor(x)
+        return exchanges.wait_tensor(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, size: int, group: str) -> Tensor:
         ctx.place = size, group
-        return c10d.all_gather_into_tensor(x.contiguous(), size, group)
+        return exchanges.all_gather_into_tensor(x.contiguous(), size, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
@@ -40,7 +40,7 @@ class _ReduceScatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, size: int, group: str) -> Tensor:
         ctx.place = size, group
-        return c10d.reduce_scatter_tensor(x.contiguous(), "sum", size, group)
+        return exchanges.reduce_scatter_tensor(x.contiguous(), "sum", size, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
@@ -51,7 +51,7 @@ class _AllToAll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, into: list[int], out_of: list[int], group: str) -> Tensor:
         ctx.place = out_of, into, group
-        return c10d.all_to_all_single(x.contiguous(), into, out_of, group)
+        return exchanges.all_to_all_single(x.contiguous(), into, out_of, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
@@ -62,7 +62,7 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: str) -> Tensor:
         ctx.group = group
-        return c10d.all_reduce(x.contiguous(), "sum", group)
+        return exchanges.all_reduce(x.contiguous(), "sum", group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:

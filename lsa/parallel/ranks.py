@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..checks import one_of
+from ..compat import describe_exchanges
 from .collectives import arrived, gather, pass_on, sum_over_ranks
 from .transitions import Transition, chain
 
@@ -35,8 +36,7 @@ class Ranks:
 
     def __post_init__(self) -> None:
         one_of("way", self.way, WAYS)
-        # Shapes of the exchanges, for a compiler. Not above: import lsa is to stay light.
-        import torch.distributed._functional_collectives  # noqa: F401
+        describe_exchanges()
 
     @property
     def rank(self) -> int:

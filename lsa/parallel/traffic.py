@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch._C._distributed_c10d import _resolve_process_group
-from torch.utils._python_dispatch import TorchDispatchMode
+from ..compat import EXCHANGES, DispatchMode, group_size
 
 
-class Traffic(TorchDispatchMode):
+class Traffic(DispatchMode):
     """Counts within: `sent`, `received`, B of payload to and from other ranks, and `calls`.
 
     An all-gather sends its input to each other rank, and a reduce-scatter a part of its input;
@@ -24,7 +23,7 @@ class Traffic(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        if getattr(func, "namespace", "") == "_c10d_functional":
+        if getattr(func, "namespace", "") == EXCHANGES:
             self._count(func.overloadpacket.__name__, args, out)
         return out
 
@@ -36,7 +35,7 @@ class Traffic(TorchDispatchMode):
         elif name == "all_to_all_single":
             sent, received = args[0].nbytes, out.nbytes
         elif name == "all_reduce":
-            size = _resolve_process_group(args[2]).size()
+            size = group_size(args[2])
             sent = received = 2 * (size - 1) * out.nbytes // size
         else:
             return
