@@ -2,9 +2,10 @@
 
 Where nothing tells near from far, a model of a long context stays at what counting letter pairs
 achieves. Here every remedy gets the same updates, with both attentions and three seeds: another
-learning rate, four times the text an update, positions in several ways, a head whose weights fade
-with distance at several rates, a token shift. Controls tell whether the attention does the
-learning: every head near-sighted, the token before alone, the shift alone, and no attention at all.
+learning rate, four times the text an update, larger first weights, positions in several ways, a
+head whose weights fade with distance at several rates, a token shift. Controls tell whether the
+attention does the learning: every head near-sighted, the token before alone, the shift alone, and
+no attention at all.
 
 The rule for stopping is fixed before the runs: every run makes the same number of updates.
 """
@@ -55,6 +56,7 @@ EITHER: dict[str, dict[str, Any]] = {
     "higher rate": {"n_positions": 1024},
     "no positions": {},
     "four times the bytes": {"spans": 8},
+    "larger weights": {"meets": "larger weights"},
     "sinusoids": {"n_positions": 1024, "meets": "sinusoids"},
     "rotation": {"meets": "rotation"},
     "token shift": {"meets": "token shift"},
@@ -108,6 +110,14 @@ def sinusoids(model: GPT) -> None:
         model.wpe.weight.mul_(drawn / model.wpe.weight.square().mean().sqrt())
 
 
+def larger_weights(model: GPT) -> None:
+    """Draw the first weights anew at 1/√D, which GPT-2's 0.02 is in a model of width 2,500.
+
+    Scores of a narrow model are then as far apart at the start as those of a wide one.
+    """
+    model.initialise(std=model.config.d_model**-0.5)
+
+
 def rotated(x: Tensor) -> Tensor:
     """Pairs of features turned by an angle that grows with the position. x [B, T, H, K].
 
@@ -152,7 +162,12 @@ def _change(model: GPT, changed: Callable[[Projection], Projection]) -> None:
 
 
 # How tokens of a fresh model may meet otherwise than they do in GPT-2.
-MEETS = {"sinusoids": sinusoids, "rotation": rotation, "token shift": token_shift}
+MEETS = {
+    "sinusoids": sinusoids,
+    "rotation": rotation,
+    "token shift": token_shift,
+    "larger weights": larger_weights,
+}
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

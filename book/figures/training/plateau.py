@@ -19,6 +19,7 @@ REMEDIES = {
     "sinusoids": "the table begins with sinusoids",
     "no positions": "no table of positions",
     "four times the bytes": "four times the bytes an update",
+    "larger weights": "first weights of scale 1/√128, for 0.02",
     "rotation": "rotary positions",
     "token shift": "token shift",
     "fades in 256": "one head fades, half in 256 bytes",
