@@ -276,22 +276,24 @@ void forward(const Body& body, const Call& call, Threads threads) {
                 [&](int64_t i, char* room) { work(call, cuts.part(i, OUT), room); });
 }
 
-// dg of a head. exp(g_t) is in whatever token i >= t reads of a token j < t: of the same chunk,
-// through the state before it, or from a later chunk (`written`, at j); and in all that passes
-// through the chunk. dg holds q.dq, `inside` that part of k.dk that the chunk itself reads. Every
-// sum is of numbers of one chunk, so that nothing large is taken from anything large.
+// dg of a head. exp(g_t) is in whatever token i >= t reads of a token j < t: of the same chunk
+// (`inside`, at t), through the state before it (dg, at i), or from a later chunk (`written`, at j);
+// and in all that passes through the chunk. Nothing is taken from anything.
 void decay_gradient(const Call& call, int64_t head) {
     const int64_t b = head / call.H, h = head % call.H;
     const float* g = call.g.data + b * call.g.batch + h * call.g.head;
     for (int64_t start = 0, n = head * call.chunks(); start < call.T; start += call.C, ++n) {
         const int64_t end = std::min(call.T, start + call.C);
         auto row = [&](int64_t t) { return (b * call.T + t) * call.H + h; };
-        double sum = call.through[n], read = 0;
-        for (int64_t t = start; t < end; ++t) sum += call.written[row(t)];
+        double written = call.through[n], read = 0;
+        for (int64_t t = start; t < end; ++t) {
+            call.inside[row(t)] += float(written);
+            written += call.written[row(t)];
+        }
         for (int64_t t = end - 1; t >= start; --t) {
-            sum -= call.written[row(t)];
-            read += double(call.dg[row(t)]) - call.inside[row(t)];
-            call.dg[row(t)] = g[t * call.g.time] < RESET ? 0.0f : float(sum + read);
+            read += call.dg[row(t)];
+            call.dg[row(t)] =
+                g[t * call.g.time] < RESET ? 0.0f : float(read) + call.inside[row(t)];
         }
     }
 }

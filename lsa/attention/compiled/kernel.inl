@@ -280,6 +280,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     const bool back = kind == DK || kind == DV, across = kind == DQ || kind == DK;
     const Rows as(call, part, OF[kind][0]), bs(call, part, OF[kind][1]), ys(call, part, OF[kind][2]);
     const long K = as.width, Y = ys.width, C = std::min(call.C, part.length), width = padded(C);
+    const bool fades = call.g.data, probes = call.dg && across, pairs = call.dg && kind == DK;
     Room room{memory};
     float* a = room.take<float>(C * K);
     float* b = room.take<float>(C * K);
@@ -295,7 +296,9 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     float* ones = room.take<float>(width);
     float* dd = room.take<float>(width);
     float* left = room.take<float>(width);  // of a token at the chunk's end, as z counts it
-    float* probe = room.take<float>(Y);
+    float* probe = room.take<float>(C * Y);
+    float* y_across = room.take<float>(pairs ? Y * width : 0);
+    float* G = room.take<float>(pairs ? (C + 1) * width : 0);
     Decay decay{};
     if (call.g.data) {
         // A vector is read from any place, so there is one behind the last.
@@ -308,7 +311,6 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     std::fill_n(ones, width, 1.0f);
     std::fill_n(dd, width, 0.0f);
     const float *c = kind == DQ ? dd : ones, *d = kind == DK ? dd : ones;
-    const bool fades = call.g.data, probes = call.dg && across;
     const int map = across ? int(call.map) : int(IDENTITY);
     if (kind == OUT && part.S_after && Y == call.V && K == call.K) S = part.S_after;
     bool met = part.S;  // a state: at the beginning there may be none
@@ -331,6 +333,8 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
         ys.pack(y, dd, t, step, n);
         if (fades) decay.take(Rows::at(call.g, part, start), call.g.time, n, back);
         if (!part.adds) transpose(b_across, width, b, K, n, K);
+        if (probes) raw.pack(probe, nullptr, t, step, n);
+        if (pairs) transpose(y_across, width, y, Y, n, Y);
         if (!part.adds) blocks(n, [&](auto count, long i0) {
             constexpr int M = decltype(count)::value;
             const long end = i0 + M;
@@ -344,6 +348,13 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                         if (fades) x *= decay.between(i0 + r, j + s * W);
                         store(A + r * width + j + s * W, x);
                     }
+                if (!pairs) continue;
+                vec other[M][VECTORS] = {};
+                multiply<M>(other, probe + i0 * Y, Y, 1, y_across + j, width, Y);
+                for (int r = 0; r < M; ++r)
+                    for (int s = 0; s < VECTORS; ++s)
+                        store(G + (i0 + r) * width + j + s * W,
+                              load(A + r * width + j + s * W) * other[r][s]);
             }
             float divided[M];
             for (int r = 0; r < M; ++r) {
@@ -371,16 +382,21 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             for (int r = 0; r < M; ++r) {
                 const long i = t + (i0 + r) * step, row = part.row(call, i);
                 const float *x = Rows::at(raw.x, part, i), *sums = out + r * Y;
-                if (probes) {
-                    raw.pack(probe, nullptr, i, 1, 1);
-                    const float all = dot(probe, sums, Y), through = dot(probe, past + r * Y, Y);
-                    (kind == DQ ? call.dg : call.inside)[row] = kind == DQ ? all : all - through;
-                    if (kind == DK) call.written[row] = through;
-                }
+                if (probes)
+                    (kind == DQ ? call.dg : call.written)[row] =
+                        dot(probe + (i0 + r) * Y, past + r * Y, Y);
                 finish(Rows::at(to, part, i), sums, x, raw.columns, map,
                        divided[r] * (kind == DQ ? call.scale : 1.0f));
             }
         });
+        // What exp(g_t) scales inside the chunk: pairs j < t <= i, each summed once for each t, since
+        // of two sums over i and over j rounding would leave as much as there is of either.
+        float* before = G + n * width;  // the rows j < t, which stand behind t here
+        if (pairs) std::fill_n(before, width, 0.0f);
+        for (long r = pairs ? n - 1 : -1; r >= 0; --r) {
+            call.inside[part.row(call, t + r * step)] = dot(before, ones, r + 1);
+            add_rows(before, G + r * width, padded(r), 1, 1.0f, ones);
+        }
         const float keep = !met ? 0.0f : fades ? decay.whole : 1.0f;
         if (call.dg && across) {
             float* states = call.states + part.chunk(call, start) * (K * Y + Y);
@@ -460,7 +476,8 @@ static void by_token(const Call& call, const Part& part, char* memory) {
 // Bytes that either needs, and numbers of a state with its padding.
 static int64_t room(const Call& call) {
     const long D = padded(std::max(call.K, call.V)), C = std::min(call.C, call.T), width = padded(C);
-    return 4 * (D * (4 * C + width + 2 * MR + D + 9) + width * (MR + 9) + 8 * W) + 64 * 25;
+    return 4 * (D * (4 * C + width + 2 * MR + D + 9) + width * (MR + 9) + 8 * W) + 64 * 26 +
+           (call.dg ? 4 * (D * (C + width) + (C + 1) * width) : 0);
 }
 static int64_t state(const Call& call) { return padded(call.K) * (padded(call.V) + 1); }
 
