@@ -296,7 +296,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     float* ones = room.take<float>(width);
     float* dd = room.take<float>(width);
     float* left = room.take<float>(width);  // of a token at the chunk's end, as z counts it
-    float* probe = room.take<float>(C * Y);
+    float* probe = room.take<float>(probes ? C * Y : 0);
     float* y_across = room.take<float>(pairs ? Y * width : 0);
     float* G = room.take<float>(pairs ? (C + 1) * width : 0);
     Decay decay{};
