@@ -67,7 +67,7 @@
 
     function say(n) {
       if (!n) {
-        return `A point u = ${u.toFixed(3)} falls on the line. Nothing is cut yet: some text it will be.`;
+        return `A point u = ${u.toFixed(3)} falls on the line. The line is not cut yet.`;
       }
       const before = under(n - 1), piece = under(n);
       const shares = LETTERS.map((letter, j) => `${letter} ${g(before.text)[j]}`).join(", ");

@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 FOLDER = "_notebooks"
-FOLDED = {"hide-input", "remove-input", "remove-cell"}
+FOLDED = {"hide-cell", "hide-input", "remove-input", "remove-cell"}
 QUOTED = {"question", "proof"}
 LABELS = {"block-label", "admonition-title", "stage-title"}
 SILENT = {"visually-hidden", "stage-note", "headerlink"}
@@ -171,7 +171,8 @@ def with_prose(notebook, html: str, prose: Prose):
     cells = _markdown(next(words), 0)
     for cell in (c for c in notebook.cells if c.cell_type == "code"):
         if FOLDED & set(cell.metadata.get("tags", ())):
-            cell.metadata["jupyter"] = {"source_hidden": True}
+            whole = "hide-cell" in cell.metadata["tags"]  # the answer to an exercise
+            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": whole}
         cell.outputs = [part for output in cell.outputs for part in pictured(output, prose)]
         cells.append(cell)
         if not _removed(cell):

@@ -129,14 +129,19 @@ CELL = "<div class='cell docutils container'>in and out</div>"
 
 def test_code_keeps_its_order_and_prose_its_place():
     cells = [code("a", "remove-cell"), code("b"), code("c", "remove-cell"), code("d", "hide-input")]
+    cells.append(code("e", "hide-cell"))
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("{glue}`x`"), *cells])
-    html = page("<h1>Title</h1>", CELL, "<p>Between.</p><section><p>And.</p>", CELL, "</section>")
+    html = page(
+        "<h1>Title</h1>", CELL, "<p>Between.</p><section><p>And.</p>", CELL, CELL, "</section>"
+    )
     prose = notebooks.Prose("book/sampling.html", CHAPTERS, {})
     done = notebooks.with_prose(notebook, html, prose)
     sources = [cell.source for cell in done.cells]
-    assert sources == ["# Title", "a", "b", "Between.\n\nAnd.", "c", "d"]
+    assert sources == ["# Title", "a", "b", "Between.\n\nAnd.", "c", "d", "e"]
     folded = [bool(cell.metadata.get("jupyter")) for cell in done.cells]
-    assert folded == [False, True, False, False, True, True]
+    assert folded == [False, True, False, False, True, True, True]
+    d, e = (cell.metadata["jupyter"]["outputs_hidden"] for cell in done.cells[-2:])
+    assert (d, e) == (False, True), "only an exercise's answer hides its output"
     nbformat.validate(done)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from statistics import mean, stdev
 from typing import Any
 
 import torch
@@ -23,21 +24,24 @@ from lsa.machines import state_bytes
 from lsa.sequences import Counted, autoregressive, sample_by_walking, sequences
 
 
-def walks(t: int = 10, draws: int = 100) -> dict[str, str]:
+def walks(t: int = 10, draws: int = 200) -> dict[str, str]:
     """Calls of g by the dumb way of sampling: two letters, fair and loaded, texts in two orders."""
     texts = list(sequences("ab", t))
     fair = Counted(lambda prefix: {"a": 0.5, "b": 0.5})
-    probability, rng = autoregressive(fair, t), Random(0)
+    probability, rng, calls = autoregressive(fair, t), Random(0), []
     for _ in range(draws):
+        before = fair.calls
         sample_by_walking(probability, texts, rng)
+        calls.append(fair.calls - before)
     loaded = autoregressive(lambda prefix: {"a": 0.9, "b": 0.1}, t)
     in_order = sum(place * loaded(x) for place, x in enumerate(texts, 1))
     backwards = sum(place * loaded(x) for place, x in enumerate(reversed(texts), 1))
     return {
-        "fair_dumb": f"{fair.calls / draws:.0f}",
-        "fair_expected": f"{t * (2**t + 1) / 2:.0f}",
-        "loaded_order": f"{t * in_order:.0f}",
-        "loaded_backwards": f"{t * backwards:.0f}",
+        "fair_draws": f"{draws}",
+        "fair_dumb": f"{mean(calls):,.0f} ± {stdev(calls) / math.sqrt(draws):,.0f}",
+        "fair_expected": f"{t * (2**t + 1) / 2:,.0f}",
+        "loaded_order": f"{t * in_order:,.0f}",
+        "loaded_backwards": f"{t * backwards:,.0f}",
     }
 
 
