@@ -144,10 +144,10 @@ def _caption() -> str:
     config = next(iter(every.values()))[0]["config"]
     seeds = seeds_in_words([*map(len, every.values())])
     return (
-        f"**What ends the plateau.** Held-out loss of the nano model at {config['context']:,} "
-        f"bytes, {config['updates']} updates for every curve, fixed beforehand; {seeds}. Changes "
-        "add up: all but the first train at a higher rate after a longer warm-up, and have no "
-        "table of positions."
+        f"**A head that fades fast ends the plateau.** Nano model at {config['context']:,} "
+        f"bytes, held-out loss, {config['updates']} updates a curve, fixed beforehand; {seeds}. "
+        "All but the first curve train at a higher rate after a longer warm-up, without a table "
+        "of positions."
     )
 
 

@@ -177,9 +177,10 @@ def _caption() -> str:
     config, names = _config(), _names()
     tokens = config["updates"] * config["span"] * config["spans"]
     return (
-        f"**Loss by training compute, from {names[0]} to {names[-1]} parameters.** Every size "
-        f"makes the same {config['updates']:,} updates, fixed beforehand, on the same "
-        f"{tokens / 1e6:.1f} million bytes. {bars(_seeds())} Compute is counted, not timed."
+        f"**Larger models end lower with either attention**, from {names[0]} to {names[-1]} "
+        f"parameters. Every size makes the same {config['updates']:,} updates, fixed beforehand, "
+        f"on the same {tokens / 1e6:.1f} million bytes. {bars(_seeds())} Compute is counted, not "
+        "timed."
     )
 
 

@@ -214,8 +214,8 @@ def _caption(found: dict[Arm, list[Record]]) -> str:
         if Arm("none", recipe) in found
     )
     return (
-        "**Loss by the bytes of a layer's state.** The nano model on held-out novels, float32 "
-        f"states. Every model makes the same number of updates, fixed beforehand: {told}. Without "
+        "**A larger state does not end lower by itself.** Nano models on held-out novels, states "
+        f"in float32. All make the same number of updates, fixed beforehand: {told}. Without "
         f"attention the model ends at {none}. {bars(seeds())}"
     )
 
