@@ -122,7 +122,6 @@ def test_a_truncated_file_is_named(tmp_path):
         record.read(file)
 
 
-@pytest.mark.parametrize("schema", [1, 2])
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -130,12 +129,12 @@ def test_a_truncated_file_is_named(tmp_path):
         ('1, "scale": 2', "'scale' stands twice"),
     ],
 )
-def test_json_that_cannot_be_signed_is_named(tmp_path, schema, value, message):
+def test_json_that_cannot_be_signed_is_named(tmp_path, value, message):
     file = tmp_path / "x.json"
-    text = json.dumps({**record.sign(good()), "schema": schema})
+    text = json.dumps(record.sign(good()))
     file.write_text(text.replace('"nano"', value))
     with pytest.raises(record.RecordError, match=f"x.json: .*{message}"):
-        record.read(file, older=True)
+        record.read(file)
     if value == "1e999":
         with pytest.raises(record.RecordError, match=message):
             record.write(tmp_path / "y.json", change(["config", "scale"], float(value)))

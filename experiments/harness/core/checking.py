@@ -20,9 +20,9 @@ IDENTITY = {"attention", "context", "model", "scale", "seed"}  # what a name say
 ROUNDED = 0.1  # seconds that a sum may be off, which is rounded as its terms are
 
 
-def read_declared(catalogue: Catalogue, path: Path, *, older: bool = False) -> dict[str, Any]:
+def read_declared(catalogue: Catalogue, path: Path) -> dict[str, Any]:
     """Read a record and hold it to the tables its experiment declares. Raises RecordError."""
-    found = record.read(path, older=older)
+    found = record.read(path)
     check_record(catalogue, found, str(path))
     with record.named(path):
         _check_times(found["provenance"])

@@ -68,7 +68,7 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         if _is_something_else(file):
             lines.append(printable(f"left out  {file}: not a record"))
             continue
-        new = read_declared(catalogue, file, older=True)
+        new = read_declared(catalogue, file)
         packed = read_weights(file, new)
         if packed is not None:
             new = record.sign({**new, "weights": describe_weights(packed)})
@@ -111,7 +111,7 @@ def _is_stored(new: dict, whole: Path) -> bool:
     """Whether the same run lies at `whole`: weights of another do not belong there."""
     aside = {"digest", "weights"}
     try:
-        stored = record.read(whole, older=True)
+        stored = record.read(whole)
     except record.RecordError:
         return False
     return all(stored.get(key) == new.get(key) for key in (stored.keys() | new.keys()) - aside)

@@ -202,7 +202,7 @@ def told(out: Path) -> list[str]:
     lines = []
     for path in walk(out, ".json"):
         try:
-            run = record.read(path, older=True)
+            run = record.read(path)
         except record.RecordError as error:
             lines.append(one_line(error))
             continue

@@ -71,11 +71,8 @@ def put(path: Path, *contents: bytes) -> None:
         ) from error
 
 
-def read(path: Path, *, older: bool = False) -> dict[str, Any]:
-    """Read one record and check it. Raises RecordError naming the file and the field.
-
-    older: also accept schema 1, which had no digest, and return it as one of this schema.
-    """
+def read(path: Path) -> dict[str, Any]:
+    """Read one record and check it. Raises RecordError naming the file and the field."""
     try:
         if Path(path).exists() and not Path(path).is_file():  # a pipe would be waited for
             raise RecordError(f"{path}: expected a regular file")
@@ -85,11 +82,6 @@ def read(path: Path, *, older: bool = False) -> dict[str, Any]:
         raise RecordError(f"{path}: not a whole JSON file ({error})") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror})") from error
-    if older and isinstance(record, dict) and record.get("schema") == 1:
-        record = {**record, "schema": SCHEMA}
-        check(record, str(path), signed=False)
-        with named(path):
-            return sign(record)
     check(record, str(path))
     return record
 

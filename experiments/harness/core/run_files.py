@@ -45,7 +45,7 @@ class Keeper:
                 self._set_aside(path, "expected a regular file")
         if self.path.is_file():
             try:
-                record.read(self.path, older=True)
+                record.read(self.path)
             except record.RecordError as error:
                 self._set_aside(self.path, one_line(error))
         if force:
@@ -54,7 +54,7 @@ class Keeper:
         if not self.partial.exists():
             return
         try:
-            kept = record.read(self.partial, older=True)
+            kept = record.read(self.partial)
             problem = None if kept["config"] == self.run.config else "of another configuration"
         except record.RecordError as error:
             problem = one_line(error)

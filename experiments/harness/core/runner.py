@@ -88,7 +88,7 @@ def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
 
 def changes(run: Run, path: Path) -> list[str]:
     """The keys in which what is stored at `path` is not the plan's run. Raises RecordError."""
-    stored = record.read(path, older=True)["config"]
+    stored = record.read(path)["config"]
     return sorted(
         key for key in stored.keys() | run.config.keys() if stored.get(key) != run.config.get(key)
     )

@@ -1,60 +1,30 @@
-"""What a record of a run holds, and how it is told from what is none.
+"""What a record of a run holds: these types are its schema, which `check_schema` holds it to.
 
-`Contents` and `Record` name its fields; a table is a set of columns of one length.
+`Must` says what else a value has to be besides its type.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import typing
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NotRequired, TypedDict, get_origin, get_type_hints
+from functools import cache
+from typing import Annotated, Any, NamedTuple, NotRequired, TypedDict
 
 from .tables import check_values, is_text
 
 SCHEMA = 2
+MOST = 100  # characters; names become parts of paths
+NAMES = {float: "int or float", list: "a list", dict: "an object"}  # other types: their own
 
 
-class Contents(TypedDict):
-    """What a run writes."""
+class Must(NamedTuple):
+    """What a value has to be besides its type, in words, and whether it is."""
 
-    schema: int
-    experiment: str
-    name: str
-    config: dict[str, Any]
-    complete: bool
-    provenance: dict[str, Any]
-    units: dict[str, str]
-    tables: dict[str, dict[str, list]]
-
-
-class Record(Contents):
-    """What is read back: signed, and with its place relative to the project."""
-
-    digest: str
-    path: str
-    weights: NotRequired[dict[str, Any]]
-
-
-FIELDS = {field: get_origin(kind) or kind for field, kind in get_type_hints(Contents).items()}
-PROVENANCE = {
-    "commit": str,
-    "dirty": bool,
-    "command": str,
-    "started": str,
-    "seconds": (int, float),
-    "seed": int,
-    "device": dict,
-    "versions": dict,
-}
-OPTIONAL_PROVENANCE = {"corpus": (str, type(None)), "warnings": list, "legs": list, "code": str}
-LEG = {"commit": str, "dirty": bool, "started": str, "seconds": (int, float)}
-DEVICE = {"kind": str, "name": str, "count": int, "memory_bytes": int}
-# Names become parts of paths.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
-COMMIT = re.compile(r"[0-9a-f]{40}|unknown")
-SHA256 = re.compile(r"[0-9a-f]{64}")
-LONGEST_NAME = 100  # characters of a device's, which becomes part of a path too
+    be: str
+    holds: Callable[[Any], Any]
 
 
 def slug(text: str) -> str:
@@ -62,117 +32,140 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def _is_short(name: str) -> bool:
+    return bool(slug(name)) and len(name) <= MOST
+
+
+def _has_zone(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+_NAME = re.compile(rf"(?!.*\.partial$)[A-Za-z0-9][A-Za-z0-9_.+-]{{,{MOST - 1}}}")
+Name = Annotated[str, Must("a name fit for a file", _NAME.fullmatch)]
+SHA256 = Annotated[str, Must("64 hexadecimal digits", re.compile("[0-9a-f]{64}").fullmatch)]
+Commit = Annotated[str, Must("40 hexadecimal digits", re.compile("[0-9a-f]{40}|unknown").fullmatch)]
+Count = Annotated[int, Must("a number above 0", lambda count: count > 0)]
+
+
+class Leg(TypedDict):
+    """A process that had a part in a run."""
+
+    commit: Commit
+    dirty: bool
+    started: Annotated[str, Must("a date, time and zone", _has_zone)]
+    seconds: Annotated[float, Must("0 or more", lambda seconds: 0 <= seconds < 10**9)]
+
+
+class Device(TypedDict):
+    """What a run computed on. count: threads or GPUs."""
+
+    kind: Annotated[str, Must("cpu or cuda", {"cpu", "cuda"}.__contains__)]
+    name: Annotated[str, Must(f"a name of at most {MOST} characters", _is_short)]
+    count: Annotated[Count, Must("fewer than a million", lambda count: count < 10**6)]
+    memory_bytes: Count
+
+
+class Provenance(Leg):
+    """Where the numbers come from. commit: of the last leg; dirty: of any."""
+
+    command: str
+    seed: int
+    device: Device
+    versions: Annotated[dict[str, str | None], Must("what it ran with", len)]
+    corpus: NotRequired[SHA256 | None]
+    code: NotRequired[SHA256]
+    legs: NotRequired[list[Leg]]
+    warnings: NotRequired[list[str]]
+
+
+class Contents(TypedDict):
+    """What a run writes. A table is a set of columns of one length."""
+
+    schema: Annotated[int, Must(str(SCHEMA), lambda schema: schema == SCHEMA)]
+    experiment: Name
+    name: Name
+    config: Annotated[dict[str, Any], Must("what was run", len)]
+    complete: bool
+    provenance: Provenance
+    units: dict[str, str]
+    tables: dict[str, dict[str, list]]
+    weights: NotRequired[dict[str, Any]]
+
+
+class Record(Contents):
+    """What is read back: signed, and with its place relative to the project."""
+
+    digest: str
+    path: str
+
+
 def check_schema(record: Any) -> None:
     """Raise ValueError, starting with the field, unless a record is as it should be."""
     if not isinstance(record, dict):
         raise ValueError("expected a JSON object")
-    if record.get("schema") != SCHEMA:
-        raise ValueError(f"schema: expected {SCHEMA}, got {record.get('schema')!r:.40}")
-    _check_fields("", record, FIELDS, {"digest": str, "weights": dict})
-    for field in ("experiment", "name"):
-        if not NAME.fullmatch(record[field]) or record[field].endswith(".partial"):
-            raise ValueError(f"{field}: expected a name fit for a file, got {record[field]!r:.40}")
-    for field in ("config", "provenance", "units", "weights"):
-        _check_plain(field, record.get(field))
-    if not record["config"]:
-        raise ValueError("config: expected what was run, got nothing")
-    _check_provenance(record["provenance"])
-    for unit in record["units"].values():
-        if not isinstance(unit, str):
-            raise ValueError(f"units: expected texts, got {unit!r:.40}")
-    check_values(record["tables"], record["units"])
-    _check_plain("tables", {name: [*columns] for name, columns in record["tables"].items()})
-    if record["complete"] and not any(
-        len(values) for columns in record["tables"].values() for values in columns.values()
-    ):
+    _check("", {key: record[key] for key in record if key != "digest"}, Contents)
+    origin, tables = record["provenance"], record["tables"]
+    legs = {f"legs[{i}].": leg for i, leg in enumerate(origin.get("legs", []))}
+    for where, leg in {"": origin, **legs}.items():
+        if leg["commit"] == "unknown" and not leg["dirty"]:
+            raise ValueError(f"provenance.{where}dirty: expected true where the commit is unknown")
+    check_values(tables, record["units"])
+    if record["complete"] and not any(any(columns.values()) for columns in tables.values()):
         raise ValueError("tables: expected rows, got none")
 
 
-def _check_provenance(provenance: dict[str, Any]) -> None:
-    _check_fields("provenance.", provenance, PROVENANCE, OPTIONAL_PROVENANCE)
-    _check_leg("provenance.", provenance)
-    for i, leg in enumerate(provenance.get("legs", [])):
-        if not isinstance(leg, dict):
-            raise ValueError(f"provenance.legs[{i}]: expected an object")
-        _check_fields(f"provenance.legs[{i}].", leg, LEG)
-        _check_leg(f"provenance.legs[{i}].", leg)
-    device = provenance["device"]
-    _check_fields("provenance.device.", device, DEVICE)
-    if device["kind"] not in ("cpu", "cuda"):
-        raise ValueError(f"provenance.device.kind: expected cpu or cuda, got {device['kind']!r}")
-    if not slug(device["name"]) or len(device["name"]) > LONGEST_NAME:
-        raise ValueError(
-            f"provenance.device.name: expected a name of at most {LONGEST_NAME} characters, "
-            f"got {device['name']!r:.40}"
-        )
-    if not 0 < device["count"] < 10**6 or device["memory_bytes"] <= 0:
-        raise ValueError("provenance.device: expected a count and memory_bytes above 0")
-    if not provenance["versions"]:
-        raise ValueError("provenance.versions: expected what it ran with, got nothing")
-    for name, version in provenance["versions"].items():
-        if not isinstance(version, str | None):
-            raise ValueError(f"provenance.versions.{name}: expected a text, got {version!r:.40}")
-    for field in ("code", "corpus"):
-        found = provenance.get(field)
-        if found is not None and not SHA256.fullmatch(found):
-            raise ValueError(
-                f"provenance.{field}: expected 64 hexadecimal digits, got {found!r:.40}"
-            )
-    if not all(isinstance(warning, str) for warning in provenance.get("warnings", [])):
-        raise ValueError("provenance.warnings: expected texts")
+def _check(where: str, value: Any, kind: Any) -> None:
+    """Raise ValueError unless a value, and all that is in it, is of a type. where: its field."""
+    if kind is Any:  # whatever JSON may have
+        kind = {dict: dict[str, Any], list: list[Any]}.get(type(value), type(value))
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        _check(where, value, inside[0])
+        for must in inside[1:]:
+            if not must.holds(value):
+                got = "nothing" if value == {} else f"{value!r:.40}"
+                raise ValueError(f"{where}: expected {must.be}, got {got}")
+    elif type(None) in inside:  # a type or None
+        if value is not None:
+            _check(where, value, inside[0])
+    elif typing.is_typeddict(kind):
+        _check_type(where, value, dict)
+        _check_fields(f"{where}." if where else "", value, kind)
+    else:
+        _check_type(where, value, origin or kind)
+        for key in value if origin is dict else ():
+            _check_type(where, key, str)
+            _check(f"{where}.{key}", value[key], inside[1])
+        for i in range(len(value) if origin is list else 0):
+            _check(f"{where}[{i}]", value[i], inside[0])
 
 
-def _check_leg(where: str, leg: dict[str, Any]) -> None:
-    """What a record says of itself and of each of its legs."""
-    if not COMMIT.fullmatch(leg["commit"]):
-        raise ValueError(
-            f"{where}commit: expected 40 hexadecimal digits, got {leg['commit']!r:.50}"
-        )
-    if leg["commit"] == "unknown" and not leg["dirty"]:
-        raise ValueError(f"{where}dirty: expected true where the commit is unknown")
-    if not 0 <= leg["seconds"] < 10**9:
-        raise ValueError(f"{where}seconds: expected 0 or more, got {leg['seconds']!r:.40}")
-    try:
-        aware = datetime.fromisoformat(leg["started"]).tzinfo
-    except ValueError:
-        aware = None
-    if aware is None:
-        raise ValueError(
-            f"{where}started: expected a date, time and zone, got {leg['started']!r:.40}"
-        )
+def _check_fields(where: str, value: dict[str, Any], kind: Any) -> None:
+    fields = _fields(kind)
+    for field, of in fields.items():
+        optional = typing.get_origin(of) is NotRequired
+        if field in value:
+            _check(where + field, value[field], typing.get_args(of)[0] if optional else of)
+        elif not optional:
+            raise ValueError(f"{where}{field}: missing")
+    for field in value.keys() - fields.keys():
+        raise ValueError(f"{where}{field}: not a field of a record")
 
 
-def _check_plain(where: str, value: Any) -> None:
-    """Raise ValueError for what can be read from JSON and not be written."""
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def _check_type(where: str, value: Any, kind: type) -> None:
+    kinds = (int, float) if kind is float else kind
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
+        name = NAMES.get(kind, kind.__name__)
+        raise ValueError(f"{where}: expected {name}, got {value!r:.40}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{where}: expected a finite number, got {value}")
     if isinstance(value, str) and not is_text(value):
         raise ValueError(f"{where}: expected text that UTF-8 can hold, got {value!r:.40}")
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _check_plain(where, key)
-            _check_plain(f"{where}.{key}", inner)
-    elif isinstance(value, list):
-        for i, inner in enumerate(value):
-            _check_plain(f"{where}[{i}]", inner)
-
-
-def _check_fields(
-    where: str, found: dict[str, Any], kinds: dict[str, Any], optional: dict[str, Any] | None = None
-) -> None:
-    for field, kind in kinds.items():
-        if field not in found:
-            raise ValueError(f"{where}{field}: missing")
-        _check_kind(where + field, found[field], kind)
-    optional = optional or {}
-    for field in found.keys() - kinds.keys():
-        if field not in optional:
-            raise ValueError(f"{where}{field}: not a field of a record")
-        _check_kind(where + field, found[field], optional[field])
-
-
-def _check_kind(where: str, value: Any, kind: Any) -> None:
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        names = " or ".join("null" if one is type(None) else one.__name__ for one in kinds)
-        raise ValueError(f"{where}: expected {names}, got {value!r:.40}")

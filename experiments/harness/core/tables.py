@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -60,14 +59,9 @@ def append(tables: Tables, table: str, row: Mapping[str, Any]) -> None:
         columns[name].append(value)
 
 
-def check_values(tables: Any, units: Mapping[str, Any]) -> None:
+def check_values(tables: Tables, units: Mapping[str, str]) -> None:
     """Raise ValueError unless these are tables of finite numbers and texts with units."""
     for name, columns in tables.items():
-        if not isinstance(columns, dict):
-            raise ValueError(f"tables.{name}: expected columns")
-        for column, values in columns.items():
-            if not isinstance(values, list):
-                raise ValueError(f"tables.{name}.{column}: expected a list")
         lengths = {column: len(values) for column, values in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"tables.{name}: columns differ in length {lengths}")
@@ -119,39 +113,23 @@ def is_text(text: str) -> bool:
     return True
 
 
-def _check_column(where: str, values: list, unit: Any) -> None:
+def _check_column(where: str, values: list, unit: str | None) -> None:
     if unit is None:
         raise ValueError(f"{where}: no unit")
-    if _are_sound(values, unit):
-        return
-    for i, value in enumerate(values):
-        if unit in WORDS:
-            if not isinstance(value, str) or not is_text(value):
-                raise ValueError(f"{where}[{i}]: expected a text, got {value!r:.40}")
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{where}[{i}]: expected a number, got {value!r:.40}")
-        # An integer may be too long for a float: it is compared, not converted.
-        if not (isinstance(value, int) or math.isfinite(value)) or abs(value) > LARGEST:
-            raise ValueError(f"{where}[{i}]: expected a finite number, got {value!r:.40}")
-        if unit in NOT_NEGATIVE and value < 0:
-            raise ValueError(f"{where}[{i}]: expected 0 or more {unit}, got {value}")
-        if unit in COUNTS and not float(value).is_integer():
-            raise ValueError(f"{where}[{i}]: expected a whole number of {unit}, got {value}")
+    for expected, holds in _rules(unit):
+        if not all(map(holds, values)):
+            i = [*map(holds, values)].index(False)
+            raise ValueError(f"{where}[{i}]: expected {expected}, got {values[i]!r:.40}")
 
 
-def _are_sound(values: list, unit: str) -> bool:
-    """Whether a column is as it should be, told by whole lists: a page reads a million numbers.
-
-    False where that is not certain: the walk through them says where and why.
-    """
-    kinds = set(map(type, values))
+def _rules(unit: str) -> Iterator[tuple[str, Callable[[Any], bool]]]:
+    """What values of a unit have to be, in words, and whether one is."""
     if unit in WORDS:
-        return kinds <= {str} and is_text("".join(values))
-    try:
-        if not kinds <= ({int} if unit in COUNTS else {int, float}) or any(map(math.isnan, values)):
-            return False
-    except OverflowError:  # an integer too long for a float
-        return False
-    least, most = min(values, default=0), max(values, default=0)
-    return (0 if unit in NOT_NEGATIVE else -LARGEST) <= least and most <= LARGEST
+        yield "a text", lambda value: isinstance(value, str) and is_text(value)
+        return
+    yield "a number", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+    yield "a finite number", lambda value: abs(value) <= LARGEST  # NaN is not
+    if unit in NOT_NEGATIVE:
+        yield f"0 or more {unit}", lambda value: value >= 0
+    if unit in COUNTS:
+        yield f"a whole number of {unit}", lambda value: value == int(value)
