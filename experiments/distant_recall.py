@@ -16,21 +16,12 @@ what a layer can learn. `made_up_tasks` asks the same, with every rate trained i
 from __future__ import annotations
 
 from .harness.core.plan import Experiment
-from .harness.core.tables import table
-from .harness.learning.probed import PROBED
+from .harness.learning.probed import probed
 
-TABLES = {
-    **PROBED,
-    "test": table(
-        optional="empty where the first loss was not finite",
-        between=("name", "what stands between: `noise`, or `pairs` of other keys"),
-        distance=("tokens", "between the last pair and the questions"),
-        questions=("number", "asked in all"),
-        accuracy=("share", "answered right, by the rate chosen"),
-        loss=("nats/answer", "mean over the questions"),
-        state=("B", "states in float32 after the text, the first convolution's aside"),
-    ),
-}
+TABLES = probed(
+    between=("name", "what stands between: `noise`, or `pairs` of other keys"),
+    distance=("tokens", "between the last pair and the questions"),
+)
 
 EXPERIMENT = Experiment(
     "distant_recall",

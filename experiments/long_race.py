@@ -27,9 +27,8 @@ import torch
 
 from lsa.gpt import GPT
 
-from .harness.bench.timing import summarize
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.core.tables import INCREASING, Columns, Tables, append, table
+from .harness.core.tables import INCREASING, Columns, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.learning.corpora import Corpus
 from .harness.learning.passages import losses, passage_gains
@@ -38,7 +37,7 @@ from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights
-from .recipes import NEAR, time_updates
+from .recipes import NEAR, speed_table, time_updates
 
 FAR = {"log_decay": [NEAR, 0.0]}
 MODELS: dict[str, dict[str, Any]] = {
@@ -131,14 +130,7 @@ TABLES = {
         text=("text", "what the model writes after a fixed prompt"),
     ),
     "model": table(optional=TRAINED, **{k: tuple(c) for k, c in MODEL["model"].columns.items()}),
-    "speed": table(
-        optional="of the run named `speed`",
-        model=("name", "as in `config.model`"),
-        seconds=("s", "median of one update"),
-        low=("s", "first quartile"),
-        high=("s", "third quartile"),
-        repeats=("updates", "how many were timed"),
-    ),
+    "speed": speed_table("the run"),
 }
 
 
@@ -179,17 +171,8 @@ def _speed(rest: dict[str, Any]) -> Run:
 def speeds(config: dict[str, Any], session: Session) -> Outcome:
     """Seconds of an update of every model, one after another in each round."""
     rest = {key: config[key] for key in SMOKE if key in config}
-    trainings = {}
-    for model in MODELS:
-        planned = _run(model, config["seed"], 0, rest).config
-        corpus = session.corpus(planned["corpus"])
-        trainings[model] = Training(planned, corpus, session.device)
-    if not time_updates(trainings, config["rounds"], session):
-        return Outcome({}, complete=False)
-    tables: Tables = {}
-    for model, training in trainings.items():
-        append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})
-    return Outcome(tables)
+    planned = {model: _run(model, config["seed"], 0, rest).config for model in MODELS}
+    return time_updates(planned, config["rounds"], session)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

@@ -16,14 +16,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .harness.bench.timing import summarize
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.core.tables import Tables, append, table
+from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights
-from .recipes import NEAR, kept, time_updates
+from .recipes import NEAR, kept, speed_table, time_updates
 
 MODELS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax", "attention_options": {"log_decay": [NEAR, 0.0]}},
@@ -92,14 +91,7 @@ TABLES = {
         token=("number", "which token of the prompt looks, from 0"),
         weights=("thousandths", "the weights of the tokens up to this one"),
     ),
-    "speed": table(
-        optional="of the runs named `speed`",
-        model=("name", "as in `config.model`"),
-        seconds=("s", "median of one update"),
-        low=("s", "first quartile"),
-        high=("s", "third quartile"),
-        repeats=("updates", "how many were timed"),
-    ),
+    "speed": speed_table("the runs"),
 }
 
 
@@ -143,18 +135,10 @@ def _speed(context: int, rounds: int, **rest: int) -> Run:
 
 def speeds(config: dict[str, Any], session: Session) -> Outcome:
     """Seconds of an update of every model at a context: rounds of one update each."""
-    trainings = {}
     rest = {"spans": config["spans"]} if "spans" in config else {}
-    for model in MODELS:
-        planned = _run(model, config["context"], config["seed"], 0, rest).config
-        corpus = session.corpus(planned["corpus"])
-        trainings[model] = Training(planned, corpus, session.device)
-    if not time_updates(trainings, config["rounds"], session):
-        return Outcome({}, complete=False)
-    tables: Tables = {}
-    for model, training in trainings.items():
-        append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})
-    return Outcome(tables)
+    at = config["context"], config["seed"], 0, rest
+    planned = {model: _run(model, *at).config for model in MODELS}
+    return time_updates(planned, config["rounds"], session)
 
 
 def windowed(config: dict[str, Any]) -> dict[str, Any]:

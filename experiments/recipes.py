@@ -14,8 +14,10 @@ import torch
 
 from lsa.gpt import GPT, gpt_config
 
+from .harness.bench.timing import summarize
 from .harness.core import record
-from .harness.core.plan import Session
+from .harness.core.plan import Outcome, Session
+from .harness.core.tables import Table, Tables, append, table
 from .harness.learning.training import Training
 from .harness.learning.weights import WEIGHTS, unpack_weights
 
@@ -72,20 +74,36 @@ def model_of(
     return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
 
 
-def time_updates(trainings: dict[str, Training], rounds: int, session: Session) -> bool:
-    """Time an update of each training in every round, so that drift meets all alike.
+def speed_table(runs: str) -> Table:
+    """What `time_updates` writes, in the runs that are named."""
+    return table(
+        optional=f"of {runs} named `speed`",
+        model=("name", "as in `config.model`"),
+        seconds=("s", "median of one update"),
+        low=("s", "first quartile"),
+        high=("s", "third quartile"),
+        repeats=("updates", "how many were timed"),
+    )
 
-    False: out of time.
-    """
+
+def time_updates(planned: dict[str, dict[str, Any]], rounds: int, session: Session) -> Outcome:
+    """Seconds of an update of every model, by its configuration: of each one in every round."""
+    trainings = {
+        model: Training(config, session.corpus(config["corpus"]), session.device)
+        for model, config in planned.items()
+    }
     for training in trainings.values():
         training.warm_up()
     for i in range(rounds):
         if session.out_of_time():
-            return False
+            return Outcome({}, complete=False)
         for training in trainings.values():
             training.update()
         session.show(i + 1, rounds, "rounds of updates")
-    return True
+    tables: Tables = {}
+    for model, training in trainings.items():
+        append(tables, "speed", {"model": model, **summarize(training.train["seconds"]).columns})
+    return Outcome(tables)
 
 
 def ranked_heads(

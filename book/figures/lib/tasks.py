@@ -7,16 +7,18 @@ a short probe; what they stored stands in until a model has been trained anew.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from statistics import mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lsa.layers import LAYERS
 
 from ...explorable import palette
+from ...explorable.figure import Axis, Toggle
 from .format import counted, listed
 from .records import NotMeasuredError, Record, Row, learned, rows
+from .seeds import seeds_in_words
 
 EXPERIMENT = "made_up_tasks"
 LABELS = {
@@ -27,6 +29,16 @@ LABELS = {
     "taylor-2": "Taylor 2",
     "taylor-4": "Taylor 4",
 }
+RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100))
+
+
+class Share(NamedTuple):
+    """Of the questions answered right: mean, least and most over seeds; bytes of state."""
+
+    mean: float
+    low: float
+    high: float
+    state: int
 
 
 class Kind(NamedTuple):
@@ -109,6 +121,39 @@ def _last(run: Record) -> tuple[float, float]:
 def answers(run: Record) -> list[Row]:
     """The rows of its test, by whichever table has them."""
     return rows(run, "distances") or rows(run, "test")
+
+
+def share(answers: Sequence[Row]) -> Share:
+    """Of the same question, asked of each seed."""
+    right = [row["accuracy"] for row in answers]
+    return Share(mean(right), min(right), max(right), answers[0]["state"])
+
+
+def right_columns(x: str, points: Iterable[tuple[int, Any]]) -> dict[str, list]:
+    """Columns of a curve against `x`, on the axis `RIGHT`. points: each a place and a share."""
+    places, shares = zip(*points, strict=True)
+    return {
+        x: [*places],
+        "right": [100 * one.mean for one in shares],
+        "low": [100 * one.low for one in shares],
+        "high": [100 * one.high for one in shares],
+    }
+
+
+def layers_toggle(drawn: Iterable[str], shown: Iterable[str]) -> Toggle:
+    """Which of the models drawn are to be seen; at first those in `shown`."""
+    options = {name: label(name) for name in in_order(drawn)}
+    return Toggle(
+        "layer", "Layer", options=options,
+        default=[name for name in shown if name in options] or None,
+    )  # fmt: skip
+
+
+def seeds_of(found: Mapping[str, list[Record]]) -> str:
+    """How many seeds models have, in words. Raises NotMeasuredError."""
+    if not found:
+        raise NotMeasuredError(EXPERIMENT)
+    return seeds_in_words([len(runs) for runs in found.values()])
 
 
 def ending(run: Record) -> str:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from math import log
-from statistics import mean
-from typing import NamedTuple
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance
-from ..lib.seeds import bars, seeds_in_words
+from ..lib.records import NotMeasuredError, Record, Row, learned, provenance
+from ..lib.seeds import bars
 from ..lib.tables import Missing, Table
-from ..lib.tasks import answers, at_best_rates, rates_in_words
+from ..lib.tasks import (
+    RIGHT,
+    Share,
+    answers,
+    at_best_rates,
+    rates_in_words,
+    right_columns,
+    seeds_of,
+    share,
+)
 
 EXPERIMENT, TASK = "distant_recall", "distant recall"
 NAMES = {
@@ -29,14 +36,6 @@ BETWEEN = {"noise": "noise", "pairs": "other pairs"}
 TOLD = 16, 4096, 16384  # distances that the table tells
 
 
-class Share(NamedTuple):
-    """Of the questions answered right: mean, least and most over seeds."""
-
-    mean: float
-    low: float
-    high: float
-
-
 def by_model() -> dict[str, list[Record]]:
     """The whole runs, all seeds of a model together; those of a probe where there are no others."""
     kinds = at_best_rates(TASK, learned(EXPERIMENT))
@@ -46,11 +45,11 @@ def by_model() -> dict[str, list[Record]]:
 
 def shares() -> dict[tuple[str, str, int], Share]:
     """By model, what stands between, and distance."""
-    found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    found: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     for model, runs in by_model().items():
         for row in (row for run in runs for row in answers(run)):
-            found[model, row["between"], row["distance"]].append(row["accuracy"])
-    return {what: Share(mean(them), min(them), max(them)) for what, them in found.items()}
+            found[model, row["between"], row["distance"]].append(row)
+    return {what: share(them) for what, them in found.items()}
 
 
 def of(found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int) -> float:
@@ -69,15 +68,9 @@ def figure(id: str = "found-again") -> Explorable | Missing:
             asked = {
                 what[2]: one for what, one in all_shares.items() if what[:2] == (model, between)
             }
-            distances = sorted(asked)
-            columns = {
-                "distance": distances,
-                "right": [100 * asked[distance].mean for distance in distances],
-                "low": [100 * asked[distance].low for distance in distances],
-                "high": [100 * asked[distance].high for distance in distances],
-            }
-            if distances:
+            if asked:
                 keys = {"model": NAMES[model], "between": between}
+                columns = right_columns("distance", sorted(asked.items()))
                 series.append(Series(keys, columns, source=runs[0]["path"]))
     if not series:
         return Missing(EXPERIMENT)
@@ -92,7 +85,7 @@ def figure(id: str = "found-again") -> Explorable | Missing:
         series=series,
         ceilings=_guesses(series),
         x=Axis("distance", "Distance", "tokens", log=2),
-        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        y=RIGHT,
         color="model",
         mark="line+dot",
         controls=[
@@ -145,12 +138,6 @@ def _longest_trained() -> int:
     return max(case["length"] for case in config["cases"]) - 4 * _pairs()
 
 
-def _seeds() -> str:
-    if not (found := by_model()):
-        raise NotMeasuredError(EXPERIMENT)
-    return seeds_in_words([len(runs) for runs in found.values()])
-
-
 def _caption(found: dict[str, list[Record]]) -> str:
     config = found[next(iter(found))][0]["config"]
     return (
@@ -158,7 +145,7 @@ def _caption(found: dict[str, list[Record]]) -> str:
         f"values, then something else, then the questions. One layer of width "
         f"{config['d_model']}, trained with noise between, at distances up to "
         f"{_longest_trained()}. {rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "
-        f"{bars(_seeds())}"
+        f"{bars(seeds_of(found))}"
     )
 
 
@@ -189,8 +176,8 @@ def _ends(model: str, between: str, distance: int) -> tuple[float, float]:
     """The least and the most over seeds. Raises NotMeasuredError."""
     found = shares()
     of(found, model, between, distance)
-    _, low, high = found[model, between, distance]
-    return low, high
+    one = found[model, between, distance]
+    return one.low, one.high
 
 
 def numbers() -> dict[str, str]:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import mean
-from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, Row, learned, provenance
-from ..lib.seeds import bars, seeds_in_words
+from ..lib.seeds import bars
 from ..lib.tables import Missing, Table
-from ..lib.tasks import answers, at_best_rates, label, rates_in_words
+from ..lib.tasks import (
+    RIGHT,
+    Share,
+    answers,
+    at_best_rates,
+    label,
+    rates_in_words,
+    right_columns,
+    seeds_of,
+    share,
+)
 
 EXPERIMENT, TASK = "recall", "recall in windows"
 NAMES = {
@@ -28,15 +37,6 @@ MANY = PAIRS[-1]
 SHORTEST = 128  # tokens; what is shorter is dense, and only teaches
 
 
-class Share(NamedTuple):
-    """Of the questions answered right: mean, least and most over seeds; bytes of state."""
-
-    mean: float
-    low: float
-    high: float
-    state: int
-
-
 def by_model() -> dict[str, list[Record]]:
     """The whole runs, all seeds of a model together; those of a probe where there are no others."""
     kinds = at_best_rates(TASK, learned(EXPERIMENT))
@@ -51,17 +51,12 @@ def shares(model: str) -> dict[tuple[int, int], Share]:
     asked: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in (row for run in found[model] for row in _asked(run)):
         asked[row["pairs"], row["length"]].append(row)
-    return {what: _share(them) for what, them in sorted(asked.items())}
+    return {what: share(them) for what, them in sorted(asked.items())}
 
 
 def _asked(run: Record) -> list[Row]:
     """What a run was asked of the texts that the figure is about."""
     return [row for row in answers(run) if row["pairs"] in PAIRS and row["length"] >= SHORTEST]
-
-
-def _share(asked: list[Row]) -> Share:
-    right = [row["accuracy"] for row in asked]
-    return Share(mean(right), min(right), max(right), asked[0]["state"])
 
 
 def of_pairs(model: str, pairs: int) -> list[Share]:
@@ -96,29 +91,24 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
         for pairs in PAIRS:
             asked = {length: one for (n, length), one in all_shares.items() if n == pairs}
             if asked:
-                columns = {
-                    "length": [*asked],
-                    "right": [100 * one.mean for one in asked.values()],
-                    "low": [100 * one.low for one in asked.values()],
-                    "high": [100 * one.high for one in asked.values()],
-                }
+                columns = right_columns("length", asked.items())
                 keys = {"model": NAMES[model], "pairs": pairs}
                 series.append(Series(keys, columns, source=runs[0]["path"]))
     if not series:
         return Missing(EXPERIMENT)
     config = next(iter(found.values()))[0]["config"]
+    rates = rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)
     return Explorable(
         id=id,
         caption=(
             "**How many, not how long.** The share of keys whose value is answered, by the length "
             "of the text they stand in; the rest is noise. One layer of width "
-            f"{config['d_model']}, one head. "
-            f"{rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} {bars(_seeds())}"
+            f"{config['d_model']}, one head. {rates} {bars(seeds_of(found))}"
         ),
         alt="Share of questions answered right against the length of the text, lines nearly level.",
         series=series,
         x=Axis("length", "Length of the text", "tokens", log=2),
-        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        y=RIGHT,
         color="model",
         mark="line+dot",
         controls=[
@@ -131,12 +121,6 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
         ],
         provenance=provenance([run for runs in found.values() for run in runs]),
     )
-
-
-def _seeds() -> str:
-    if not (found := by_model()):
-        raise NotMeasuredError(EXPERIMENT)
-    return seeds_in_words([len(runs) for runs in found.values()])
 
 
 def table() -> Table | Missing:

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from statistics import mean
 
-from ...explorable.figure import Axis, Explorable, Series, Toggle
+from ...explorable.figure import Axis, Explorable, Series
 from ..lib.format import in_words, percent
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, Record, provenance
-from ..lib.seeds import bars, seeds_in_words
+from ..lib.records import NotMeasuredError, Record, Row, provenance
+from ..lib.seeds import bars
 from ..lib.tables import Missing
 from ..lib.tasks import (
     EXPERIMENT,
+    RIGHT,
+    Share,
     answers,
     at_best_rates,
-    in_order,
-    label,
+    layers_toggle,
     of_usual_size,
     rates_in_words,
+    right_columns,
+    seeds_of,
+    share,
 )
 
 TASK = "overwriting"
 SHOWN = ("softmax", "linear", "gated", "delta", "delta-adds", "gated-delta", "mamba")
 
 
-def shares(task: str, model: str, column: str) -> dict[int, list[float]]:
-    """Share right of each seed, by the test's writes, or its pairs. Raises NotMeasuredError."""
+def shares(task: str, model: str, column: str) -> dict[int, Share]:
+    """Share right, by the test's writes, or its pairs. Raises NotMeasuredError."""
     if not (runs := of_usual_size(at_best_rates(task)).get(model)):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {task}")
-    found: dict[int, list[float]] = defaultdict(list)
+    found: dict[int, list[Row]] = defaultdict(list)
     for row in (row for run in runs for row in answers(run)):
-        found[row[column]].append(row["accuracy"])
-    return dict(found)
+        found[row[column]].append(row)
+    return {asked: share(them) for asked, them in found.items()}
 
 
 def erasing(task: str, column: str) -> Pairs:
@@ -58,26 +61,19 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
     found = of_usual_size(kinds)
     series = []
     for model, runs in found.items():
-        by_writes = shares(TASK, model, "writes")
-        columns = {
-            "writes": [*by_writes],
-            "right": [100 * mean(them) for them in by_writes.values()],
-            "low": [100 * min(them) for them in by_writes.values()],
-            "high": [100 * max(them) for them in by_writes.values()],
-        }
-        if by_writes:
+        if by_writes := shares(TASK, model, "writes"):
+            columns = right_columns("writes", by_writes.items())
             series.append(Series({"layer": model}, columns, source=runs[0]["path"]))
     if not series:
         return Missing(EXPERIMENT)
     config = next(iter(found.values()))[0]["config"]
     drawn = [one.keys["layer"] for one in series]
-    seeds = seeds_in_words([len(runs) for runs in found.values()])
     return Explorable(
         id=id,
         caption=(
             f"**The newest value of a key.** Each of {config['cases'][0]['pairs']} keys is "
             "written so often, each time with another value; then the newest is asked for. "
-            f"{rates_in_words(kinds, TASK)} {bars(seeds)}"
+            f"{rates_in_words(kinds, TASK)} {bars(seeds_of(found))}"
         ),
         alt=(
             "Share of newest values answered right against how often each key was written, a line "
@@ -85,17 +81,10 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
         ),
         series=series,
         x=Axis("writes", "Writes of each key", log=2),
-        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        y=RIGHT,
         color="layer",
         mark="line+dot",
-        controls=[
-            Toggle(
-                "layer",
-                "Layer",
-                options={name: label(name) for name in in_order(drawn)},
-                default=[name for name in SHOWN if name in drawn] or None,
-            )
-        ],
+        controls=[layers_toggle(drawn, SHOWN)],
         provenance=provenance([run for runs in found.values() for run in runs]),
     )
 
@@ -110,7 +99,7 @@ def numbers() -> dict[str, str]:
 
     def left(model: str) -> str:
         by_writes = shares(TASK, model, "writes")
-        return percent(mean(by_writes[max(by_writes)]))
+        return percent(by_writes[max(by_writes)].mean)
 
     return in_words(
         erasing_recall=lambda: points("recall", "pairs"),

@@ -9,19 +9,22 @@ from typing import NamedTuple
 
 from lsa.layers import LAYERS
 
-from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
 from ..lib.tasks import (
+    RIGHT,
     Kind,
     at_best_rates,
     ending,
     in_order,
     label,
+    layers_toggle,
     of_usual_size,
     rates_in_words,
+    right_columns,
 )
 from . import random_codes
 
@@ -95,17 +98,12 @@ def recall_figure(id: str = "recall") -> Explorable | Missing:
             random_codes.series(n, states, config["d_model"], config["vocab"] // 2) for n in pairs
         ],
         x=Axis("state", "State after the text", "bytes", log=10, digits=3),
-        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        y=RIGHT,
         color="layer",
         mark="line+dot",
         controls=[
             Filter("pairs", "Pairs", options=pairs, default=max(pairs)),
-            Toggle(
-                "layer",
-                "Layer",
-                options=_labels(drawn),
-                default=[name for name in SHOWN if name in drawn] or None,
-            ),
+            layers_toggle(drawn, SHOWN),
         ],
         provenance=provenance(records),
     )
@@ -114,13 +112,7 @@ def recall_figure(id: str = "recall") -> Explorable | Missing:
 def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
     """One layer's sizes, smallest first. A layer without a state stands at one byte."""
     scores = sorted(scores, key=lambda one: one.state)
-    columns = {
-        "state": [max(1, one.state) for one in scores],
-        "right": [100 * one.mean for one in scores],
-        "low": [100 * one.low for one in scores],
-        "high": [100 * one.high for one in scores],
-    }
-    return Series(keys, columns)
+    return Series(keys, right_columns("state", ((max(1, one.state), one) for one in scores)))
 
 
 def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int, rates: str) -> str:
@@ -143,15 +135,8 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
         # A run is asked no further once half is wrong: past that, others would speak for all.
         asked = [{row["length"] for row in rows(run, "test")} for run in runs]
         lengths = sorted(set.intersection(*asked))
-        scores = [score(runs, length=length) for length in lengths]
-        if scores:
-            columns = {
-                "length": lengths,
-                "right": [100 * one.mean for one in scores],
-                "low": [100 * one.low for one in scores],
-                "high": [100 * one.high for one in scores],
-            }
-            series.append(Series({"layer": name}, columns))
+        if scores := {length: score(runs, length=length) for length in lengths}:
+            series.append(Series({"layer": name}, right_columns("length", scores.items())))
     if not series:
         return Missing(EXPERIMENT)
     drawn = {one.keys["layer"] for one in series}
@@ -164,17 +149,10 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
         ),
         series=series,
         x=Axis("length", "Length of the text", "tokens", log=2),
-        y=Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100)),
+        y=RIGHT,
         color="layer",
         mark="line+dot",
-        controls=[
-            Toggle(
-                "layer",
-                "Layer",
-                options=_labels(drawn),
-                default=[name for name in SHOWN_LENGTHS if name in drawn] or None,
-            )
-        ],
+        controls=[layers_toggle(drawn, SHOWN_LENGTHS)],
         provenance=provenance(records),
     )
 
@@ -256,10 +234,6 @@ def _share(found: Score | None) -> str:
         return "–"
     spread = f" ± {50 * (found.high - found.low):.0f}" if found.seeds > 1 else ""
     return f"{100 * found.mean:.0f}%{spread}"
-
-
-def _labels(drawn: Iterable[str]) -> dict[str, str]:
-    return {name: label(name) for name in in_order(drawn)}
 
 
 def unsolved(task: str = "") -> float:

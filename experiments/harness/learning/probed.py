@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.tables import table
+from ..core.tables import Table, table
 
-PROBED = {
+PROBED: dict[str, Table] = {
     "curve": table(
         optional="empty where the first loss was not finite",
         rate=("number", "learning rate"),
@@ -19,3 +19,16 @@ PROBED = {
         ending=("name", "`solved`, `stopped` after its updates, or `not finite`"),
     ),
 }
+
+
+def probed(**asked: tuple[str, str]) -> dict[str, Table]:
+    """These tables and the test's, whose first columns say what was asked."""
+    test = table(
+        optional="empty where the first loss was not finite",
+        **asked,
+        questions=("number", "asked in all"),
+        accuracy=("share", "answered right, by the rate chosen"),
+        loss=("nats/answer", "mean over the questions"),
+        state=("B", "states in float32 after the text, the first convolution's aside"),
+    )
+    return {**PROBED, "test": test}
