@@ -1,4 +1,4 @@
-"""python -m experiments list | run | gpu | check | collect | weigh | describe"""
+"""python -m experiments list | run | gpu | check | collect | convert | weigh | describe"""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from .catalogue import EXPERIMENTS
+from .convert import WAYS, convert
 from .harness.core import lease, record, runner
 from .harness.core.checking import check_folder
 from .harness.core.code import git
@@ -21,6 +23,7 @@ from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
 from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
+from .harness.learning.prepared import Split
 
 # What goes wrong outside of the code is said in a line.
 SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
@@ -52,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     verbs = parser.add_subparsers(
-        required=True, metavar="list | run | gpu | check | collect | weigh | describe"
+        required=True, metavar="list | run | gpu | check | collect | convert | weigh | describe"
     )
 
     listing = verbs.add_parser("list", help="the plan, and what is stored of it")
@@ -92,6 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     collecting.add_argument("--force", action="store_true", help="replace what is stored")
     collecting.set_defaults(do=_collect)
 
+    converting = verbs.add_parser("convert", help="a trained Llama of which few heads look back")
+    _add_convert(converting)
+    converting.set_defaults(do=_convert)
+
     weighing = verbs.add_parser("weigh", help="describe weights in stored records that do not")
     weighing.set_defaults(do=_weigh)
     describing = verbs.add_parser("describe", help="write the data dictionary, results/README.md")
@@ -114,6 +121,24 @@ def _add_gpu(gpu: argparse.ArgumentParser) -> None:
     gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
     gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
     gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+
+
+def _add_convert(converting: argparse.ArgumentParser) -> None:
+    converting.add_argument(
+        "--model", type=_folder, metavar="FILE",
+        help="a GGUF file or a folder of Hugging Face's; SmolLM2-135M-Instruct by default",
+    )  # fmt: skip
+    converting.add_argument("--keep", type=int, required=True, help="heads that may look back")
+    converting.add_argument("--out", type=_folder, required=True, help="a folder to write to")
+    converting.add_argument(
+        "--heads", choices=WAYS, default="window",
+        help="what the others have: the last 64 tokens and the first 4, or a state besides, "
+        "whose features are learned in some minutes; window by default",
+    )  # fmt: skip
+    converting.add_argument(
+        "--tokens", type=int, default=0, help="of novels to learn from; 0 by default"
+    )
+    converting.add_argument("--corpus-source", type=_folder, help="an archive or folder of novels")
 
 
 def _folder(text: str) -> Path:
@@ -213,6 +238,16 @@ def _describe(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     source = _existing(options.source)
     print("\n".join(collect(EXPERIMENTS, source, options.out, force=options.force)))
+    return 0
+
+
+def _convert(options: argparse.Namespace) -> int:
+    def splits() -> Mapping[str, Split]:
+        return opener(options.corpus_source)("novels").splits
+
+    kinds = {"keep": options.keep, "way": options.heads, "tokens": options.tokens}
+    convert(options.model, options.out, **kinds, splits=splits)
+    print(f"{options.out}: for lsa.llama_files.load_llama, or lsa.hugging_face.load_converted")
     return 0
 
 

@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from .harness.core.plan import Experiment
 
 # What the folder holds besides experiments.
-OTHERS = {"__main__", "catalogue", "harness", "priorities", "recipes"}
+OTHERS = {"__main__", "catalogue", "convert", "harness", "priorities", "recipes"}
 
 
 def find() -> dict[str, Experiment]:

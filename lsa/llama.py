@@ -124,6 +124,46 @@ def rotated(x: Tensor, start: int, base: float) -> Tensor:
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
+Parts = Sequence[tuple[list[int], list[int]]]
+
+
+def mixes_of(
+    heads: Sequence[Mapping[str, Any]], config: LlamaConfig
+) -> tuple[Parts, nn.ModuleList]:
+    """A mix for all heads of a layer that attend alike, and its heads of queries and of keys.
+
+    heads: the kind and options of each, as `chosen` gives them.
+    """
+    kinds: list[Mapping[str, Any]] = []
+    for head in heads:
+        if head not in kinds:
+            kinds.append(head)
+    parts, mixes = [], nn.ModuleList()
+    share = config.n_head // config.n_kv_head
+    for kind in kinds:
+        members = [h for h, head in enumerate(heads) if head == kind]
+        keys = sorted({h // share for h in members})
+        options = {name: value for name, value in kind.items() if name != "kind"}
+        groups = [keys.index(h // share) for h in members]
+        mix = MIXES[kind["kind"]](len(members), config.head_width, groups=groups, **options)
+        parts.append((members, keys))
+        mixes.append(cast("nn.Module", mix))
+    return parts, mixes
+
+
+def mixed(parts: Parts, q: Tensor, k: Tensor, v: Tensor, each: Callable[..., Tensor]) -> Tensor:
+    """o [B, T, H, K]: each(i, q, k, v) for the heads of every mix i, put in order."""
+    if len(parts) == 1:
+        return each(0, q, k, v)
+    found = [
+        each(i, q[:, :, members], k[:, :, keys], v[:, :, keys])
+        for i, (members, keys) in enumerate(parts)
+    ]
+    order = [h for members, _ in parts for h in members]
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return torch.cat(found, 2)[:, :, back]
+
+
 class LlamaAttention(nn.Module):
     """Grouped-query attention whose heads may each attend in a way of their own. [B, T, D] same."""
 
@@ -139,23 +179,8 @@ class LlamaAttention(nn.Module):
 
     def attend(self, heads: Sequence[Mapping[str, Any]]) -> None:
         """Have each head attend as its kind and options say; what a mix had learned is lost."""
-        kinds: list[Mapping[str, Any]] = []
-        for head in heads:
-            if head not in kinds:
-                kinds.append(head)
-        self.parts: list[tuple[list[int], list[int]]] = []  # heads of queries, and of keys
-        self.mixes = nn.ModuleList()
-        share = self.config.n_head // self.config.n_kv_head
-        for kind in kinds:
-            members = [h for h, head in enumerate(heads) if head == kind]
-            keys = sorted({h // share for h in members})
-            options = {name: value for name, value in kind.items() if name != "kind"}
-            groups = [keys.index(h // share) for h in members]
-            mix = MIXES[kind["kind"]](
-                len(members), self.config.head_width, groups=groups, **options
-            )
-            self.parts.append((members, keys))
-            self.mixes.append(cast("nn.Module", mix).to(self.q_proj.weight))
+        self.parts, mixes = mixes_of(heads, self.config)
+        self.mixes = mixes.to(self.q_proj.weight)
 
     def qkv(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """q [B, T, H, K], k and v [B, T, G, K] of x [B, T, D] at positions start, ..."""
@@ -163,20 +188,8 @@ class LlamaAttention(nn.Module):
         q, k, v = (p(x).unflatten(-1, (-1, K)) for p in (self.q_proj, self.k_proj, self.v_proj))
         return rotated(q, start, base), rotated(k, start, base), v
 
-    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, each: Callable[..., Tensor]) -> Tensor:
-        """o [B, T, H, K]: each(i, q, k, v) for the heads of every mix i, put in order."""
-        if len(self.parts) == 1:
-            return each(0, q, k, v)
-        found = [
-            each(i, q[:, :, members], k[:, :, keys], v[:, :, keys])
-            for i, (members, keys) in enumerate(self.parts)
-        ]
-        order = [h for members, _ in self.parts for h in members]
-        back = sorted(range(len(order)), key=order.__getitem__)
-        return torch.cat(found, 2)[:, :, back]
-
     def forward(self, x: Tensor) -> Tensor:
-        o = self._mixed(*self.qkv(x, 0), each=lambda i, q, k, v: self.mixes[i](q, k, v))
+        o = mixed(self.parts, *self.qkv(x, 0), each=lambda i, q, k, v: self.mixes[i](q, k, v))
         return self.o_proj(o.flatten(-2))
 
     def machine(self) -> StateMachine:
@@ -189,7 +202,7 @@ class LlamaAttention(nn.Module):
                 states[i], o = getattr(self.mixes[i], how)(states[i], q, k, v)
                 return o
 
-            o = self._mixed(*self.qkv(x, position), each=each)
+            o = mixed(self.parts, *self.qkv(x, position), each=each)
             return (position + x.shape[1], *states), self.o_proj(o.flatten(-2).to(x.dtype))
 
         def step(state: tuple, x: Tensor) -> tuple[tuple, Tensor]:

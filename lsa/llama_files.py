@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .llama import SOFTMAX, Attention, Llama, LlamaConfig
+from .llama import SOFTMAX, Attention, Llama, LlamaConfig, chosen
 
+ATTENTION = "lsa_attention"  # the field of a config.json that says how heads attend
 SMOLLM2 = "SmolLM2-135M-Instruct"
 GGUF_NAMES = {
     "token_embd": "embed_tokens",
@@ -68,20 +69,27 @@ def smollm2_path() -> Path:
     )
 
 
-def load_llama(path: Path | str, *, attention: Attention = SOFTMAX) -> Llama:
+def load_llama(path: Path | str, *, attention: Attention | None = None) -> Llama:
     """A trained Llama in float32, from a GGUF file or a folder with config.json and safetensors.
+
+    attention: as for `Llama`, of heads that have not learned it; None: as the file says, with what
+        was learned, and softmax where it says nothing.
 
     Raises ValueError, naming the field, for a model that this Llama is not.
     """
-    path = Path(path)
+    path, stored = Path(path), SOFTMAX
     if path.is_dir():
-        config, weights = _from_folder(path)
+        config, weights, stored = _from_folder(path)
     elif path.is_file():
         config, weights = _from_gguf(path)
     else:
         raise ValueError(f"path: expected a GGUF file or a folder, got {path}")
-    model = Llama(config, attention=attention)
-    expected = {n: p.shape for n, p in model.named_parameters() if ".mixes." not in n}
+    if attention is not None:
+        weights = {name: weight for name, weight in weights.items() if ".mixes." not in name}
+    model = Llama(config, attention=stored if attention is None else attention)
+    expected = {n: p.shape for n, p in model.named_parameters()}
+    if attention is not None:
+        expected = {n: shape for n, shape in expected.items() if ".mixes." not in n}
     for name, shape in expected.items():
         if name not in weights:
             raise ValueError(f"{path.name}: expected weights {name}, got none")
@@ -95,11 +103,57 @@ def load_llama(path: Path | str, *, attention: Attention = SOFTMAX) -> Llama:
     return model.eval()
 
 
-def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
+def save_llama(model: Llama, folder: Path | str, *, attention: Attention = SOFTMAX) -> None:
+    """Write config.json and model.safetensors, as Hugging Face's, into a folder that has neither.
+
+    attention: how the model's heads attend. It is kept with what they have learned of it, for
+        `load_llama` and `lsa.hugging_face`; without these, transformers reads a model with softmax.
+
+    Raises ValueError.
+    """
+    folder, names = Path(folder), ("config.json", "model.safetensors")
+    chosen(attention, model.config)
+    for name in names:
+        if (folder / name).exists():
+            raise ValueError(f"folder: expected one without {name}, got {folder}")
+    weights = {
+        name if name.startswith("lm_head") else f"model.{name}": p.detach().contiguous()
+        for name, p in model.named_parameters()
+    }
+    config, file = (folder / name for name in names)
+    folder.mkdir(parents=True, exist_ok=True)
+    _module("safetensors.torch").save_file(weights, file, {"format": "pt"})
+    fields = {**_theirs(model.config), ATTENTION: attention}
+    config.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+
+
+def _theirs(config: LlamaConfig) -> dict[str, Any]:
+    """What `llama_config` reads."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_act": "silu",
+        "vocab_size": config.vocab_size,
+        "num_hidden_layers": config.n_layer,
+        "num_attention_heads": config.n_head,
+        "num_key_value_heads": config.n_kv_head,
+        "head_dim": config.head_width,
+        "hidden_size": config.d_model,
+        "intermediate_size": config.d_mlp,
+        "rope_theta": config.rope_base,
+        "rms_norm_eps": config.norm_eps,
+        "tie_word_embeddings": config.tied,
+        "max_position_embeddings": config.max_length,
+        "dtype": "float32",
+    }
+
+
+def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor], Attention]:
     config_file = path / "config.json"
     if not config_file.is_file():
         raise ValueError(f"path: expected a config.json in {path}, got none")
-    config = llama_config(json.loads(config_file.read_text(encoding="utf-8")))
+    fields = json.loads(config_file.read_text(encoding="utf-8"))
+    config = llama_config(fields)
     load_file = _module("safetensors.torch").load_file
     weights: dict[str, Tensor] = {}
     for part in sorted(path.glob("*.safetensors")):
@@ -107,7 +161,7 @@ def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
             weights[name.removeprefix("model.")] = weight.float()
     if config.tied:
         weights.pop("lm_head.weight", None)
-    return config, weights
+    return config, weights, fields.get(ATTENTION, SOFTMAX)
 
 
 def llama_config(fields: dict[str, Any]) -> LlamaConfig:
@@ -212,6 +266,8 @@ class Text:
         """The tokenizer of a GGUF file with byte pairs, or a folder's tokenizer.json."""
         path, tokenizers = Path(path), _module("tokenizers")
         if path.is_dir():
+            if not (path / "tokenizer.json").is_file():
+                raise ValueError(f"path: expected a tokenizer.json in {path}, got none")
             return cls(tokenizers.Tokenizer.from_file(str(path / "tokenizer.json")))
         reader = _module("gguf").GGUFReader(str(path))
         kinds = {
@@ -237,6 +293,10 @@ class Text:
     def tokens(self, text: str) -> list[int]:
         """A text as tokens; nothing is put before or after it."""
         return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def save(self, folder: Path | str) -> None:
+        """Write tokenizer.json into a folder."""
+        self._tokenizer.save(str(Path(folder) / "tokenizer.json"))
 
     def text(self, tokens: list[int]) -> str:
         """Tokens as a text."""

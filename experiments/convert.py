@@ -1,0 +1,119 @@
+"""Makes of a trained Llama one whose heads may no longer look back, all but the most important."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from lsa.llama import Llama
+from lsa.llama_files import Text, load_llama, save_llama, smollm2_path
+
+from .harness.core import record
+from .harness.core.plan import Session, UsageError
+from .harness.core.stopping import Interrupted, Stop
+from .harness.learning.distilled_runs import distill_through
+from .harness.learning.distilling import Distillation
+from .harness.learning.prepared import Split
+from .harness.learning.returning import Tokens, Trained, passages
+from .linearise import ARMS, BASE, NEAR, attention_of
+from .recipes import ranked_heads
+from .remove_exponential import slopes
+
+WAYS = {arm["kind"]: arm for arm in ARMS.values()}  # how a head attends that may not look back
+TEXTS, DISTANCE = 8, 256  # that rank the heads, as in `remove_exponential`
+Splits = Callable[[], Mapping[str, Split]]
+
+
+def convert(
+    model: Path | None, out: Path, *, keep: int, way: str, tokens: int, splits: Splits
+) -> None:
+    """Write config.json, model.safetensors and tokenizer.json into `out`.
+
+    model: a GGUF file or a folder of Hugging Face's; None: SmolLM2-135M-Instruct, where it is
+        installed. keep: how many heads may look back, the first of the ranking by gradient.
+    way: a key of `WAYS`, how all others attend; `window-state` first learns its features.
+    tokens: to learn from through the whole model, rounded up to whole updates; an interrupted
+        conversion goes on when it is asked for again. splits: of the novels, that rank and teach.
+
+    Raises UsageError, Interrupted.
+    """
+    try:
+        path = smollm2_path() if model is None else model
+        llama, text = load_llama(path).requires_grad_(False), Text.of(path)
+    except ValueError as error:
+        raise UsageError(f"--model: {error}") from error
+    heads = llama.config.n_layer * llama.config.n_head
+    if not 0 <= keep <= heads:
+        raise UsageError(f"--keep: expected 0 to {heads} heads, got {keep}")
+    if tokens < 0:
+        raise UsageError(f"--tokens: expected 0 or more, got {tokens}")
+    if (out / "config.json").exists():
+        raise UsageError(f"--out: expected a folder without a model, got {out}")
+    teacher = Trained(llama, text.tokens, _digest(path))
+    ranking = stored_ranking(teacher.sha256) or rank(llama, text.tokens, splits()["validation"])
+    attention = attention_of(WAYS[way], ranking[:keep])
+    out.mkdir(parents=True, exist_ok=True)
+    if tokens or way == "window-state":
+        update = BASE["texts"] * BASE["length"]
+        config = {**BASE, "softmax_heads": keep, "tokens": -(-tokens // update) * update}
+        config |= {"measure_every": update, "asked": [], "last": [], "arms": {way: WAYS[way]}}
+        config |= {"feature_tokens": BASE["feature_tokens"] * (way == "window-state")}
+        layers = range(llama.config.n_layer)
+        one = Distillation(config, {way: attention}, layers, teacher, splits())
+        _teach(one, out / "unfinished.pt")
+        llama = one.students[way].model
+    save_llama(llama, out, attention=attention)
+    text.save(out)
+
+
+def stored_ranking(sha256: str) -> list[tuple[int, int]]:
+    """Layer and head of all heads of a model that was ranked, most important first; or none."""
+    for one in record.load("remove_exponential", partial=False):
+        if one["name"] == "rank-passages" and one["tables"]["weights"]["sha256"] == [sha256]:
+            return ranked_heads(one["config"]["model"], "passages", "gradient", [record.RESULTS])
+    return []
+
+
+def rank(model: Llama, tokens: Tokens, split: Split) -> list[tuple[int, int]]:
+    """The same by the gradient of the gain, a mean over texts; some minutes of a CPU."""
+    texts = passages(split, tokens, distance=DISTANCE, texts=TEXTS)
+    shown = tqdm(texts, desc="ranking heads", unit="text")
+    mean = torch.stack([slopes(model, text, NEAR)[0] for text in shown]).mean(0)
+    order = np.argsort(mean.flatten().numpy(), kind="stable")
+    return [divmod(int(place), mean.shape[1]) for place in order]
+
+
+def _teach(one: Distillation, checkpoint: Path) -> None:
+    """To the end of the plan, from the checkpoint if one is there."""
+    total = one.config["feature_tokens"] + one.config["tokens"]
+    stop = Stop()
+
+    with tqdm(desc="teaching", total=total, unit="token") as bar, stop.listening():
+
+        def show(*given: Any) -> None:
+            bar.update(one.done * one.an_update - bar.n)
+
+        session = Session(
+            torch.device("cpu"), lambda name: None, lambda tables: None, show, checkpoint, stop=stop
+        )
+        distill_through(one, session)
+    if stop.number is not None:
+        raise Interrupted(stop.number)
+    checkpoint.unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a model's file, or of a folder's weights."""
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            while part := opened.read(1 << 20):
+                digest.update(part)
+    return digest.hexdigest()

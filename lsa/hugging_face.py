@@ -1,0 +1,128 @@
+"""The attention of `lsa.llama` in a Llama of Hugging Face's transformers.
+
+    model = AutoModelForCausalLM.from_pretrained(FOLDER)
+    attend(model, {"all": {"kind": "window-state", "window": 64, "first": 4}})
+
+Importing this registers `attn_implementation="lsa_window_state"` with their attention interface.
+The cache is theirs: it keeps the keys and values of all tokens, and each new token goes through all
+of them again. A token costs the same however long the text is when `lsa.llama_files.load_llama`
+reads the model and `lsa.sampling.sample` continues the text.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from .checks import instance
+from .llama import Attention, LlamaConfig, chosen, mixed, mixes_of
+from .llama_files import ATTENTION
+
+NAME = "lsa_window_state"
+
+
+def _transformers() -> Any:
+    try:
+        return importlib.import_module("transformers")
+    except ImportError:
+        raise ValueError(
+            "transformers: expected the package, which is not installed: "
+            "pip install 'lsa-book[transformers]'"
+        ) from None
+
+
+def window_state(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, *,
+    scaling: float | None = None, dropout: float = 0.0, **kwargs: Any,
+) -> tuple[Tensor, None]:  # fmt: skip
+    """Attention as their interface asks: q [B, H, T, K], k and v [B, G, L, K] to [B, T, H, K].
+
+    The queries are the last T of L positions. Raises ValueError for a model that `attend` has not
+    prepared, a mask, dropout, or scores that are scaled otherwise.
+    """
+    if not hasattr(module, "mixes"):
+        raise ValueError(f"model: expected one prepared for {NAME} by lsa.hugging_face.attend")
+    if attention_mask is not None:
+        raise ValueError(f"attention_mask: expected none, got one of {[*attention_mask.shape]}")
+    if dropout:
+        raise ValueError(f"attention_dropout: expected 0, got {dropout}")
+    width = query.shape[-1]
+    if scaling is not None and abs(scaling * width**0.5 - 1) > 1e-6:
+        raise ValueError(f"scaling: expected 1 / sqrt({width}), got {scaling}")
+    q, k, v = (x.transpose(1, 2) for x in (query, key, value))
+    T, L = q.shape[1], k.shape[1]
+    q = F.pad(q, (0, 0, 0, 0, L - T, 0))  # a state is made of all tokens
+    o = mixed(module.parts, q, k, v, lambda i, *qkv: module.mixes[i](*qkv))
+    return o[:, L - T :], None
+
+
+def no_mask(
+    *, q_length: int, kv_length: int, q_offset: Any, attention_mask: Tensor | None,
+    mask_function: Any, **kwargs: Any,
+) -> None:  # fmt: skip
+    """Their mask for `window_state`, which needs none. Raises ValueError where one hides tokens."""
+    if attention_mask is not None and not attention_mask.all():
+        raise ValueError("attention_mask: expected all ones, got padding; give texts of one length")
+    if mask_function.__name__ != "causal_mask_function":
+        raise ValueError("position_ids: expected one text a row, got several")
+    if kv_length != q_offset + q_length:
+        expected = f"a DynamicCache of {q_offset + q_length} tokens"
+        raise ValueError(f"past_key_values: expected {expected}, got room for {kv_length}")
+
+
+_transformers().AttentionInterface.register(NAME, window_state)
+_transformers().AttentionMaskInterface.register(NAME, no_mask)
+
+
+def attend(model: Any, attention: Attention | None = None) -> None:
+    """Have the heads of a `LlamaForCausalLM` attend otherwise, with the same weights.
+
+    attention: as for `lsa.llama.Llama`; None: as the model's configuration says, where
+        `lsa.llama_files.save_llama` or this function has written it. What heads have to learn
+        (features, balances) becomes parameters of the model, which begin anew.
+
+    Raises ValueError.
+    """
+    instance("model", model, _transformers().LlamaForCausalLM)
+    attention = getattr(model.config, ATTENTION, None) if attention is None else attention
+    if attention is None:
+        raise ValueError(f"attention: expected kinds, or {ATTENTION} in config.json, got neither")
+    theirs = model.config
+    config = LlamaConfig(
+        n_layer=theirs.num_hidden_layers,
+        n_head=theirs.num_attention_heads,
+        n_kv_head=theirs.num_key_value_heads,
+        head_width=theirs.head_dim,
+    )
+    for module, heads in zip(_attentions(model), chosen(attention, config), strict=True):
+        module.parts, mixes = mixes_of(heads, config)
+        module.mixes = mixes.to(module.q_proj.weight)
+    setattr(theirs, ATTENTION, {key: dict(value) for key, value in attention.items()})
+    model.set_attn_implementation(NAME)
+
+
+def load_converted(folder: Path | str, **options: Any) -> Any:
+    """Their model from a folder of `save_llama`, or of their own after `attend`.
+
+    options: of their `from_pretrained`. Raises ValueError.
+    """
+    model = _transformers().AutoModelForCausalLM.from_pretrained(folder, **options)
+    attend(model)
+    learned = {n: p for n, p in model.named_parameters() if ".mixes." in n}
+    safetensors = importlib.import_module("safetensors.torch")
+    for file in sorted(Path(folder).glob("*.safetensors")):
+        for name, weight in safetensors.load_file(file).items():
+            if name in learned:
+                learned.pop(name).data.copy_(weight)
+    for name in learned:
+        raise ValueError(f"folder: expected weights {name}, got none")
+    return model
+
+
+def _attentions(model: Any) -> Iterator[Any]:
+    return (layer.self_attn for layer in model.model.layers)
