@@ -34,24 +34,38 @@ STYLE = {
 
 def still(figure, theme=None):
     """SVG of the default state, in the colours of `theme`, or in CSS variables if None."""
-    with rc_context(STYLE | {"svg.hashsalt": figure.id}):
-        canvas = _drawn(figure)
+    return svg_of(lambda: _drawn(figure), figure.id, theme)
+
+
+def svg_of(draw, name, theme=None):
+    """SVG of the canvas that `draw()` returns; `name` keeps its ids apart on a page."""
+    with rc_context(STYLE | {"svg.hashsalt": name}):
         buffer = io.StringIO()
-        FigureCanvasSVG(canvas).print_svg(buffer, metadata={"Date": None, "Creator": None})
-    return _themed(_compact(buffer.getvalue(), figure.id), theme)
+        FigureCanvasSVG(draw()).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    return _themed(_compact(buffer.getvalue(), name), theme)
 
 
 def picture(figure, width=660, height=None):
     """PNG of the default state, light: what a notebook shows before it is run. Sizes in dots."""
-    with rc_context(STYLE):
+
+    def drawn():
         canvas = _drawn(figure)
-        canvas.set_facecolor("white")
-        canvas.set_dpi(width / WIDTH)
         if height:
             canvas.set_size_inches(WIDTH, WIDTH * height / width)
         (axes,) = canvas.axes
         for line in (*axes.get_xgridlines(), *axes.get_ygridlines()):
             line.set_color(GRID_ON_WHITE)
+        return canvas
+
+    return png_of(drawn, width / WIDTH)
+
+
+def png_of(draw, dpi):
+    """PNG, on white, of the canvas that `draw()` returns."""
+    with rc_context(STYLE):
+        canvas = draw()
+        canvas.set_facecolor("white")
+        canvas.set_dpi(dpi)
         buffer = io.BytesIO()
         FigureCanvasAgg(canvas).print_png(buffer, metadata={"Software": None})
     return buffer.getvalue()

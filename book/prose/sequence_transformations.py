@@ -4,5 +4,5 @@ from ..figures.sequence_transformations import rnn_orders
 
 VERDICTS = {
     "The order alone makes": lambda: rnn_orders.largest()[1] > 1.2,
-    "Then the first two lines should run together": lambda: 0.8 < rnn_orders.smallest()[1] < 1.25,
+    "and the first two lines run together": lambda: 0.8 < rnn_orders.smallest()[1] < 1.25,
 }

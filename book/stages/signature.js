@@ -26,18 +26,18 @@
     rnn: {
       name: "Recurrent",
       reads: (i) => from(1, i),
-      how: "all that came before, but only through the state",
+      how: "all inputs so far, but only through the state",
       state: true,
     },
     causal: {
       name: "Causal attention",
       reads: (i) => from(1, i),
-      how: "a weighted mean over the past, each input met directly",
+      how: "a weighted mean over the past, each input seen directly",
     },
     both: {
       name: "Attention",
       reads: () => from(1, T),
-      how: "a weighted mean over all inputs, later ones too",
+      how: "a weighted mean over all inputs, the later ones included",
     },
   };
 

@@ -21,8 +21,9 @@ def figure(id: str = "rnn-orders") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The same function, the same operations, another order.** Time of a deep RNN by its "
-            "number of layers, in three orders of work whose outputs agree. On one core."
+            "**Time-major slows down once the weights of all layers no longer fit into the "
+            "cache.** Time of a deep RNN by its number of layers, in three orders of work whose "
+            "outputs agree. *Tick by tick* does the operations of time-major. On one core."
         ),
         alt=(
             "Time for one layer and tick against the number of layers. Layer-major, it stays "
