@@ -16,7 +16,7 @@ from tests.experiments.command import smoke
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "loss_curve"], "experiment: expected one of block_speed, converted_speed, "),
+        (["run", "loss_curve"], "experiment: expected one of block_speed, "),
         (["run", "--device", "tpu"], "device: expected cpu or cuda, got 'tpu'"),
         (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
         (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),
