@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+
 from .catalogue import EXPERIMENTS
 from .convert import WAYS, convert
 from .harness.core import lease, record, runner
@@ -21,6 +23,7 @@ from .harness.core.dictionary import dictionary
 from .harness.core.files import one_line, printable
 from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
+from .harness.core.team import TOLD, Team, here, joined
 from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
@@ -43,7 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except SAID as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+        team = here()
+        if TOLD not in getattr(error, "__notes__", ()):
+            rank = f"rank {team.rank}: " if team.size > 1 else ""
+            print(f"error: {rank}{one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
         print(
@@ -74,6 +80,9 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
+    run.add_argument(
+        "--max-updates", type=int, metavar="N", help="stop each training after so many updates"
+    )
     run.add_argument("--force", action="store_true", help="perform stored runs again")
     run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
     run.set_defaults(do=_run)
@@ -160,10 +169,21 @@ def _list(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     device = runner.find_device(options.device)
+    if options.max_updates is not None and options.max_updates < 0:
+        raise UsageError(f"--max-updates: expected 0 or more, got {options.max_updates}")
+    with joined(device.type) as team:
+        return _run_on(team, device, options)
+
+
+def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> int:
     runs = runner.plan(
         EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     )
-    if not options.smoke and git("rev-parse", "HEAD") and is_edited():
+    for name in {run.experiment for run in runs} if team.size > 1 else ():
+        if not EXPERIMENTS[name].spreads:
+            known = ", ".join(one for one, its in EXPERIMENTS.items() if its.spreads)
+            raise UsageError(f"experiment: expected one of {known} on several ranks, got {name}")
+    if team.leads and not options.smoke and git("rev-parse", "HEAD") and is_edited():
         print(
             "lsa/ or experiments/ differs from its commit: these results will be marked `dirty`",
             file=sys.stderr,
@@ -176,8 +196,10 @@ def _run(options: argparse.Namespace) -> int:
         budget=options.budget,
         force=options.force,
         corpus=opener(options.corpus_source),
+        max_updates=options.max_updates,
     )
-    print(f"{ended} runs stored under {options.out}")
+    if team.leads:
+        print(f"{ended} runs stored under {options.out}")
     return 0
 
 

@@ -119,5 +119,6 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "loss_curves", "loss by update and by time, softmax and linear", TABLES, runs, perform
-)
+    "loss_curves", "loss by update and by time, softmax and linear", TABLES, runs, perform,
+    spreads=True,
+)  # fmt: skip

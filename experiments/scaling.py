@@ -123,5 +123,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 EXPERIMENT = Experiment(
     "scaling", "loss against training compute at six sizes", TABLES, runs,
-    perform,
+    perform, spreads=True,
 )  # fmt: skip

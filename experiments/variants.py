@@ -94,5 +94,6 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "variants", "feature maps and the normaliser, each in a nano GPT-2", TABLES, runs, perform
-)
+    "variants", "feature maps and the normaliser, each in a nano GPT-2", TABLES, runs, perform,
+    spreads=True,
+)  # fmt: skip

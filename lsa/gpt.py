@@ -293,4 +293,5 @@ def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
         if len(wrong):
             expected = f"tokens from 0 to {logits.shape[-1] - 1}, or -100"
             raise ValueError(f"targets: expected {expected}, got {int(wrong[0])}")
-    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten().to(torch.long))
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten().to(torch.long))

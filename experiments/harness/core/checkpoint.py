@@ -18,6 +18,11 @@ class CheckpointError(Exception):
     """A checkpoint that cannot be gone on from; the message says why."""
 
 
+def shards(path: Path) -> Path:
+    """The folder beside a checkpoint where several ranks keep what is too large for one."""
+    return path.with_suffix(".shards")
+
+
 def save(path: Path, contents: dict[str, Any]) -> None:
     """Put tensors, numbers, texts, lists and dictionaries at `path`, followed by their SHA-256.
 

@@ -41,6 +41,7 @@ have none |
 | `started`, `seconds` | when the first leg began (UTC); how long all legs took together |
 | `seed` | of weights and data |
 | `corpus` | SHA-256 of the prepared tokens; null where no text is read |
+| `ranks` | of a training on several: `world_size`, `mesh`, `tokens_per_second` of each |
 | `warnings` | what did not work without ending the run, if anything |
 | `device` | kind, name, count (threads or GPUs), memory_bytes |
 | `versions` | of Python, torch, triton, numpy, CUDA, the driver and the system |

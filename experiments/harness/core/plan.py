@@ -17,6 +17,7 @@ from tqdm import tqdm
 from .files import first_line
 from .stopping import Stop
 from .tables import Table, Tables
+from .team import here
 
 Leg = dict[str, Any]
 
@@ -66,6 +67,8 @@ class Session:
     leg: what this process has had of the run so far: commit, dirty, started, seconds.
     earlier: the legs that a checkpoint, or the tables gone on from, brought with them.
     kept: the partial record that an earlier attempt with the same code has left.
+    max_updates: after how many a training stops, as at the end of the budget.
+    ranks: of a training on several, its mesh and speed; kept in the record's provenance.
     """
 
     device: torch.device
@@ -80,12 +83,15 @@ class Session:
     earlier: list[Leg] = field(default_factory=list)
     kept: dict[str, Any] | None = None
     keep_weights: Callable[[bytes], None] = lambda packed: None
+    max_updates: int | None = None
+    ranks: dict[str, Any] = field(default_factory=dict)
 
     def warn(self, message: str) -> None:
         """Say once what went wrong, without ending the run; kept in the record's provenance."""
         if message not in self.warnings:
             self.warnings.append(message)
-            tqdm.write(f"warning: {message}", file=sys.stderr)
+            if here().leads:
+                tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def attempt(self, call: Callable[[], Any], what: str) -> Any:
         """What `call` returns, or None with a warning: one that fails must not end a race.
@@ -118,9 +124,14 @@ class Session:
         self.warnings[:0] = origin.get("warnings", [])
         return self.kept["tables"]
 
-    def out_of_time(self) -> bool:
-        """Whether the budget is spent or a signal came: the run should save and return."""
+    def out_of_time(self, updates: int = 0) -> bool:
+        """Whether the budget is spent or a signal came: the run should save and return.
+
+        updates: how many a training has done.
+        """
         if self.stop.number is not None:
+            return True
+        if self.max_updates is not None and updates >= self.max_updates:
             return True
         return self.deadline is not None and time.monotonic() >= self.deadline
 
@@ -141,6 +152,7 @@ class Experiment:
     perform: does one run. tables: what it writes, column by column. about: a line. text: the
     module's docstring, which `results/README.md` repeats. frozen: the last commit with the code
     behind stored results, where it is kept no longer: nothing is planned and nothing performed.
+    spreads: whether its runs are trainings alone, which several ranks can share.
     """
 
     name: str
@@ -150,6 +162,7 @@ class Experiment:
     perform: Callable[[dict[str, Any], Session], Outcome] | None = None
     text: str = ""
     frozen: str = ""
+    spreads: bool = False
 
     @property
     def units(self) -> dict[str, str]:

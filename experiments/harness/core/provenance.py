@@ -16,10 +16,17 @@ import numpy
 import torch
 
 from .code import code_digest, git
+from .team import here
 
 
 def describe_device(device: torch.device) -> dict[str, Any]:
-    """kind, name, count and memory_bytes of what a run computes on."""
+    """kind, name, count and memory_bytes of what a run computes on, on all ranks of its team."""
+    one = describe_share(device)
+    return {**one, "count": one["count"] * here().size}
+
+
+def describe_share(device: torch.device) -> dict[str, Any]:
+    """The same of what this process has of it."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         memory = properties.total_memory

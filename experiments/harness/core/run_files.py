@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -9,24 +10,32 @@ from typing import Any
 import torch
 
 from . import record
+from .checkpoint import shards
 from .files import is_there, one_line, remove_leftovers, set_aside
 from .plan import Experiment, Leg, Run, Session, Tables
-from .provenance import provenance
+from .provenance import describe_share, provenance
 from .tables import check_declared
+from .team import here
 from .weights import WEIGHTS, describe_weights
 
 PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
 
 
 class Keeper:
-    """The files of one run: its record, the partial one beside it, its checkpoint."""
+    """The files of one run: its record, the partial one beside it, its checkpoint.
+
+    Of a team the first rank alone keeps any. Checkpoints lie with those of one rank, so that
+    another number of them can go on.
+    """
 
     def __init__(self, experiment: Experiment, run: Run, device: torch.device, out: Path) -> None:
         self.experiment, self.run = experiment, run
         self.origin = provenance(device, run.experiment, run.config.get("seed", 0))
         self.path = record.path_of(out, run.experiment, self.origin["device"], run.name)
         self.partial = record.partial_path(self.path)
-        self.checkpoint = self.path.parent / ".checkpoints" / f"{run.name}.pt"
+        alone = record.path_of(out, run.experiment, describe_share(device), run.name)
+        self.checkpoint = alone.parent / ".checkpoints" / f"{run.name}.pt"
+        self.team = here()
         self.began = self.saved = time.monotonic()
         self.session: Session  # what `open` is given
         self._latest: tuple[Tables, dict[str, int]] = ({}, {})
@@ -36,6 +45,10 @@ class Keeper:
     def open(self, session: Session, *, force: bool) -> None:
         """Look at what an earlier attempt has left. force: start anew."""
         self.session = session
+        self.team.first(lambda: self._open(force))
+
+    def _open(self, force: bool) -> None:
+        session = self.session
         folder, files = self.checkpoint.parent, (self.path, self.partial, self.checkpoint)
         if is_there(folder) and not folder.is_dir():
             self._set_aside(folder, "expected a folder")
@@ -51,6 +64,7 @@ class Keeper:
         if force:
             for path in files[1:]:
                 path.unlink(missing_ok=True)
+            shutil.rmtree(shards(self.checkpoint), ignore_errors=True)
         if not self.partial.exists():
             return
         try:
@@ -80,6 +94,8 @@ class Keeper:
     def save(self, tables: Tables) -> None:
         """Keep these tables now and then, as a partial record."""
         self._latest = tables, {name: record.rows({name: tables[name]}) for name in tables}
+        if not self.team.leads:
+            return
         if time.monotonic() - self.saved >= PARTIAL_EVERY:
             self.saved = time.monotonic()
             self.keep(tables)
@@ -96,7 +112,7 @@ class Keeper:
 
     def keep(self, tables: Tables) -> None:
         """Write a partial record, unless a further one lies there. No room for it: a warning."""
-        if not tables or record.rows(tables) < self._kept_rows:
+        if not self.team.leads or not tables or record.rows(tables) < self._kept_rows:
             return
         try:
             record.write(self.partial, self._contents(tables, complete=False), overwrite=True)
@@ -105,6 +121,8 @@ class Keeper:
 
     def keep_weights(self, packed: bytes) -> None:
         """Put weights beside the record, before it. Raises ValueError, RecordError."""
+        if not self.team.leads:
+            return
         self._weights = describe_weights(packed)
         record.put(self.path.with_suffix(WEIGHTS), packed)
 
@@ -113,6 +131,8 @@ class Keeper:
 
         Raises RecordError; tables that are not as declared are kept as a partial record.
         """
+        if not self.team.leads:
+            return
         contents = self._contents(tables, complete=True)
         try:
             check_declared(tables, self.experiment.tables, contents["units"], complete=True)
@@ -125,6 +145,7 @@ class Keeper:
                 path.unlink(missing_ok=True)
             except OSError as error:  # the result is stored all the same
                 self.session.warn(f"cannot be removed: {one_line(error)}")
+        shutil.rmtree(shards(self.checkpoint), ignore_errors=True)
 
     def _contents(self, tables: Tables, complete: bool) -> dict[str, Any]:
         legs = [*self.session.earlier, self.leg()]
@@ -134,6 +155,8 @@ class Keeper:
             "started": legs[0]["started"],
             "seconds": round(sum(leg["seconds"] for leg in legs), 1),
         }
+        if self.session.ranks:
+            origin["ranks"] = self.session.ranks
         if len(legs) > 1:
             origin["legs"] = legs
         if self.session.warnings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageErr
 from .provenance import describe_device
 from .run_files import Keeper
 from .stopping import Interrupted, Stop, lock
+from .team import here
 
 DAY = timedelta(days=1)
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that was never set says less
@@ -104,6 +107,7 @@ def run_all(
     force: bool = False,
     corpus: Callable[[str], Any] = no_text,
     begin: Callable[[int], None] = lambda i: None,
+    max_updates: int | None = None,
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
@@ -111,7 +115,11 @@ def run_all(
     opens a text by name. begin: told the number of each run before it begins. A run that breaks
     off does not keep the others from theirs; FailedError names it when all is done. A run that
     another process is at is left to it. Raises Interrupted when a signal came, with everything
-    stored; DeviceLostError when no further run could use the device.
+    stored; DeviceLostError when no further run could use the device. max_updates: after how many
+    each training stops, kept as far as it came.
+
+    Of a team every rank calls it, and the first decides. A run that breaks off ends the team:
+    other ranks would wait for this one.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
@@ -119,34 +127,45 @@ def run_all(
     description = describe_device(device)
     ended, failed = 0, []
     texts = _asked_once(corpus)
-    check_place(out)
-    stop = Stop()
+    team, stop = here(), Stop()
+    team.first(lambda: check_place(out))
     with stop.listening():
         for i, run in enumerate(runs):
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
             name, said, over = f"{run.experiment} {run.name}", "", False
+            path = record.path_of(out, run.experiment, description, run.name)
+
+            def verdict(mine: bool, run: Run = run, i: int = i, label: str = label) -> tuple:
+                """Why the run is not performed, if so, and whether none after it is."""
+                if not mine:
+                    return f"{label}: another process is running it", False
+                if state_of(run, out, description) in ("stored", "changed") and not force:
+                    return f"{label}: {_stored_already(run, out, description)}", False
+                if deadline is not None and time.monotonic() >= deadline:
+                    return f"budget spent: {len(runs) - i} runs left", True
+                return "", False
+
             try:
-                with lock(record.path_of(out, run.experiment, description, run.name)) as mine:
-                    if not mine:
-                        said = f"{label}: another process is running it"
-                    elif state_of(run, out, description) in ("stored", "changed") and not force:
-                        said = f"{label}: {_stored_already(run, out, description)}"
-                    elif over := deadline is not None and time.monotonic() >= deadline:
-                        said = f"budget spent: {len(runs) - i} runs left"
-                    else:
+                with lock(path) if team.leads else nullcontext(True) as mine:
+                    said, over = team.first(lambda mine=mine: verdict(mine))
+                    if not said:
                         begin(i)
                         task = (catalogue[run.experiment], run, device, out, label, deadline, texts)
-                        ended += perform(*task, force=force, stop=stop)
+                        ended += perform(*task, force=force, stop=stop, max_updates=max_updates)
             except (UsageError, record.RecordError, OSError) as error:
+                if team.size > 1:
+                    raise
                 print(f"{label}: {one_line(error)}", file=sys.stderr)
                 failed.append(name)
             except Exception as error:
+                if team.size > 1:
+                    raise
                 traceback.print_exc()
                 failed.append(name)
                 if isinstance(error, DeviceLostError) or is_lost(device):
                     said = f"{name}: the device is lost to this process: begin another"
                     raise DeviceLostError(said) from None
-            if said:
+            if said and team.leads:
                 print(said, flush=True)
             if over:
                 break
@@ -201,15 +220,18 @@ def perform(
     *,
     force: bool = False,
     stop: Stop | None = None,
+    max_updates: int | None = None,
 ) -> bool:
     """Do one run and store it: whole at its own name, or what it has as a partial record.
 
     That is kept too where the run breaks off; the exception goes on.
     """
-    keeper = Keeper(experiment, run, device, out)
+    keeper, team = Keeper(experiment, run, device, out), here()
 
     def opened(name: str) -> Any:
-        text = corpus(name)
+        text = corpus(name) if team.leads else None
+        team.first(lambda: None)  # which may have prepared it for the others
+        text = text or corpus(name)
         keeper.origin["corpus"] = text.sha256
         return text
 
@@ -224,6 +246,7 @@ def perform(
             stop=stop or Stop(),
             leg=keeper.leg,
             keep_weights=keeper.keep_weights,
+            max_updates=max_updates,
         )
         keeper.open(session, force=force)
         assert experiment.perform is not None  # or nothing would be planned
@@ -237,8 +260,8 @@ def perform(
         else:
             keeper.keep(outcome.tables)
         bar.set_postfix_str("stored" if outcome.complete else "stopped, kept as far as it is")
-    if session.stop.number is not None:
-        raise Interrupted(session.stop.number)
+    if team.any(session.stop.number is not None)[0]:
+        raise Interrupted(session.stop.number or signal.SIGTERM)
     return outcome.complete
 
 
@@ -249,6 +272,7 @@ class _Bar:
         self.bar = tqdm(
             desc=label,
             total=1,
+            disable=not here().leads,
             mininterval=1.0 if sys.stderr.isatty() else 20.0,
             bar_format="{desc} {percentage:3.0f}%|{bar:20}| {elapsed}<{remaining} {postfix}",
         )

@@ -68,6 +68,14 @@ class Device(TypedDict):
     memory_bytes: Count
 
 
+class Spread(TypedDict):
+    """How a training was spread over ranks. tokens_per_second: of each of them."""
+
+    world_size: Count
+    mesh: dict[str, int]
+    tokens_per_second: float
+
+
 class Provenance(Leg):
     """Where the numbers come from. commit: of the last leg; dirty: of any."""
 
@@ -78,6 +86,7 @@ class Provenance(Leg):
     corpus: NotRequired[SHA256 | None]
     code: NotRequired[SHA256]
     legs: NotRequired[list[Leg]]
+    ranks: NotRequired[Spread]
     warnings: NotRequired[list[str]]
 
 

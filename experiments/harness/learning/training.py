@@ -18,13 +18,15 @@ import torch
 
 from lsa.gpt import GPT, gpt_config, next_token_loss
 
-from ..core import checkpoint
 from ..core.checkpoint import CheckpointError
 from ..core.files import set_aside
 from ..core.plan import Leg, Outcome, Session
 from ..core.tables import INCREASING, Columns, Tables, table
+from ..core.team import here
+from . import resuming
 from .batches import VALIDATION_SPANS, held_out_tokens, text_of_updates
 from .corpora import Corpus
+from .spread import OneProcess, Ranked
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
 SAVE_SHARE = 5  # ... or this many times what the last one took, where that is longer
@@ -89,9 +91,14 @@ class Training:
             **config.get("shape", {}),  # what differs from the scale: n_layer, n_head, d_model
             **attention_of(config),
         )
-        self.model = GPT(shape).to(device)
+        model = GPT(shape).to(device)
         if device.type == "cuda":
-            compile_blocks(self.model)
+            compile_blocks(model)
+        self.team, self.spread = here(), OneProcess()
+        if self.team.size > 1:
+            windows = config["spans"] * config["span"] // config["context"]
+            self.spread = Ranked(self.team, model, windows, device.type)
+        self.model = self.spread.shard(model)
         self.optimizer = torch.optim.AdamW(
             self._groups(), betas=(0.9, 0.95), fused=device.type == "cuda"
         )
@@ -148,6 +155,16 @@ class Training:
             by_seconds and self.seconds >= by_seconds
         )
 
+    @property
+    def shares(self) -> dict[str, Any]:
+        """How a training on several ranks is spread, and tokens per second of each; else {}."""
+        if self.team.size == 1:
+            return {}
+        tokens = self.updates * self.config["spans"] * self.config["span"] / self.team.size
+        speed = round(tokens / self.seconds, 1) if self.seconds else 0.0
+        mesh = dict(self.spread.mesh)
+        return {"world_size": self.team.size, "mesh": mesh, "tokens_per_second": speed}
+
     def warm_up(self) -> None:
         """Compile and touch every buffer; the weights stay as they were."""
         for _ in range(2):
@@ -168,25 +185,33 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         loss = _finite(loss.item(), "update", u + 1)  # waits for the device
         self._synchronize()
+        seconds = round(time.perf_counter() - began, 6)
         self.train["update"].append(u + 1)
-        self.train["seconds"].append(round(time.perf_counter() - began, 6))
+        self.train["seconds"].append(self.team.leading(seconds))
         self.train["loss"].append(round(loss, 5))
 
     def _gradients(self, update: int) -> torch.Tensor:
-        inputs, targets = (t.to(self.device, non_blocking=True) for t in self._text(update))
-        n = min(self.config["micro_batches"], len(inputs))
+        return self._mean_loss(*self._text(update), self.config["micro_batches"], backward=True)
+
+    def _mean_loss(
+        self, inputs: torch.Tensor, targets: torch.Tensor, parts: int, *, backward: bool = False
+    ) -> torch.Tensor:
+        """Over all tokens of a batch, computed in so many parts, on all ranks together."""
         total = torch.zeros((), device=self.device)
-        for part, target in zip(inputs.chunk(n), targets.chunk(n), strict=True):
-            loss = self._loss(part, target) * (len(part) / len(inputs))
-            loss.backward()
+        for part, target in self.spread.pieces(inputs, targets, parts):
+            loss = self._loss(part.to(self.device, non_blocking=True), target.to(self.device))
+            loss = loss * (part.numel() / inputs.numel())
+            if backward:  # sharded gradients are means over the ranks
+                (loss * self.team.size).backward()
             total += loss.detach()
-        return total
+        return self.team.total(total)
 
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         rounded = self.config.get("autocast", True)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=rounded):
-            logits = self.model(inputs)
-        return next_token_loss(logits, targets)
+            logits = self.model(inputs, **self.spread.options)
+        # A rank may have no token, and takes part all the same.
+        return next_token_loss(logits, targets) if targets.numel() else logits.float().sum()
 
     @torch.no_grad()
     def validate(self) -> float:
@@ -201,7 +226,7 @@ class Training:
             spans=VALIDATION_SPANS,
         )
         losses = [
-            self._loss(i.to(self.device), t.to(self.device)).item()
+            self._mean_loss(i, t, 1).item()
             for i, t in zip(
                 inputs.chunk(VALIDATION_SPANS), targets.chunk(VALIDATION_SPANS), strict=True
             )
@@ -217,54 +242,14 @@ class Training:
 
     def save(self, path: Path, legs: Sequence[Leg] = ()) -> None:
         """Write a checkpoint. legs: of the run so far, this one last. Raises OSError."""
-        contents = {
-            "config": self.config,
-            "corpus": self.corpus.sha256,
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "tables": self.tables,
-            "legs": list(legs),
-        }
-        checkpoint.save(path, contents)
+        resuming.save(self, path, legs)
 
     def resume(self, path: Path) -> list[Leg] | None:
         """Go on from a checkpoint: the legs that led to it; None where there is no checkpoint.
 
         Raises CheckpointError, and changes nothing, when it is not one of this run.
         """
-        if not path.exists():
-            return None
-        kept = checkpoint.load(path, self.device)
-        self._check(kept)
-        self.model.load_state_dict(kept["model"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        self.tables = kept["tables"]
-        return kept["legs"]
-
-    def _check(self, kept: Any) -> None:
-        """Raise CheckpointError unless everything in a checkpoint fits this training."""
-        try:
-            if kept["config"] != self.config:
-                raise CheckpointError("of another configuration")
-            if kept["corpus"] != self.corpus.sha256:
-                raise CheckpointError("of another text")
-            if _shapes(kept["model"]) != _shapes(self.model.state_dict()):
-                raise CheckpointError("of a model with other parameters")
-            curve, moments = kept["tables"]["train"], kept["optimizer"]["state"]
-            parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-            expected = [p.shape for p in parameters] if curve["update"] else []
-            if [moments[i]["exp_avg"].shape for i in sorted(moments)] != expected:
-                raise CheckpointError("of an optimizer with other parameters")
-            rows = {len(curve[column]) for column in self.train}
-            if len(rows) > 1 or curve["update"] != [*range(1, len(curve["update"]) + 1)]:
-                raise CheckpointError("its curve is not whole")
-            _ = kept["tables"]["validation"]["loss"], kept["legs"]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError("not a checkpoint of a training run") from error
-
-
-def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in state.items()}
+        return resuming.resume(self, path)
 
 
 def _finite(loss: float, what: str, update: int) -> float:
@@ -296,12 +281,16 @@ def train_through(
     # A signal waits for the end of an update: half of one is no place to go on from.
     with session.stop.deferred():
         while not training.finished:
-            if session.out_of_time():
+            over, save = training.team.any(
+                session.out_of_time(training.updates), time.monotonic() >= due
+            )
+            if over:
                 _save(training, session)
                 return Outcome(training.tables, complete=False)
-            if time.monotonic() >= due:
+            if save:
                 due = _save(training, session)
             training.update()
+            session.ranks = training.shares
             watch(training)
             if training.updates % config["validate_every"] == 0 or training.finished:
                 training.validate()

@@ -1,0 +1,99 @@
+"""The processes of one run: this one alone, or the ranks that torchrun started.
+
+Every rank goes through the same plan. What looks at files or at the clock is asked of the first
+rank alone, which tells the others; it alone writes and prints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+# A rank that is killed ends the others at once, by torchrun; one that hangs, after this.
+TIMEOUT = timedelta(minutes=5)
+TOLD = "the first rank says it"  # a note on an error that others need not repeat
+
+
+@dataclass(frozen=True)
+class Team:
+    """rank: of this process, from 0. size: how many there are. group: torch's, where several."""
+
+    rank: int = 0
+    size: int = 1
+    group: Any = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes and prints."""
+        return self.rank == 0
+
+    def first(self, call: Callable[[], Any]) -> Any:
+        """What `call` returns on the first rank, on every rank; raises there, too, what it does."""
+        if self.size == 1:
+            return call()
+        said: list[Any] = [None, None]
+        if self.leads:
+            try:
+                said[0] = call()
+            except Exception as error:
+                said[1] = error
+        dist.broadcast_object_list(said, group=self.group, group_src=0)
+        if said[1] is not None:
+            if not self.leads:
+                said[1].add_note(TOLD)
+            raise said[1]
+        return said[0]
+
+    def any(self, *flags: bool) -> list[bool]:
+        """Whether each flag is set on any rank."""
+        if self.size == 1:
+            return [*flags]
+        counts = torch.tensor(flags, dtype=torch.int32)
+        dist.all_reduce(counts, group=self.group)
+        return (counts > 0).tolist()
+
+    def leading(self, number: float) -> float:
+        """The first rank's number."""
+        return self.total(torch.tensor(number * self.leads, dtype=torch.float64)).item()
+
+    def total(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum of every rank's x."""
+        if self.size > 1:
+            dist.all_reduce(x, group=self.group)
+        return x
+
+
+def here() -> Team:
+    """The team that this process is of."""
+    if dist.is_available() and dist.is_initialized():
+        return Team(dist.get_rank(), dist.get_world_size(), dist.group.WORLD)
+    return Team()
+
+
+@contextmanager
+def joined(kind: str) -> Iterator[Team]:
+    """Within, the team of the ranks that torchrun started, on devices of a kind; or one alone.
+
+    Raises OSError where this computer has fewer GPUs than ranks.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield Team()
+        return
+    local = int(os.environ["LOCAL_RANK"])
+    backend = "gloo"
+    if kind == "cuda":
+        if local >= torch.cuda.device_count():
+            count = torch.cuda.device_count()
+            raise OSError(f"--nproc-per-node: expected at most {count}, a GPU a process")
+        torch.cuda.set_device(local)
+        backend = "cpu:gloo,cuda:nccl"
+    dist.init_process_group(backend, timeout=TIMEOUT)
+    yield here()
+    dist.destroy_process_group()  # not after an error: other ranks may wait for this one

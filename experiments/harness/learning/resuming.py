@@ -1,0 +1,166 @@
+"""What a stopped training goes on from, on as many ranks as it likes.
+
+One process keeps all in one file. A team's ranks each write their shards, with
+`torch.distributed.checkpoint`, into a folder of the update's number; a file beside it, written
+when the shards are whole, says which folder is meant. Either goes on as the other.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..core import checkpoint
+from ..core.checkpoint import CheckpointError
+from ..core.plan import Leg
+
+if TYPE_CHECKING:
+    from .training import Training
+
+
+def save(training: Training, path: Path, legs: Sequence[Leg]) -> None:
+    """Write a checkpoint of a training at `path`. Every rank calls it. Raises OSError."""
+    contents: dict[str, Any] = {
+        "config": training.config,
+        "corpus": training.corpus.sha256,
+        "tables": training.tables,
+        "legs": list(legs),
+    }
+    if training.team.size == 1:
+        contents["model"] = training.model.state_dict()
+        contents["optimizer"] = training.optimizer.state_dict()
+    else:
+        contents["shards"] = f"{training.updates:08d}"
+        _save_shards(training, checkpoint.shards(path) / contents["shards"])
+    training.team.first(lambda: checkpoint.save(path, contents))
+    training.team.first(lambda: _remove_others(path, contents.get("shards", "")))
+
+
+def _save_shards(training: Training, folder: Path) -> None:
+    from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.state_dict_saver import save
+
+    try:
+        save(_state(training), checkpoint_id=folder, process_group=training.team.group)
+    except CheckpointException as error:
+        raise OSError(28, "a rank could not write its shards", str(folder)) from error
+
+
+def _remove_others(path: Path, kept: str) -> None:
+    folder = checkpoint.shards(path)
+    for one in folder.iterdir() if folder.is_dir() else ():
+        if one.name != kept:
+            shutil.rmtree(one, ignore_errors=True)
+
+
+def _state(training: Training) -> dict[str, Any]:
+    """Weights and moments by the weights' names; before the first update, weights alone."""
+    from torch.distributed.checkpoint import state_dict as dcp
+
+    state: dict[str, Any] = {"model": dcp.get_model_state_dict(training.model)}
+    if training.updates:
+        optimizer = dcp.get_optimizer_state_dict(training.model, training.optimizer)
+        state["optimizer"] = optimizer
+    return state
+
+
+def resume(training: Training, path: Path) -> list[Leg] | None:
+    """Go on from a checkpoint: the legs that led to it; None where there is no checkpoint.
+
+    Every rank calls it. Raises CheckpointError, and changes nothing, when it is not one of this
+    run.
+    """
+    if not path.exists():
+        return None
+    kept = checkpoint.load(path, training.device)
+    _check(training, kept)
+    before, training.tables = training.tables, kept["tables"]
+    try:
+        if "shards" in kept:
+            _load_shards(training, checkpoint.shards(path) / kept["shards"])
+        elif training.team.size > 1:
+            _load_whole(training, kept)
+        else:
+            training.model.load_state_dict(kept["model"])
+            training.optimizer.load_state_dict(kept["optimizer"])
+    except BaseException:
+        training.tables = before
+        raise
+    return kept["legs"]
+
+
+def _load_shards(training: Training, folder: Path) -> None:
+    from torch.distributed.checkpoint.state_dict_loader import load
+
+    state = _state(training)
+    try:
+        alone, group = training.team.size == 1, training.team.group
+        load(state, checkpoint_id=folder, process_group=group, no_dist=alone)
+    except Exception as error:  # whatever is wrong with the files of one rank
+        raise CheckpointError(f"its shards cannot be read ({type(error).__name__})") from error
+    _give(training, state)
+
+
+def _load_whole(training: Training, kept: dict[str, Any]) -> None:
+    """Weights and moments that one process kept, each rank its shard of them."""
+    state: dict[str, Any] = {"model": kept["model"]}
+    if training.updates:
+        named = {id(p): name for name, p in training.model.named_parameters()}
+        groups = training.optimizer.param_groups
+        names = [named[id(p)] for group in groups for p in group["params"]]
+        moments = kept["optimizer"]
+        state["optimizer"] = {
+            "state": {names[i]: one for i, one in moments["state"].items()},
+            "param_groups": [
+                {**group, "params": [names[i] for i in group["params"]]}
+                for group in moments["param_groups"]
+            ],
+        }
+    _give(training, state, full_state_dict=True)
+
+
+def _give(training: Training, state: dict[str, Any], **options: Any) -> None:
+    from torch.distributed.checkpoint import state_dict as dcp
+
+    how = dcp.StateDictOptions(**options)
+    dcp.set_model_state_dict(training.model, state["model"], options=how)
+    if "optimizer" in state:
+        dcp.set_optimizer_state_dict(
+            training.model, training.optimizer, state["optimizer"], options=how
+        )
+
+
+def _check(training: Training, kept: Any) -> None:
+    """Raise CheckpointError unless everything in a checkpoint fits this training."""
+    try:
+        if kept["config"] != training.config:
+            raise CheckpointError("of another configuration")
+        if kept["corpus"] != training.corpus.sha256:
+            raise CheckpointError("of another text")
+        curve = kept["tables"]["train"]
+        if "shards" not in kept:
+            _check_whole(training, kept)
+        rows = {len(curve[column]) for column in training.train}
+        if len(rows) > 1 or curve["update"] != [*range(1, len(curve["update"]) + 1)]:
+            raise CheckpointError("its curve is not whole")
+        _ = kept["tables"]["validation"]["loss"], kept["legs"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError("not a checkpoint of a training run") from error
+
+
+def _check_whole(training: Training, kept: Any) -> None:
+    if _shapes(kept["model"]) != _shapes(training.model.state_dict()):
+        raise CheckpointError("of a model with other parameters")
+    parameters = [p for group in training.optimizer.param_groups for p in group["params"]]
+    expected = [p.shape for p in parameters] if kept["tables"]["train"]["update"] else []
+    moments = kept["optimizer"]["state"]
+    if [moments[i]["exp_avg"].shape for i in sorted(moments)] != expected:
+        raise CheckpointError("of an optimizer with other parameters")
+
+
+def _shapes(state: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in state.items()}

@@ -1,0 +1,90 @@
+"""How a training is spread over the ranks of its team: weights sharded, windows and text parted.
+
+An update's windows are parted over ranks. Where there are fewer windows than ranks, several ranks
+hold a window, a part of it each, if its attention can be split so (`lsa.parallel`). The loss is the
+mean over all tokens of the update, so that any number of ranks takes the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from lsa.gpt import GPT
+from lsa.parallel import Ranks
+
+from ..core.plan import UsageError
+from ..core.team import TIMEOUT, Team
+
+Batch = tuple[Tensor, Tensor]
+
+
+class OneProcess:
+    """All of a training in one process."""
+
+    def __init__(self) -> None:
+        self.mesh: dict[str, int] = {}
+        self.options: dict[str, Any] = {}
+
+    def shard(self, model: GPT) -> GPT:
+        """The model as it is trained."""
+        return model
+
+    def pieces(self, inputs: Tensor, targets: Tensor, micro_batches: int) -> Iterator[Batch]:
+        """What this process computes of a batch, one after the other."""
+        n = min(micro_batches, len(inputs))
+        return zip(inputs.chunk(n), targets.chunk(n), strict=True)
+
+
+class Ranked(OneProcess):
+    """This rank's part of a training. Every rank makes it, at the same moment.
+
+    windows: of an update. Raises UsageError where these ranks would have nothing to do.
+    """
+
+    def __init__(self, team: Team, model: GPT, windows: int, kind: str) -> None:
+        super().__init__()
+        # The most parts of windows, as many ranks each, of which none is empty.
+        data = max(n for n in range(1, team.size + 1) if team.size % n == 0 and n <= windows)
+        splits = all(getattr(block.attn, "splits", False) for block in model.blocks)
+        if data < team.size and not splits:
+            raise UsageError(
+                f"ranks: expected at most one for each of {windows} windows, since attention "
+                f"{model.config.attention} cannot be split, got {team.size}"
+            )
+        self.team, self.kind = team, kind
+        self.mesh = {"data": data, "sequence": team.size // data}
+        self.row, self.column = divmod(team.rank, self.mesh["sequence"])
+        if self.mesh["sequence"] > 1:
+            groups = sequence_groups(team, self.mesh["sequence"])
+            self.options = {"ranks": Ranks(groups[self.row])}
+
+    def shard(self, model: GPT) -> GPT:
+        """Weights, gradients and moments over all ranks, gathered block by block (FSDP2)."""
+        from torch.distributed.device_mesh import DeviceMesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = DeviceMesh.from_group(self.team.group, self.kind)
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        return model
+
+    def pieces(self, inputs: Tensor, targets: Tensor, micro_batches: int) -> Iterator[Batch]:
+        """As many on each rank, some of them empty perhaps: all wait for each other."""
+        data, sequence = self.mesh.values()
+        n = -(-micro_batches // data)
+        each = (
+            x.tensor_split(data)[self.row].tensor_split(sequence, 1)[self.column].tensor_split(n)
+            for x in (inputs, targets)
+        )
+        return zip(*each, strict=True)
+
+
+def sequence_groups(team: Team, size: int) -> list[Any]:
+    """The groups of so many ranks that hold a window each. All ranks make all of them."""
+    members = [[*range(first, first + size)] for first in range(0, team.size, size)]
+    return [dist.new_group(those, timeout=TIMEOUT) for those in members]

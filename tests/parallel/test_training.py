@@ -1,0 +1,77 @@
+"""A training on several ranks is that of one process: its curve, and where it goes on from."""
+
+import math
+
+import pytest
+import torch
+
+from experiments import loss_curves
+from tests.experiments.conftest import made_corpus as made_corpus
+from tests.parallel import training_tasks as tasks
+
+BOUND = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+
+def config(**changes):
+    run, *_ = loss_curves.runs("cpu", True)
+    shape = {"scale": "nano", "shape": {"n_layer": 1, "n_head": 2, "d_model": 16}}
+    text = {"context": 12, "span": 12, "spans": 4, "validation_span": 48}
+    rest = {"updates": 50, "learning_rate": 1e-2, "autocast": False, "attention": "linear"}
+    return {**run.config, **shape, **text, **rest, **changes}
+
+
+def check(found, wanted, dtype):
+    for losses, validation, _ in found:
+        assert len(losses) == len(wanted[0])
+        assert max(map(abs, map(float.__sub__, losses, wanted[0]))) <= BOUND[dtype]
+        assert math.isclose(validation, wanted[1], abs_tol=BOUND[dtype] + 1e-12)
+
+
+def both(pool, made_corpus, size, dtype, updates, **changes):
+    """What a training is on ranks, and alone."""
+    args = str(made_corpus), config(**changes), dtype, updates
+    return pool.run(size, tasks.train, *args), tasks.train(None, *args)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(2, torch.float64), (4, torch.float64), (4, torch.float32)]
+)
+def test_ranks_repeat_the_curve_of_one(pool, made_corpus, size, dtype):
+    """Two windows an update: four ranks part these too."""
+    found, wanted = both(pool, made_corpus, size, dtype, 50, spans=2)
+    check(found, wanted, dtype)
+    assert wanted[0][-1] < wanted[0][0] - 0.5  # it learns, so that the curve says something
+    assert [tuple(one[2].values()) for one in found] == [(2, size // 2)] * size
+
+
+@pytest.mark.parametrize(
+    ("windows", "micro_batches", "attention", "size", "mesh"),
+    [
+        (4, 4, "softmax", 2, (2, 1)),  # a rank has two windows, in two parts
+        (4, 3, "softmax", 3, (3, 1)),  # one has two windows, the others one
+        (1, 1, "gated", 3, (1, 3)),
+        (2, 1, "s6", 4, (2, 2)),
+    ],
+)
+def test_windows_and_parts_of_them(
+    pool, made_corpus, windows, micro_batches, attention, size, mesh
+):
+    changed = {"spans": windows, "micro_batches": micro_batches, "attention": attention}
+    found, wanted = both(pool, made_corpus, size, torch.float64, 3, **changed)
+    check(found, wanted, torch.float64)
+    assert [tuple(one[2].values()) for one in found] == [mesh] * size
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3)])
+def test_another_number_of_ranks_goes_on(pool, made_corpus, tmp_path, before, after):
+    given, dtype = config(), torch.float64
+    wanted = tasks.train(None, str(made_corpus), given, dtype, 6)
+    checkpoint = str(tmp_path / "run.pt")
+
+    def train(size, updates):
+        args = str(made_corpus), given, dtype, updates, checkpoint, 2
+        return [tasks.train(None, *args)] if size == 1 else pool.run(size, tasks.train, *args)
+
+    train(before, 3)  # one update further than the checkpoint, as a run that is killed
+    check(train(after, 6), (wanted[0][2:], wanted[1]), dtype)

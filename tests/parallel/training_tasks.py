@@ -1,0 +1,46 @@
+"""Trainings that the workers of the pool share, and what they leave."""
+
+import os
+from pathlib import Path
+
+import torch
+
+from experiments.harness.core.team import Team
+from experiments.harness.learning import spread, training
+from experiments.harness.learning.corpora import load_corpus
+from tests.parallel.pool import GROUPS
+
+
+class Exact(training.Training):
+    """A training that keeps its losses as they are, not rounded."""
+
+    def _gradients(self, update):
+        loss = super()._gradients(update)
+        self.exact = [*getattr(self, "exact", []), loss.item()]
+        return loss
+
+
+def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None):
+    """Losses of each update, after going on from a checkpoint if there is one, and the mesh.
+
+    keep_at: the update after which a checkpoint is written. group: None, this process alone.
+    """
+    os.environ["LSA_CACHE"] = cache
+    team = Team() if group is None else Team(group.rank(), group.size(), group)
+    training.here = lambda: team
+    spread.sequence_groups = lambda team, size: [
+        GROUPS[tuple(range(first, first + size))] for first in range(0, team.size, size)
+    ]
+    torch.set_default_dtype(dtype)
+    try:
+        one = Exact(config, load_corpus("novels"), torch.device("cpu"))
+        if checkpoint is not None:
+            one.resume(Path(checkpoint))
+        while one.updates < updates:
+            one.update()
+            if one.updates == keep_at:
+                one.save(Path(checkpoint))
+        validation = one.validate()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return one.exact, validation, one.spread.mesh
