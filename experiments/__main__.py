@@ -23,7 +23,7 @@ from .harness.core.dictionary import dictionary
 from .harness.core.files import one_line, printable
 from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
-from .harness.core.team import TOLD, Team, here, joined
+from .harness.core.team import TOLD, Team, here, joined, supposed
 from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
@@ -78,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         )
         verb.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
         verb.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
+    listing.add_argument(
+        "--ranks", type=int, default=1, metavar="N", help="the plan of so many ranks of torchrun"
+    )
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
     run.add_argument(
@@ -157,13 +160,21 @@ def _folder(text: str) -> Path:
 
 
 def _list(options: argparse.Namespace) -> int:
-    device = runner.find_device(options.device)
+    if options.ranks < 1:
+        raise UsageError(f"--ranks: expected 1 or more, got {options.ranks}")
+    with supposed(options.ranks):
+        return _list_plan(options, runner.find_device(options.device))
+
+
+def _list_plan(options: argparse.Namespace, device: torch.device) -> int:
     description = describe_device(device)
     for run in runner.plan(
         EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     ):
         state = runner.state_of(run, options.out, description)
-        print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}")
+        needs = EXPERIMENTS[run.experiment].memory
+        memory = f"  {needs(run.config, options.ranks) / 1e9:.1f} GB a device" if needs else ""
+        print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}{memory}")
     return 0
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.team import here
+from .harness.learning.shapes import memory_needed
 from .harness.learning.training import TABLES, Training, train_through
 from .priorities import CURVES
 from .recipes import NEAR
@@ -25,8 +27,8 @@ BASE = {
     "updates": 0,  # stop after this many; 0: by train_seconds
     "train_seconds": 0,  # stop after this many seconds of updates; 0: by updates
 }
-# A window is not cut into parts. Past these, what a model keeps of one for its gradient, 36 bytes
-# a token, feature and layer, does not fit into 80 GB beside its weights.
+# One GPU does not cut a window into parts. Past these, what a model keeps of one for its gradient,
+# 36 bytes a token, feature and layer, does not fit into 80 GB beside its weights.
 LONGEST = {"nano": 131072, "124M": 131072, "355M": 65536, "774M": 16384, "1.5B": 16384}
 
 
@@ -109,7 +111,8 @@ def _cuda_runs() -> list[Run]:
         plan += _pair("355M", context, 40 + i, train_seconds=120, **medium)
         plan += _pair("774M", context, 50 + i, train_seconds=180, **large)
         plan += _pair("1.5B", context, 60 + i, train_seconds=240, **largest)
-    return [run for run in plan if run.config["context"] <= LONGEST[run.config["scale"]]]
+    several = here().size > 1  # which part a window between them; `run` refuses what does not fit
+    return [run for run in plan if several or run.config["context"] <= LONGEST[run.config["scale"]]]
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
@@ -120,5 +123,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 EXPERIMENT = Experiment(
     "loss_curves", "loss by update and by time, softmax and linear", TABLES, runs, perform,
-    spreads=True,
+    spreads=True, memory=memory_needed,
 )  # fmt: skip

@@ -24,6 +24,7 @@ from lsa.gpt import SCALES
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append
 from .harness.learning.probes import WINDOW
+from .harness.learning.shapes import memory_needed
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
@@ -123,5 +124,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 EXPERIMENT = Experiment(
     "scaling", "loss against training compute at six sizes", TABLES, runs,
-    perform, spreads=True,
+    perform, spreads=True, memory=memory_needed,
 )  # fmt: skip

@@ -13,6 +13,7 @@ from lsa.attention.feature_maps import FEATURE_MAPS
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import table
+from .harness.learning.shapes import memory_needed
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import DivergedError, Training, train_through
 
@@ -95,5 +96,5 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 EXPERIMENT = Experiment(
     "variants", "feature maps and the normaliser, each in a nano GPT-2", TABLES, runs, perform,
-    spreads=True,
+    spreads=True, memory=memory_needed,
 )  # fmt: skip

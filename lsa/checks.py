@@ -102,6 +102,16 @@ def with_data(name: str, value: Tensor) -> None:
         raise ValueError(f"{name}: expected a tensor with data, got one on {value.device}")
 
 
+def unsharded(name: str, module: nn.Module) -> None:
+    """Raise ValueError if a module's parameters are parted over ranks, as `fully_shard` does."""
+    sharding = sys.modules.get("torch.distributed.tensor")  # else nobody has sharded anything
+    if sharding and any(isinstance(p, sharding.DTensor) for p in module.parameters()):
+        raise ValueError(
+            f"{name}: expected plain parameters, got sharded ones; load "
+            "lsa.parallel.saving.full_state_dict(model) into a model of its own"
+        )
+
+
 def is_at_hand(x: Tensor) -> bool:
     """Whether the numbers in x can be looked at and nothing waits or breaks for it.
 

@@ -14,8 +14,19 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from .checks import boolean, finite, floating, instance, is_at_hand, one_of, tensor, whole
+from .checks import (
+    boolean,
+    finite,
+    floating,
+    instance,
+    is_at_hand,
+    one_of,
+    tensor,
+    unsharded,
+    whole,
+)
 from .documents import document_starts, places
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
 from .machines import StateMachine, elementwise, residual, stack
@@ -107,7 +118,12 @@ def attended(layer: Any, x: Tensor, **options: Any) -> Tensor:
 
 
 class Block(nn.Module):
-    """x + attention(norm(x)), then x + mlp(norm(x)). [B, T, D] to [B, T, D]."""
+    """x + attention(norm(x)), then x + mlp(norm(x)). [B, T, D] to [B, T, D].
+
+    recompute: keep x alone, and compute all else again for the gradient; off until it is set.
+    """
+
+    recompute = False
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -119,6 +135,13 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
     ) -> Tensor:
+        if self.recompute and torch.is_grad_enabled():
+            return checkpoint(  # nothing in it is drawn at random
+                self._whole, x, cu_seqlens, ranks, use_reentrant=False, preserve_rng_state=False
+            )
+        return self._whole(x, cu_seqlens, ranks)
+
+    def _whole(self, x: Tensor, cu_seqlens: Tensor | None, ranks: Ranks | None) -> Tensor:
         x = x + attended(self.attn, self.ln_1(x), cu_seqlens=cu_seqlens, ranks=ranks)
         return x + self.mlp(self.ln_2(x))
 
@@ -235,7 +258,8 @@ class GPT(nn.Module):
         return self.head(x)
 
     def machine(self) -> StateMachine:
-        """One token a tick: [B] to logits [B, vocab_size]."""
+        """One token a tick: [B] to logits [B, vocab_size]. Raises ValueError of a sharded model."""
+        unsharded("machine", self)
         embedding = StateMachine(
             initial_state=0,
             step=lambda t, token: (t + 1, self.embed(token.unsqueeze(-1), t).squeeze(-2)),

@@ -9,6 +9,7 @@ unless said otherwise; K features, V values, T tokens, C tokens a chunk.
 from .exchanges import key_exchange, state_exchange
 from .kernels import DESIGNS, DesignCost, design_cost, least_flops
 from .machines import MACHINES, machine_cost
+from .memory import training_memory
 from .models import tick_cost, update_flops
 from .modes import best_chunk_size, least_bytes, mode_cost, reference_flops, training_cost
 from .rooflines import DEPENDENT_CYCLES, PEAKS, STATE_BYTES, Cost, Peak
@@ -33,5 +34,6 @@ __all__ = [
     "state_exchange",
     "tick_cost",
     "training_cost",
+    "training_memory",
     "update_flops",
 ]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from ..checks import finite, floating, whole
+from ..checks import finite, floating, unsharded, whole
 from ..machines import StateMachine
 
 
@@ -89,6 +89,7 @@ def _checking_forward(forward: Callable) -> Callable:
 def _checking_machine(machine: Callable) -> Callable:
     @wraps(machine)
     def checked(self: Any) -> StateMachine:
+        unsharded("machine", self)
         made, d_model = machine(self), self.d_model
 
         def step(state: Any, x: Tensor) -> tuple[Any, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from experiments import rnn_orders, taylor_error, variants
 from experiments.__main__ import main
 from experiments.harness.core import record, runner
-from experiments.harness.learning import training
+from experiments.harness.learning import shapes, training
 from experiments.harness.learning.corpora import load_corpus
 from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
 
@@ -98,7 +98,7 @@ def test_variants_end_and_say_so(tmp_path, made_corpus):
 
 def test_the_plan_of_variants_changes_the_attention_and_nothing_else():
     runs = variants.runs("cpu", False)
-    told_apart = {"attention", *training.OPTIONS, "seed"}
+    told_apart = {"attention", *shapes.OPTIONS, "seed"}
     rest = [{k: v for k, v in run.config.items() if k not in told_apart} for run in runs]
     assert all(one == rest[0] for one in rest)
     assert len({run.name for run in runs}) == len(runs)

@@ -7,6 +7,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 
 from lsa import GPT, LinearState
 from lsa.parallel import Ranks, linear_attention, ring_attention
+from lsa.parallel.saving import full_state_dict, save_safetensors
 from lsa.parallel.style import SequenceOverRanks
 from lsa.parallel.traffic import Traffic
 
@@ -105,3 +106,20 @@ def refusal(group, config, tokens, cu_seqlens):
     except ValueError as error:
         return str(error)
     return ""
+
+
+def gathered(group, config, weights, path):
+    """What a sharded model says when asked for its machine, and its weights in one file."""
+    gpt = GPT(config)
+    gpt.load_state_dict(weights)
+    mesh = DeviceMesh.from_group(group, "cpu")
+    for module in (*gpt.blocks, gpt):
+        fully_shard(module, mesh=mesh)
+    said = []
+    for module in (gpt, gpt.blocks[0].attn):
+        try:
+            module.machine()
+        except ValueError as error:
+            said.append(str(error))
+    save_safetensors(gpt, path)
+    return said, [*full_state_dict(gpt)]

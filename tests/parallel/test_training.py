@@ -63,6 +63,14 @@ def test_windows_and_parts_of_them(
     assert [tuple(one[2].values()) for one in found] == [mesh] * size
 
 
+def test_blocks_are_computed_again_where_memory_is_short(pool, made_corpus):
+    args = str(made_corpus), config(spans=1), torch.float64, 2
+    found = pool.run(2, tasks.recompute, *args)
+    check([one[:3] for one in found], tasks.train(None, *args), torch.float64)
+    # Twice in each of two updates, and once for each of the five held-out novels.
+    assert [one[3] for one in found] == [2 * 2 + 5] * 2
+
+
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3)])
 def test_another_number_of_ranks_goes_on(pool, made_corpus, tmp_path, before, after):
     given, dtype = config(), torch.float64

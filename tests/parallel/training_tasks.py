@@ -8,6 +8,7 @@ import torch
 from experiments.harness.core.team import Team
 from experiments.harness.learning import spread, training
 from experiments.harness.learning.corpora import load_corpus
+from lsa import gpt
 from tests.parallel.pool import GROUPS
 
 
@@ -18,6 +19,18 @@ class Exact(training.Training):
         loss = super()._gradients(update)
         self.exact = [*getattr(self, "exact", []), loss.item()]
         return loss
+
+
+def recompute(group, *args):
+    """The same where memory is short, and how often a block was computed."""
+    computed = []
+    given = spread.memory_of_rank, gpt.Block._whole
+    spread.memory_of_rank = lambda device: 0
+    gpt.Block._whole = lambda *args: computed.append(1) or given[1](*args)
+    try:
+        return *train(group, *args), len(computed)
+    finally:
+        spread.memory_of_rank, gpt.Block._whole = given
 
 
 def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None):

@@ -152,7 +152,8 @@ class Experiment:
     perform: does one run. tables: what it writes, column by column. about: a line. text: the
     module's docstring, which `results/README.md` repeats. frozen: the last commit with the code
     behind stored results, where it is kept no longer: nothing is planned and nothing performed.
-    spreads: whether its runs are trainings alone, which several ranks can share.
+    spreads: whether its runs are trainings alone, which several ranks can share. memory: B that a
+    run of a configuration needs on each of so many devices, at least; of what trains alone.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Experiment:
     text: str = ""
     frozen: str = ""
     spreads: bool = False
+    memory: Callable[[dict[str, Any], int], int] | None = None
 
     @property
     def units(self) -> dict[str, str]:

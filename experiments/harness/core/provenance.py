@@ -40,6 +40,12 @@ def describe_share(device: torch.device) -> dict[str, Any]:
     }
 
 
+def memory_of_rank(device: torch.device) -> int:
+    """B that a rank of the team has. Processors share what there is; each GPU has its own."""
+    memory = describe_share(device)["memory_bytes"]
+    return memory if device.type == "cuda" else memory // here().size
+
+
 def provenance(device: torch.device, experiment: str, seed: int) -> dict[str, Any]:
     """Everything but `seconds`, known at the end, and `corpus`, known once a text is opened."""
     commit = git("rev-parse", "HEAD")

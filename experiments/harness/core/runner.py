@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import sys
@@ -11,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from . import record
 from .code import git
 from .files import one_line
 from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageError, is_lost
-from .provenance import describe_device
+from .provenance import describe_device, memory_of_rank
 from .run_files import Keeper
 from .stopping import Interrupted, Stop, lock
 from .team import here
@@ -123,48 +125,32 @@ def run_all(
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
-    deadline = None if budget is None else time.monotonic() + budget
+    deadline = math.inf if budget is None else time.monotonic() + budget
     description = describe_device(device)
     ended, failed = 0, []
-    texts = _asked_once(corpus)
     team, stop = here(), Stop()
+    options: Any = {
+        "corpus": _asked_once(corpus), "force": force, "stop": stop, "max_updates": max_updates
+    }  # fmt: skip
     team.first(lambda: check_place(out))
     with stop.listening():
         for i, run in enumerate(runs):
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
-            name, said, over = f"{run.experiment} {run.name}", "", False
+            said, over = "", False
             path = record.path_of(out, run.experiment, description, run.name)
-
-            def verdict(mine: bool, run: Run = run, i: int = i, label: str = label) -> tuple:
-                """Why the run is not performed, if so, and whether none after it is."""
-                if not mine:
-                    return f"{label}: another process is running it", False
-                if state_of(run, out, description) in ("stored", "changed") and not force:
-                    return f"{label}: {_stored_already(run, out, description)}", False
-                if deadline is not None and time.monotonic() >= deadline:
-                    return f"budget spent: {len(runs) - i} runs left", True
-                return "", False
-
             try:
                 with lock(path) if team.leads else nullcontext(True) as mine:
-                    said, over = team.first(lambda mine=mine: verdict(mine))
+                    left = len(runs) - i if time.monotonic() >= deadline else 0
+                    task = catalogue[run.experiment], run, device, out, label
+                    said, over = team.first(partial(_verdict, mine, *task, left, force))
                     if not said:
                         begin(i)
-                        task = (catalogue[run.experiment], run, device, out, label, deadline, texts)
-                        ended += perform(*task, force=force, stop=stop, max_updates=max_updates)
-            except (UsageError, record.RecordError, OSError) as error:
-                if team.size > 1:
-                    raise
-                print(f"{label}: {one_line(error)}", file=sys.stderr)
-                failed.append(name)
+                        ended += perform(*task, deadline, **options)
             except Exception as error:
                 if team.size > 1:
                     raise
-                traceback.print_exc()
-                failed.append(name)
-                if isinstance(error, DeviceLostError) or is_lost(device):
-                    said = f"{name}: the device is lost to this process: begin another"
-                    raise DeviceLostError(said) from None
+                failed.append(f"{run.experiment} {run.name}")
+                _report(error, label, device)
             if said and team.leads:
                 print(said, flush=True)
             if over:
@@ -173,6 +159,55 @@ def run_all(
     if failed:
         raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
     return ended
+
+
+def _verdict(
+    mine: bool,
+    experiment: Experiment,
+    run: Run,
+    device: torch.device,
+    out: Path,
+    label: str,
+    left: int,
+    force: bool,
+) -> tuple[str, bool]:
+    """Why the run is not performed, if so, and whether none after it is.
+
+    left: how many runs there is no time for. Raises UsageError for one that cannot fit.
+    """
+    if not mine:
+        return f"{label}: another process is running it", False
+    description = describe_device(device)
+    if state_of(run, out, description) in ("stored", "changed") and not force:
+        return f"{label}: {_stored_already(run, out, description)}", False
+    if left:
+        return f"budget spent: {left} runs left", True
+    check_memory(experiment, run, device)
+    return "", False
+
+
+def _report(error: Exception, label: str, device: torch.device) -> None:
+    """Say why a run broke off, in a line where the fault is not in the code.
+
+    Raises DeviceLostError if no other run can use the device.
+    """
+    if isinstance(error, UsageError | record.RecordError | OSError):
+        print(f"{label}: {one_line(error)}", file=sys.stderr)
+        return
+    traceback.print_exc()
+    if isinstance(error, DeviceLostError) or is_lost(device):
+        name = label.partition("] ")[2]
+        said = f"{name}: the device is lost to this process: begin another"
+        raise DeviceLostError(said) from None
+
+
+def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None:
+    """Raise UsageError for a run that cannot fit."""
+    needs = experiment.memory(run.config, here().size) if experiment.memory else 0
+    has = memory_of_rank(device)
+    if needs > has:
+        expected, got = f"{needs / 1e9:.1f} GB for each rank", f"{has / 1e9:.1f}"
+        raise UsageError(f"memory: expected {expected}, got {got}; more ranks need less each")
 
 
 def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:

@@ -70,11 +70,24 @@ class Team:
         return x
 
 
+_supposed = [Team()]
+
+
 def here() -> Team:
     """The team that this process is of."""
     if dist.is_available() and dist.is_initialized():
         return Team(dist.get_rank(), dist.get_world_size(), dist.group.WORLD)
-    return Team()
+    return _supposed[-1]
+
+
+@contextmanager
+def supposed(size: int) -> Iterator[None]:
+    """Within, this process answers as the first of so many, so that their plan can be listed."""
+    _supposed.append(Team(0, size))
+    try:
+        yield
+    finally:
+        _supposed.pop()
 
 
 @contextmanager

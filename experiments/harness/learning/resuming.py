@@ -8,6 +8,7 @@ when the shards are whole, says which folder is meant. Either goes on as the oth
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,9 @@ def _load_shards(training: Training, folder: Path) -> None:
     state = _state(training)
     try:
         alone, group = training.team.size == 1, training.team.group
-        load(state, checkpoint_id=folder, process_group=group, no_dist=alone)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "torch.distributed is disabled")  # so it is: alone
+            load(state, checkpoint_id=folder, process_group=group, no_dist=alone)
     except Exception as error:  # whatever is wrong with the files of one rank
         raise CheckpointError(f"its shards cannot be read ({type(error).__name__})") from error
     _give(training, state)

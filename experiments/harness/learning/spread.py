@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -17,7 +18,9 @@ from lsa.gpt import GPT
 from lsa.parallel import Ranks
 
 from ..core.plan import UsageError
+from ..core.provenance import memory_of_rank
 from ..core.team import TIMEOUT, Team
+from .shapes import layout, memory_needed
 
 Batch = tuple[Tensor, Tensor]
 
@@ -27,6 +30,7 @@ class OneProcess:
 
     def __init__(self) -> None:
         self.mesh: dict[str, int] = {}
+        self.recompute = False
         self.options: dict[str, Any] = {}
 
     def shard(self, model: GPT) -> GPT:
@@ -42,24 +46,31 @@ class OneProcess:
 class Ranked(OneProcess):
     """This rank's part of a training. Every rank makes it, at the same moment.
 
-    windows: of an update. Raises UsageError where these ranks would have nothing to do.
+    Blocks are computed again for their gradients where these would not fit otherwise. Raises
+    UsageError where there are more ranks than the windows of an update can be parted among.
     """
 
-    def __init__(self, team: Team, model: GPT, windows: int, kind: str) -> None:
+    def __init__(
+        self, team: Team, model: GPT, config: dict[str, Any], device: torch.device
+    ) -> None:
         super().__init__()
-        # The most parts of windows, as many ranks each, of which none is empty.
-        data = max(n for n in range(1, team.size + 1) if team.size % n == 0 and n <= windows)
+        windows = config["spans"] * config["span"] // config["context"]
+        data, sequence = layout(team.size, windows)
         splits = all(getattr(block.attn, "splits", False) for block in model.blocks)
-        if data < team.size and not splits:
+        if sequence > 1 and not splits:
             raise UsageError(
                 f"ranks: expected at most one for each of {windows} windows, since attention "
                 f"{model.config.attention} cannot be split, got {team.size}"
             )
-        self.team, self.kind = team, kind
-        self.mesh = {"data": data, "sequence": team.size // data}
+        self.team, self.kind = team, device.type
+        # The first rank decides: what is computed again has exchanges in it.
+        self.recompute = team.first(
+            lambda: memory_needed(config, team.size, recompute=False) > memory_of_rank(device)
+        )
+        self.mesh = {"data": data, "sequence": sequence}
         self.row, self.column = divmod(team.rank, self.mesh["sequence"])
-        if self.mesh["sequence"] > 1:
-            groups = sequence_groups(team, self.mesh["sequence"])
+        if sequence > 1:
+            groups = sequence_groups(team, sequence)
             self.options = {"ranks": Ranks(groups[self.row])}
 
     def shard(self, model: GPT) -> GPT:
@@ -69,6 +80,7 @@ class Ranked(OneProcess):
 
         mesh = DeviceMesh.from_group(self.team.group, self.kind)
         for block in model.blocks:
+            block.recompute = self.recompute
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
         return model

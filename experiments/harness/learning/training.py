@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from lsa.gpt import GPT, gpt_config, next_token_loss
+from lsa.gpt import GPT, next_token_loss
 
 from ..core.checkpoint import CheckpointError
 from ..core.files import set_aside
@@ -26,6 +26,7 @@ from ..core.team import here
 from . import resuming
 from .batches import VALIDATION_SPANS, held_out_tokens, text_of_updates
 from .corpora import Corpus
+from .shapes import shape_of
 from .spread import OneProcess, Ranked
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
@@ -49,18 +50,6 @@ TABLES = {
         ),
     ),
 }
-# Names under which a configuration may give an option of its attention's own.
-OPTIONS = {"feature_map": "feature_map", "normalize": "normalize", "taylor_degree": "degree"}
-
-
-def attention_of(config: dict[str, Any]) -> dict[str, Any]:
-    """The attention that a run's configuration asks for, as a GPTConfig wants it.
-
-    Options stand in `attention_options`; of the older ones, under names of their own.
-    """
-    options = {OPTIONS[key]: config[key] for key in OPTIONS if key in config}
-    options |= config.get("attention_options", {})
-    return {"attention": config["attention"], "attention_options": options}
 
 
 class DivergedError(ArithmeticError):
@@ -84,20 +73,12 @@ class Training:
         self.config, self.corpus, self.device = config, corpus, device
         self._text = text_of_updates(corpus.splits["train"], config)
         torch.manual_seed(config["seed"])
-        shape = gpt_config(
-            config["scale"],
-            vocab_size=corpus.vocab_size,
-            n_positions=config.get("n_positions", config["context"]),
-            **config.get("shape", {}),  # what differs from the scale: n_layer, n_head, d_model
-            **attention_of(config),
-        )
-        model = GPT(shape).to(device)
+        model = GPT(shape_of(config, corpus.vocab_size)).to(device)
         if device.type == "cuda":
             compile_blocks(model)
         self.team, self.spread = here(), OneProcess()
         if self.team.size > 1:
-            windows = config["spans"] * config["span"] // config["context"]
-            self.spread = Ranked(self.team, model, windows, device.type)
+            self.spread = Ranked(self.team, model, config, device)
         self.model = self.spread.shard(model)
         self.optimizer = torch.optim.AdamW(
             self._groups(), betas=(0.9, 0.95), fused=device.type == "cuda"

@@ -1,0 +1,53 @@
+"""What a run's configuration says of its model: its shape, and the memory that it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsa.cost import training_memory
+from lsa.gpt import GPTConfig, gpt_config
+
+# Names under which a configuration may give an option of its attention's own.
+OPTIONS = {"feature_map": "feature_map", "normalize": "normalize", "taylor_degree": "degree"}
+
+
+def attention_of(config: dict[str, Any]) -> dict[str, Any]:
+    """The attention that a run's configuration asks for, as a GPTConfig wants it.
+
+    Options stand in `attention_options`; of the older ones, under names of their own.
+    """
+    options = {OPTIONS[key]: config[key] for key in OPTIONS if key in config}
+    options |= config.get("attention_options", {})
+    return {"attention": config["attention"], "attention_options": options}
+
+
+def shape_of(config: dict[str, Any], vocab_size: int) -> GPTConfig:
+    """The model that a run's configuration asks for."""
+    return gpt_config(
+        config["scale"],
+        vocab_size=vocab_size,
+        n_positions=config.get("n_positions", config["context"]),
+        **config.get("shape", {}),  # what differs from the scale: n_layer, n_head, d_model
+        **attention_of(config),
+    )
+
+
+def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | None = None) -> int:
+    """B of a training on each of so many devices, at least.
+
+    recompute: whether blocks are computed again for their gradients; by default where there are
+    several devices, which do so when they must.
+    """
+    windows = config["spans"] * config["span"] // config["context"]
+    data, sequence = layout(devices, windows)
+    parts = -(-config["micro_batches"] // data)
+    tokens = -(-windows // (data * parts)) * -(-config["context"] // sequence)
+    vocab_size = 256 if config["corpus"] in ("novels", "enwik8") else 50257
+    again = devices > 1 if recompute is None else recompute
+    return training_memory(shape_of(config, vocab_size), tokens, devices=devices, recompute=again)
+
+
+def layout(ranks: int, windows: int) -> tuple[int, int]:
+    """Among how many the windows are parted, each with one or more; and each of its windows."""
+    data = max(n for n in range(1, ranks + 1) if ranks % n == 0 and n <= windows)
+    return data, ranks // data

@@ -1,0 +1,38 @@
+"""Memory that a training of a GPT needs at least, B on each of several devices."""
+
+from __future__ import annotations
+
+import torch
+
+from ..checks import boolean, instance, whole
+from ..gpt import GPT, GPTConfig
+
+WEIGHT = 16  # B a weight in float32: itself, its gradient, the two moments of AdamW
+# B that a block keeps of a token and feature for its gradient, in bfloat16 with float32 norms and
+# residuals: what experiments/loss_curves.py found to fit into 80 GB and what not.
+KEPT = 36
+INPUT = 4  # B of a feature of a block's input, float32: what is kept where the rest is recomputed
+LOGIT = 8  # B of a logit and its gradient in float32
+
+
+def training_memory(
+    config: GPTConfig, tokens: int, *, devices: int = 1, recompute: bool = False
+) -> int:
+    """B on each of so many devices, which have a share of the weights and `tokens` at a time.
+
+    Weights, gradients and moments are sharded evenly; with more than one device each gathers a
+    block's weights and their gradients. recompute: a block keeps its input alone, and is computed
+    again for its gradient. Scratch memory is left out: what needs more does not fit.
+    """
+    instance("config", config, GPTConfig)
+    whole("tokens", tokens, 0)
+    whole("devices", devices)
+    boolean("recompute", recompute)
+    with torch.device("meta"):
+        model = GPT(config)
+    weights = sum(p.numel() for p in model.parameters())
+    block = max((sum(p.numel() for p in one.parameters()) for one in model.blocks), default=0)
+    gathered = 0 if devices == 1 else WEIGHT // 2 * block
+    feature = INPUT * config.n_layer + KEPT if recompute else KEPT * config.n_layer
+    kept = config.d_model * feature + config.vocab_size * LOGIT
+    return -(-weights * WEIGHT // devices) + gathered + tokens * kept

@@ -1,0 +1,85 @@
+"""What does not fit is refused before it begins; what fits if blocks are computed again is."""
+
+import pytest
+import torch
+
+from experiments import loss_curves
+from experiments.__main__ import main
+from experiments.catalogue import EXPERIMENTS
+from experiments.harness.core import runner
+from experiments.harness.core.team import supposed
+from experiments.harness.learning.shapes import memory_needed
+from lsa import GPT, GPTConfig, gpt_config
+from lsa.cost import training_memory
+
+H100 = 80 * 10**9
+
+
+def needed(scale, context, devices, **options):
+    with supposed(devices):
+        run = next(
+            run
+            for run in loss_curves.runs("cuda", False)
+            if run.name == f"{scale}-linear-{context}"
+        )
+    return memory_needed(run.config, devices, **options)
+
+
+def test_memory_is_that_of_weights_and_of_what_gradients_need():
+    config = GPTConfig(
+        attention="linear", vocab_size=11, n_positions=8, n_layer=3, n_head=2, d_model=6
+    )
+    model = GPT(config)
+    weights = sum(p.numel() for p in model.parameters())
+    block = sum(p.numel() for p in model.blocks[0].parameters())
+    alone = 16 * weights + 5 * (3 * 6 * 36 + 11 * 8)
+    assert training_memory(config, 5) == alone
+    assert training_memory(config, 5, recompute=True) == alone - 5 * 6 * (2 * 36 - 3 * 4)
+    shared = training_memory(config, 5, devices=4)
+    assert shared == -(-16 * weights // 4) + 8 * block + 5 * (3 * 6 * 36 + 11 * 8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokens": -1}, "tokens: expected"),
+        ({"devices": 0}, "devices: expected"),
+        ({"recompute": 1}, "recompute: expected"),
+        ({"config": None}, "config: expected"),
+    ],
+)
+def test_what_has_no_memory_is_refused(changes, message):
+    given = {"config": gpt_config("nano", vocab_size=3, n_positions=4), "tokens": 1, **changes}
+    with pytest.raises(ValueError, match=f"^{message}"):
+        training_memory(**given)
+
+
+def test_the_longest_context_needs_several_devices():
+    """As the plan of one device has it, whose limits were found by arithmetic and by trying."""
+    for scale, longest in loss_curves.LONGEST.items():
+        assert needed(scale, longest, 1) < H100, scale
+        if longest < 131072:
+            context = {65536: 131072, 16384: 65536}[longest]
+            assert needed(scale, context, 2, recompute=False) * 2 > H100, scale
+        assert needed(scale, 131072, 8, recompute=False) < H100, scale
+        assert needed(scale, 131072, 2) < H100, scale  # blocks are computed again
+
+
+def test_the_plan_of_several_ranks_can_be_listed(capsys, tmp_path):
+    wanted = ["loss_curves", "--device", "cpu", "--out", str(tmp_path), "--smoke"]
+    assert main(["list", *wanted, "--ranks", "8"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith(" GB a device")
+    assert main(["list", *wanted, "--ranks", "0"]) == 1
+    assert capsys.readouterr().err == "error: --ranks: expected 1 or more, got 0\n"
+
+
+def test_a_run_that_cannot_fit_is_refused(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(runner, "memory_of_rank", lambda device: 10**6)
+    run, *_ = loss_curves.runs("cpu", True)
+    with pytest.raises(runner.FailedError, match="broke off: loss_curves nano-softmax-64"):
+        runner.run_all(EXPERIMENTS, [run], torch.device("cpu"), tmp_path)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "[1/1] loss_curves nano-softmax-64: memory: expected 0.0 GB for each rank, got 0.0; "
+        "more ranks need less each"
+    ]
