@@ -1,5 +1,8 @@
 """The command, as a test runs it."""
 
+import sys
+from multiprocessing import get_context
+
 from experiments.__main__ import main
 
 
@@ -9,3 +12,18 @@ def smoke(tmp_path, *arguments):
 
 def gpu(out, *more):
     return main(["gpu", "--device", "cpu", "--smoke", "--out", str(out), *more])
+
+
+def forked(said, *arguments):
+    """The command in a process that begins as a copy of this one, and so imports nothing again.
+
+    What it says goes to a file.
+    """
+
+    def run():
+        sys.stdout = sys.stderr = said.open("a", buffering=1)
+        sys.exit(main(arguments))
+
+    process = get_context("fork").Process(target=run)
+    process.start()
+    return process

@@ -6,14 +6,14 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
 from experiments import loss_curves
+from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import checkpoint, files, record, run_files
 from experiments.harness.core.plan import Run, Session
 from experiments.harness.core.runner import perform, run_all
@@ -21,32 +21,10 @@ from experiments.harness.core.stopping import Interrupted, lock
 from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import SCALES
+from tests.experiments.command import forked
 
 CPU = torch.device("cpu")
 TINY = {"n_layer": 1, "n_head": 1, "d_model": 16}
-# What a process of its own does: a tiny training run, saved as often as can be.
-SCRIPT = f"""
-import sys
-from dataclasses import replace
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from lsa.gpt import SCALES
-SCALES["tiny"] = {TINY}
-from experiments import catalogue, loss_curves
-from experiments.__main__ import main
-from experiments.harness.core import run_files
-from experiments.harness.learning import training
-training.SAVE_EVERY, run_files.PARTIAL_EVERY = map(float, sys.argv[1:3])
-run, *_ = loss_curves.runs("cpu", True)
-small = {{**run.config, "scale": "tiny", "context": 16, "span": 16, "spans": 4,
-         "updates": int(sys.argv[3]), "validate_every": 50}}
-catalogue.EXPERIMENTS["loss_curves"] = replace(
-    catalogue.EXPERIMENTS["loss_curves"],
-    runs=lambda kind, smoke: [replace(run, name="tiny", config=small)],
-)
-sys.exit(main(["run", "loss_curves", "--device", "cpu", *sys.argv[4:]]))
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -215,43 +193,47 @@ def test_a_full_disk_warns_once_and_training_goes_on(tmp_path, monkeypatch, caps
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def start(tmp_path, *arguments, saving="0", updates="400"):
-    command = [sys.executable, "-c", SCRIPT, saving, saving, updates]
-    return subprocess.Popen(
-        [*command, "--out", str(tmp_path), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(out, saving=0.0, updates=400):
+    """A tiny training in a process of its own, saved every so many seconds, and what it says."""
+    small = {**config(updates=updates, validate_every=50), "spans": 4}
+    runs = [Run("loss_curves", "tiny", small, 0)]
+    one = replace(EXPERIMENTS["loss_curves"], runs=lambda kind, smoke: runs)
+    said = out.parent / f"{out.name}-{time.monotonic_ns()}.txt"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EXPERIMENTS, "loss_curves", one)
+        patch.setattr(training, "SAVE_EVERY", saving)
+        patch.setattr(run_files, "PARTIAL_EVERY", saving)
+        return forked(said, "run", "loss_curves", "--device", "cpu", "--out", str(out)), said
 
 
 @pytest.mark.slow
 def test_kills_at_random_moments_leave_the_curve_as_it_is(tmp_path):
     """LSA_KILLS=50 python -m pytest --timeout 3600 THIS -k kills: as many as one has time for."""
     kills = int(os.environ.get("LSA_KILLS", "2"))
-    updates = str(max(400, 40 * kills))
-    process = start(tmp_path / "whole", saving="1", updates=updates)
-    assert process.communicate(timeout=600) and process.returncode == 0
+    updates = max(400, 40 * kills)
+    process, said = start(tmp_path / "whole", saving=1.0, updates=updates)
+    process.join(600)
+    assert process.exitcode == 0, said.read_text()
     (expected,) = record.load(results=tmp_path / "whole")
 
     out = tmp_path / "killed"
     rng, furthest = random.Random(0), 0
     for kill in range(kills):
         before = _times(out)
-        process = start(out, saving="0.05", updates=updates)
+        process, said = start(out, saving=0.05, updates=updates)
         limit = time.monotonic() + 60
         while kill and _times(out) == before and time.monotonic() < limit:
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 0.2))
-        process.send_signal([signal.SIGKILL, signal.SIGTERM][kill % 2])
-        process.communicate(timeout=60)
+        os.kill(process.pid, [signal.SIGKILL, signal.SIGTERM][kill % 2])
+        process.join(60)
         for one in record.load(results=out):
             rows = len(one["tables"]["train"]["loss"])
             assert rows >= furthest
             furthest = rows
-    process = start(out, saving="1", updates=updates)
-    _, error = process.communicate(timeout=600)
-    assert process.returncode == 0, error
+    process, said = start(out, saving=1.0, updates=updates)
+    process.join(600)
+    assert process.exitcode == 0, said.read_text()
     (whole,) = record.load(results=out)
     assert curves(whole["tables"]) == curves(expected["tables"])
     assert len(whole["provenance"]["legs"]) > 1
@@ -274,10 +256,10 @@ def test_two_runners_do_a_run_once(tmp_path):
         assert mine and not theirs
     assert not list(tmp_path.rglob("*.lock"))
 
-    first = start(tmp_path / "out", updates="200")
-    second = start(tmp_path / "out", updates="200")
-    said = [process.communicate(timeout=120)[0] for process in (first, second)]
-    assert (first.returncode, second.returncode) == (0, 0)
-    assert sorted(text.splitlines()[-1].split()[0] for text in said) == ["0", "1"]
+    (first, one), (second, other) = (start(tmp_path / "out", updates=200) for _ in range(2))
+    for process in (first, second):
+        process.join(120)
+    assert (first.exitcode, second.exitcode) == (0, 0)
+    assert {said.read_text().splitlines()[-1].split()[0] for said in (one, other)} == {"0", "1"}
     (path,) = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert json.loads(path.read_text())["complete"]

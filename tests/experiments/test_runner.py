@@ -1,10 +1,7 @@
 """The runner: repeats what it stored, resumes, keeps to its budget, and survives being killed."""
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -21,24 +18,26 @@ from experiments.harness.core.provenance import describe_device
 from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
-from tests.experiments.command import smoke
+from tests.experiments.command import forked, smoke
 
 CPU = torch.device("cpu")
 
 
 # An experiment that reads what another left is performed after it.
 GROUPS = [["race", "long_context", "whole_novels"]]
-
-
 GROUPS += [[name] for name in EXPERIMENTS if name not in GROUPS[0]]
+# What kernels compile to for the other GPU is tested with the kernels.
+ONLY = {"kernel_build": ["arch=90"], "scan_build": ["arch=90"]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", GROUPS, ids=" ".join)
 def test_smoke_runs_are_stored_sound_and_found_again(asked, tmp_path, made_corpus, capsys):
+    only = ONLY.get(asked[0], [])
+    planned = runner.plan(EXPERIMENTS, asked, "cpu", smoke=True, only=only)
+    asked = [*asked, *(f"--only={one}" for one in only)]
     assert smoke(tmp_path, *asked) == 0
     records = record.load(results=tmp_path / "out")
-    planned = runner.plan(EXPERIMENTS, asked, "cpu", smoke=True)
     assert {r["name"] for r in records} == {run.name for run in planned}
     assert all(r["complete"] for r in records)
     assert not records or main(["check", str(tmp_path / "out")]) == 0
@@ -311,36 +310,30 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_nothing_is_half_written(tmp_path):
+def test_killed_at_random_moments_nothing_is_half_written(tmp_path, monkeypatch):
     """Eight times kill -9; afterwards every file loads, and the next run ends the work."""
-    out = tmp_path / "out"
-    command = [
-        sys.executable, "-c",
-        # Saving all the time makes a kill in the middle of a write as likely as can be.
-        "import sys; from experiments.harness.core import run_files; run_files.PARTIAL_EVERY = 0.0;"
-        "from experiments.__main__ import main; sys.exit(main(sys.argv[1:]))",
-        "run", "mode_speed", "sampling_speed", "--smoke", "--device", "cpu", "--force",
-        "--out", str(out),
-    ]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    rng = random.Random(0)
-    for kill in range(8):
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        # Half of the kills come at any moment, half once files are being written.
-        limit = time.monotonic() + 60
-        if kill % 2:
-            while not list(out.rglob("*.json")):
-                assert process.poll() is None and time.monotonic() < limit
-                time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 3.0))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    # Saving all the time makes a kill in the middle of a write as likely as can be.
+    monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
+    plan = ["run", "mode_speed", "sampling_speed", "--smoke", "--device", "cpu", "--force", "--out"]
+
+    def start(out):
+        return forked(tmp_path / "said", *plan, str(out))
+
+    began = time.monotonic()
+    start(tmp_path / "whole").join()
+    whole = time.monotonic() - began
+    out, rng, killed = tmp_path / "out", random.Random(0), 0
+    for _ in range(8):
+        process = start(out)
+        process.join(rng.uniform(0, whole))
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
         for path in out.rglob("*.json"):
             record.read(path)
-    done = subprocess.run([*command, "--budget", "600"], env=environment, capture_output=True)
-    assert done.returncode == 0
+    assert killed
+    done = start(out)
+    done.join()
+    assert done.exitcode == 0
     assert {p.parent.parent.name for p in record.paths(out)} == {"mode_speed", "sampling_speed"}
     assert all(r["complete"] for r in record.load(results=out))
