@@ -139,7 +139,9 @@
           const i = trace[this.along].indexOf(stop);
           if (i >= 0) value = trace[across][i];
         }
-        if (value !== null) rows.push({ curve: trace.curve, value, at: this.g[across].to(value) });
+        const done = trace.ended && value === null && x.to(stop) > x.to(trace.x.at(-1));
+        if (done) rows.push({ curve: trace.curve, words: trace.ended, at: y.to(trace.y.at(-1)) });
+        else if (value !== null) rows.push({ curve: trace.curve, value, at: this.g[across].to(value) });
       }
       return rows.sort((a, b) => b.at - a.at);
     }
@@ -147,9 +149,9 @@
     describe(stop, index) {
       const across = this.g[this.along === "x" ? "y" : "x"].axis;
       const rows = this.rowsAt(stop);
-      const words = rows.map(({ curve, value }) => `${curve.name} ${model.quantity(value, across)}`).join(
-        "; ",
-      );
+      const words = rows.map(({ curve, value, words }) =>
+        `${curve.name} ${words ?? model.quantity(value, across)}`
+      ).join("; ");
       this.element.setAttribute("aria-valuenow", index);
       this.element.setAttribute(
         "aria-valuetext",
@@ -167,7 +169,7 @@
       this.line.style[horizontal ? "top" : "left"] = `${(horizontal ? 1 - share : share) * 100}%`;
       this.line.style[horizontal ? "left" : "top"] = "0";
       this.dots.replaceChildren(
-        ...rows.filter(({ at }) => at >= 0 && at <= 1).map(({ curve, at }) => {
+        ...rows.filter(({ at, words }) => !words && at >= 0 && at <= 1).map(({ curve, at }) => {
           const dot = document.createElement("i");
           dot.style.background = `var(--${curve.color})`;
           dot.style.left = `${(horizontal ? at : share) * 100}%`;
@@ -213,14 +215,13 @@
       const { noun, unit } = across, what = unit ? `${noun} (${unit})` : noun;
       const at = model.quantity(stop, this.scale.axis);
       head.textContent = beside ? at : `${at}: ${what}`;
-      const lines = rows.slice(0, MOST_ROWS).map(({ curve, value }) => {
+      const lines = rows.slice(0, MOST_ROWS).map(({ curve, value, words }) => {
         const line = document.createElement("span");
         const name = document.createElement("span"), number = document.createElement("b");
         name.textContent = curve.name;
         name.style.color = `var(--${curve.color}-text)`;
-        number.textContent = beside
-          ? model.quantity(value, across)
-          : model.formatNumber(value, across.digits);
+        number.textContent = words
+          ?? (beside ? model.quantity(value, across) : model.formatNumber(value, across.digits));
         line.append(name, number);
         return line;
       });

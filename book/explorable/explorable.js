@@ -275,6 +275,8 @@
         state.level = Number(values[0]);
       }
     }
+    const fold = figure.element.closest(".explorable-fold");
+    if (fold) fold.open = true;
     figure.set(state);
     figure.wake();
     return figure.element;

@@ -26,8 +26,11 @@ window.FigureView = (function () {
   }
 
   function tell(taker, block) {
+    const stood = pressed?.getBoundingClientRect().top;
     const [first] = parts(location.hash).map(([id, said]) => taker(id, said)).filter(Boolean);
     if (!first || !(block || pressed)) return;
+    // A figure that was folded above the words has opened: they stay where they are.
+    if (pressed) scrollBy({ top: pressed.getBoundingClientRect().top - stood, behavior: "instant" });
     if (pressed) window.FigurePin.show(first, pressed);
     else first.scrollIntoView({ block });
     first.classList.remove("figure-told");

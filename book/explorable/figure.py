@@ -59,6 +59,7 @@ class Explorable:
     ceilings  limits, each with a label; dashed, and grey unless they have the key `color`
     readouts  at most one Crossing
     aspect    width / height on a wide page
+    fold      words that open the figure, where it stands folded
 
     Raises ValueError naming the argument and what was expected.
     """
@@ -66,6 +67,7 @@ class Explorable:
     def __init__(
         self, *, id, caption, alt, series, x, y, color,
         dash=None, mark="line", controls=(), ceilings=(), readouts=(), provenance=(), aspect=16 / 9,
+        fold="",
     ):  # fmt: skip
         require(
             re.fullmatch(r"[a-z][a-z0-9-]*", id or ""), "id", "lower case, digits and hyphens", id
@@ -76,6 +78,7 @@ class Explorable:
         require(len(readouts) <= 1, "readouts", "at most one Crossing", readouts)
         self.id, self.caption, self.alt, self.mark, self.aspect = id, caption, alt, mark, aspect
         self.color, self.dash, self.provenance = color, dash, list(provenance)
+        self.fold = fold
         self.axes = {name: _axes(name, given) for name, given in (("x", x), ("y", y))}
         self.crossing = readouts[0] if readouts else None
         self.shown = []  # notebook faces, to be told of a new computer

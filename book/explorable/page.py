@@ -22,7 +22,10 @@ def page(figure):
     """The figure as HTML, one of its name on a page, for `_static/explorable.js`."""
     if _shown.setdefault(figure.id, figure) is not figure:
         raise ValueError(f"Explorable.id: expected one figure of a name, got {figure.id!r} twice")
-    return html(figure)
+    whole = html(figure)
+    if not figure.fold:
+        return whole
+    return tag("details", tag("summary", escape(figure.fold)), whole, cls="folded explorable-fold")
 
 
 def html(figure):

@@ -76,7 +76,8 @@ HANDLER = re.compile(r"<[a-z][^>]*\s(on[a-z]+)=[\"']", re.I)
 def stage_scripts(body: str) -> list[str]:
     """The scripts of a page's stages, in the order in which they run."""
     named = " ".join(STAGE_SCRIPTS.findall(body)).split()
-    names = [*BEFORE_STAGES, *(f"stages/{name}.js" for name in named)] if named else []
+    places = (name if name.startswith("explorable-") else f"stages/{name}" for name in named)
+    names = [*BEFORE_STAGES, *(f"{place}.js" for place in places)] if named else []
     return list(dict.fromkeys(names))
 
 

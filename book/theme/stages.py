@@ -3,7 +3,7 @@
     :::{stage} machines
     :title: Four machines read one text
     :part: ...          optional, handed to the script
-    :needs: costs       optional, other scripts that it uses
+    :needs: costs       optional, other scripts that it uses, explorable-… of the charts among them
 
     What there is to see, for every reader: the caption, and all there is without JavaScript.
     :::
@@ -32,6 +32,7 @@ from sphinx.util.docutils import ReferenceRole
 from .directives import Block, make
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "stages"
+CHARTS = SCRIPTS.with_name("explorable")
 NO_SCRIPT = (
     '<noscript><p class="stage-note">The steps need JavaScript; the text below says '
     "what they show.</p></noscript>"
@@ -50,8 +51,9 @@ class Stage(Block):
         name = self.arguments[0]
         needed = ("stage", *self.options.get("needs", "").split(), name)
         for script in needed:
-            if not (SCRIPTS / f"{script}.js").is_file():
-                raise self.error(f"stage: no script {script}.js in book/stages")
+            room = CHARTS if script.startswith("explorable-") else SCRIPTS
+            if not (room / f"{script}.js").is_file():
+                raise self.error(f"stage: no script {script}.js in book/{room.name}")
         anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
         about = {"data-stage": name, "data-scripts": " ".join(dict.fromkeys(needed))}
         if "part" in self.options:

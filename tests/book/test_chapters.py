@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from book.explorable.still import still
-from book.figures.index import loss_curves, mode_speed, race, sampling_speed
+from book.figures.index import loss_curves, mode_speed, price, race, readme_picture, sampling_speed
 from book.figures.kernels import kernel_build, kernel_prediction
 from book.figures.lib import format, records, seeds
 from book.figures.lib.format import say
@@ -29,7 +29,7 @@ CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
 
 DRAWN = [
     block_speed, kernel_build, kernel_prediction, long_context, loss_curves, mode_speed, plateau,
-    race, recall, remove_exponential, rnn_orders, sampling_speed, taylor_error, variants,
+    price, race, recall, remove_exponential, rnn_orders, sampling_speed, taylor_error, variants,
     whole_novels,
 ]  # fmt: skip
 
@@ -103,7 +103,8 @@ def test_stored_results_were_made_by_code_in_the_history():
 
 
 def test_the_readme_shows_the_figure_as_it_is():
-    drawn = still(race.figure(), theme="light")
+    assert (readme_picture.STATIC / "headline.svg").is_file()
+    drawn = still(race.figure(context=race.OPENS_AT), theme="light")
     kept = (BOOK / "theme" / "static" / "headline.svg").read_text(encoding="utf-8")
     assert drawn == kept, "run python -m book.figures.index.readme_picture"
 

@@ -54,13 +54,6 @@ def test_opener_is_still_where_motion_is_unwelcome(open_stage):
     assert line(frame) == "No letter read yet."
 
 
-def test_opener_leaves_the_first_screen_to_the_result(open_stage):
-    tab, frame = open_stage("opener")
-    assert frame.bounding_box()["height"] <= 275
-    top = tab.locator("#headline").evaluate("e => e.getBoundingClientRect().top + scrollY")
-    assert top < 900
-
-
 def kept(frame):
     """How much of each letter read so far is in the state."""
     texts = frame.locator(".recurrence-letter").evaluate_all(

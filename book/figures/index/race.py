@@ -39,7 +39,8 @@ ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
 SIGHT = {"far": "one head sees everything", "near": "near only"}
 LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
 CONTEXTS = (256, 1024, 4096, 16384)
-MAIN = 4096  # the context that the first page opens at
+MAIN = 4096  # the context that most pages tell of
+OPENS_AT = 16384  # the context that the first page and the README open at
 Found = dict[str, list[Record]]
 
 
@@ -176,7 +177,7 @@ def _series() -> list[Series]:
     return series
 
 
-def figure(id: str = "headline") -> Explorable | Missing:
+def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explorable | Missing:
     """Loss on held-out novels by updates and by time, of five models at each context."""
     try:
         series = _series()
@@ -185,7 +186,7 @@ def figure(id: str = "headline") -> Explorable | Missing:
     if not series:
         return Missing("race")
     contexts = sorted({one.keys["context"] for one in series})
-    main = MAIN if MAIN in contexts else contexts[-1]
+    main = context if context in contexts else contexts[-1]
     return Explorable(
         id=id,
         caption=_caption(main),
@@ -218,6 +219,7 @@ def figure(id: str = "headline") -> Explorable | Missing:
         provenance=provenance(
             [*curves(), *(_speeds(n) for n in contexts), *have("ngram_baseline")]
         ),
+        fold=fold,
     )
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from IPython.display import HTML
+
+from ...explorable.markup import json_script
 from ..lib.format import NOT_MEASURED, in_words, times
+from ..lib.records import NotMeasuredError
 from ..lib.tables import Table
 from ..three_modes import block_speed, published
 from . import loss_curves, mode_speed
@@ -29,6 +34,19 @@ def table() -> Table:
         told = ("–" if said == NOT_MEASURED else said for said in found.values())
         cells.append([f"{length:,}", *told])
     return Table(["context", *TIMED], cells, align="r" * (len(TIMED) + 1))
+
+
+def data() -> HTML:
+    """JSON in a script element, for the stage `ratios`: name, lengths and ratios of each."""
+    series = []
+    for name, of in TIMED.items():
+        found = {}
+        for length in LENGTHS:
+            with suppress(NotMeasuredError):
+                found[length] = float(f"{of(length):.4g}")
+        if found:
+            series.append({"name": name, "lengths": [*found], "ratios": [*found.values()]})
+    return HTML(json_script(series, id="ratios-data"))
 
 
 def numbers() -> dict[str, str]:

@@ -1,0 +1,51 @@
+"""What the stage `race` shows: softmax and linear attention at every context, mean over seeds."""
+
+from __future__ import annotations
+
+from IPython.display import HTML
+
+from ...explorable.figure import Explorable
+from ...explorable.markup import json_script
+from ..lib.records import NotMeasuredError
+from ..lib.tables import Missing
+from .race import CONTEXTS, OPENS_AT, PAIR, by_model, figure, mean_curve, seconds
+
+DIGITS = 4
+
+
+def data() -> HTML | Missing:
+    """JSON in a script element, for the stage to read; what to run where a race is missing.
+
+    A list by context: context; updates, after which losses were measured; seconds of an update
+    and losses in nats a byte by model.
+    """
+    races = []
+    for context in CONTEXTS:
+        try:
+            races.append(_race(context))
+        except NotMeasuredError:
+            continue
+    if not races:
+        return Missing("race")
+    return HTML(json_script(races, id="race-data"))
+
+
+def more() -> Explorable | Missing:
+    """The whole race, folded below the stage, at the context that this opens at."""
+    fold = "More: all five models, every seed, the table, the sources"
+    return figure(fold=fold, context=OPENS_AT)
+
+
+def _race(context: int) -> dict:
+    """One context's curves at the updates that both models have. Raises NotMeasuredError."""
+    found = by_model(context)
+    if not all(name in found for name in PAIR):
+        raise NotMeasuredError(f"race: not both models at {context}")
+    curves = {name: mean_curve(found[name]) for name in PAIR}
+    updates = sorted(set.intersection(*(set(curve) for curve in curves.values())))
+    return {
+        "context": context,
+        "updates": updates,
+        "seconds": {name: seconds(name, context) for name in PAIR},
+        "loss": {name: [round(curves[name][at], DIGITS) for at in updates] for name in PAIR},
+    }

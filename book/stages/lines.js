@@ -1,0 +1,195 @@
+"use strict";
+
+/* A plot whose lines glide from one state to the next, with handles that a reader drags: what
+   `race` and `ratios` share. Lines are kept in shares of the plot, so that an axis may change its
+   quantity while they glide. */
+
+window.Lines ??= (() => {
+  const { element, svg } = Stage;
+  const model = window.ExplorableModel;
+  const MILLISECONDS = 800, LEFT = 40, TOP = 24, BOTTOM = 40, RIGHT = 16;
+  const eased = (t) => (t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
+
+  function scaleOf(axis) {
+    const f = axis.log ? Math.log10 : Number, inverse = axis.log ? (value) => 10 ** value : Number;
+    const [low, high] = axis.range, [from, to] = axis.range.map(f);
+    return {
+      axis,
+      low,
+      high,
+      to: (value) => (f(value) - from) / (to - from),
+      from: (share) => inverse(from + share * (to - from)),
+    };
+  }
+
+  function ticksOf({ axis, low, high }, most) {
+    return axis.log ? model.logTicks(low, high, axis.log, most) : model.linearTicks(low, high, most);
+  }
+
+  const path = (points) =>
+    points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
+  /* A slider at a point of the plot, with the arrow keys that one expects of it. */
+  function handle(told) {
+    const node = element("div", {
+      class: "lines-handle",
+      role: "slider",
+      tabindex: 0,
+      "data-own-keys": true,
+      onkeydown: (event) => {
+        const steps = {
+          ArrowLeft: -1,
+          ArrowDown: -1,
+          PageDown: -10,
+          Home: -Infinity,
+          ArrowRight: 1,
+          ArrowUp: 1,
+          PageUp: 10,
+          End: Infinity,
+        }[event.key];
+        if (!steps) return;
+        event.preventDefault();
+        told.now.step(steps);
+      },
+    });
+    return node;
+  }
+
+  class Plot {
+    constructor() {
+      this.picture = svg("svg", { role: "img" });
+      this.pad = element("div", { class: "lines-pad", hidden: true });
+      this.frame = element("div", { class: "lines-frame" }, this.picture, this.pad);
+      this.node = element("div", { class: "lines" }, this.frame);
+      this.cursor = new window.ExplorableCursor(this.frame);
+      this.handles = [];
+      for (const type of ["pointerdown", "pointermove"]) {
+        this.pad.addEventListener(type, (event) => this.drag(event));
+      }
+      new ResizeObserver(() => this.view && this.draw()).observe(this.frame);
+    }
+
+    drag(event) {
+      if (event.type === "pointerdown") this.pad.setPointerCapture(event.pointerId);
+      else if (!this.pad.hasPointerCapture(event.pointerId)) return;
+      const box = this.pad.getBoundingClientRect(), { x, y } = this.scales;
+      const share = (value) => Math.min(1, Math.max(0, value));
+      this.view.drag(
+        x.from(share((event.clientX - box.left) / box.width)),
+        y.from(share(1 - (event.clientY - box.top) / box.height)),
+      );
+    }
+
+    /* view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; said, for who does not see it;
+       marks(at, ends), what stands beside the lines, at(x, y) in px; and, where a reader may drag,
+       drag(x, y) and handles, [{label, text, x, y, step}]. moving(share) is told of every frame. */
+    show(view, { glide = true, moving = () => {} } = {}) {
+      const scales = { x: scaleOf(view.x), y: scaleOf(view.y) };
+      const before = this.shares ?? {};
+      const after = Object.fromEntries(
+        view.lines.map(({ id, xs, ys }) => [id, xs.map((x, i) => [scales.x.to(x), scales.y.to(ys[i])])]),
+      );
+      Object.assign(this, { view, scales });
+      cancelAnimationFrame(this.timer);
+      const begin = performance.now();
+      const frame = (now) => {
+        const t = Stage.calm || !glide ? 1 : Math.min(1, Math.max(0, now - begin) / MILLISECONDS);
+        const share = eased(t);
+        this.gliding = t < 1;
+        this.shares = Object.fromEntries(
+          Object.entries(after).map(([id, points]) => {
+            const old = before[id]?.length === points.length ? before[id] : points;
+            return [
+              id,
+              points.map((
+                [x, y],
+                i,
+              ) => [old[i][0] + share * (x - old[i][0]), old[i][1] + share * (y - old[i][1])]),
+            ];
+          }),
+        );
+        this.draw();
+        moving(share);
+        if (t < 1) this.timer = requestAnimationFrame(frame);
+      };
+      frame(begin);
+    }
+
+    draw() {
+      const width = Math.max(240, this.frame.clientWidth), height = this.frame.clientHeight;
+      const { view, scales: { x, y } } = this;
+      const w = width - LEFT - RIGHT, h = height - TOP - BOTTOM;
+      const place = ([across, up]) => [LEFT + across * w, TOP + (1 - up) * h];
+      const at = (one, other) => place([x.to(one), y.to(other)]);
+      const text = (attributes, words) => svg("text", { class: "lines-tick", ...attributes }, words);
+      this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      this.picture.setAttribute("aria-label", view.said);
+      this.picture.replaceChildren(
+        text({ x: 0, y: 12 }, view.y.caption),
+        text({ x: width, y: height - 4, "text-anchor": "end" }, view.x.caption),
+        ...ticksOf(y, h / 44).flatMap(([value, words]) => {
+          const [, up] = at(x.low, value);
+          return [
+            svg("path", { class: "lines-grid", d: `M${LEFT} ${up}H${width - RIGHT}` }),
+            text({ x: LEFT - 8, y: up + 4, "text-anchor": "end" }, words),
+          ];
+        }),
+        ...ticksOf(x, w / 70).map(([value, words]) =>
+          text({ x: at(value, y.low)[0], y: TOP + h + 17, "text-anchor": "middle" }, words)
+        ),
+        ...view.lines.map(({ id, css = "", color }) =>
+          svg("path", {
+            class: `lines-line ${css}`,
+            style: `--line: var(--${color})`,
+            "data-line": id,
+            d: path(this.shares[id].map(place)),
+          })
+        ),
+        ...(this.gliding
+          ? []
+          : view.marks(at, { width, height, right: LEFT + w, top: TOP, bottom: TOP + h })),
+      );
+      const box = { left: LEFT, top: TOP, width: w, height: h };
+      for (const side in box) this.pad.style[side] = `${box[side]}px`;
+      this.placeHandles(at);
+      this.placeCursor({ ...box, right: RIGHT, x, y });
+    }
+
+    placeHandles(at) {
+      const wanted = this.view.handles ?? [];
+      this.pad.hidden = !wanted.length;
+      while (this.handles.length > wanted.length) this.handles.pop().node.remove();
+      wanted.forEach((now, i) => {
+        const told = this.handles[i] ??= {};
+        told.now = now;
+        if (!told.node) this.frame.append(told.node = handle(told));
+        const [left, top] = at(now.x, now.y);
+        Object.assign(told.node.style, { left: `${left}px`, top: `${top}px` });
+        for (
+          const [name, value] of Object.entries({
+            label: now.label,
+            valuetext: now.text,
+            valuenow: now.value,
+          })
+        ) {
+          told.node.setAttribute(`aria-${name}`, value);
+        }
+      });
+    }
+
+    placeCursor(geometry) {
+      const { view, cursor } = this;
+      cursor.element.hidden = this.gliding || !this.pad.hidden;
+      if (cursor.element.hidden) return cursor.hide();
+      const traces = view.lines.filter(({ name }) => name).map(({ name, color, xs, ys, ended }) => ({
+        curve: { name, color, role: "series" },
+        x: xs,
+        y: ys,
+        ended,
+      }));
+      cursor.place({ mark: view.mark ?? "line" }, { x: view.x, y: view.y, traces }, geometry, null);
+    }
+  }
+
+  return { Plot };
+})();

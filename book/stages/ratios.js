@@ -1,0 +1,188 @@
+"use strict";
+
+/* How many times faster at which context? The reader draws the line for the layer alone, and then
+   sees what was measured, of the layer and of what it is a part of. The ratios are data that the
+   page's figures module writes: element #ratios-data. Until then the table that says it, which
+   follows the stage, is out of sight. */
+
+{
+  const { element, svg } = Stage;
+  const { formatNumber } = window.ExplorableModel;
+  const RANGE = [0.3, 1000], STEP = 10 ** 0.05;
+  const COLORS = ["linear", "other-1", "other-2", "other-3", "none"];
+  const times = (value) => `${formatNumber(value, value < 100 ? 2 : 3)}×`;
+  const off = (a, b) => Math.max(a / b, b / a);
+
+  Stage.mount("ratios", (stage) => {
+    const source = document.getElementById("ratios-data");
+    if (!source) {
+      stage.append(element("p", {}, "Not measured yet."));
+      return {};
+    }
+    const series = JSON.parse(source.textContent), lengths = series[0].lengths, stored = series[0].ratios;
+    const table = stage.closest("section")?.querySelector(".cell:has(table)");
+    const told = table ? [table, table.nextElementSibling] : []; // and what it says of its columns
+    const names = element("ul", { class: "lines-names" });
+    const plot = new window.Lines.Plot(), line = element("p", { class: "stage-line", role: "status" });
+    let drawn = lengths.map(() => 1), shown = false, last = null;
+    const touched = () => drawn.some((value) => value !== 1);
+
+    /* What was passed over between two places of a quick drag lies on the line between them. */
+    function draw(x, y) {
+      const near = (i) => Math.abs(Math.log(lengths[i] / x));
+      const here = lengths.reduce((best, _, i) => (near(i) < near(best) ? i : best), 0);
+      const from = last !== null && Math.abs(here - last) > 1 ? last : here, before = drawn[from];
+      for (let i = from; i !== here; i += Math.sign(here - from)) {
+        drawn[i] = before * (y / before) ** ((i - from) / (here - from));
+      }
+      drawn[here] = y;
+      last = here;
+      render(false);
+    }
+
+    function lines() {
+      const you = { id: "drawn", name: "You", color: "none", css: "lines-dashed", xs: lengths, ys: drawn };
+      if (!shown) return [{ ...you, id: "stored" }];
+      const measured = series.map(({ name, lengths, ratios }, i) => ({
+        id: i ? name : "stored",
+        name,
+        color: COLORS[i],
+        css: i ? "lines-thin" : "",
+        xs: lengths,
+        ys: ratios,
+      }));
+      return [...(touched() ? [you] : []), ...measured.reverse()];
+    }
+
+    /* Names of the lines, of which the plot says that of the layer alone. */
+    function legend() {
+      const parts = lines().filter(({ id }) => shown && id !== "stored");
+      names.replaceChildren(...parts.map(({ name, color, css }) =>
+        element(
+          "li",
+          {},
+          svg(
+            "svg",
+            { viewBox: "0 0 22 10", "aria-hidden": "true" },
+            svg("path", { class: `lines-line ${css}`, style: `--line: var(--${color})`, d: "M0 5H22" }),
+          ),
+          name,
+        )
+      ));
+    }
+
+    function marks(at, box) {
+      const [, one] = at(lengths[0], 1);
+      const even = [
+        svg("path", { class: "race-pole", d: `M${at(lengths[0], 1)[0]} ${one}H${box.right}` }),
+        svg(
+          "text",
+          { class: "lines-tick", x: box.right, y: one + 24, "text-anchor": "end" },
+          "as fast as softmax",
+        ),
+      ];
+      const dots = shown
+        ? lines().filter(({ id }) => id !== "drawn").flatMap(({ color, xs, ys }) =>
+          xs.map((x, i) => {
+            const [cx, cy] = at(x, ys[i]);
+            return svg("circle", { style: `fill: var(--${color})`, cx, cy, r: 3.5 });
+          })
+        )
+        : [];
+      const [x, y] = at(lengths.at(-1), stored.at(-1));
+      const name = svg(
+        "text",
+        { class: "lines-words race-linear", x, y: y - 10, "text-anchor": "end" },
+        "The layer alone",
+      );
+      return [...even, ...dots, shown ? name : null].filter(Boolean);
+    }
+
+    function say() {
+      const end = lengths.at(-1).toLocaleString("en");
+      if (!shown) {
+        return touched()
+          ? `You say ${times(drawn.at(-1))} at ${end} tokens.`
+          : "How many times faster? Drag the points.";
+      }
+      const found = `At ${end} tokens the layer alone is ${times(stored.at(-1))} as fast.`;
+      if (!touched()) return found;
+      const mean = Math.exp(
+        drawn.reduce((sum, value, i) => sum + Math.log(off(value, stored[i])), 0) / drawn.length,
+      );
+      return `${found} You said ${times(drawn.at(-1))}. Over all contexts you were ${
+        formatNumber(mean, 2)
+      } times off.`;
+    }
+
+    function render(glide = true) {
+      line.textContent = say();
+      legend();
+      reveal.hidden = shown;
+      again.hidden = !shown;
+      for (const node of told) node.hidden = !shown;
+      const clamp = (value) => Math.min(RANGE[1], Math.max(RANGE[0], value));
+      plot.show({
+        x: {
+          noun: "context",
+          unit: "tokens",
+          caption: "Context (tokens, log scale)",
+          digits: 6,
+          log: 2,
+          range: [200, 170000],
+        },
+        y: {
+          noun: "ratio",
+          unit: "times",
+          caption: "Softmax’s time over linear’s (log scale)",
+          digits: 3,
+          log: 10,
+          range: RANGE,
+        },
+        mark: "line+dot",
+        lines: lines(),
+        marks,
+        said: `Ratio of times against the context. ${say()}`,
+        drag: draw,
+        handles: shown ? [] : lengths.map((x, i) => ({
+          x,
+          y: drawn[i],
+          label: `How many times faster at ${x.toLocaleString("en")} tokens`,
+          text: times(drawn[i]),
+          value: Math.round(Math.log(drawn[i]) / Math.log(STEP)),
+          step: (n) => {
+            drawn[i] = clamp(drawn[i] * STEP ** n);
+            render(false);
+          },
+        })),
+      }, { glide });
+    }
+
+    const show = (value) => {
+      if (!["draw", "measured"].includes(value)) return false;
+      shown = value === "measured";
+      last = null;
+      render();
+      return true;
+    };
+    const press = (text, value, other) =>
+      element("button", {
+        type: "button",
+        onclick: () => {
+          show(value);
+          other().focus();
+        },
+      }, text);
+    const reveal = press("Reveal", "measured", () => again),
+      again = press("Draw again", "draw", () => reveal);
+    plot.pad.addEventListener("pointerup", () => (last = null));
+    stage.append(
+      plot.node,
+      names,
+      element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" }, reveal, again),
+      line,
+    );
+    render(false);
+    return { show: [Stage.setter(show, () => (shown ? "measured" : "draw")), "draw"] };
+  });
+}
