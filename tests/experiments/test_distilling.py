@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from experiments.harness.learning import distilled_runs
 from experiments.harness.learning.distilled_runs import distill_through
 from experiments.harness.learning.distilling import (
     Distillation,
@@ -172,3 +173,12 @@ def test_another_runs_checkpoint_is_set_aside(folder):
     outcome, _, session = run(folder, learning_rate=1e-3)
     assert outcome.complete
     assert "of another configuration; set aside as" in session.warnings[0]
+
+
+@pytest.mark.parametrize(("took", "wait"), [(1, 120), (20, 200), (90, 240)])
+def test_no_more_than_four_minutes_lie_between_two_checkpoints(took, wait, folder, monkeypatch):
+    one, clock = Distillation(CONFIG, ARMS, (0, 1), teacher(), splits()), iter((0.0, took))
+    monkeypatch.setattr(one, "save", lambda path, legs: None)
+    monkeypatch.setattr(distilled_runs.time, "monotonic", clock.__next__)
+    session = Ended(folder)
+    assert distilled_runs._save(one, session, session.checkpoint) == took + wait

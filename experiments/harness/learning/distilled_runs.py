@@ -17,6 +17,7 @@ from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, score
 
 SAVE_EVERY = 120.0  # seconds between two checkpoints; what is done between them may be lost
 SAVE_SHARE = 10  # ... or this many times what the last one took, where that is longer
+SAVE_AT_MOST = 240.0  # ... but no longer than this
 ARM: dict[str, Any] = {"arm": ("name", "which student: how its heads attend")}
 TOKENS: dict[str, Any] = {
     "tokens": ("tokens", "that it was trained on through the whole model before")
@@ -157,4 +158,4 @@ def _save(one: Distillation, session: Session, path: Path) -> float:
     except OSError as error:
         session.warn(f"{path}: cannot be written ({error.strerror}); the run goes on")
     ended = time.monotonic()
-    return ended + max(SAVE_EVERY, SAVE_SHARE * (ended - began))
+    return ended + min(max(SAVE_EVERY, SAVE_SHARE * (ended - began)), SAVE_AT_MOST)
