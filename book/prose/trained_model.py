@@ -1,6 +1,7 @@
 """Of the chapter on a trained model."""
 
 from ..figures.lib.records import NotMeasuredError, Record
+from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
 from ..figures.trained_model.measured import HEADS, measured, ranking
 from ..figures.trained_model.remove_exponential import (
     FEW,
@@ -66,7 +67,16 @@ VERDICTS = {
     "All of layer 18 takes more": lambda: (
         one_layer_stands_out() and layer_gains()[18].mean < gain(confined(1))
     ),
-    "the ranking by attention mass is a poor one": lambda: every(
+    "Alone, most of the others are hardly missed. Head 18.7 takes": lambda: (
+        ranking()[2].name == "18.7"
+        and alone(2).mean > 2 * most_alone()
+        and sum(one.mean < 0.05 for one in alone_by_rank().values()) > len(alone_by_rank()) / 2
+    ),
+    "all but 24 heads can be confined, and no gain is lost": lambda: (
+        SOME == 24 and abs(missing(kept(SOME)).mean) < 0.1
+    ),
+    "So heads stand in for each other": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
+    "a ranking by attention mass is a poor one": lambda: every(
         gain(kept(n, "mass")) < gain(kept(n)) - 1 for n in (FEW, SOME)
     ),
     "are the same as for passages": lambda: FEW / 2 < shared_heads() < FEW,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import percent
+from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, provenance
 from ..lib.tables import Missing, Table
 from .measured import EXPERIMENT, Mean, ranking, signed, stored
-from .remove_exponential import FEW, SOME, TEXTS, missing
+from .remove_exponential import FEW, SOME, TEXTS, confined, missing
 
 # The first are those that need softmax, whose colour they have; the last are grey.
 PLACES = {"softmax": f"the first {FEW}", "next": f"the next {SOME - FEW}", "none": "all others"}
@@ -97,3 +97,34 @@ def alone_by_rank() -> dict[int, Mean]:
         if config["where"] == "head" and config["text"] == "passages":
             found[config["number"]] = missing(run)
     return dict(sorted(found.items()))
+
+
+def alone(rank: int) -> Mean:
+    """The same of one head. Raises NotMeasuredError."""
+    if (found := alone_by_rank().get(rank)) is None:
+        raise NotMeasuredError(f"{EXPERIMENT}: no head of rank {rank} alone")
+    return found
+
+
+def sum_alone(number: int = FEW) -> float:
+    """What the first heads cost one by one, added up. Raises NotMeasuredError."""
+    return sum(alone(rank).mean for rank in range(number))
+
+
+def most_alone(but: int = 2) -> float:
+    """What the next costs after those that cost most alone. Raises NotMeasuredError."""
+    found = sorted((one.mean for one in alone_by_rank().values()), reverse=True)
+    if len(found) <= max(but, FEW):
+        raise NotMeasuredError(f"{EXPERIMENT}: too few heads alone")
+    return found[but]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter says of heads that were confined alone."""
+    return in_words(
+        alone_count=lambda: counted(len(alone_by_rank())),
+        alone_second=lambda: alone(2),
+        alone_most=lambda: f"{most_alone():.2f}",
+        alone_sum=lambda: f"{sum_alone():.2f}",
+        together=lambda: missing(confined(FEW)),
+    )

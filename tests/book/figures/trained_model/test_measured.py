@@ -3,7 +3,7 @@
 import pytest
 
 from book.figures.lib.records import NotMeasuredError
-from book.figures.trained_model import measured, remove_exponential
+from book.figures.trained_model import head_grid, measured, remove_exponential
 
 
 def run(name, gains, losses, **config):
@@ -67,6 +67,24 @@ def test_a_ranking_is_a_mean_over_its_texts(stored):
     assert [head.name for head in ranking] == ["1.0", "0.0", "2.0"]
     assert ranking[0].slope.mean == pytest.approx(-0.65)
     assert ranking[0].slope.error == pytest.approx(0.05)
+
+
+def test_heads_that_were_confined_alone_stand_by_their_rank(stored, monkeypatch):
+    alone = {"where": "head", "order": "gradient"}
+    for rank, gains in enumerate(([1.0, 1.0], [2.9, 1.9], [2.0, 1.0])):
+        name = f"passages-256-head-gradient-{rank}"
+        stored.append(run(name, gains, [4.0, 2.0], **alone, number=rank))
+    stored.append(run("lists-256-head-gradient-0", [0.0], [4.0], **alone, number=0, text="lists"))
+    found = head_grid.alone_by_rank()
+    assert [one.mean for one in found.values()] == pytest.approx([1.5, 0.1, 1.0])
+    assert found[1].error == pytest.approx(0)  # both texts lose the same
+    assert head_grid.sum_alone(3) == pytest.approx(2.6)
+    monkeypatch.setattr(head_grid, "FEW", 2)
+    assert head_grid.most_alone(1) == pytest.approx(1.0)
+    monkeypatch.setattr(head_grid, "FEW", 8)
+    for missing in (head_grid.most_alone, lambda: head_grid.alone(3)):
+        with pytest.raises(NotMeasuredError, match="remove_exponential: "):
+            missing()
 
 
 def test_what_nobody_ran_is_not_measured(stored):
