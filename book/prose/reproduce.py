@@ -6,6 +6,15 @@ from ..figures.lib.records import have
 from ..figures.linear_self_attention import variants
 from ..figures.reproduce import claims
 from ..figures.sequence_transformations import rnn_orders
+from ..figures.trained_model.measured import measured
+from ..figures.trained_model.remove_exponential import (
+    FEW,
+    SOME,
+    confined,
+    everywhere,
+    kept,
+    lost_recall,
+)
 from ..figures.training import scaling
 from ..figures.training.state_size import Arm, behind
 
@@ -58,6 +67,18 @@ VERDICTS = {
         rnn_orders.largest()[1] > 1.2
     ),
     "holds on paper only": lambda: variants.normaliser_costs(have("variants"))[0] > 0.1,
+    "holds for most of the recall": lambda: (
+        (FEW, SOME) == (8, 24)
+        and lost_recall(confined(FEW)) > 0.8
+        and lost_recall(kept(12)) < 0.15
+        and lost_recall(kept(SOME)) < 0.05
+    ),
+    "holds for the loss; recall goes in both cases": lambda: (
+        measured(everywhere(), "rise").mean < 0.2
+        and measured(everywhere("window-64-0"), "rise").mean > 1
+        and max(measured(everywhere(case), "gain").mean for case in ("window-64-4", "window-64-0"))
+        < 0
+    ),
     "at 16,384 | [sampling](sampling.md) | holds |": lambda: (
         sampling_speed.seconds("linear", claims.LONG) < 1.2 * sampling_speed.seconds("linear", 1)
     ),
