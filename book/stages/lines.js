@@ -66,7 +66,15 @@ window.Lines ??= (() => {
       for (const type of ["pointerdown", "pointermove"]) {
         this.pad.addEventListener(type, (event) => this.drag(event));
       }
-      new ResizeObserver(() => this.view && this.draw()).observe(this.frame);
+      new ResizeObserver(() => {
+        this.measure();
+        if (this.view) this.draw();
+      }).observe(this.frame);
+    }
+
+    measure() {
+      this.width = Math.max(240, this.frame.clientWidth);
+      this.height = this.frame.clientHeight;
     }
 
     drag(event) {
@@ -82,7 +90,8 @@ window.Lines ??= (() => {
 
     /* view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; said, for who does not see it;
        marks(at, ends), what stands beside the lines, at(x, y) in px; and, where a reader may drag,
-       drag(x, y) and handles, [{label, text, x, y, step}]. moving(share) is told of every frame. */
+       drag(x, y) and handles, [{label, text, x, y, step}] and where each is as whole numbers:
+       value, least, most. moving(share) is told of every frame. */
     show(view, { glide = true, moving = () => {} } = {}) {
       const scales = { x: scaleOf(view.x), y: scaleOf(view.y) };
       const before = this.shares ?? {};
@@ -108,20 +117,32 @@ window.Lines ??= (() => {
             ];
           }),
         );
-        this.draw();
+        if (this.gliding && now > begin) this.trace();
+        else this.draw();
         moving(share);
         if (t < 1) this.timer = requestAnimationFrame(frame);
       };
       frame(begin);
     }
 
+    /* Between two states the lines alone move. */
+    trace() {
+      for (const line of this.traced) {
+        line.setAttribute("d", path(this.shares[line.dataset.line].map(this.place)));
+      }
+    }
+
     draw() {
-      const width = Math.max(240, this.frame.clientWidth), height = this.frame.clientHeight;
-      const { view, scales: { x, y } } = this;
+      if (!this.width) this.measure();
+      const { view, width, height, scales: { x, y } } = this;
       const w = width - LEFT - RIGHT, h = height - TOP - BOTTOM;
-      const place = ([across, up]) => [LEFT + across * w, TOP + (1 - up) * h];
-      const at = (one, other) => place([x.to(one), y.to(other)]);
+      this.place = ([across, up]) => [LEFT + across * w, TOP + (1 - up) * h];
+      const at = (one, other) => this.place([x.to(one), y.to(other)]);
       const text = (attributes, words) => svg("text", { class: "lines-tick", ...attributes }, words);
+      this.traced = view.lines.map(({ id, css = "", color }) =>
+        svg("path", { class: `lines-line ${css}`, style: `--line: var(--${color})`, "data-line": id })
+      );
+      this.trace();
       this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
       this.picture.setAttribute("aria-label", view.said);
       this.picture.replaceChildren(
@@ -137,14 +158,7 @@ window.Lines ??= (() => {
         ...ticksOf(x, w / 70).map(([value, words]) =>
           text({ x: at(value, y.low)[0], y: TOP + h + 17, "text-anchor": "middle" }, words)
         ),
-        ...view.lines.map(({ id, css = "", color }) =>
-          svg("path", {
-            class: `lines-line ${css}`,
-            style: `--line: var(--${color})`,
-            "data-line": id,
-            d: path(this.shares[id].map(place)),
-          })
-        ),
+        ...this.traced,
         ...(this.gliding
           ? []
           : view.marks(at, { width, height, right: LEFT + w, top: TOP, bottom: TOP + h })),
@@ -170,6 +184,8 @@ window.Lines ??= (() => {
             label: now.label,
             valuetext: now.text,
             valuenow: now.value,
+            valuemin: now.least,
+            valuemax: now.most,
           })
         ) {
           told.node.setAttribute(`aria-${name}`, value);

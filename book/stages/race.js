@@ -214,6 +214,8 @@
         label: "When linear is done",
         text: minutesText(guessMinutes()),
         value: Math.round(guess * STEPS),
+        least: 1,
+        most: STEPS,
         step: (n) => bet(guess + n / STEPS),
       };
       reveal.hidden = view !== "guess";

@@ -11,6 +11,7 @@
   const RANGE = [0.3, 1000], STEP = 10 ** 0.05;
   const COLORS = ["linear", "other-1", "other-2", "other-3", "none"];
   const times = (value) => `${formatNumber(value, value < 100 ? 2 : 3)}×`;
+  const steps = (value) => Math.round(Math.log(value) / Math.log(STEP));
   const off = (a, b) => Math.max(a / b, b / a);
 
   Stage.mount("ratios", (stage) => {
@@ -149,7 +150,9 @@
           y: drawn[i],
           label: `How many times faster at ${x.toLocaleString("en")} tokens`,
           text: times(drawn[i]),
-          value: Math.round(Math.log(drawn[i]) / Math.log(STEP)),
+          value: steps(drawn[i]),
+          least: steps(RANGE[0]),
+          most: steps(RANGE[1]),
           step: (n) => {
             drawn[i] = clamp(drawn[i] * STEP ** n);
             render(false);
