@@ -98,7 +98,7 @@
         );
         button.tabIndex = i === chosen ? 0 : -1;
       });
-      const heard = rows.map(({ name, cells }) => {
+      const moves = rows.map(({ name, cells }) => {
         const after = layers[name](read(text));
         const moved = after.map((y, i) =>
           Math.max(...y.map((value, d) => Math.abs(value - before[name][i][d]))) > 1e-9
@@ -113,7 +113,7 @@
       });
       line.textContent = `Token ${chosen + 1} changed from ${
         TEXT[chosen]
-      } to ${letter}. Outputs that moved: ${heard.join(", ")}.`;
+      } to ${letter}. Outputs that moved: ${moves.join(", ")}.`;
     }
 
     table.addEventListener("keydown", (event) => {
