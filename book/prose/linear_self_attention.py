@@ -2,6 +2,7 @@
 
 from ..figures.index import ngram_baseline
 from ..figures.lib.records import have
+from ..figures.linear_self_attention import taylor_error
 from ..figures.linear_self_attention.variants import (
     best_sum,
     final_loss,
@@ -11,6 +12,25 @@ from ..figures.linear_self_attention.variants import (
     seed_gap,
 )
 from ..figures.training.state_tables import gap
+from . import every
+
+
+def falls(parity: int, scale: float) -> bool:
+    """Whether the error falls with every two terms more."""
+    found = [row for row in taylor_error.measured(64) if row["scale"] == scale]
+    errors = {row["degree"]: row["rms"] for row in found if row["degree"] % 2 == parity}
+    order = [errors[n] for n in sorted(errors)]
+    return bool(order) and order == sorted(order, reverse=True)
+
+
+def odd(name: str, above: float) -> bool:
+    """Whether a column is above a bound for every odd n, at scores near 2 and near 4."""
+    return every(
+        row[name] > above
+        for row in taylor_error.measured(64)
+        if row["scale"] in (2, 4) and row["degree"] % 2
+    )
+
 
 VERDICTS = {
     "The normaliser matters more than the map": lambda: (
@@ -20,11 +40,20 @@ VERDICTS = {
         final_loss(ranking()[0]) - final_loss("softmax") > seed_gap()
     ),
     "The best is exp": lambda: ranking()[0] == "exp",
-    "The last of the four, relu, does not fit": lambda: ranking()[-1] == "relu",
-    "and it ends behind it": lambda: final_loss("taylor") > final_loss("linear"),
+    "the last of the four, relu, picks better than elu + 1": lambda: ranking()[-1] == "relu",
+    "and it ends behind elu + 1": lambda: final_loss("taylor") > final_loss("linear"),
     "Over three pairs, with the same seed in each, the Taylor sum ends": lambda: (
         gap("nothing changed").mean > 0 and gap("nothing changed").of() == "3 of 3"
     ),
     "it is the best of the sums": lambda: best_sum() == "identity",
     "worse than counting pairs of letters": lambda: final_loss("identity") > ngram_baseline.loss(2),
+    "each pair of terms brings the error down": lambda: falls(0, 1) and falls(0, 2),
+    "the odd lines fall with them": lambda: falls(1, 1),
+    "the odd lines stay above 100%": lambda: odd("rms", 1),
+    "many of their weights are negative": lambda: odd("negative", 0.05),
+    "it is far from softmax at every $n$ drawn here": lambda: every(
+        row["rms"] > 0.1
+        for row in taylor_error.measured(64)
+        if row["scale"] == 4 and row["degree"] % 2 == 0
+    ),
 }

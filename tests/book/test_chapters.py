@@ -12,10 +12,9 @@ from book.figures.index import loss_curves, mode_speed, price, race, readme_pict
 from book.figures.kernels import kernel_build, kernel_prediction
 from book.figures.lib import format, records, seeds
 from book.figures.lib.format import say
-from book.figures.linear_self_attention import variants
+from book.figures.linear_self_attention import taylor_error, variants
 from book.figures.long_context import long_context, recall, whole_novels
 from book.figures.sequence_transformations import rnn_orders
-from book.figures.state_machines import taylor_error
 from book.figures.three_modes import block_speed
 from book.figures.trained_model import remove_exponential
 from book.figures.training import plateau

@@ -21,10 +21,10 @@ def drawn(shares: Mapping[float, Mapping[str, float]], id: str = "picking") -> E
     return Explorable(
         id=id,
         caption=(
-            "Softmax can single out one key in a crowd, if vectors are long enough. Maps that "
-            "act on each feature alone barely can, at any length tried. Taylor sums do better, and "
-            "then stop: far from zero they are powers, and opposed keys weigh as well. "
-            "(Softplus, left out here, runs beside elu + 1.)"
+            "**Softmax can single out one key in a crowd. Maps that act on each feature alone "
+            "cannot.** The share of the right key rises with the length of vectors for softmax. "
+            "Taylor sums do better than the maps, and then level off: far from zero they are "
+            "powers, and opposed keys weigh as much. (Softplus, left out, runs beside elu + 1.)"
         ),
         alt=(
             "Share of the weight on the right key against the length of queries and keys. Softmax "

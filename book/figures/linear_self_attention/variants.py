@@ -56,8 +56,8 @@ def figure(id: str = "variants") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**What may take the exponential's place.** The same nano GPT-2, weighed differently, "
-            "one run of each. The normaliser matters more than the map."
+            "**The normaliser matters more than the map.** The same nano GPT-2 with different "
+            "weights on its values, one run of each."
         ),
         alt=(
             "Falling curves of validation loss against updates: softmax lowest, then linear "

@@ -35,7 +35,7 @@ MEMBERS = {
     "linear": Member("never", "k vᵀ", "q, normalised", False, "TND", LINEAR),
     "taylor": Member(
         "never", "φ(k) vᵀ", "φ(q), normalised", False, "T²D",
-        "state-machines.html",
+        "linear-self-attention.html#taylor-sums-of-the-exponential",
     ),
     "power": Member(
         "never", "φₚ(k) vᵀ", "φₚ(q), normalised", False, "T²D", RELATIVES + "power-attention"

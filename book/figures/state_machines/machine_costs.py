@@ -16,8 +16,8 @@ def figure(id: str = "machine-costs") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "Tapes and caches grow with the text. States of a fixed size do not, and the question "
-            f"is where the lines cross. Formulas of `lsa.cost`, one layer, d = {WIDTH}, one head."
+            "**Tapes and caches grow with the text; states of a fixed size do not.** Formulas of "
+            f"`lsa.cost`, one layer, d = {WIDTH}, one head."
         ),
         alt=(
             "State size against tick for seven machines. The tapes and the KV cache rise in "

@@ -6,41 +6,66 @@ from collections.abc import Callable
 
 import torch
 
-from ...explorable.figure import Axis, Explorable, Series
+from ...explorable.figure import Axis, Explorable, Series, Toggle
 
 FEATURES = (8, 16, 32, 64)
-PAIRS = [2**i for i in range(11)]
+SHOWN = (8, 64)
+PAIRS = [2**i for i in range(9)]
 DRAWS = 4
+KEYS = ("signed", "elu + 1")
 
 
-def drawn(recalled: Callable[[int, int], float], id: str = "recall") -> Explorable:
-    """Share of values recalled against pairs stored, by width of key.
+def drawn(recalled: Callable[[int, int, str], float], id: str = "recall") -> Explorable:
+    """Share of values recalled against pairs stored, by width and sign of keys.
 
-    recalled: of K features and a number of pairs, the share that comes back, of keys drawn anew.
+    recalled: of K features, a number of pairs and one of `KEYS`, the share that comes back, of
+    keys drawn anew.
     """
     torch.manual_seed(0)
 
-    def percents(K: int) -> list[float]:
-        return [100 * sum(recalled(K, n) for _ in range(DRAWS)) / DRAWS for n in PAIRS]
+    def percents(K: int, keys: str) -> list[float]:
+        return [100 * sum(recalled(K, n, keys) for _ in range(DRAWS)) / DRAWS for n in PAIRS]
 
     return Explorable(
         id=id,
         caption=(
-            "**A state does not forget the oldest. It forgets a little of everything at once.** "
-            "All values come back while pairs are few, and fewer and fewer as more are added. "
-            "Twice the features hold about twice the pairs. A KV cache keeps all of them, and "
-            "grows."
+            "**Signed keys hold at least as many pairs as they have features. Positive keys blur "
+            "after a few.** Share of stored values that come back as the nearest of all. A KV "
+            f"cache keeps all of them, and grows. Random keys of length one, means of {DRAWS} "
+            "draws."
         ),
         alt=(
-            "Share of values recalled against the number of pairs stored, for four widths of key. "
-            "Each line stays at 100 percent and then falls; wider keys fall later."
+            "Share of values recalled against the number of pairs stored. Lines of signed keys "
+            "stay at 100 percent and fall the later the wider the keys are. Lines of positive "
+            "keys fall together after two to four pairs."
         ),
         series=[
-            Series({"features": f"K = {K}"}, {"pairs": PAIRS, "share": percents(K)})
+            Series(
+                {"features": f"K = {K}", "keys": keys}, {"pairs": PAIRS, "share": percents(K, keys)}
+            )
             for K in FEATURES
+            for keys in KEYS
         ],
         x=Axis("pairs", "Pairs stored", log=2),
         y=Axis("share", "Values recalled", "%", digits=3),
         color="features",
+        dash="keys",
         mark="line+dot",
+        controls=[
+            Toggle(
+                "features",
+                "Features",
+                options=[f"K = {K}" for K in FEATURES],
+                default=[f"K = {K}" for K in SHOWN],
+            ),
+            Toggle("keys", "Keys", options=list(KEYS)),
+        ],
     )
+
+
+def of_computed(shares: dict[str, float]) -> dict[str, str]:
+    """shares: what comes back of as many pairs as features, by the sign of keys."""
+    return {
+        "recall_signed": f"{shares['signed']:.0%}",
+        "recall_positive": f"{shares['elu + 1']:.0%}",
+    }

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from book.figures.lib.records import rows, stored
-from book.figures.state_machines import taylor_error
+from book.figures.linear_self_attention import taylor_error
 from experiments import taylor_error as experiment
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import runner
@@ -32,3 +32,5 @@ def test_the_prose_and_the_table_name_the_same_states():
     for n in (2, 4):
         (line,) = (line for line in table.cells if line[0] == str(n))
         assert line[1:3] == [numbers[f"taylor_{n}_numbers"], numbers[f"taylor_{n}_tokens"]]
+    # "Many texts in use are longer" than the first, and few than the second.
+    assert (numbers["taylor_2_tokens"], numbers["taylor_4_tokens"]) == ("1,089", "413,555")

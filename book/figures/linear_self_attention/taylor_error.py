@@ -36,8 +36,8 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
         caption=(
             "**The exponential can be bought back, at the price of a state that grows with every "
             "term.** Error of the outputs by the number of terms n, where scores q·k/√K have the "
-            "standard deviation chosen. Odd n can fail altogether for large scores: many weights "
-            "are negative there, and the normaliser passes near zero."
+            "standard deviation chosen. For large scores odd n fail: many weights are negative, "
+            "and the normaliser passes near zero."
         ),
         alt=(
             "Relative error against softmax on a logarithmic scale. With an even number of terms "
