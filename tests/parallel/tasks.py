@@ -5,6 +5,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import parallelize_module
 
+from experiments import rank_speed
 from lsa import GPT, LinearState
 from lsa.parallel import Ranks, linear_attention, ring_attention
 from lsa.parallel.saving import full_state_dict, save_safetensors
@@ -123,3 +124,9 @@ def gathered(group, config, weights, path):
             said.append(str(error))
     save_safetensors(gpt, path)
     return said, [*full_state_dict(gpt)]
+
+
+def timed(group, attention, length, config):
+    """Seconds of an experiment's call on these ranks."""
+    call = rank_speed.call_of(attention, length, config, Ranks(group))
+    return rank_speed.together(call, group, 0.0)

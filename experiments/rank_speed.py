@@ -1,0 +1,152 @@
+"""Time one layer's attention, forward and backward, of a sequence that several processes hold.
+
+Each process computes with one thread, so that more of them are more processors, up to as many as
+there are. Linear attention passes on states, softmax passes keys and values around a ring; both in
+plain torch, as `lsa.parallel` has them. Processes start each call together, and it has ended when
+the last of them has. Bytes are counted where torch hands them to the network.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from datetime import timedelta
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from lsa.parallel import Ranks, linear_attention, ring_attention
+from lsa.parallel.traffic import Traffic
+
+from .harness.bench import timing
+from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.core.tables import append, table
+
+TABLES = {
+    "rows": table(
+        ranks=("processes", "that hold the sequence, of one thread each"),
+        attention=("name", "`linear`, or `softmax` around a ring"),
+        length=("tokens", "T, of all processes together"),
+        **timing.TIMING,
+        received=("B", "that the busiest process receives, forward and backward"),
+    ),
+}
+WAIT = timedelta(minutes=10)
+
+
+def runs(kind: str, smoke: bool) -> list[Run]:
+    """One run, on processors: on one GPU there is no other to send to."""
+    if kind != "cpu":
+        return []
+    config = {
+        "seed": 0,
+        "heads": 2,
+        "width": 8 if smoke else 64,
+        "chunk_size": 64,
+        "ranks": [1, 2] if smoke else [1, 2, 4],
+        "linear": [32] if smoke else [4096, 16384, 65536],
+        "softmax": [32] if smoke else [1024, 2048, 4096],
+    }
+    return [Run("rank_speed", "heads", config, 20)]
+
+
+def together(call: Any, group: Any, enough: float) -> list[float]:
+    """Seconds of calls that all ranks make at the same time, each until the last has ended."""
+    seconds: list[float] = []
+    for i in range(timing.MOST + 2):  # the first two are not counted
+        dist.barrier(group)
+        began = time.perf_counter()
+        call()
+        took = torch.tensor(time.perf_counter() - began, dtype=torch.float64)
+        dist.all_reduce(took, dist.ReduceOp.MAX, group)
+        if i > 1:
+            seconds.append(took.item())
+        if len(seconds) >= timing.FEWEST and sum(seconds) >= enough:
+            break
+    return seconds
+
+
+def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -> Any:
+    """A function of no arguments: this rank's part of the sequence, forward and backward."""
+    shape = 1, length // ranks.size, config["heads"], config["width"]
+    generator = torch.Generator().manual_seed(config["seed"] + ranks.rank)
+    q, k, v = (torch.randn(shape, generator=generator, requires_grad=True) for _ in range(3))
+
+    def call() -> None:
+        if attention == "softmax":
+            o = ring_attention(q, k, v, ranks=ranks)
+        else:
+            fixed = {"feature_map": "elu_plus_one", "chunk_size": config["chunk_size"]}
+            o = linear_attention(q, k, v, ranks=ranks, **fixed)
+        torch.autograd.grad(o, (q, k, v), torch.ones_like(o))
+
+    return call
+
+
+def work(
+    rank: int, size: int, store: str, config: dict[str, Any], enough: float, told: Any
+) -> None:
+    """What each process does; the first of them tells the rows."""
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=WAIT
+    )
+    assert dist.group.WORLD is not None  # it was made a line ago
+    ranks, rows = Ranks(dist.group.WORLD), []
+    for attention in ("linear", "softmax"):
+        for length in config[attention]:
+            call = call_of(attention, length, config, ranks)
+            with Traffic() as traffic:
+                call()
+            received = torch.tensor(traffic.received)
+            dist.all_reduce(received, dist.ReduceOp.MAX)
+            found = timing.summarize(together(call, dist.group.WORLD, enough)).columns
+            rows.append(
+                {"ranks": size, "attention": attention, "length": length, **found,
+                 "received": received.item()}
+            )  # fmt: skip
+    dist.destroy_process_group()
+    if rank == 0:
+        told.put(rows)
+
+
+def measured(size: int, config: dict[str, Any], enough: float) -> list[dict[str, Any]]:
+    """The rows of so many processes. Raises OSError if one of them breaks off."""
+    context = get_context("spawn")
+    told = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        given = size, str(Path(folder) / "store"), config, enough, told
+        workers = [context.Process(target=work, args=(rank, *given)) for rank in range(size)]
+        for worker in workers:
+            worker.start()
+        try:
+            while not all(worker.exitcode == 0 for worker in workers):
+                if broken := [i for i, one in enumerate(workers) if one.exitcode]:
+                    raise OSError(f"rank {broken[0]} of {size} broke off")
+                time.sleep(0.02)
+            return told.get(timeout=60)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.join()
+
+
+def perform(config: dict[str, Any], session: Session) -> Outcome:
+    """One run, as `plan.Experiment` asks."""
+    tables: dict[str, Any] = {"rows": {}}
+    for i, size in enumerate(config["ranks"]):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        for row in measured(size, config, timing.ENOUGH_SECONDS["cpu"]):
+            append(tables, "rows", row)
+        session.save(tables)
+        session.show(i + 1, len(config["ranks"]), f"{size} processes")
+    return Outcome(tables)
+
+
+EXPERIMENT = Experiment(
+    "rank_speed", "attention of a sequence that several processes hold", TABLES, runs, perform
+)
