@@ -1,7 +1,7 @@
 "use strict";
 
 /* The layers that one recurrence makes, by the settings of its three valves, and their states as
-   sums of parts: what each letter wrote, as far as it is left. */
+   sums of parts: what is left of each letter. */
 
 window.Recurrence ??= (() => {
   const K = 6; // numbers of a key, and of a value
@@ -10,6 +10,7 @@ window.Recurrence ??= (() => {
     fixed: "one rate, fixed",
     channel: "a rate a channel, fixed",
     input: "a rate from the input",
+    channels: "a rate a channel, from the input",
     step: "by a step from the input",
   };
   const WRITES = {
@@ -31,7 +32,8 @@ window.Recurrence ??= (() => {
     "AFT-simple": ["none", "channel", "gate"],
     RWKV: ["channel", "channel", "gate"],
     RetNet: ["fixed", "key", "query"],
-    "Gated linear attention": ["input", "key", "query"],
+    "Mamba-2": ["input", "key", "query"],
+    GLA: ["channels", "key", "query"],
     DeltaNet: ["none", "delta", "query"],
     "Gated delta rule": ["input", "delta", "query"],
     S4D: ["channel", "alike", "fixed"],
@@ -46,6 +48,7 @@ window.Recurrence ??= (() => {
     fixed: () => Array(K).fill(0.9),
     channel: () => [0.5, 0.7, 0.82, 0.9, 0.95, 0.98],
     input: (letter) => Array(K).fill(ends(letter) ? 0.4 : 0.98),
+    channels: (letter) => (ends(letter) ? [0.1, 0.2, 0.4, 0.6, 0.8, 0.9] : [0.9, 0.95, 0.98, 0.99, 0.99, 0.99]),
     step: (letter) => Array(K).fill(Math.exp(-delta(letter))),
   };
   const ends = (letter) => /[\s.,;:!?]/.test(letter), vowel = (letter) => /[aeiou]/i.test(letter);
@@ -62,7 +65,7 @@ window.Recurrence ??= (() => {
   const COMMON = unit(Array(K).fill(1));
   const size = (part) => Math.hypot(...part.flat());
   /* Whether what fades is the same for every text. */
-  const convolves = ({ decay, write }) => !["input", "step"].includes(decay) && write !== "delta";
+  const convolves = ({ decay, write }) => !["input", "channels", "step"].includes(decay) && write !== "delta";
   const weight = (
     write,
     letter,

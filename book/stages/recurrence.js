@@ -16,16 +16,24 @@
       fixed: "fixed",
       channel: "fixed, a channel",
       input: "by the letter",
+      channels: "by the letter",
       step: "by the letter",
     },
     write: { alike: "fixed" },
     read: { fixed: "fixed" },
   };
-  const FIRST = { text: "a state can forget", preset: "Gated linear attention" };
+  const FIRST = { text: "a state can forget", preset: "Mamba-2" };
   const VALVES = [DECAYS, WRITES, READS];
 
   const FORMULAS = {
-    decay: { none: "", fixed: "α ", channel: "Diag(α) ", input: "Diag(αₜ) ", step: "exp(−Δₜ) " },
+    decay: {
+      none: "",
+      fixed: "α ",
+      channel: "Diag(α) ",
+      input: "αₜ ",
+      channels: "Diag(αₜ) ",
+      step: "exp(−Δₜ) ",
+    },
     write: {
       alike: "b vₜᵀ",
       key: "kₜ vₜᵀ",
@@ -199,16 +207,16 @@
     say(n) {
       if (!n) return "The state is empty.";
       const kept = this.left(n), sum = kept.reduce((a, b) => a + b, 0);
-      return `Letter ${n} of ${this.text.length}, “${this.text[n - 1]}”. Of the first letter ${
+      return `Letter ${n} of ${this.text.length}, “${this.text[n - 1]}”. ${
         Math.round(100 * kept[0])
-      }% is left; of all ${n}, as much as ${sum.toFixed(1)} letters.`;
+      }% of the first letter is left. In all, the state holds as much as ${sum.toFixed(1)} letters.`;
     }
 
     why() {
       const said = convolves(this.layer)
-        ? "The decay is the same for every text, so what is left of a letter in a channel depends on its "
-          + "distance alone: a convolution."
-        : "What fades depends on the text, so no kernel can be computed beforehand: no convolution.";
+        ? "The decay is the same for every text. What is left of a letter depends on its distance alone: a "
+          + "convolution."
+        : "The decay depends on the text, so no kernel can be computed beforehand: no convolution.";
       const note = NOTES[this.name()] ?? NOTES[this.layer.write];
       return note ? `${said} ${note}` : said;
     }

@@ -91,14 +91,14 @@ def test_what_depends_on_the_text_is_no_convolution(open_stage):
     tab, frame = open_stage("recurrence")
     convolution = frame.get_by_role("radio", name="Convolution")
     formulas = set()
-    for layer in ("Gated linear attention", "DeltaNet", "Gated delta rule", "S6 (Mamba)"):
+    for layer in ("Mamba-2", "GLA", "DeltaNet", "Gated delta rule", "S6 (Mamba)"):
         frame.get_by_label("Layer").select_option(layer)
         assert convolution.is_disabled()
         formulas.add(frame.locator(".recurrence-formula").inner_text())
         valves = frame.locator(".recurrence-valve text:first-of-type").all_text_contents()
         named = frame.locator(".recurrence-term small").all_inner_texts()
         assert sorted(named) == sorted(valves) == ["decay", "read", "write"]
-    assert len(formulas) == 4
+    assert len(formulas) == 5
     frame.get_by_label("Layer").select_option("RetNet")
     convolution.check()
     # One valve is enough: the run goes back to the recurrence, and the layer is the reader's own.

@@ -156,13 +156,6 @@ def seeds_of(found: Mapping[str, list[Record]]) -> str:
     return seeds_in_words([len(runs) for runs in found.values()])
 
 
-def ending(run: Record) -> str:
-    """`solved`, `stopped` or `not finite`; of a probed run, at the rate chosen."""
-    if is_probed(run):
-        return rows(run, "rates", chosen="yes")[0]["ending"]
-    return rows(run, "end")[0]["ending"]
-
-
 def in_order(models: Iterable[str]) -> Iterator[str]:
     """Models in the order of the catalogue, each before those that differ from it in an option."""
     found = {*models}
@@ -170,6 +163,12 @@ def in_order(models: Iterable[str]) -> Iterator[str]:
     after["taylor"] = ["taylor-2", "taylor-4"]
     for layer in LAYERS:
         yield from (name for name in (layer, *after.get(layer, [])) if name in found)
+
+
+def is_one_rate_and_seed() -> bool:
+    """Whether all stored runs share a learning rate and a seed, as some sentences say."""
+    return len({(run["config"]["learning_rate"], run["config"]["seed"])
+                for run in learned(EXPERIMENT)}) == 1  # fmt: skip
 
 
 def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
@@ -185,9 +184,13 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
     updates, solved = f"{config['updates']:,} updates", f"{100 * config['solved']:g}% right"
     said = [f"Training ended after {updates} or at {solved}."]
     if full:
-        every = [run for run in learned(EXPERIMENT) if run["config"]["task"] == task]
-        tried = len({run["config"]["learning_rate"] for run in every})
-        said.append(f"Of {counted(tried)} learning rates validation chose one for each model.")
+        every = [run["config"] for run in learned(EXPERIMENT) if run["config"]["task"] == task]
+        tried, seeds = (len({one[key] for one in every}) for key in ("learning_rate", "seed"))
+        if tried > 1:
+            said.append(f"Of {counted(tried)} learning rates validation chose one for each model.")
+        else:
+            more = " and one seed are" if seeds == 1 else " is"
+            said.append(f"So far one learning rate{more} stored.")
     if full and probed:
         names = listed([label(name) for name in in_order(probed)])
         said.append(f"A short probe chose the rates of {names}, which are being repeated.")

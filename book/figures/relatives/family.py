@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lsa.layers import LAYERS, make_layer
+from lsa.layers.layer import Layer
 
-from ...explorable import palette
+from ..lib import tasks
 from ..lib.tables import Table, link
 from . import synthetic_tasks
 
 WIDTH, LENGTH = 64, 1024
+
+
+# Layers that a chapter tells apart by an option, as the made-up tasks call them.
+VARIANTS = {"gla": ("gated", {"decay": "channel"}), "gated-delta": ("delta", {"gated": True})}
 
 
 class Member(NamedTuple):
@@ -29,7 +34,8 @@ class Member(NamedTuple):
 
 SOFTMAX, LINEAR = "linear-self-attention.html", "linear-self-attention.html#the-causal-case-a-state"
 RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
-# What a chapter says of its layers. One that no chapter tells of needs no line here.
+# What a chapter says of its layers, each variant below the layer that it differs from. One that no
+# chapter tells of needs no line here.
 MEMBERS = {
     "softmax": Member("never", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
     "linear": Member("never", "k vᵀ", "q, normalised", False, "TND", LINEAR),
@@ -55,8 +61,12 @@ MEMBERS = {
     "rwkv": Member(
         "fixed, a channel", "exp(k), v", "gate, normalised", False, "TD", RELATIVES + "rwkv"
     ),
-    "gated": Member("from the input", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
+    "gated": Member("from the input, a head", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
+    "gla": Member("from the input, a channel", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
     "delta": Member("along k", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"),
+    "gated-delta": Member(
+        "along k, and from the input", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"
+    ),
     "s4": Member(
         "fixed matrix", "B u", "C", False, "TD log T",
         SPACES + "s4-which-a-and-how-to-afford-it",
@@ -77,19 +87,25 @@ MEMBERS = {
 }  # fmt: skip
 
 
+def _layer(name: str) -> Layer:
+    """Of width 64, with one head."""
+    kind, options = VARIANTS.get(name, (name, {}))
+    return make_layer(kind, WIDTH, 1, max_length=LENGTH, options=options)
+
+
 def state_numbers(name: str) -> int:
-    """Numbers that a layer of width 64 with one head keeps after 1,024 tokens."""
-    return make_layer(name, WIDTH, 1, max_length=LENGTH).state_numbers(LENGTH)
+    """Numbers that such a layer keeps after 1,024 tokens."""
+    return _layer(name).state_numbers(LENGTH)
 
 
 def tick_flops(name: str) -> int:
     """What it costs such a layer, but for its projections, to take the 1,024th token."""
-    return make_layer(name, WIDTH, 1, max_length=LENGTH).tick_flops(LENGTH)
+    return _layer(name).tick_flops(LENGTH)
 
 
 def _row(name: str, shares: list[str]) -> list[str]:
     """One layer. State and tick it tells itself; what a chapter says is a dash without one."""
-    label, state = palette.label(name) or name, f"{state_numbers(name):,}"
+    label, state = tasks.label(name), f"{state_numbers(name):,}"
     tick = f"{tick_flops(name):,}"
     if name not in MEMBERS:
         return [label, "–", "–", "–", "–", state, "–", tick, *shares]
@@ -109,8 +125,8 @@ def _row(name: str, shares: list[str]) -> list[str]:
 
 def table() -> Table:
     """Every layer of the catalogue: how it fades, writes and reads, its state, cost and scores."""
-    shares = synthetic_tasks.mean_shares()
     names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
+    shares = synthetic_tasks.mean_shares(names)
     cells = [_row(name, shares[name]) for name in names]
     titles = ["layer", "fades", "written", "read by", "selects", "state", "training", "a token"]
     return Table([*titles, *synthetic_tasks.TASKS], cells, align="lllllrlrrrrr", wrap=True)

@@ -7,19 +7,18 @@ from collections.abc import Iterable
 from statistics import mean
 from typing import NamedTuple
 
-from lsa.layers import LAYERS
-
 from ...explorable.figure import Axis, Explorable, Filter, Series
+from ..lib import tasks
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, Row, learned, provenance, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
 from ..lib.tasks import (
     RIGHT,
     Kind,
     at_best_rates,
-    ending,
     in_order,
+    is_probed,
     label,
     layers_toggle,
     of_usual_size,
@@ -37,13 +36,22 @@ SHOWN_LENGTHS = ("softmax", "linear", "delta", "s6", "mamba", "s4d", "rwkv")
 
 
 class Score(NamedTuple):
-    """Share right: mean, least and most over seeds; bytes of state; how many seeds."""
+    """Share right: mean, least and most over seeds; bytes of state; how many seeds.
+
+    probed: whether a short probe chose the learning rate.
+    """
 
     mean: float
     low: float
     high: float
     state: int
     seeds: int
+    probed: bool
+
+    @property
+    def mark(self) -> str:
+        """What a table puts behind a share that a probe's choice stands in for."""
+        return "†" if self.probed else ""
 
 
 def of_task(task: str) -> dict[Kind, list[Record]]:
@@ -59,11 +67,13 @@ def by_layer(task: str) -> dict[str, list[Record]]:
 
 def score(runs: Iterable[Record], **wanted: int) -> Score:
     """Over seeds, of the test's row with these values. Raises NotMeasuredError."""
+    runs = [*runs]
     answers = [row for run in runs for row in rows(run, "test", **wanted)]
     if not answers:
         raise NotMeasuredError(f"{EXPERIMENT}: no test with {wanted}")
     shares = [row["accuracy"] for row in answers]
-    return Score(mean(shares), min(shares), max(shares), answers[0]["state"], len(shares))
+    state, probed = answers[0]["state"], any(map(is_probed, runs))
+    return Score(mean(shares), min(shares), max(shares), state, len(shares), probed)
 
 
 def recall_figure(id: str = "recall") -> Explorable | Missing:
@@ -208,18 +218,20 @@ def _asked() -> dict[str, dict[str, int]]:
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
-def mean_shares() -> dict[str, list[str]]:
+def mean_shares(names: Iterable[str]) -> dict[str, list[str]]:
     """What each layer answers at each task, the mean over seeds; a dash where it was not asked."""
     tables = {task: by_layer(task) for task in TASKS}
     asked = _asked()
-    found = {
-        name: [_score(runs.get(name, []), asked.get(task, {})) for task, runs in tables.items()]
-        for name in LAYERS
-    }
     return {
-        name: ["–" if one is None else f"{100 * one.mean:.0f}%" for one in scores]
-        for name, scores in found.items()
+        name: [
+            _mean(_score(runs.get(name, []), asked.get(task, {}))) for task, runs in tables.items()
+        ]
+        for name in names
     }
+
+
+def _mean(found: Score | None) -> str:
+    return "–" if found is None else f"{100 * found.mean:.0f}%{found.mark}"
 
 
 def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
@@ -233,35 +245,45 @@ def _share(found: Score | None) -> str:
     if found is None:
         return "–"
     spread = f" ± {50 * (found.high - found.low):.0f}" if found.seeds > 1 else ""
-    return f"{100 * found.mean:.0f}%{spread}"
+    return f"{100 * found.mean:.0f}%{spread}{found.mark}"
 
 
-def unsolved(task: str = "") -> float:
-    """The share of runs, of one task or all, that stopped before their task was solved.
-
-    Raises NotMeasuredError.
-    """
-    endings = [
-        ending(run)
-        for one in ([task] if task else TASKS)
-        for runs in of_task(one).values()
-        for run in runs
-    ]
-    if not endings:
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    return mean(one != "solved" for one in endings)
+def share(task: str, model: str) -> float:
+    """What a model of the usual size answers in the table's test. Raises NotMeasuredError."""
+    return score(by_layer(task).get(model, []), **_asked().get(task, {})).mean
 
 
+# Models of each task that the chapters' sentences name.
+TOLD = {
+    "copying": ("copying", ("s4", "s4d")),
+    "selective": (
+        "selective copying",
+        ("softmax", "linear", "gated", "gla", "delta", "s6", "mamba", "s4", "s4d"),
+    ),
+    "recall": (
+        "recall",
+        ("softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power", "s6"),
+    ),
+}
 CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, of which the law is told
 
 
 def numbers() -> dict[str, str]:
     """What the chapters say of the made-up tasks, and of the law of random codes."""
 
-    def first() -> Record:
-        for runs in of_task("recall").values():
-            return runs[0]
-        raise NotMeasuredError(EXPERIMENT)
+    told = {
+        f"{short}_{model.replace('-', '_')}": lambda task=task, model=model: percent(
+            share(task, model)
+        )
+        for short, (task, models) in TOLD.items()
+        for model in models
+    }
+
+    def newest() -> Row:
+        """The configuration of the runs whose rates were trained in full."""
+        for run in learned(tasks.EXPERIMENT):
+            return run["config"]
+        raise NotMeasuredError(tasks.EXPERIMENT)
 
     law = [random_codes.right_by_the_law(*case) for case in CASES]
     drawn = [random_codes.right_when_drawn(*case) for case in CASES]
@@ -273,8 +295,7 @@ def numbers() -> dict[str, str]:
         law_off=lambda: max(
             abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
         ),
-        copying_s4=lambda: percent(score(by_layer("copying").get("s4", [])).mean),
-        copying_s4d=lambda: percent(score(by_layer("copying").get("s4d", [])).mean),
-        task_solved=lambda: f"{100 * first()['config']['solved']:g}%",
-        task_updates=lambda: f"{first()['config']['updates']:,}",
+        task_updates=lambda: f"{newest()['updates']:,}",
+        task_solved=lambda: f"{100 * newest()['solved']:g}%",
+        **told,
     )

@@ -93,10 +93,20 @@ def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
     figure = synthetic_tasks.recall_figure()
     assert "Of two learning rates validation chose one for each model." in figure.caption
     assert "A short probe chose the rates of RWKV, which are being repeated." in figure.caption
-    assert synthetic_tasks.unsolved("recall") == pytest.approx(1 / 3)
+    shares = synthetic_tasks.mean_shares(("rwkv", "delta"))
+    assert [line[-1][-1] for line in shares.values()] == ["†", "%"]
     stored([], older)
     caption = synthetic_tasks.recall_figure().caption
     assert "after 800 updates" in caption and "chosen by a short probe, and the runs" in caption
+
+
+def test_a_caption_says_so_where_one_rate_is_stored(stored):
+    stored([run("delta", 3e-3, seed) for seed in (0, 1)])
+    assert "So far one learning rate is stored." in overwriting.figure().caption
+    assert not tasks.is_one_rate_and_seed()
+    stored([run("delta", 3e-3, 0)])
+    assert "So far one learning rate and one seed are stored." in overwriting.figure().caption
+    assert tasks.is_one_rate_and_seed()
 
 
 def test_sizes_of_a_model_are_kept_apart(stored):
