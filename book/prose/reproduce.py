@@ -2,6 +2,7 @@
 
 from ..figures.index import loss_curves, mode_speed, sampling_speed, speedup
 from ..figures.index.race_numbers import linear_behind
+from ..figures.lib import tasks
 from ..figures.lib.records import have
 from ..figures.linear_self_attention import variants
 from ..figures.reproduce import claims
@@ -32,21 +33,22 @@ def far_better(context: int) -> float:
 
 
 VERDICTS = {
+    "So far one rate and one seed are stored, of three tasks": tasks.is_one_rate_and_seed,
     "worse, and more than slightly: by up to": lambda: (
         min(map(claims.worse, claims.CONTEXTS)) > 0
         and max(map(claims.worse_share, claims.CONTEXTS)) > 0.05
     ),
     "at 4,096 softmax had left the plateau first": lambda: softmax_left_first(4096),
     "| not worse here |": lambda: linear_behind().mean < 0,
-    "holds at 4,096 after an hour, where softmax had only just left letter pairs behind; hardly at "
-    "2,048; worse at 256": lambda: (
+    "holds at 4,096 after an hour, where softmax had just left the plateau; hardly at 2,048; "
+    "worse at 256": lambda: (
         far_better(4096) > 0.3 and 0 < far_better(2048) < 0.03 and far_better(256) < -0.05
     ),
     "minutes | [the result](index.md) | holds |": lambda: claims.same_time_gain() > 0.1,
     "| [the result](index.md) | does not hold here |": lambda: (
         max(of(4096) for of in speedup.TIMED.values()) < 20
     ),
-    "not by its size alone": lambda: (
+    "a larger state alone is not enough": lambda: (
         behind(Arm("Taylor 2"), Arm("elu + 1")).mean > 0
         and behind(Arm("power 2"), Arm("elu + 1")).mean > 0
         and behind(Arm("Taylor 4"), Arm("elu + 1")).mean < 0
@@ -62,11 +64,15 @@ VERDICTS = {
         < loss_curves.update_ratio(16384)
     ),
     "| [three modes](three-modes.md) | does not hold here |": lambda: claims.best_chunk() != 512,
-    "faster, yes; the operations are fewer than that": lambda: claims.recurrent_is_slower() > 1,
+    "faster, yes; but the ratio of operations is far smaller": lambda: (
+        claims.recurrent_is_slower() > 1
+    ),
     "of it by the order alone | [two orders](sequence-transformations.md) | holds |": lambda: (
         rnn_orders.largest()[1] > 1.2
     ),
-    "holds on paper only": lambda: variants.normaliser_costs(have("variants"))[0] > 0.1,
+    "nats higher, without a normalisation of the outputs": lambda: (
+        variants.normaliser_costs(have("variants"))[0] > 0.1
+    ),
     "holds for most of the recall": lambda: (
         (FEW, SOME) == (8, 24)
         and lost_recall(confined(FEW)) > 0.8
