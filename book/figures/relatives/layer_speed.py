@@ -91,9 +91,9 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**One step of training of each layer alone**, forward and backward, one sequence, "
-            f"width {records[0]['config']['d_model']}. Those that form all products of two tokens "
-            "end where the memory does."
+            "**A step of training of each layer alone**, forward and backward, one sequence, "
+            f"width {records[0]['config']['d_model']}. Lines end early where all products of two "
+            "tokens do not fit into memory."
         ),
         alt=(
             "Time of forward and backward against the length of the sequence on logarithmic "

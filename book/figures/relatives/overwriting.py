@@ -71,13 +71,13 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**The newest value of a key.** Each of {config['cases'][0]['pairs']} keys is "
-            "written so often, each time with another value; then the newest is asked for. "
+            f"**The delta rule keeps the newest value.** Each of {config['cases'][0]['pairs']} "
+            "keys is written several times, each time with another value. The newest is asked for. "
             f"{rates_in_words(kinds, TASK)} {bars(seeds_of(found))}"
         ),
         alt=(
             "Share of newest values answered right against how often each key was written, a line "
-            "for each layer; all fall, those that erase least."
+            "for each layer. The lines of layers that erase fall least."
         ),
         series=series,
         x=Axis("writes", "Writes of each key", log=2),

@@ -129,7 +129,7 @@ def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int, rate
     seeds = max(one.seeds for found in points.values() for one in found)
     return (
         f"**Recall by the bytes of state.** The share of {pairs} keys whose value is answered. "
-        "Grey: the share that sums of codes drawn at random, in so many numbers, answer untrained. "
+        "Grey: the share that random codes answer with a state of that size. "
         f"Bars span {how_many_seeds(seeds)}. {rates}"
     )
 
@@ -181,9 +181,9 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
     few = {row["length"]: row["questions"] for row in asked if row["questions"] < FEW}
     longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     return (
-        f"**Trained at {TRAINED_AT} tokens, asked at others.** A layer whose state grows is asked "
-        "up to a few thousand tokens, and none beyond the length at which half of its answers are "
-        f"wrong; lines end where the first seed does. Texts asked: {longest}. "
+        f"**Trained at {TRAINED_AT} tokens, asked at others.** Layers whose state grows are asked "
+        "up to a few thousand tokens. A run is asked no further once half of its answers are "
+        f"wrong, and a line ends with its first run. Texts asked: {longest}. "
         f"{rates_in_words(of_task('induction'), 'induction')}"
     )
 

@@ -8,11 +8,11 @@ from ..lib.records import NotMeasuredError, Record, Row, have, of_config, row, r
 from ..lib.tables import Missing, Table
 
 KERNELS = {
-    "outputs_kernel": "the walk: y, and every eighth state",
-    "gradients_kernel": "the walk back: all gradients",
-    "ends_kernel": "what a segment adds to the state",
-    "ends_kernel:R": "and to its gradient",
-    "carry_kernel": "from segment to segment",
+    "outputs_kernel": "forward: y, and every eighth state",
+    "gradients_kernel": "backward: all gradients",
+    "ends_kernel": "final state of a segment",
+    "ends_kernel:R": "gradient of that state",
+    "carry_kernel": "carry from segment to segment",
 }
 CASE = {"input_rule": "euler", "dtype": "float32", "state": 16}
 
