@@ -43,12 +43,14 @@ window.Recurrence ??= (() => {
     RWKV: "RWKV also weighs the newest letter by a number of its own, which is left out here.",
     delta: "The delta rule is drawn with β = 1: the new value takes the whole place of the old.",
   };
+  /* Rates of the channels between words and within one. */
+  const BETWEEN = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9], WITHIN = [0.9, 0.95, 0.98, 0.99, 0.99, 0.99];
   const RATES = {
     none: () => Array(K).fill(1),
     fixed: () => Array(K).fill(0.9),
     channel: () => [0.5, 0.7, 0.82, 0.9, 0.95, 0.98],
     input: (letter) => Array(K).fill(ends(letter) ? 0.4 : 0.98),
-    channels: (letter) => (ends(letter) ? [0.1, 0.2, 0.4, 0.6, 0.8, 0.9] : [0.9, 0.95, 0.98, 0.99, 0.99, 0.99]),
+    channels: (letter) => (ends(letter) ? BETWEEN : WITHIN),
     step: (letter) => Array(K).fill(Math.exp(-delta(letter))),
   };
   const ends = (letter) => /[\s.,;:!?]/.test(letter), vowel = (letter) => /[aeiou]/i.test(letter);
