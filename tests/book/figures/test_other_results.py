@@ -31,6 +31,7 @@ SHOWN = (
 )  # fmt: skip
 # Drawn by formula: there is nothing to measure.
 BY_FORMULA = {"design_bytes.figure", "machine_costs.figure", "taylor_sums.figure"}
+DRAWN_OF = {"price": "remove_exponential", "race_stage": "race"}  # not named like their experiment
 GPU = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
 LOADED = record.load()
 
@@ -63,7 +64,9 @@ def on_gpu(run):
 
 
 def of_scale(run, scale):
-    run["config"] |= {"scale": scale} if "scale" in run["config"] else {}
+    if "scale" in run["config"]:
+        run["config"] |= {"scale": scale}
+        run["name"] = f"{scale}-{run['name']}"  # a name of the plan belongs to the plan's scale
     return run
 
 
@@ -122,6 +125,8 @@ def test_what_is_not_stored_says_how_to_measure_it(store):
 
 def command_of(name):
     module, function = name.split(".")
+    if module in DRAWN_OF:
+        return DRAWN_OF[module]
     measured_again = module == "chunk_sizes" or function == "rooflines"
     if function == "by_position":
         return "race"
