@@ -21,6 +21,7 @@ PLACES = {
     "roofline": "book/three-modes.html",
     "chip": "book/kernels.html",
     "sampler": "book/sampling.html",
+    "ranks": "book/many-devices.html",
     "film": "book/training.html",
     "recurrence": "book/relatives.html",
     "convolution": "book/state-spaces.html",
@@ -32,7 +33,7 @@ BY_PAGE = {
 # Those with Back and Step; the others' own tests press what they have.
 STEPPED = (
     "shares", "signature", "tree", "machines", "memory", "opener", "chip", "film", "recurrence",
-    "convolution",
+    "convolution", "ranks",
 )  # fmt: skip
 
 FEW_BUTTONS = {"roofline": 0, "race": 1, "ratios": 2}

@@ -1,4 +1,4 @@
-"""The stages of the modes: their costs, the roofline and the chip."""
+"""The stages of computation: the modes' costs, the roofline, the chip and the ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.harness.core.record import load
-from lsa.cost import PEAKS, design_cost, least_bytes, mode_cost
+from lsa.cost import PEAKS, design_cost, key_exchange, least_bytes, mode_cost, state_exchange
 from tests.browser.stages import line, slide
 
 pytestmark = pytest.mark.browser
@@ -27,6 +27,23 @@ def test_chip_moves_what_the_account_says(open_stage):
         so_far, in_the_end = frame.locator(".stage-counts b").all_inner_texts()
         assert in_the_end == f"{expected:.0f} B"
         assert so_far == f"{expected * T / 1024:.0f} KiB"
+
+
+def test_ranks_receive_what_the_account_says(open_stage):
+    tab, frame = open_stage("ranks")
+    heads = {"H": 1, "K": 64, "V": 64}
+    states = [state_exchange(4, way=way, **heads) for way in ("gather", "scan")]
+    for tokens in (16, 65, 1024, 16384):
+        slide(frame, "Tokens a rank", [16, 65, 1024, 16384], tokens)
+        keys = key_exchange(4, 4 * tokens, **heads)
+        for way, expected in zip(
+            ("States, at once", "States, scanned", "Keys and values"), (*states, keys), strict=True
+        ):
+            frame.get_by_role("radio", name=way).check()
+            frame.get_by_role("button", name="Step").focus()
+            tab.keyboard.press("End")
+            for said in frame.locator(".stage-counts b").all_inner_texts():
+                assert float(said.removesuffix(" kB").replace(",", "")) * 1e3 == expected
 
 
 def counts(frame):
