@@ -138,7 +138,7 @@ VERDICTS = {
     "Taylor 4 has sharper heads than Taylor 2 and ends lower": lambda: (
         sharpest("Taylor 4") < sharpest("Taylor 2") and added("more terms: Taylor 4").mean < 0
     ),
-    "the square has none and ends higher": lambda: added("no floor: power 2").mean > 0,
+    "The square has no floor and ends higher": lambda: added("no floor: power 2").mean > 0,
     "At the two smallest sizes the pairs disagree": lambda: every(
         0 < sum(gap < 0 for gap in found) < len(found) for found in scaling.smallest(2)
     ),
