@@ -16,11 +16,15 @@ def document_starts(cu_seqlens: Tensor, x: Tensor) -> Tensor:
 
     cu_seqlens: int32 or int64 [N + 1], from 0 to B T: the ends of N documents in the B rows laid
     end to end, 0 in front. Where the numbers cannot be looked at without waiting, they are not.
+    Or the answer itself, bool [B, T]: of a rank's part of the rows, whose first token may be in
+    the middle of a document.
 
     Raises ValueError for another dtype, shape or device, and for numbers that are no such ends.
     """
     B, T = x.shape[:2]
     tensor("cu_seqlens", cu_seqlens, "[N + 1]")
+    if cu_seqlens.dtype == torch.bool and cu_seqlens.shape == (B, T):
+        return cu_seqlens
     if cu_seqlens.dtype not in (torch.int32, torch.int64) or cu_seqlens.dim() != 1:
         got = f"{cu_seqlens.dtype} {[*cu_seqlens.shape]}"
         raise ValueError(f"cu_seqlens: expected int32 or int64 [N + 1], got {got}")

@@ -212,10 +212,14 @@ class GPT(nn.Module):
             end = start + tokens.shape[-1]
             self._check_length(end)
             return x + self.wpe.weight[start:end]
-        place = places(document_starts(cu_seqlens, tokens))
-        if tokens.shape[1] > self.wpe.num_embeddings:  # only here may one be too long: look
+        return x + self.wpe(self._places(document_starts(cu_seqlens, tokens)))
+
+    def _places(self, starts: Tensor) -> Tensor:
+        """Positions of the tokens of packed rows [B, T]."""
+        place = places(starts)
+        if self.wpe is not None and starts.shape[1] > self.wpe.num_embeddings:  # else all fit
             self._check_length(int(place.max()) + 1)
-        return x + self.wpe(place)
+        return place
 
     def _check_length(self, longest: int) -> None:
         if self.wpe is not None and longest > self.wpe.num_embeddings:
@@ -241,21 +245,40 @@ class GPT(nn.Module):
     ) -> Tensor:
         """Logits. cu_seqlens: where documents end in packed rows, as for `linear_attention`.
 
-        ranks: those that hold the sequence, of which tokens are this rank's part. Parameters are
-        the same on each; the gradient of each is the sum of what the ranks find.
+        ranks: those that hold the sequence, of which tokens are this rank's part; cu_seqlens are
+        of the whole rows. Parameters are the same on each; the gradient of each is the sum of
+        what the ranks find.
         """
         if isinstance(tokens, Tensor) and tokens.dim() != 2:
             raise ValueError(f"tokens: expected [B, T], got {[*tokens.shape]}")
-        options, start = {"cu_seqlens": cu_seqlens, "ranks": ranks}, 0
-        if ranks is not None:
-            lengths = ranks.lengths(tokens.shape[1], tokens.device)
-            self._check_length(sum(lengths))  # here, so that all ranks refuse what is too long
-            start = sum(lengths[: ranks.rank])
-        x = self.embed(tokens, start, cu_seqlens)
+        if ranks is None:
+            x = self.embed(tokens, 0, cu_seqlens)
+        else:
+            x, cu_seqlens = self._embed_part(tokens, cu_seqlens, ranks)
+        options = {"cu_seqlens": cu_seqlens, "ranks": ranks}
         given = {name: option for name, option in options.items() if option is not None}
         for block in self.h:
             x = block(x, **given)
         return self.head(x)
+
+    def _embed_part(
+        self, tokens: Tensor, cu_seqlens: Tensor | None, ranks: Ranks
+    ) -> tuple[Tensor, Tensor | None]:
+        """This rank's part embedded, and which of its tokens begin a document, if rows are packed.
+
+        What is too long is refused here, so that all ranks refuse it.
+        """
+        (B, T), lengths = tokens.shape, ranks.lengths(tokens.shape[1], tokens.device)
+        start = sum(lengths[: ranks.rank])
+        if cu_seqlens is None:
+            self._check_length(sum(lengths))
+            return self.embed(tokens, start), None
+        starts = document_starts(cu_seqlens, tokens.new_empty(1, 1).expand(B, sum(lengths)))
+        part = slice(start, start + T)
+        x = self._looked_up(tokens)
+        if self.wpe is not None:
+            x = x + self.wpe(self._places(starts)[:, part])
+        return x, starts[:, part]
 
     def machine(self) -> StateMachine:
         """One token a tick: [B] to logits [B, vocab_size]. Raises ValueError of a sharded model."""

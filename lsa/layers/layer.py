@@ -79,8 +79,6 @@ def _checking_forward(forward: Callable) -> Callable:
     @wraps(forward)
     def checked(self: Any, x: Tensor, *args: Any, **options: Any) -> Tensor:
         _check_input(x, "[B, T, D]", self.d_model)
-        if options.get("ranks") is not None and options.get("cu_seqlens") is not None:
-            raise ValueError("cu_seqlens: expected none beside ranks: a text may go on over a cut")
         return forward(self, x, *args, **options)
 
     return checked

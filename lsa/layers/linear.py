@@ -11,6 +11,7 @@ from ..attention.call import accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
+from ..documents import document_starts
 from ..machines import StateMachine
 from ..parallel import Ranks, attention
 from .fixed import checked_decays
@@ -76,7 +77,10 @@ class LinearAttention(MultiHead):
         if ranks is None:
             return self.attend(x, None, cu_seqlens=cu_seqlens)[0]
         k, v = self.some(x, 1, 3)
-        shared = {"feature_map": self.feature_map, "log_decay": self.log_decay}
+        log_decay = self.log_decay
+        if cu_seqlens is not None:
+            log_decay = attention.resets(document_starts(cu_seqlens, x), k, log_decay)
+        shared = {"feature_map": self.feature_map, "log_decay": log_decay}
         exchange = attention.start(k, v, ranks=ranks, **shared)
         (q,) = self.some(x, 0, 1)  # while states travel
         options = {"mode": self.mode, "chunk_size": self.chunk_size, "normalize": self.normalize}

@@ -114,9 +114,11 @@ class S6(nn.Module):
             self.A_log, dtype=accumulator_dtype(self.A_log.dtype), requires_grad=False
         ).unsqueeze(0)
 
-    def transition(self, x: Tensor) -> Transition:
+    def transition(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Transition:
         """What x [B, T, D] does to a state: decay and added, [B, D, N]. As many ticks as T."""
         u, delta, A, B, C = self.selection(x)
+        if cu_seqlens is not None:
+            u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))
         rule = {"input_rule": self.input_rule, "mode": self.mode, "chunk_size": self.chunk_size}
         _, added = selective_scan(u, delta, A, B, C, **rule)
         return Transition(added, (delta.sum(1).unsqueeze(-1) * A).exp())
@@ -126,7 +128,7 @@ class S6(nn.Module):
     ) -> Tensor:
         if ranks is None:
             return self.attend(self.start(), x, cu_seqlens)[1]
-        h, y = self.attend(ranks.start(self.transition(x)).before(), x, cu_seqlens)
+        h, y = self.attend(ranks.start(self.transition(x, cu_seqlens)).before(), x, cu_seqlens)
         return y + h[..., :0].sum()  # a rank without tokens takes part in the states' gradient
 
     def step(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

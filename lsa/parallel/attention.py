@@ -81,6 +81,13 @@ def linear_attention(
     return o, api.LinearState(after[..., :-1], after[..., -1])
 
 
+def resets(starts: Tensor, k: Tensor, log_decay: Tensor | None = None) -> Tensor:
+    """log_decay [B, T, H] that parts documents. starts [B, T]: where one begins; log_decay [H]."""
+    if log_decay is None:
+        log_decay = k.new_zeros(k.shape[2], dtype=api.accumulator_dtype(k.dtype))
+    return torch.where(starts.unsqueeze(-1), -torch.inf, log_decay)
+
+
 def read(q: Tensor, k: Tensor, v: Tensor, before: Tensor, **options: Any) -> Tensor:
     """o of this rank's part, of the state [S z] before it. options: of `lsa.linear_attention`."""
     state = api.LinearState(before[..., :-1], before[..., -1])

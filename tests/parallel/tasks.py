@@ -70,7 +70,7 @@ def traffic(group, call, way, T, sizes, decay):
     return [(t.sent, t.received, t.calls) for t in (forward, backward)]
 
 
-def model(group, way, config, weights, lengths, tokens, targets, how):
+def model(group, way, config, weights, lengths, tokens, targets, how, ends):
     """Logits of this rank's part, and gradients of all parameters, of a sum over tokens."""
     ranks = Ranks(group, way)
     gpt = GPT(config).double()
@@ -83,7 +83,7 @@ def model(group, way, config, weights, lengths, tokens, targets, how):
         for block in gpt.blocks:
             block.compile(backend="aot_eager", fullgraph=True)
     mine, its = (x.split(lengths, 1)[ranks.rank] for x in (tokens, targets))
-    logits = gpt(mine, **options)
+    logits = gpt(mine, ends, **options)
     torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), its.flatten(), reduction="sum"
     ).backward()

@@ -25,9 +25,9 @@ CASES = {
 }  # fmt: skip
 
 
-def alone(config, tokens, targets):
+def alone(config, tokens, targets, ends):
     gpt = GPT(config).double()
-    logits = gpt(tokens)
+    logits = gpt(tokens, ends)
     loss = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), reduction="sum"
     )
@@ -43,12 +43,11 @@ def shape(case, n_layer=2):
     )  # fmt: skip
 
 
-def check(pool, config, lengths, way="gather", how="argument"):
+def check(pool, config, lengths, way="gather", how="argument", ends=None):
     tokens, targets = torch.randint(11, (2, 2, sum(lengths)))
-    gpt, wanted, gradients = alone(config, tokens, targets)
-    answers = pool.run(
-        len(lengths), tasks.model, way, config, gpt.state_dict(), lengths, tokens, targets, how
-    )
+    gpt, wanted, gradients = alone(config, tokens, targets, ends)
+    given = way, config, gpt.state_dict(), lengths, tokens, targets, how, ends
+    answers = pool.run(len(lengths), tasks.model, *given)
     logits = torch.cat([answer[0] for answer in answers], 1)
     torch.testing.assert_close(logits, wanted, rtol=1e-12, atol=1e-12)
     for name, gradient in gradients.items():
@@ -61,6 +60,20 @@ def check(pool, config, lengths, way="gather", how="argument"):
 def test_a_model_over_ranks_is_that_of_one_process(pool, case, way):
     for lengths in ([5, 8], [4, 0, 9], [1, 3, 2, 7]):
         check(pool, shape(case), lengths, way)
+
+
+PACKED = ("linear", "linear-fades", "linear-recurrent", "gated-fixed", "gated-channel", "s6")
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_documents_are_packed_over_cuts(pool, case):
+    """Two rows of 13 or 11: documents end at a cut, before it, after it, and are empty."""
+    for lengths, ends, way in (
+        ([5, 8], [0, 3, 8, 13, 18, 18, 26], "gather"),
+        ([4, 0, 7], [0, 4, 11, 12, 22], "scan"),
+        ([1, 3, 2, 7], [0, 13, 26], "gather"),
+    ):
+        check(pool, shape(case), lengths, way, ends=torch.tensor(ends))
 
 
 @pytest.mark.parametrize("case", ["linear-fades", "gated-head", "s6"])
@@ -81,7 +94,7 @@ def test_what_cannot_be_split_is_refused(pool):
     for given, tokens, packed, message in (
         (changed, 3, None, "ranks: expected attention linear, s6, gated, got SoftmaxAttention"),
         (config, 21, None, "tokens: expected at most n_positions = 40 of them, got 42"),
-        (config, 3, ends, "cu_seqlens: expected none beside ranks: a text may go on over a cut"),
+        (config, 3, ends, "cu_seqlens: expected to rise from 0 to B T = 6, got [0, 1, 3]"),
     ):
         text = torch.zeros(1, tokens, dtype=torch.long)
         for said in pool.run(2, tasks.refusal, given, text, packed):
