@@ -11,9 +11,8 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import hypothesis  # noqa: F401  what each mutant's process would import again
 import pytest
-import torch  # noqa: F401
+import torch  # noqa: F401  what each mutant's process would import again
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
