@@ -13,12 +13,12 @@ export CHAPTER := $(value C)
 export AT := $(value PORT)
 unexport C PORT
 
-.PHONY: help book chapter test fast lint serve lab model results lock clean browser
+.PHONY: help body book chapter test fast lint serve lab model results lock clean browser
 
 help: ## say what each command does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
 
-book: $(VENV)/book ## execute every chapter, build _build/html
+book: body ## execute every chapter, build _build/html
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@$(BIN)/python -m book.prose
 	@echo "The book: $(CURDIR)/$(HTML)"
@@ -32,10 +32,10 @@ chapter: $(VENV)/book ## one page: make chapter C=sampling
 	$(BIN)/jupyter-book build . --toc _build/chapter/_toc.yml --path-output _build/chapter
 	@echo "The page: $(CURDIR)/_build/chapter/_build/html/book/$$CHAPTER.html"
 
-test: $(VENV)/test lint browser ## everything: style, imports, laws, kernels, the book in a browser
+test: body $(VENV)/test lint browser ## everything: style, imports, laws, kernels, the book in a browser
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -n 2
 
-fast: $(VENV)/test ## the tests without kernels, browser and what takes long
+fast: body $(VENV)/test ## the tests without kernels, browser and what takes long
 	HYPOTHESIS_PROFILE=fast $(PYTEST) -n 2 -m "not browser and not slow" \
 		--ignore=tests/kernels --ignore=tests/browser
 
@@ -57,6 +57,10 @@ $(VENV)/book: requirements.txt requirements.lock pyproject.toml
 	$(PIP) -r requirements.txt
 	$(PIP) --no-deps --editable .
 	@touch $@
+
+# In half a minute, if the sources are newer. Without a C++ compiler plain torch runs instead.
+body: $(VENV)/book ## the compiled body of linear attention, for this computer's CPU
+	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 $(VENV)/test: tests/requirements.txt tests/requirements.lock $(VENV)/book
 	$(PIP) --no-deps --require-hashes -r tests/requirements.lock
@@ -105,7 +109,7 @@ lab: $(VENV)/book ## the chapters as notebooks, in copies
 		--ServerApp.root_dir="$(CURDIR)" \
 		--LabApp.default_url=/lab/tree/_build/lab/notebooks/index.ipynb
 
-results: $(VENV)/book ## perform every run that is not stored
+results: body ## perform every run that is not stored
 	$(BIN)/python -m experiments run
 
 clean: ## remove what was built

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from lsa.attention import MODES
+from lsa.compat import has_bfloat16
 from lsa.gpt import Block, gpt_config
 
 from .harness.bench.timing import TIMING, doublings, matmul_rate, measure_in_turns, peak_bytes
@@ -47,7 +48,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             scale,
             {
                 "scale": scale,
-                "autocast": "bfloat16",
+                "autocast": "bfloat16" if kind != "cpu" or has_bfloat16() else "float32",
                 "shortest": 64 if smoke else 256 if cpu else 1024,
                 "longest": 64 if smoke else 16384 if cpu else 65536,
                 # On a GPU each length of each mode is compiled anew, for longer than it is timed.
@@ -80,7 +81,7 @@ def block_call(
     dtype = getattr(torch, config["autocast"])
 
     def call() -> tuple[torch.Tensor, ...]:
-        with torch.autocast(device.type, dtype=dtype):
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
             y = forward(x)
         return torch.autograd.grad(y, inputs, dy.to(y.dtype))
 

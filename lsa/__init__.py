@@ -1,6 +1,6 @@
 """Linear self-attention: three modes, the layers around them, and what each of them costs."""
 
-from .attention import LinearState, linear_attention
+from .attention import LinearState, backends, linear_attention
 from .gpt import GPT, SCALES, GPTConfig, gpt_config
 from .layers import (
     LAYERS,
@@ -37,6 +37,7 @@ __all__ = [
     "TaylorAttention",
     "all_prefixes",
     "autoregressive",
+    "backends",
     "gpt_config",
     "is_causal",
     "is_causal_at",

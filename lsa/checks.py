@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .compat import is_in_function_transform, is_under_dispatch_mode
+from .compat import is_in_function_transform, is_traced, is_under_dispatch_mode
 
 LARGEST = {
     None: sys.float_info.max,
@@ -115,7 +115,8 @@ def unsharded(name: str, module: nn.Module) -> None:
 def is_at_hand(x: Tensor) -> bool:
     """Whether the numbers in x can be looked at and nothing waits or breaks for it.
 
-    On a GPU one would wait for them. Compilers and function transforms have none to show.
+    On a GPU one would wait for them. Compilers and function transforms have none to show, and a
+    trace would keep them for good.
     """
     return (
         not torch.compiler.is_compiling()
@@ -123,4 +124,5 @@ def is_at_hand(x: Tensor) -> bool:
         and type(x) in (Tensor, nn.Parameter)
         and not is_in_function_transform()
         and not is_under_dispatch_mode()
+        and not is_traced()
     )

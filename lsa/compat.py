@@ -42,6 +42,20 @@ def is_under_dispatch_mode() -> bool:
     return bool(torch._C._len_torch_dispatch_stack())
 
 
+def is_traced() -> bool:
+    """Whether torch.jit.trace is at work, which knows operators alone. Documented, not exported."""
+    return torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies numbers in bfloat16 by instructions of its own.
+
+    `torch.cpu.get_capabilities` is public from torch 2.11 on.
+    """
+    known = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(known.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
 def describe_exchanges() -> None:
     """Let torch declare the shapes that `exchanges` return, for a compiler.
 

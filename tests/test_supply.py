@@ -24,7 +24,7 @@ def test_an_action_is_a_commit_and_says_its_version(name):
 def test_the_wheel_is_the_package_alone_with_its_types(tmp_path):
     for name in ("lsa", "experiments", "book"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     build = "import setuptools.build_meta as backend; backend.build_wheel('dist')"
     subprocess.run(

@@ -84,12 +84,12 @@ def linear_attention(
     """Causal linear attention, o_i = sum_j w_ij (q_i·k_j) v_j / (sum_j w_ij q_i·k_j + eps), j <= i.
 
     Katharopoulos et al. (2020), eqs. 9-12 and 16-20, where every w_ij is 1. On CUDA it runs as
-    Triton kernels.
+    Triton kernels, on a CPU as compiled C++ where that was built: `lsa.backends()`.
 
     q, k: [B, T, H, K]. With normalize=True the products of their features must not be negative.
     v: [B, T, H, V].
     mode: "attention", "recurrent" or "chunked". The same function at different costs.
-    chunk_size: tokens in a chunk (chunked mode in plain torch only; the kernels know theirs).
+    chunk_size: tokens in a chunk (chunked mode on a CPU only; the kernels know theirs).
     normalize: divide by the sum of the weights.
     scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
     eps: added to the normaliser; 0 or more. Both must be finite in float32 (float64 for float64).

@@ -19,6 +19,15 @@ FUSED_MAPS = ("identity", "elu_plus_one", "relu", "softplus")
 WIDEST = 256
 
 
+def backends() -> dict[str, str]:
+    """What computes linear attention on a CPU and on a GPU here, and why nothing faster."""
+    cpu, gpu = compiled.BODY, "plain torch: Triton is not installed"
+    return {
+        "cpu": f"plain torch: {cpu}" if isinstance(cpu, str) else f"compiled for {cpu.name}",
+        "cuda": "Triton kernels" if HAS_TRITON else gpu,
+    }
+
+
 class Body(Protocol):
     """The forward sum of a call, and its gradients."""
 

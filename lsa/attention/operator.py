@@ -17,8 +17,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.utils.flop_counter import register_flop_formula
 
+from ..checks import is_at_hand
 from ..compat import below_autograd, is_transformed
 from ..operators import gradients_where_needed, launching_on, operator
 from . import differentiable, dispatch
@@ -39,6 +41,21 @@ def _gradient(*flat: Any) -> Grads:
         return dispatch.body(call).backward(call, saved, *flat[CALL + SAVED :])
 
 
+def _is_plain(x: Any) -> bool:
+    return type(x) in (Tensor, Parameter) or not isinstance(x, Tensor)
+
+
+def _run(known: Any, body: Any, *flat: Any) -> Any:
+    """What an operator gives where no gradient is recorded; where nothing watches, its body.
+
+    A short call on a CPU would spend a third of its time on the way through torch's dispatcher.
+    """
+    with below_autograd():
+        if is_at_hand(flat[0]) and all(map(_is_plain, flat)):
+            return body(*flat)
+        return known(*flat)
+
+
 def _save_forward(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
     ctx.options = inputs[INPUTS:]
@@ -56,8 +73,7 @@ def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None,
     if torch.is_grad_enabled():
         found = gradient_operator(*call, *saved, do, dS, dz)
     else:
-        with below_autograd():
-            found = gradient_operator(*call, *saved, do, dS, dz)
+        found = _run(gradient_operator, _gradient, *call, *saved, do, dS, dz)
     each = zip(found, tensors, needs, strict=False)
     grads = [d.to(x.dtype) if x is not None and need else None for d, x, need in each]
     return *grads, *(None for _ in ctx.options)
@@ -103,8 +119,7 @@ class _Recorded(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *flat: Any) -> tuple[Tensor, ...]:
-        with below_autograd():
-            out = attend_operator(*flat)
+        out = _run(attend_operator, _forward, *flat)
         _save_forward(ctx, flat, out)
         ctx.mark_non_differentiable(*out[3:])
         return out
@@ -124,8 +139,7 @@ def attend(call: Call) -> differentiable.Sums:
     elif torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
         o, S, z, *_ = _Recorded.apply(*call)
     else:
-        with below_autograd():
-            o, S, z, *_ = attend_operator(*call)
+        o, S, z, *_ = _run(attend_operator, _forward, *call)
     return o, S, z
 
 

@@ -11,6 +11,7 @@ from lsa.gpt import GPT
 
 from .batches import VALIDATION_SPANS, held_out_tokens
 from .corpora import Corpus
+from .precision import autocast
 
 
 @torch.no_grad()
@@ -19,7 +20,7 @@ def losses(model: GPT, tokens: torch.Tensor, device: torch.device, batch: int = 
     found = []
     for part in tokens.split(batch):
         part = part.to(device)
-        with torch.autocast(device.type, dtype=torch.bfloat16):
+        with autocast(device):
             logits = model(part[:, :-1]).float()
         each = F.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten(), reduction="none")
         found.append(each.view(part.shape[0], -1).cpu().double())

@@ -18,6 +18,7 @@ from lsa.sampling import sample
 from ..core.tables import Tables, append
 from .batches import VALIDATION_SPANS, held_out_tokens
 from .corpora import Corpus
+from .precision import autocast
 
 WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
@@ -47,7 +48,7 @@ def loss_by_position(
         for tokens, wanted in zip(
             inputs.chunk(VALIDATION_SPANS), targets.chunk(VALIDATION_SPANS), strict=True
         ):
-            with torch.autocast(device.type, dtype=torch.bfloat16):
+            with autocast(device):
                 logits = model(tokens.to(device)).float()
             loss = F.cross_entropy(
                 logits.flatten(0, 1), wanted.to(device).flatten().long(), reduction="none"

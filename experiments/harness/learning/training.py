@@ -26,6 +26,7 @@ from ..core.team import here
 from . import resuming
 from .batches import VALIDATION_SPANS, held_out_tokens, text_of_updates
 from .corpora import Corpus
+from .precision import autocast
 from .shapes import shape_of
 from .spread import OneProcess, Ranked
 
@@ -188,8 +189,7 @@ class Training:
         return self.team.total(total)
 
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        rounded = self.config.get("autocast", True)
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=rounded):
+        with autocast(self.device, self.config.get("autocast", True)):
             logits = self.model(inputs, **self.spread.options)
         # A rank may have no token, and takes part all the same.
         return next_token_loss(logits, targets) if targets.numel() else logits.float().sum()

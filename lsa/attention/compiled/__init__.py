@@ -1,9 +1,9 @@
 """Linear attention compiled for the CPU's vector instructions: body.cpp and kernel.inl.
 
-Built when the package is installed, where there is a C++ compiler, and used where the environment
-says LSA_CPU=compiled; otherwise plain torch runs (eager.py). Its interface is plain C, so that it
-fits any torch: threads come from torch's stable interface (`torch_parallel_for`, torch 2.10), and
-one runs where that is missing.
+Built when the package is installed, or by `make`, where there is a C++ compiler; nothing is
+compiled while a program runs. `lsa.backends()` says whether it runs here, and if not, why plain
+torch does (eager.py). Its interface is plain C, so that it fits any torch: threads come from
+torch's stable interface (`torch_parallel_for`, torch 2.10), and one runs where that is missing.
 
 All tensors here are float32 in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V];
 g [B, T, H], or [1, 1, H]; den [B, T, H]; S [B, H, K, V]; z [B, H, K].
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +27,11 @@ from ..feature_maps import FEATURE_MAPS, feature_slope
 
 LONGEST_CHUNK = 1024  # a longer one only fills memory
 MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
-SETTING = (
-    "LSA_CPU"  # "compiled" asks for it, "avx2", "avx512" or "neon" for one set of instructions
-)
+# "torch" asks for plain torch, "compiled" for an error where there is nothing better, "avx2",
+# "avx512" or "neon" for one set of instructions.
+SETTING = "LSA_CPU"
 # `Call` of body.cpp: sizes, scale and eps, nine tensors, pointers.
-CALL = struct.Struct("9q2f36q14q")
+CALL = struct.Struct("8q2f50q")
 NO_TENSOR = (0, 0, 0, 0)
 
 
@@ -43,26 +44,43 @@ class Library(NamedTuple):
     parallel_for: int | None
 
 
-def open_body(wanted: str | None) -> Library | None:
-    """The compiled body as LSA_CPU asks for it: None asks for plain torch.
+def open_body(wanted: str | None) -> Library | str:
+    """The compiled body as LSA_CPU asks for it, or in a few words why plain torch runs.
 
     Raises ValueError when this processor or the installed package lacks what is asked for.
     """
-    if wanted in (None, "", "torch"):
-        return None
-    name = None if wanted == "compiled" else wanted.encode()
-    found = [p for s in EXTENSION_SUFFIXES if (p := Path(__file__).with_name(f"body{s}")).exists()]
-    opened = ctypes.CDLL(str(found[0])) if found else None
-    if opened is not None:
-        opened.lsa_body.restype = ctypes.c_char_p
-        opened.lsa_run.argtypes = [
-            ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
-        ]  # fmt: skip
-        if has := opened.lsa_body(name):
-            return Library(opened.lsa_run, has.decode(), name, _parallel_for())
-    raise ValueError(
-        f"{SETTING}: expected torch, or what a compiler and this processor have, got {wanted!r}"
-    )
+    if wanted == "torch":
+        return f"{SETTING}=torch asks for it"
+    found = _load(None if wanted in (None, "", "compiled") else wanted.encode())
+    if wanted and isinstance(found, str):
+        raise ValueError(
+            f"{SETTING}: expected torch, or what was built and this processor has, "
+            f"got {wanted!r}: {found}"
+        )
+    return found
+
+
+def _load(name: bytes | None) -> Library | str:
+    folder = Path(__file__).parent
+    built = [path for end in EXTENSION_SUFFIXES if (path := folder / f"body{end}").exists()]
+    if not built:
+        return "no compiled body was built at installation, for which it takes a C++ compiler"
+    try:
+        library = ctypes.CDLL(str(built[0]))
+        library.lsa_sources.restype = library.lsa_body.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        return f"{built[0].name} cannot be loaded: {error}"
+    sources = [folder / "body.cpp", folder / "kernel.inl"]
+    if all(path.exists() for path in sources):  # a wheel has none
+        digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+        if library.lsa_sources() != digest.encode():
+            return f"{built[0].name} was built from other sources, as make would do anew"
+    library.lsa_run.argtypes = [
+        ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
+    ]  # fmt: skip
+    if has := library.lsa_body(name):
+        return Library(library.lsa_run, has.decode(), name, _parallel_for())
+    return "this processor lacks the vector instructions"
 
 
 def _parallel_for() -> int | None:
@@ -77,7 +95,7 @@ def _parallel_for() -> int | None:
 
 BODY = open_body(os.environ.get(SETTING))
 # A compiler reads a plain truth where it could not follow a library.
-AVAILABLE = BODY is not None
+AVAILABLE = isinstance(BODY, Library)
 
 
 def takes(q: Tensor) -> bool:
@@ -185,7 +203,10 @@ def _run(
     q, k, v = _rows(x.q), _rows(x.k), _rows(x.v)
     B, T, H, K, V = x.sizes
     chunk = min(x.chunk_size or CHUNK_SIZE, LONGEST_CHUNK)
-    chunk = T if x.mode == "attention" else chunk
+    if x.mode == "attention":
+        chunk = T
+    if x.mode == "recurrent" and not back:
+        chunk = 1
     # Contiguous copies live until the call is over.
     kept = [None if y is None or not y.numel() else y.contiguous() for y in numbers]
     g = NO_TENSOR
@@ -196,10 +217,10 @@ def _run(
     others = [y for t in tensors for y in (t.data_ptr(), *t.stride()[:3])]
     pointers = [0 if y is None else y.data_ptr() for y in kept]
     packed = CALL.pack(
-        B, T, H, K, V, max(1, min(chunk, T)), int(x.mode == "recurrent"),
+        B, T, H, K, V, max(1, min(chunk, T)),
         MAPS[x.feature_map], x.normalize, x.scale, x.eps,
         *each, *g, *others, *[0] * (20 - len(others)), *pointers, *[0] * (14 - len(pointers)),
     )  # fmt: skip
-    assert BODY is not None  # `takes` has said so
+    assert isinstance(BODY, Library)  # `takes` has said so
     if BODY.run(packed, back, BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
         raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")

@@ -26,7 +26,6 @@
 namespace {
 
 enum Map { IDENTITY, ELU_PLUS_ONE, RELU };
-enum Mode { CHUNKED, RECURRENT };
 enum Kind { OUT, DQ, DK, DV };
 enum Which { Q, KEYS, VALUES, GRADIENT };
 
@@ -40,7 +39,7 @@ struct Tensor4 {
 
 // All of a call, with eager.py's names. C: tokens of a chunk. What has no use is null.
 struct Call {
-    int64_t B, T, H, K, V, C, mode, map, normalize;
+    int64_t B, T, H, K, V, C, map, normalize;
     float scale, eps;
     Tensor4 q, k, v, g, o, d_o, dq, dk, dv;
     float *den;                        // [B, T, H]
@@ -66,11 +65,10 @@ struct Part {
     }
 };
 
-// What one instruction set brings. room: bytes that either work needs; state: numbers of a state.
+// What one instruction set brings. room: bytes that the sum needs; state: numbers of a state.
 struct Body {
     const char* name;
     void (*causal_sum)(const Call&, const Part&, char*);
-    void (*by_token)(const Call&, const Part&, char*);
     int64_t (*room)(const Call&), (*state)(const Call&);
 };
 
@@ -92,10 +90,6 @@ namespace avx2 {
 #define ROWS 6
 #define VECTORS 2
 #include "kernel.inl"
-#undef NAME
-#undef BYTES
-#undef ROWS
-#undef VECTORS
 }
 END
 BEGIN("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
@@ -105,10 +99,6 @@ namespace avx512 {
 #define ROWS 8
 #define VECTORS 2
 #include "kernel.inl"
-#undef NAME
-#undef BYTES
-#undef ROWS
-#undef VECTORS
 }
 END
 #elif defined(__aarch64__)
@@ -118,10 +108,6 @@ namespace neon {
 #define ROWS 6
 #define VECTORS 4
 #include "kernel.inl"
-#undef NAME
-#undef BYTES
-#undef ROWS
-#undef VECTORS
 }
 #endif
 
@@ -203,7 +189,7 @@ void in_parallel(Threads threads, int64_t n, int64_t bytes, F f) {
 // Into how many parts each head is cut: one where the heads are enough for the threads.
 int64_t parts_of(const Call& call, Threads threads) {
     const int64_t heads = call.B * call.H;
-    if (!threads.each || heads >= threads.count || call.mode == RECURRENT) return 1;
+    if (!threads.each || heads >= threads.count) return 1;
     return std::max<int64_t>(
         1, std::min((threads.count + heads - 1) / heads, call.chunks() / 4));
 }
@@ -271,9 +257,8 @@ struct Cuts {
 
 void forward(const Body& body, const Call& call, Threads threads) {
     Cuts cuts(body, call, threads, false);
-    const auto work = call.mode == RECURRENT ? body.by_token : body.causal_sum;
     in_parallel(threads, cuts.heads * cuts.parts, body.room(call),
-                [&](int64_t i, char* room) { work(call, cuts.part(i, OUT), room); });
+                [&](int64_t i, char* room) { body.causal_sum(call, cuts.part(i, OUT), room); });
 }
 
 // dg of a head. exp(g_t) is in whatever token i >= t reads of a token j < t: of the same chunk
@@ -298,11 +283,10 @@ void decay_gradient(const Call& call, int64_t head) {
     }
 }
 
-// A gradient has no mode of its own but for the length of its chunks, which are short for dg's sums.
+// The chunks of a gradient are short where dg is summed.
 void backward(const Body& body, const Call& call, Threads threads) {
     Call own = call;
     Memory memory;
-    own.mode = CHUNKED;
     if (call.dg) {
         own.C = std::min<int64_t>(call.C, 64);
         const int64_t n = call.B * call.H * own.chunks();
@@ -327,6 +311,8 @@ void backward(const Body& body, const Call& call, Threads threads) {
 }  // namespace
 
 extern "C" {
+// The digest of the sources that this was built from.
+const char* lsa_sources() { return SOURCES; }
 // The instruction set that runs, or that of this name; null where this processor has none.
 const char* lsa_body(const char* wanted) {
     const Body* body = chosen(wanted);

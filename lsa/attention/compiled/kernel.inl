@@ -22,7 +22,20 @@ INLINE vec load(const float* p) {
     __builtin_memcpy(&x, p, sizeof x);
     return x;
 }
+// The first n numbers of a vector, zeros behind them.
+INLINE vec load(const float* p, long n) {
+    if (n >= W) return load(p);
+    float some[W] = {};
+    std::copy_n(p, n, some);
+    return load(some);
+}
 INLINE void store(float* p, vec x) { __builtin_memcpy(p, &x, sizeof x); }
+INLINE void store(float* p, vec x, long n) {
+    if (n >= W) return store(p, x);
+    float some[W];
+    store(some, x);
+    std::copy_n(some, n, p);
+}
 INLINE vec splat(float x) { return vec{} + x; }
 INLINE long padded(long n) { return (n + NR - 1) / NR * NR; }
 INLINE float sum(vec x) {
@@ -32,11 +45,8 @@ INLINE float sum(vec x) {
 }
 INLINE float dot(const float* a, const float* b, long n) {
     vec total = vec{};
-    long i = 0;
-    for (; i + W <= n; i += W) total += load(a + i) * load(b + i);
-    float last = sum(total);
-    for (; i < n; ++i) last += a[i] * b[i];
-    return last;
+    for (long i = 0; i < n; i += W) total += load(a + i, n - i) * load(b + i, n - i);
+    return sum(total);
 }
 
 // exp to about one unit in the last place; 0 below -87, where float32 has no normal numbers.
@@ -111,6 +121,12 @@ INLINE void store_rows(float* to, long width, const vec (&acc)[M][VECTORS]) {
         for (int v = 0; v < VECTORS; ++v) store(to + r * width + v * W, acc[r][v]);
 }
 
+struct Matrix {
+    const float* at;
+    long row;
+    const float* operator[](long i) const { return at + i * row; }
+};
+
 // Calls f with the number of rows, a constant, for each block of at most ROWS rows of n.
 template <int M, class F>
 INLINE void last_rows(long at, long left, F& f) {
@@ -126,15 +142,14 @@ INLINE void blocks(long n, F f) {
     last_rows<ROWS - 1>(at, n - at, f);
 }
 
-// out = keep * out + a^T b, of [rows] x [columns, whole blocks]; a [n, rows], b [n, columns]. Where
-// keep is 0 nothing of out is read.
-static void accumulate(float* out, long width, long rows, long columns, const float* a, long a_width,
-                       const float* b, long b_width, long n, float keep) {
+// out = keep * out + a^T b; a [n, rows], b and out of whole blocks of columns. Where keep is 0 nothing
+// of out is read.
+static void accumulate(float* out, long rows, long width, Matrix a, Matrix b, long n, float keep) {
     blocks(rows, [&](auto count, long r0) {
         constexpr int M = decltype(count)::value;
-        for (long c = 0; c < columns; c += NR) {
+        for (long c = 0; c < width; c += NR) {
             vec acc[M][VECTORS] = {};
-            multiply<M>(acc, a + r0, 1, a_width, b + c, b_width, n);
+            multiply<M>(acc, a.at + r0, 1, a.row, b.at + c, b.row, n);
             for (int r = 0; r < M; ++r)
                 for (int v = 0; v < VECTORS; ++v) {
                     float* at = out + (r0 + r) * width + c + v * W;
@@ -144,23 +159,18 @@ static void accumulate(float* out, long width, long rows, long columns, const fl
     });
 }
 
-static void transpose(float* out, long width, const float* x, long x_width, long rows, long columns) {
+static void transpose(float* out, long width, Matrix x, long rows, long columns) {
     for (long c0 = 0; c0 < columns; c0 += 16)
         for (long r0 = 0; r0 < rows; r0 += 16)
             for (long c = c0; c < std::min(c0 + 16, columns); ++c)
                 for (long r = r0; r < std::min(r0 + 16, rows); ++r)
-                    out[c * width + r] = x[r * x_width + c];
+                    out[c * width + r] = x[r][c];
 }
 
 // A row of dq or dk: times the derivative of the map and a number.
 INLINE void finish(float* to, const float* d, const float* x, long n, int map, float times) {
-    long c = 0;
-    for (; c + W <= n; c += W) store(to + c, load(d + c) * slope(load(x + c), map) * times);
-    if (c == n) return;
-    float rest[W] = {};
-    std::copy(x + c, x + n, rest);
-    store(rest, load(d + c) * slope(load(rest), map) * times);
-    std::copy_n(rest, n - c, to + c);
+    for (long c = 0; c < n; c += W)
+        store(to + c, load(d + c) * slope(load(x + c, n - c), map) * times, n - c);
 }
 
 // What decay does inside a chunk, in the order of processing. A token that fades by more than float32
@@ -207,14 +217,30 @@ struct Decay {
     }
 };
 
-// Memory for one part of one head, taken piece by piece.
+// What a sum of chunks of C tokens works in, laid out in `memory`; `bytes` of it.
 struct Room {
-    char* at;
-    template <class T>
-    T* take(long n) {
-        T* found = reinterpret_cast<T*>(at);
-        at += (n * long(sizeof(T)) + 63) / 64 * 64;
-        return found;
+    char* memory;
+    long bytes = 0;
+    float *a, *b, *b_across, *y, *y_left, *A, *out, *past, *S, *e, *z, *ones, *dd, *left, *probe,
+        *y_across, *G;
+    Decay decay{};
+
+    Room(const Call& call, long C, long K, long Y, char* memory) : memory(memory) {
+        const long width = padded(C), probes = call.dg ? 1 : 0;
+        a = take(C * K), b = take(C * K), b_across = take(K * width);
+        y = take(C * Y), y_left = take(C * Y), A = take(MR * width);
+        out = take(MR * Y), past = take(MR * Y), S = take(K * Y), e = take(Y), z = take(K);
+        ones = take(width), dd = take(width), left = take(width);
+        probe = take(probes * C * Y), y_across = take(probes * Y * width);
+        G = take(probes * (C + 1) * width);
+        // A vector is read from any place, so there is one behind the last.
+        for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write}) *x = take(width + W);
+        decay.from = reinterpret_cast<int32_t*>(take(width));
+    }
+    float* take(long n) {
+        char* found = memory + bytes;
+        bytes += (4 * n + 63) / 64 * 64;
+        return reinterpret_cast<float*>(found);
     }
 };
 
@@ -236,34 +262,34 @@ struct Rows {
     static float* at(const Tensor4& x, const Part& p, long t) {
         return x.data + p.b * x.batch + p.h * x.head + (p.start + t) * x.time;
     }
-    // Tokens t, t + step, ... of the part: n of them, mapped; of the gradient dn, and dd.
-    void pack(float* out, float* dd, long t, long step, long n) const {
+    // Tokens t, t + step, ... of the part: n of them, mapped; of the gradient dn, and dd. Where they
+    // lie, if they lie there like this, else in `room`.
+    Matrix take(float* room, float* dd, long t, long step, long n) const {
         const float* from = at(x, part, t);
+        const bool divides = which == GRADIENT && call.normalize;
+        if (!divides && map == IDENTITY && times == 1.0f && columns == width && x.time == width)
+            return {from, step * width};
+        float* out = room;
         for (long r = 0; r < n; ++r, from += step * x.time, out += width) {
             float scale = times;
-            if (which == GRADIENT && call.normalize) {
+            if (divides) {
                 const long i = t + r * step;
                 scale = 1.0f / (call.den[part.row(call, i)] + call.eps);
                 dd[r] = -scale * dot(from, at(call.o, part, i), columns);
             }
-            long c = 0;
-            for (; c + W <= columns; c += W) store(out + c, mapped(load(from + c), map) * scale);
-            std::fill(out + c, out + width, 0.0f);
-            for (float last[W]; c < columns; c = columns) {
-                std::copy(from + c, from + columns, last);
-                std::fill(last + (columns - c), last + W, 0.0f);
-                store(last, mapped(load(last), map) * scale);
-                std::copy_n(last, columns - c, out + c);
-            }
+            for (long c = 0; c < columns; c += W)
+                store(out + c, mapped(load(from + c, columns - c), map) * scale);
+            std::fill(out + columns, out + width, 0.0f);
         }
+        return {room, width};
     }
 };
 
 // x = keep x + the sum of rows, each times a number.
-static void add_rows(float* x, const float* rows, long width, long n, float keep, const float* times) {
+static void add_rows(float* x, Matrix rows, long width, long n, float keep, const float* times) {
     for (long c = 0; c < width; c += W) {
         vec total = keep == 0.0f ? vec{} : load(x + c) * keep;
-        for (long r = 0; r < n; ++r) total += load(rows + r * width + c) * times[r];
+        for (long r = 0; r < n; ++r) total += load(rows[r] + c) * times[r];
         store(x + c, total);
     }
 }
@@ -281,33 +307,14 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     const Rows as(call, part, OF[kind][0]), bs(call, part, OF[kind][1]), ys(call, part, OF[kind][2]);
     const long K = as.width, Y = ys.width, C = std::min(call.C, part.length), width = padded(C);
     const bool fades = call.g.data, probes = call.dg && across, pairs = call.dg && kind == DK;
-    Room room{memory};
-    float* a = room.take<float>(C * K);
-    float* b = room.take<float>(C * K);
-    float* b_across = room.take<float>(K * width);
-    float* y = room.take<float>(C * Y);
-    float* y_left = room.take<float>(C * Y);
-    float* A = room.take<float>(MR * width);
-    float* out = room.take<float>(MR * Y);
-    float* past = room.take<float>(MR * Y);
-    float* S = room.take<float>(K * Y);
-    float* e = room.take<float>(Y);
-    float* z = room.take<float>(K);
-    float* ones = room.take<float>(width);
-    float* dd = room.take<float>(width);
-    float* left = room.take<float>(width);  // of a token at the chunk's end, as z counts it
-    float* probe = room.take<float>(probes ? C * Y : 0);
-    float* y_across = room.take<float>(pairs ? Y * width : 0);
-    float* G = room.take<float>(pairs ? (C + 1) * width : 0);
-    Decay decay{};
-    if (call.g.data) {
-        // A vector is read from any place, so there is one behind the last.
-        for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write}) {
-            *x = room.take<float>(width + W);
-            std::fill_n(*x, width + W, 0.0f);
-        }
-        decay.from = room.take<int32_t>(width);
-    }
+    const Room room(call, C, K, Y, memory);
+    float *b_across = room.b_across, *y_left = room.y_left, *A = room.A, *out = room.out;
+    float *past = room.past, *S = room.S, *e = room.e, *z = room.z, *ones = room.ones;
+    float *dd = room.dd, *left = room.left, *y_across = room.y_across, *G = room.G;
+    Decay decay = room.decay;
+    if (fades)
+        for (float* x : {decay.high, decay.low, decay.read, decay.write})
+            std::fill_n(x, width + W, 0.0f);
     std::fill_n(ones, width, 1.0f);
     std::fill_n(dd, width, 0.0f);
     const float *c = kind == DQ ? dd : ones, *d = kind == DK ? dd : ones;
@@ -316,7 +323,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     bool met = part.S;  // a state: at the beginning there may be none
     if (met) {
         if (K * Y > call.K * call.V) std::fill_n(S, K * Y, 0.0f);
-        if (across) transpose(S, Y, part.S, call.V, call.K, call.V);
+        if (across) transpose(S, Y, {part.S, call.V}, call.K, call.V);
         else copy_rows(S, Y, part.S, call.V, call.K, call.V);
         std::fill_n(across ? e : z, across ? Y : K, 0.0f);
         std::copy_n(part.z, call.K, across ? e : z);
@@ -328,19 +335,18 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     for (long chunk = 0; chunk < N; ++chunk) {
         const long start = (back ? N - 1 - chunk : chunk) * C, n = std::min(C, part.length - start);
         const long t = back ? start + n - 1 : start, step = back ? -1 : 1;
-        as.pack(a, dd, t, step, n);
-        bs.pack(b, dd, t, step, n);
-        ys.pack(y, dd, t, step, n);
+        const Matrix a = as.take(room.a, dd, t, step, n), b = bs.take(room.b, dd, t, step, n);
+        const Matrix y = ys.take(room.y, dd, t, step, n);
+        const Matrix probe = probes ? raw.take(room.probe, dd, t, step, n) : y;
         if (fades) decay.take(Rows::at(call.g, part, start), call.g.time, n, back);
-        if (!part.adds) transpose(b_across, width, b, K, n, K);
-        if (probes) raw.pack(probe, nullptr, t, step, n);
-        if (pairs) transpose(y_across, width, y, Y, n, Y);
+        if (!part.adds) transpose(b_across, width, b, n, K);
+        if (pairs) transpose(y_across, width, y, n, Y);
         if (!part.adds) blocks(n, [&](auto count, long i0) {
             constexpr int M = decltype(count)::value;
             const long end = i0 + M;
             for (long j = 0; j < end; j += NR) {
                 vec acc[M][VECTORS] = {};
-                multiply<M>(acc, a + i0 * K, K, 1, b_across + j, width, K);
+                multiply<M>(acc, a[i0], a.row, 1, b_across + j, width, K);
                 for (int r = 0; r < M; ++r)
                     for (int s = 0; s < VECTORS; ++s) {
                         vec x = acc[r][s];
@@ -350,7 +356,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                     }
                 if (!pairs) continue;
                 vec other[M][VECTORS] = {};
-                multiply<M>(other, probe + i0 * Y, Y, 1, y_across + j, width, Y);
+                multiply<M>(other, probe[i0], probe.row, 1, y_across + j, width, Y);
                 for (int r = 0; r < M; ++r)
                     for (int s = 0; s < VECTORS; ++s)
                         store(G + (i0 + r) * width + j + s * W,
@@ -363,7 +369,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 std::fill(row + i + 1, row + std::max(last, i + 1), 0.0f);
                 divided[r] = 1.0f;
                 if (kind != OUT || !call.normalize) continue;
-                float den = met ? dot(a + i * K, z, K) * (fades ? decay.read[i] : 1.0f) : 0.0f;
+                float den = met ? dot(a[i], z, K) * (fades ? decay.read[i] : 1.0f) : 0.0f;
                 den += dot(row, ones, last);
                 call.den[part.row(call, t + i * step)] = den;
                 divided[r] = 1.0f / (den + call.eps);
@@ -371,12 +377,12 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             for (long at = 0; at < Y; at += NR) {
                 vec acc[M][VECTORS] = {};
                 if (met) {
-                    multiply<M>(acc, a + i0 * K, K, 1, S + at, Y, K);
+                    multiply<M>(acc, a[i0], a.row, 1, S + at, Y, K);
                     if (across) add_row<M>(acc, e + at, c + i0);
                     if (fades) scale_rows<M>(acc, decay.read + i0);
                 }
                 if (probes) store_rows<M>(past + at, Y, acc);
-                multiply<M>(acc, A, width, 1, y + at, Y, end);
+                multiply<M>(acc, A, width, 1, y.at + at, y.row, end);
                 store_rows<M>(out + at, Y, acc);
             }
             for (int r = 0; r < M; ++r) {
@@ -384,7 +390,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 const float *x = Rows::at(raw.x, part, i), *sums = out + r * Y;
                 if (probes)
                     (kind == DQ ? call.dg : call.written)[row] =
-                        dot(probe + (i0 + r) * Y, past + r * Y, Y);
+                        dot(probe[i0 + r], past + r * Y, Y);
                 finish(Rows::at(to, part, i), sums, x, raw.columns, map,
                        divided[r] * (kind == DQ ? call.scale : 1.0f));
             }
@@ -395,7 +401,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
         if (pairs) std::fill_n(before, width, 0.0f);
         for (long r = pairs ? n - 1 : -1; r >= 0; --r) {
             call.inside[part.row(call, t + r * step)] = dot(before, ones, r + 1);
-            add_rows(before, G + r * width, padded(r), 1, 1.0f, ones);
+            add_rows(before, {G + r * width, 0}, padded(r), 1, 1.0f, ones);
         }
         const float keep = !met ? 0.0f : fades ? decay.whole : 1.0f;
         if (call.dg && across) {
@@ -407,14 +413,11 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 call.through[part.chunk(call, start)] =
                     met ? keep * (dot(states, S, K * Y) + dot(states + K * Y, e, Y)) : 0.0f;
         }
-        const float* written = y;
-        if (fades) {
-            written = y_left;
-            for (long r = 0; r < n; ++r)
-                for (long at = 0; at < Y; at += W)
-                    store(y_left + r * Y + at, load(y + r * Y + at) * decay.write[r]);
-        }
-        accumulate(S, Y, K, Y, b, K, written, Y, n, keep);
+        const Matrix written = fades ? Matrix{y_left, Y} : y;
+        for (long r = 0; r < (fades ? n : 0); ++r)
+            for (long at = 0; at < Y; at += W)
+                store(y_left + r * Y + at, load(y[r] + at) * decay.write[r]);
+        accumulate(S, K, Y, b, written, n, keep);
         if (across) add_rows(e, written, Y, n, keep, d);
         for (long r = 0; r < n; ++r)
             left[r] = (kind == DV ? dd[r] : 1.0f) * (fades ? decay.write[r] : 1.0f);
@@ -427,58 +430,16 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     if (part.left) *part.left = passed;
 }
 
-// Recurrent mode: o, den and the state after a head, token by token.
-static void by_token(const Call& call, const Part& part, char* memory) {
-    const Rows qs(call, part, Q), ks(call, part, KEYS), vs(call, part, VALUES);
-    const long K = ks.width, V = vs.width;
-    Room room{memory};
-    float* q = room.take<float>(K);
-    float* k = room.take<float>(K);
-    float* v = room.take<float>(V);
-    float* o = room.take<float>(V);
-    float* S = room.take<float>(K * V);
-    float* z = room.take<float>(K);
-    if (V == call.V && part.S_after) S = part.S_after;
-    std::fill_n(z, K, 0.0f);
-    if (!part.S || V != call.V) std::fill_n(S, call.K * V, 0.0f);
-    if (part.S) copy_rows(S, V, part.S, call.V, call.K, call.V), std::copy_n(part.z, call.K, z);
-    for (long t = 0; t < part.length; ++t) {
-        qs.pack(q, nullptr, t, 1, 1);
-        ks.pack(k, nullptr, t, 1, 1);
-        vs.pack(v, nullptr, t, 1, 1);
-        const float g = call.g.data ? *Rows::at(call.g, part, t) : 0.0f;
-        const float keep = g < RESET ? 0.0f : std::exp(g), one = 1.0f;
-        for (long at = 0; at < V; at += NR) {
-            vec values[VECTORS], total[VECTORS] = {};
-            UNROLL
-            for (int s = 0; s < VECTORS; ++s) values[s] = load(v + at + s * W);
-            float* row = S + at;
-            for (long i = 0; i < call.K; ++i, row += V) {
-                UNROLL
-                for (int s = 0; s < VECTORS; ++s) {
-                    const vec after = load(row + s * W) * keep + values[s] * k[i];
-                    store(row + s * W, after);
-                    total[s] += after * q[i];
-                }
-            }
-            for (int s = 0; s < VECTORS; ++s) store(o + at + s * W, total[s]);
-        }
-        add_rows(z, k, K, 1, keep, &one);
-        const float den = dot(q, z, K);
-        if (call.normalize) call.den[part.row(call, t)] = den;
-        finish(Rows::at(call.o, part, t), o, o, call.V, IDENTITY,
-               call.normalize ? 1.0f / (den + call.eps) : 1.0f);
-    }
-    if (part.S_after && part.S_after != S) copy_rows(part.S_after, call.V, S, V, call.K, call.V);
-    if (part.z_after) std::copy_n(z, call.K, part.z_after);
-}
-
-// Bytes that either needs, and numbers of a state with its padding.
+// Bytes that it needs, and numbers of a state with its padding.
 static int64_t room(const Call& call) {
-    const long D = padded(std::max(call.K, call.V)), C = std::min(call.C, call.T), width = padded(C);
-    return 4 * (D * (4 * C + width + 2 * MR + D + 9) + width * (MR + 9) + 8 * W) + 64 * 26 +
-           (call.dg ? 4 * (D * (C + width) + (C + 1) * width) : 0);
+    const long D = padded(std::max(call.K, call.V));
+    return Room(call, std::min(call.C, call.T), D, D, nullptr).bytes;
 }
 static int64_t state(const Call& call) { return padded(call.K) * (padded(call.V) + 1); }
 
-static const Body body = {NAME, causal_sum, by_token, room, state};
+static const Body body = {NAME, causal_sum, room, state};
+
+#undef NAME
+#undef BYTES
+#undef ROWS
+#undef VECTORS
