@@ -172,3 +172,12 @@ def test_what_is_not_there_is_refused_in_one_line():
     with pytest.raises(ValueError, match="LSA_CPU: expected torch, or what was built and"):
         compiled.open_body("sse")
     assert compiled.open_body("torch") == "LSA_CPU=torch asks for it"
+
+
+@given(calls())
+def test_nothing_is_left_of_the_call_before(body, call):
+    tensors, given = inputs({**call, "dtype": torch.float32})
+    first = results(call, tensors, given)
+    results(call, [x if x is None else x * torch.nan for x in tensors[:5]] + [None], given)
+    for one, again in zip(first, results(call, tensors, given), strict=True):
+        assert torch.equal(one, again)
