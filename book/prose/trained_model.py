@@ -1,6 +1,7 @@
 """Of the chapter on a trained model."""
 
 from ..figures.lib.records import NotMeasuredError, Record
+from ..figures.trained_model import look_inside
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
 from ..figures.trained_model.measured import HEADS, measured, ranking
 from ..figures.trained_model.remove_exponential import (
@@ -76,6 +77,16 @@ VERDICTS = {
         SOME == 24 and abs(missing(kept(SOME)).mean) < 0.1
     ),
     "So heads stand in for each other": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
+    "Without a few such heads the guesses fall apart": lambda: (
+        look_inside.right("first", FEW) < look_inside.right("none") / 2
+    ),
+    "about as many as the first time": lambda: (
+        abs(look_inside.right("first", FEW) - look_inside.right("once")) < 5
+    ),
+    "Two kinds of heads show a diagonal": lambda: all(
+        look_inside.looked(run, 7, 7, 0) > 0.25 and look_inside.looked(run, 18, 6, 1) > 0.5
+        for run in look_inside.stored()
+    ),
     "a ranking by attention mass is a poor one": lambda: every(
         gain(kept(n, "mass")) < gain(kept(n)) - 1 for n in (FEW, SOME)
     ),

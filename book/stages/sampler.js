@@ -8,7 +8,6 @@
   const { element, svg } = Stage;
   const { COLOURS, NAMES, count, digits, drawChart, room } = SamplerChart;
   const { MOST, Writer } = SamplerWriter;
-  const HERE = document.currentScript.src;
   const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
   const TURN = 4, FRAME = 12; // ms that a writer has in a row, and both together between two frames
   const SHOWN = 280, LIKELY = 5, REDRAWN = 150;
@@ -19,22 +18,6 @@
     byte,
   ) => ({ 10: "↵", 32: "space" }[byte]
     ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
-
-  /* The weights in a file of the book, which is a script because a page opened from a disk may load
-     no other kind. */
-  function loaded(file) {
-    return new Promise((resolve, reject) => {
-      const found = () => window.BookFiles?.[file];
-      const hand = () => resolve(Uint8Array.from(atob(found()), (letter) => letter.charCodeAt(0)).buffer);
-      if (found()) return hand();
-      const script = element("script", {
-        src: new URL(`../data/${file}.js`, HERE).href,
-        onload: hand,
-        onerror: () => reject(new Error("the models are not beside this page")),
-      });
-      document.head.append(script);
-    });
-  }
 
   const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
 
@@ -200,7 +183,7 @@
         this.line.textContent = "Loading the models …";
         this.writers = await Promise.all(
           this.data.models.map(async (model) =>
-            new Writer(model, await Writers.open(await loaded(model.file)))
+            new Writer(model, await Writers.open(await Stored.bytes(model.file)))
           ),
         );
         this.begin();

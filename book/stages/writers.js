@@ -8,39 +8,9 @@ window.Writers ??= (() => {
   const NORM_EPS = 1e-5, EPS = 1e-6, ROOM = 256;
   const range = (n) => Array.from({ length: n }, (_, i) => i);
 
-  /* The members of a zip archive, whose directory stands at its end: {name: bytes}. */
-  async function unzipped(buffer) {
-    const bytes = new DataView(buffer), members = {};
-    let end = buffer.byteLength - 22;
-    while (end >= 0 && bytes.getUint32(end, true) !== 0x06054b50) end--;
-    if (end < 0) throw new Error("weights: expected a .npz");
-    let at = bytes.getUint32(end + 16, true);
-    for (let left = bytes.getUint16(end + 10, true); left > 0; left--) {
-      const method = bytes.getUint16(at + 10, true), size = bytes.getUint32(at + 20, true);
-      const [named, extra, comment] = [28, 30, 32].map((i) => bytes.getUint16(at + i, true));
-      const name = new TextDecoder().decode(new Uint8Array(buffer, at + 46, named));
-      const place = bytes.getUint32(at + 42, true);
-      const from = place + 30 + bytes.getUint16(place + 26, true) + bytes.getUint16(place + 28, true);
-      const packed = new Blob([new Uint8Array(buffer, from, size)]).stream();
-      const stream = method ? packed.pipeThrough(new DecompressionStream("deflate-raw")) : packed;
-      members[name] = await new Response(stream).arrayBuffer();
-      at += 46 + named + extra + comment;
-    }
-    return members;
-  }
-
-  /* A NumPy array of bytes or of floats, flat. */
-  function numbers(npy) {
-    const length = new DataView(npy).getUint16(8, true), from = 10 + length;
-    const header = new TextDecoder().decode(new Uint8Array(npy, 10, length));
-    return header.includes("'|i1'") ? new Int8Array(npy, from) : new Float32Array(npy.slice(from));
-  }
-
   /* The state dictionary in a .npz: matrices are int8 rows, each times its scale. */
   async function open(buffer) {
-    const arrays = Object.fromEntries(
-      Object.entries(await unzipped(buffer)).map(([name, npy]) => [name.replace(/\.npy$/, ""), numbers(npy)]),
-    );
+    const arrays = await Stored.arrays(buffer);
     return Object.fromEntries(
       Object.entries(arrays).filter(([name]) => !name.endsWith(".scale")).map(([name, values]) => {
         const scale = arrays[`${name}.scale`], width = scale && values.length / scale.length;

@@ -23,6 +23,7 @@ PLACES = {
     "sampler": "book/sampling.html",
     "ranks": "book/many-devices.html",
     "film": "book/training.html",
+    "look-inside": "book/trained-model.html",
     "recurrence": "book/relatives.html",
     "convolution": "book/state-spaces.html",
 }

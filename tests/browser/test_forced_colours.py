@@ -9,7 +9,12 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-BARS = {"opener": "opener-bar", "memory": "memory-bar", "sampler": "sampler-bar"}
+BARS = {
+    "opener": "opener-bar",
+    "memory": "memory-bar",
+    "sampler": "sampler-bar",
+    "look-inside": "sampler-bar",
+}
 # Where they lie in a picture of the frame.
 BOXES = """(bars, frame) => bars.map((bar) => {
     const inside = bar.getBoundingClientRect(), around = frame.getBoundingClientRect();

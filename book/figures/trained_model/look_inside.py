@@ -1,0 +1,152 @@
+"""What the stage `look-inside` shows: pages that a trained model has read, kept by `look_inside`.
+
+The page gets the words, and how many guesses are right; where the heads look and what is guessed
+are files that it loads when the stage comes near.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from IPython.display import HTML
+
+from experiments.harness.core import record
+from experiments.harness.learning.weights import WEIGHTS
+
+from ...explorable.markup import json_script
+from ..lib.format import in_words
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.tables import Missing
+from .measured import ranking
+from .remove_exponential import FEW
+
+EXPERIMENT = "look_inside"
+# By their place among the held-out novels, which are in the order of their authors' names.
+TITLES = {0: "Villette", 2: "Tess of the d’Urbervilles", 3: "Treasure Island"}
+DEFAULT = 3
+LETTERS = 4  # of a word that the stage begins with, at least
+
+
+def data() -> HTML | Missing:
+    """JSON in a script element, for the stage to read; what to run where nothing is stored.
+
+    shape: layers, and heads of each; heads: all of them as [layer, head, what it brings], the most
+    important first; window and first: tokens that a confined head sees; few: how many heads are
+    confined as the stage begins; pages, each with title, file and bytes (of what is loaded),
+    tokens, vocabulary, passage (where it stands first, where again, how long it is), sets
+    ([where, number, right]) and start (the token that the stage begins with); sources.
+    """
+    try:
+        runs, heads = stored(), ranking()
+    except NotMeasuredError:
+        return Missing(EXPERIMENT)
+    shape = [1 + max(getattr(one, name) for one in heads) for name in ("layer", "head")]
+    brings = {(one.layer, one.head): round(-one.slope.mean, 3) for one in heads}
+    order = [(one["layer"], one["head"]) for one in rows(runs[0], "ranking")]
+    shown = {
+        "shape": shape,
+        "heads": [[*place, brings[place]] for place in order],
+        "window": runs[0]["config"]["attention"]["window"],
+        "first": runs[0]["config"]["attention"]["first"],
+        "few": FEW,
+        "pages": [page(run) for run in runs],
+        "sources": [asdict(source) for source in provenance(runs)],
+    }
+    files = " ".join(_file(run) for run in runs)
+    return HTML(json_script(shown, id="look-inside-data", data_files=files))
+
+
+def stored() -> list[Record]:
+    """A run for each page, that which the stage begins with first. Raises NotMeasuredError."""
+    found = [run for run in learned(EXPERIMENT) if run["complete"]]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no page")
+    return sorted(found, key=lambda run: (run["config"]["text"] != DEFAULT, run["name"]))
+
+
+def page(run: Record) -> dict[str, Any]:
+    """What the stage is told of one page; see `data`."""
+    config = run["config"]
+    lead, passage = config["lead"], config["passage"]
+    return {
+        "title": TITLES[config["text"]],
+        "file": run["name"],
+        "bytes": -(-(record.ROOT / _file(run)).stat().st_size // 3) * 4,
+        "tokens": run["tables"]["tokens"]["text"],
+        "vocabulary": run["tables"]["vocabulary"]["letters"],
+        "passage": [lead, lead + passage + config["distance"], passage],
+        "sets": [[row["where"], row["number"], row["right"]] for row in rows(run, "sets")],
+        "start": start(run),
+    }
+
+
+def _file(run: Record) -> str:
+    return run["path"].removesuffix(".json") + WEIGHTS
+
+
+def arrays(run: Record) -> dict[str, np.ndarray]:
+    """What lies beside a record; its experiment says what it holds."""
+    with np.load(io.BytesIO((record.ROOT / _file(run)).read_bytes())) as found:
+        return dict(found)
+
+
+def row_of(run: Record, where: str, number: int = 0) -> int:
+    """Which of a run's sets of confined heads it is."""
+    names = [(row["where"], row["number"]) for row in rows(run, "sets")]
+    return names.index((where, number))
+
+
+def start(run: Record) -> int:
+    """The token after which most is lost: two whole words, the second of which is then guessed.
+
+    Lost is what the first heads bring to the probability of the second.
+    """
+    tokens = run["tables"]["tokens"]["text"]
+    wanted = arrays(run)["wanted"].astype(int)
+    lost = wanted[row_of(run, "none")] - wanted[row_of(run, "first", FEW)]
+    again = len(tokens) - len(lost)
+    whole = [text.startswith(" ") and len(text) > LETTERS for text in tokens]
+    places = [i for i in range(1, len(lost) - 1) if whole[again + i - 1] and whole[again + i]]
+    whole_after = [i for i in places if tokens[again + i + 1].startswith((" ", ",", "."))]
+    return again - 1 + max(whole_after or places, key=lost.__getitem__)
+
+
+def looked(run: Record, layer: int, head: int, after: int) -> float:
+    """Mean weight of a head from the returning words on the first coming, so many words after each.
+
+    Of those words that have one so far after them there.
+    """
+    found, config = arrays(run), run["config"]
+    counts, length, lead = found["counts"].astype(int), config["passage"], config["lead"]
+    layers, heads, tokens = counts.shape
+    ends = counts.ravel().cumsum()
+    total = 0.0
+    for i in range(length - after):
+        row = (layer * heads + head) * tokens + tokens - length + i
+        here = slice(ends[row] - counts.ravel()[row], ends[row])
+        at = found["places"][here] == lead + i + after
+        weights = found["low"][here] + 256.0 * found["high"][here]
+        total += weights[at].sum() / 1000
+    return total / (length - after)
+
+
+def right(where: str, number: int = 0) -> int:
+    """How many of the passage's words are guessed on the page that the stage begins with."""
+    run = stored()[0]
+    return run["tables"]["sets"]["right"][row_of(run, where, number)]
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter says of the page that the stage begins with."""
+
+    return in_words(
+        look_passage=lambda: str(stored()[0]["config"]["passage"]),
+        look_distance=lambda: str(stored()[0]["config"]["distance"]),
+        look_free=lambda: right("none"),
+        look_few=lambda: right("first", FEW),
+        look_once=lambda: right("once"),
+        look_alone=lambda: right("head"),
+    )

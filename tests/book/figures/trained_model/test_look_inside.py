@@ -1,0 +1,107 @@
+"""What the stage `look-inside` is told, and that its numbers are lsa's."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from book.figures.trained_model import look_inside
+from book.figures.trained_model.measured import ranking
+from experiments.harness.core.record import ROOT
+from experiments.harness.learning.returning import trained
+from experiments.look_inside import looks
+
+TOLERANCE = 1e-3
+MOST = 800_000  # bytes that the page loads at once
+
+
+def test_without_a_page_the_stage_says_what_to_run(store):
+    missing = look_inside.data()
+    assert not missing and "experiments run look_inside" in repr(missing)
+    assert set(look_inside.numbers().values()) == {"not measured yet"}
+
+
+def test_the_stage_gets_all_heads_and_files_that_are_light():
+    html = look_inside.data().data
+    files = re.search(r'data-files="([^"]*)"', html)[1].split()
+    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    assert [tuple(head[:2]) for head in told["heads"]] == [(h.layer, h.head) for h in ranking()]
+    assert told["shape"] == [30, 9]
+    sizes = [-(-(ROOT / file).stat().st_size // 3) * 4 for file in files]
+    assert sizes == [page["bytes"] for page in told["pages"]]
+    assert max(sizes) < MOST and len(html) < 100_000
+    for page in told["pages"]:
+        first, again, length = page["passage"]
+        tokens = page["tokens"]
+        assert tokens[first : first + length] == tokens[again:]
+        assert again <= page["start"] + 1 < len(tokens)
+
+
+def test_what_the_stage_begins_with_shows_its_message():
+    """Of the word after: guessed with all heads free, and not with the first eight confined."""
+    for run in look_inside.stored():
+        found = look_inside.arrays(run)
+        i = look_inside.start(run) + 1 - len(run["tables"]["tokens"]["text"]) + 40
+        free, few = (
+            look_inside.row_of(run, *which) for which in (("none",), ("first", look_inside.FEW))
+        )
+        wanted = found["wanted"][[free, few], i]
+        assert wanted[0] > 500 > 250 > wanted[1]
+    numbers = {name: int(value) for name, value in look_inside.numbers().items()}
+    assert numbers["look_few"] <= numbers["look_once"] + 3 < numbers["look_free"] - 10
+
+
+def looks_of(stored, T):
+    """Stored weights as [layers, H, T, T], zero where none was kept."""
+    A = np.zeros((*stored["counts"].shape, T), np.float32)
+    rows = np.repeat(np.arange(stored["counts"].size), stored["counts"].ravel())
+    A.reshape(-1, T)[rows, stored["places"]] = (stored["low"] + 256.0 * stored["high"]) / 1000
+    return torch.from_numpy(A)
+
+
+@pytest.fixture(scope="module")
+def model():
+    pytest.importorskip("gguf")
+    pytest.importorskip("tokenizers")
+    try:
+        return trained("SmolLM2-135M-Instruct").model
+    except ValueError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", range(3))
+def test_its_numbers_are_those_of_lsa(model, page):
+    run = look_inside.stored()[page]
+    config, tables, found = run["config"], run["tables"], look_inside.arrays(run)
+    tokens = torch.tensor(tables["tokens"]["token"])
+    A = looks(model, tokens)
+    kept = looks_of(found, len(tokens))
+    assert (kept - A).abs()[kept > 0].max() < TOLERANCE
+    # What is left out is small, or less than the six that are kept.
+    left = A.masked_fill(kept > 0, 0).amax(-1)
+    smallest = kept.masked_fill(kept == 0, 1).amin(-1)
+    full = (kept > 0).sum(-1) == config["largest"]
+    assert left[~full].max() < config["least"] + TOLERANCE
+    assert (left <= smallest + TOLERANCE)[full].all()
+    heads = [*zip(tables["ranking"]["layer"], tables["ranking"]["head"], strict=True)]
+    again = torch.arange(len(tokens) - config["passage"], len(tokens))
+    sets = {"none": [], "first": heads[: look_inside.FEW], "head": heads[:1]}
+    for where, confined in sets.items():
+        number = len(confined) if where == "first" else 0
+        row = look_inside.row_of(run, where, number)
+        model.attend({f"{layer}.{head}": config["attention"] for layer, head in confined})
+        with torch.no_grad():
+            shares = model(tokens[None])[0, again - 1].softmax(-1)
+        guessed = torch.tensor(tables["vocabulary"]["guess"])[found["guesses"][row].astype(int)]
+        stored = torch.from_numpy(found["shares"][row] / 1000).float()
+        assert (shares.gather(1, guessed) - stored).abs().max() < TOLERANCE
+        wanted = torch.from_numpy(found["wanted"][row] / 1000).float()
+        assert (shares[torch.arange(40), tokens[again]] - wanted).abs().max() < TOLERANCE
+        right = (shares.argmax(-1) == tokens[again]).sum().item()
+        assert right == tables["sets"]["right"][row]
+    model.attend({})
