@@ -174,6 +174,13 @@ def test_a_shape_that_does_not_fit_is_named(changes, expected):
         LlamaConfig(**{**TINY, **changes})
 
 
+def test_the_shape_by_default_is_smollm2s():
+    """134,515,008 parameters, of which the embedding is one matrix."""
+    with torch.device("meta"):
+        model = Llama(LlamaConfig())
+    assert sum(p.numel() for p in model.parameters()) == 134_515_008
+
+
 def test_groups_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="^groups: expected one for each of 3, got 2"):
         SoftmaxMix(3, 4, groups=[0, 0])

@@ -2,8 +2,19 @@
 
 import sys
 from multiprocessing import get_context
+from pathlib import Path
+
+import torch
 
 from experiments.__main__ import main
+from experiments.harness.core.plan import Session
+
+
+def bare_session(checkpoint=Path("none"), **changes):
+    """What a run is given that is not kept: on the CPU, without a text or a bar."""
+    given = {"device": torch.device("cpu"), "corpus": lambda name: None, "checkpoint": checkpoint}
+    given |= {"save": lambda tables: None, "show": lambda *_: None}
+    return Session(**given | changes)
 
 
 def smoke(tmp_path, *arguments):

@@ -4,26 +4,16 @@ import pytest
 import torch
 
 from experiments import block_speed
-from experiments.harness.core.plan import Session
 from lsa.attention import MODES
 from lsa.gpt import Block, gpt_config
+from tests.experiments.command import bare_session
 
 CPU = torch.device("cpu")
 
 
-def session_at(folder):
-    return Session(
-        device=CPU,
-        corpus=lambda name: None,
-        save=lambda tables: None,
-        show=lambda *_: None,
-        checkpoint=folder / "none",
-    )
-
-
-def test_a_run_times_every_mode(tmp_path):
+def test_a_run_times_every_mode():
     (run,) = block_speed.runs("cpu", smoke=True)
-    outcome = block_speed.perform(run.config, session_at(tmp_path))
+    outcome = block_speed.perform(run.config, bare_session())
     assert outcome.complete
     found = outcome.tables["rows"]
     assert found["mode"] == ["softmax", *MODES]
@@ -32,9 +22,9 @@ def test_a_run_times_every_mode(tmp_path):
     assert columns == set(block_speed.EXPERIMENT.units)
 
 
-def test_lengths_that_are_there_are_not_timed_again(tmp_path):
+def test_lengths_that_are_there_are_not_timed_again():
     (run,) = block_speed.runs("cpu", smoke=True)
-    session = session_at(tmp_path)
+    session = bare_session()
     whole = block_speed.perform(run.config, session).tables
     limits, rows = ({**whole[name]} for name in ("limits", "rows"))
     origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}

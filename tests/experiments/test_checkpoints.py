@@ -15,13 +15,13 @@ import torch
 from experiments import loss_curves
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import checkpoint, files, record, run_files
-from experiments.harness.core.plan import Run, Session
+from experiments.harness.core.plan import Run
 from experiments.harness.core.runner import perform, run_all
 from experiments.harness.core.stopping import Interrupted, lock
 from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import SCALES
-from tests.experiments.command import forked
+from tests.experiments.command import bare_session, forked
 
 CPU = torch.device("cpu")
 TINY = {"n_layer": 1, "n_head": 1, "d_model": 16}
@@ -39,14 +39,7 @@ def config(**changes):
 
 
 def session(tmp_path, **changes):
-    given = {
-        "device": CPU,
-        "corpus": load_corpus,
-        "save": lambda tables: None,
-        "show": lambda *_: None,
-        "checkpoint": tmp_path / "run.pt",
-    }
-    return Session(**given | changes)
+    return bare_session(tmp_path / "run.pt", corpus=load_corpus, **changes)
 
 
 def stop_after(monkeypatch, updates, act):

@@ -4,28 +4,22 @@ import sys
 from types import ModuleType
 
 import pytest
-import torch
 
 from experiments import kernel_speed
-from experiments.harness.core.plan import DeviceLostError, Session
+from experiments.harness.core.plan import DeviceLostError
 from experiments.harness.core.tables import check_declared
+from tests.experiments.command import bare_session
 
 SHAPE = [1, 65, 2, 16]
 CONFIG = {"shape": SHAPE, "dtype": "bfloat16", "seed": 0}
 
 
 @pytest.fixture
-def session(tmp_path, monkeypatch):
+def session(monkeypatch):
     monkeypatch.setattr(
         kernel_speed, "limits", lambda _: {"cache": 2**25, "copy": 1e10, "matmul": 1e11}
     )
-    return Session(
-        device=torch.device("cpu"),
-        corpus=lambda name: None,
-        save=lambda tables: None,
-        show=lambda *_: None,
-        checkpoint=tmp_path / "none",
-    )
+    return bare_session()
 
 
 def test_a_race_compares_times_and_goes_on_where_one_fails(session, monkeypatch):

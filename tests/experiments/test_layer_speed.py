@@ -1,12 +1,11 @@
 """Every layer timed: ticks after a text that was read, and steps of training, in turns."""
 
 import pytest
-import torch
 
 from experiments import layer_speed
 from experiments.__main__ import main
 from experiments.harness.core import record
-from experiments.harness.core.plan import Session
+from tests.experiments.command import bare_session
 
 LAYERS = ["softmax", "linear", "aft-full", "mamba"]
 
@@ -37,10 +36,7 @@ def test_ticks_and_updates_of_every_layer(smoke):
 def test_what_would_not_fit_is_left_out(monkeypatch):
     monkeypatch.setattr(layer_speed, "LONGEST_SQUARE", 10)
     config = {"layers": LAYERS, "d_model": 16, "n_head": 4, "seed": 0, "batch": 1}
-    session = Session(
-        device=torch.device("cpu"), corpus=None, save=lambda tables: None,
-        show=lambda *told: None, checkpoint=None,
-    )  # fmt: skip
+    session = bare_session()
     found = layer_speed.updates({**config, "length": 16}, session).tables["updates"]
     assert found["layer"] == ["softmax", "linear", "mamba"]
     ticked = layer_speed.ticks({**config, "positions": [1, 9], "ticks": 2}, session)

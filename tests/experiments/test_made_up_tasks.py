@@ -1,7 +1,6 @@
 """Training on made-up texts: what differs between runs, how one ends, and what it answers."""
 
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,12 +8,12 @@ import torch
 from experiments import made_up_tasks
 from experiments.__main__ import main
 from experiments.harness.core import record
-from experiments.harness.core.plan import Session
 from experiments.harness.learning import answers
 from experiments.harness.learning.answers import ask, ask_at_distances, ask_at_length, state_bytes
 from experiments.harness.learning.task_training import TaskTraining, task_model
 from experiments.harness.learning.tasks import draw
 from lsa.layers import LAYERS
+from tests.experiments.command import bare_session
 
 RUNS = made_up_tasks.runs("cpu", smoke=False)
 ORDERED = [run.config for run in sorted(RUNS, key=lambda run: run.priority)]
@@ -25,17 +24,10 @@ def small(task, model):
     return made_up_tasks._run(task, model, 3e-3, 0, smoke=True).config
 
 
-def session(checkpoint=Path(), **changes):
-    return Session(
-        device=torch.device("cpu"), corpus=None, save=lambda tables: None,
-        show=lambda *told: None, checkpoint=checkpoint, **changes,
-    )  # fmt: skip
-
-
 @pytest.fixture
 def here(tmp_path):
     """A session whose checkpoint has a place."""
-    return session(tmp_path / "run.pt")
+    return bare_session(tmp_path / "run.pt")
 
 
 def test_the_plan_holds_every_layer_at_three_rates_and_seeds_and_differs_in_nothing_else():
@@ -114,7 +106,7 @@ def test_training_ends_when_texts_are_answered_and_before_a_loss_that_is_not_fin
         training.model.wte.weight.fill_(torch.inf)
     assert training.train(here)
     assert (training.updates, training.ending, training.curve) == (0, "not finite", [])
-    assert not TaskTraining(config).train(session(here.checkpoint, deadline=0.0))
+    assert not TaskTraining(config).train(bare_session(here.checkpoint, deadline=0.0))
 
 
 def test_a_stopped_training_goes_on_as_if_it_had_not_been(here):
@@ -141,12 +133,12 @@ def test_a_long_text_is_read_in_pieces_as_if_at_once(model, monkeypatch):
     monkeypatch.setattr(answers, "PIECE", 7)
     config = small("induction", model)
     gpt = task_model(config)
-    found = ask_at_length(gpt, config, 40, 16, session())
+    found = ask_at_length(gpt, config, 40, 16, bare_session())
     inputs, targets = draw("induction", seed=2_000_000, update=-1, batch=16, length=40, vocab=16)
     logits = gpt(inputs)[:, -1]
     loss = torch.nn.functional.cross_entropy(logits, targets[:, -1])
     assert found is not None and found.loss / 16 == pytest.approx(loss.item(), rel=1e-4)
-    assert ask_at_length(gpt, config, 40, 16, session(deadline=0.0)) is None
+    assert ask_at_length(gpt, config, 40, 16, bare_session(deadline=0.0)) is None
 
 
 def test_texts_are_asked_in_parts_as_if_at_once(monkeypatch):
@@ -164,7 +156,7 @@ def test_a_state_is_asked_as_if_the_text_ended_there_and_stays_as_it_is(model, m
     monkeypatch.setattr(answers, "PIECE", 7)
     config = small("distant recall", model)
     gpt = task_model(config)
-    rows = ask_at_distances(gpt, config, "pairs", session()) or []
+    rows = ask_at_distances(gpt, config, "pairs", bare_session()) or []
     inputs, _ = draw(
         "distant recall", seed=2_000_000, update=-1, batch=2, length=48, pairs=8, vocab=128,
         others=1,
@@ -177,4 +169,4 @@ def test_a_state_is_asked_as_if_the_text_ended_there_and_stays_as_it_is(model, m
             losses.append(torch.nn.functional.cross_entropy(logits, value).item())
         assert row["distance"] == distance and row["questions"] == 16
         assert row["loss"] == pytest.approx(sum(losses) / 8, abs=2e-5)
-    assert ask_at_distances(gpt, config, "pairs", session(deadline=0.0)) is None
+    assert ask_at_distances(gpt, config, "pairs", bare_session(deadline=0.0)) is None

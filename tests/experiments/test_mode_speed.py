@@ -5,22 +5,15 @@ import torch
 
 from experiments import mode_speed
 from experiments.harness.bench import timing
-from experiments.harness.core.plan import Session
+from tests.experiments.command import bare_session
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def tables(tmp_path):
+def tables():
     (run,) = mode_speed.runs("cpu", smoke=True)
-    session = Session(
-        device=CPU,
-        corpus=lambda name: None,
-        save=lambda tables: None,
-        show=lambda *_: None,
-        checkpoint=tmp_path / "none",
-    )
-    outcome = mode_speed.perform(run.config, session)
+    outcome = mode_speed.perform(run.config, bare_session())
     assert outcome.complete
     return run.config, outcome.tables
 

@@ -13,12 +13,12 @@ from experiments import loss_curves, mode_speed
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record, run_files, runner
-from experiments.harness.core.plan import Outcome, Run, Session
+from experiments.harness.core.plan import Outcome, Run
 from experiments.harness.core.provenance import describe_device
 from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
-from tests.experiments.command import forked, smoke
+from tests.experiments.command import bare_session, forked, smoke
 
 CPU = torch.device("cpu")
 
@@ -66,15 +66,8 @@ def config(**changes):
 
 
 def train(tmp_path, contents, deadline=None):
-    session = Session(
-        device=CPU,
-        corpus=load_corpus,
-        save=lambda tables: None,
-        show=lambda *_: None,
-        checkpoint=tmp_path / "run.pt",
-        deadline=deadline,
-    )
-    return loss_curves.perform(contents, session)
+    given = bare_session(tmp_path / "run.pt", corpus=load_corpus, deadline=deadline)
+    return loss_curves.perform(contents, given)
 
 
 def test_a_training_run_that_was_stopped_goes_on_where_it_was(tmp_path, made_corpus):

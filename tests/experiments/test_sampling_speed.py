@@ -6,10 +6,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from experiments import sampling_speed
 from experiments.harness.bench.timing import Timing
-from experiments.harness.core.plan import Session
 from experiments.harness.core.tables import check_declared
 from lsa.gpt import GPT, gpt_config
 from lsa.layers import KVCache
+from tests.experiments.command import bare_session
 
 CPU = torch.device("cpu")
 ATTENTIONS = ("softmax", "linear")
@@ -161,36 +161,27 @@ def test_tokens_are_drawn_as_often_as_they_are_likely():
     assert torch.bincount(drawn).div(40000) == pytest.approx(likely, abs=0.01)
 
 
-def perform(tmp_path):
+def perform():
     (run,) = sampling_speed.runs("cpu", smoke=True)
-    session = Session(
-        device=CPU,
-        corpus=lambda name: None,
-        save=lambda tables: None,
-        show=lambda *_: None,
-        checkpoint=tmp_path / "none",
-    )
-    outcome = sampling_speed.perform(run.config, session)
+    outcome = sampling_speed.perform(run.config, bare_session())
     assert outcome.complete
     experiment = sampling_speed.EXPERIMENT
     check_declared(outcome.tables, experiment.tables, experiment.units, complete=True)
     return outcome.tables
 
 
-def test_on_a_cpu_ticks_are_called(tmp_path):
-    assert [*perform(tmp_path)] == ["rows"]
+def test_on_a_cpu_ticks_are_called():
+    assert [*perform()] == ["rows"]
 
 
-def test_on_a_gpu_both_attentions_are_captured_at_each_position(
-    tmp_path, replaced_gpu, monkeypatch
-):
+def test_on_a_gpu_both_attentions_are_captured_at_each_position(replaced_gpu, monkeypatch):
     def replays(graphs, device):
         (tape,) = graphs.values()
         tape.replay()
         return {"": Timing(0.5, 0.5, 0.5, 7)}
 
     monkeypatch.setattr(sampling_speed, "replay_in_turns", replays)
-    tables = perform(tmp_path)
+    tables = perform()
     for name in ("attention", "position"):
         assert tables["rows"][name] == tables["eager"][name]
     assert tables["rows"]["attention"] == ["softmax"] * 2 + ["linear"] * 2
@@ -201,15 +192,9 @@ def test_on_a_gpu_both_attentions_are_captured_at_each_position(
     assert tables["rows"]["state"][:2] == [widths * ticks, widths * (63 + ticks)]
 
 
-def test_a_run_goes_on_where_it_was_left(tmp_path, monkeypatch):
+def test_a_run_goes_on_where_it_was_left(monkeypatch):
     (run,) = sampling_speed.runs("cpu", smoke=True)
-    session = Session(
-        device=torch.device("cpu"),
-        corpus=lambda name: None,
-        save=lambda tables: None,
-        show=lambda *_: None,
-        checkpoint=tmp_path / "none",
-    )
+    session = bare_session()
     whole = sampling_speed.perform(run.config, session).tables["rows"]
     assert whole["position"] == [1, 64] * 2
     origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}

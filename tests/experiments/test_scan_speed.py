@@ -1,12 +1,11 @@
 """The selective scan's race, hardly timed, and its place in the plan of a GPU."""
 
 import pytest
-import torch
 
 from experiments import scan_speed
 from experiments.__main__ import main
 from experiments.harness.core import record
-from experiments.harness.core.plan import Session
+from tests.experiments.command import bare_session
 
 
 def test_all_that_a_cpu_has_is_compared_and_timed(tmp_path, monkeypatch):
@@ -26,7 +25,7 @@ def test_all_that_a_cpu_has_is_compared_and_timed(tmp_path, monkeypatch):
         assert rate == pytest.approx(size / seconds, rel=1e-3)
 
 
-def test_mambas_own_sees_its_layout_and_one_that_fails_is_told(monkeypatch, tmp_path):
+def test_mambas_own_sees_its_layout_and_one_that_fails_is_told(monkeypatch):
     """selective_scan_fn takes [B, D, T] and gives it back; its inputs are not turned on the way."""
     seen = []
 
@@ -46,11 +45,7 @@ def test_mambas_own_sees_its_layout_and_one_that_fails_is_told(monkeypatch, tmp_
     }
     monkeypatch.setattr(scan_speed, "implementations", lambda device, session: names)
     monkeypatch.setattr(scan_speed, "copy_rate", lambda device, size: 1e10)
-    session = Session(
-        device=torch.device("cpu"), corpus=None, save=lambda tables: None,
-        show=lambda *told: None, checkpoint=tmp_path / "none",
-    )  # fmt: skip
-    (run,) = scan_speed.runs("cpu", smoke=True)
+    (run,), session = scan_speed.runs("cpu", smoke=True), bare_session()
     monkeypatch.setattr("experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.0})
     tables = scan_speed.perform(run.config, session).tables
     assert all(seen)

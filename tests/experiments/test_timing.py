@@ -7,6 +7,7 @@ import torch
 
 from experiments import kernel_speed
 from experiments.harness.bench import graphs, timing
+from tests.experiments.command import bare_session
 
 CPU = torch.device("cpu")
 
@@ -81,7 +82,7 @@ def test_replays_are_timed_one_by_one_with_the_cache_filled_before_each(gpu):
     assert all(one.median == pytest.approx(2e-3) for one in timings.values())
 
 
-def test_a_race_fills_the_cache_for_both_kinds_of_launch(monkeypatch, tmp_path):
+def test_a_race_fills_the_cache_for_both_kinds_of_launch(monkeypatch):
     found = []
     filler = object()
     monkeypatch.setattr(kernel_speed, "cache_filler", lambda device, cache: (cache, filler))
@@ -97,10 +98,7 @@ def test_a_race_fills_the_cache_for_both_kinds_of_launch(monkeypatch, tmp_path):
             kernel_speed, name,
             lambda calls, device, between, name=name: found.append((name, between)) or {},
         )  # fmt: skip
-    session = kernel_speed.Session(
-        device=CPU, corpus=lambda name: None, save=lambda tables: None, show=lambda *_: None,
-        checkpoint=tmp_path / "none",
-    )  # fmt: skip
-    kernel_speed.perform({"shape": [1, 17, 2, 16], "dtype": "bfloat16", "seed": 0}, session)
+    config = {"shape": [1, 17, 2, 16], "dtype": "bfloat16", "seed": 0}
+    kernel_speed.perform(config, bare_session())
     both = [(name, (2**25, filler)) for name in ("measure_in_turns", "replay_in_turns")]
     assert found == both * 2
