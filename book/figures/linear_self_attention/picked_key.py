@@ -22,9 +22,8 @@ def drawn(shares: Mapping[float, Mapping[str, float]], id: str = "picking") -> E
         id=id,
         caption=(
             "**Softmax can single out one key in a crowd. Maps that act on each feature alone "
-            "cannot.** The share of the right key rises with the length of vectors for softmax. "
-            "Taylor sums do better than the maps, and then level off: far from zero they are "
-            "powers, and opposed keys weigh as much. (Softplus, left out, runs beside elu + 1.)"
+            "cannot.** Taylor sums do better than these maps, and then level off: far from zero "
+            "they are powers, and opposed keys weigh as much. (Softplus runs beside elu + 1.)"
         ),
         alt=(
             "Share of the weight on the right key against the length of queries and keys. Softmax "
