@@ -1,6 +1,6 @@
 """Of the chapter on a trained model."""
 
-from ..figures.lib.records import NotMeasuredError, Record
+from ..figures.lib.records import Record
 from ..figures.trained_model import look_inside
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
 from ..figures.trained_model.measured import HEADS, measured, ranking
@@ -12,7 +12,8 @@ from ..figures.trained_model.remove_exponential import (
     everywhere,
     kept,
     key_heads,
-    layer_gains,
+    layer_gain,
+    least_layer_gain,
     lost_recall,
     missing,
     shared_heads,
@@ -31,14 +32,6 @@ def rise(run: Record) -> float:
 def layers() -> list[int]:
     """Those of the first heads."""
     return sorted({head.layer for head in ranking()[:FEW]})
-
-
-def one_layer_stands_out() -> bool:
-    """Whether confining layer 18 costs several times as much as confining any other."""
-    gains = layer_gains()
-    if 18 not in gains:
-        raise NotMeasuredError("layer 18")
-    return max(gain(confined(0)) - one.mean for n, one in gains.items() if n != 18) < 0.3
 
 
 VERDICTS = {
@@ -66,7 +59,8 @@ VERDICTS = {
         and missing(confined(1)).mean > 0.5
     ),
     "All of layer 18 takes more": lambda: (
-        one_layer_stands_out() and layer_gains()[18].mean < gain(confined(1))
+        gain(confined(0)) - least_layer_gain(but=18) < 0.3
+        and layer_gain(18).mean < gain(confined(1))
     ),
     "Alone, most of the others are hardly missed. Head 18.7 takes": lambda: (
         ranking()[2].name == "18.7"

@@ -6,7 +6,7 @@ from lsa.cost import PEAKS, update_flops
 from lsa.gpt import GPTConfig, gpt_config
 
 from ..lib.format import in_words
-from ..lib.records import have
+from ..lib.records import NotMeasuredError, have
 from ..lib.tables import Table
 from ..three_modes.block_speed import least_seconds, lengths, seconds
 
@@ -45,12 +45,15 @@ def hours(number: float) -> str:
 
 def shares() -> list[float]:
     """Measured over least seconds of a block, on what it was timed on. Raises NotMeasuredError."""
-    return [
+    found = [
         seconds(run["config"]["scale"], mode, length) / least_seconds(run, mode, length)
         for run in have("block_speed")
         for mode in ("softmax", "chunked")
         for length in lengths(run["config"]["scale"], mode)
     ]
+    if not found:
+        raise NotMeasuredError("block_speed")
+    return found
 
 
 def table() -> Table:

@@ -174,6 +174,21 @@ def layer_gains() -> dict[int, Mean]:
     }
 
 
+def layer_gain(layer: int) -> Mean:
+    """One of them. Raises NotMeasuredError."""
+    if (found := layer_gains().get(layer)) is None:
+        raise NotMeasuredError(f"{EXPERIMENT}: no layer {layer} alone")
+    return found
+
+
+def least_layer_gain(but: int) -> float:
+    """The smallest of them but for one layer's. Raises NotMeasuredError."""
+    found = [gain.mean for layer, gain in layer_gains().items() if layer != but]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no layer alone")
+    return min(found)
+
+
 def shared_heads(number: int = FEW) -> int:
     """How many heads are among the first of both rankings. Raises NotMeasuredError."""
     first = ({head.name for head in ranking(text)[:number]} for text in TEXTS)
@@ -225,8 +240,8 @@ def numbers() -> dict[str, str]:
         some_mass=lambda: measured(kept(SOME, "mass"), "gain"),
         kept_few_gain=lambda: measured(kept(FEW), "gain"),
         kept_few_lost=lambda: percent(lost_recall(kept(FEW))),
-        layer_gain=lambda: layer_gains()[18],
-        layers_least=lambda: f"{min(g.mean for n, g in layer_gains().items() if n != 18):.2f}",
+        layer_gain=lambda: layer_gain(18),
+        layers_least=lambda: f"{least_layer_gain(but=18):.2f}",
         layers_measured=lambda: str(len(layer_gains())),
         first_heads=lambda: listed(head.name for head in ranking()[:FEW]),
         first_layers=lambda: listed(
