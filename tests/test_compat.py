@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import lsa
+from lsa.compat import is_transformed
 from lsa.operators import operator
 
 PACKAGE = Path(lsa.__file__).parent
@@ -34,6 +36,18 @@ y, _ , _ = selective_operator.scan_operator(
 )
 print(y.sum().backward() or x.grad.shape[0])
 """
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+def test_a_call_is_transformed_where_a_tangent_is_and_not_beside_one():
+    x, inside = torch.ones(2), []
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, x)
+        assert is_transformed([None, x, dual])
+        assert not is_transformed([None, x])
+    assert not is_transformed([x])
+    torch.func.vmap(lambda y: inside.append(is_transformed([y])) or y)(x)
+    assert inside == [True]
 
 
 def test_what_is_private_stands_in_compat():
