@@ -111,6 +111,13 @@ def test_what_is_wrong_is_named(tmp_path, path, value, message):
         record.read(file)
 
 
+def test_a_name_may_have_a_hundred_characters(tmp_path):
+    named = {**change(["provenance", "device", "name"], "a" * 100), "name": "b" * 100}
+    record.write(tmp_path / "x.json", named)
+    with pytest.raises(record.RecordError, match="name: expected a name fit for a file"):
+        record.write(tmp_path / "y.json", {**named, "name": "b" * 101})
+
+
 def test_a_truncated_file_is_named(tmp_path):
     file = tmp_path / "x.json"
     record.write(file, good())
