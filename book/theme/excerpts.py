@@ -1,7 +1,7 @@
-"""What the search takes its excerpts from where a page may not read the others: from a file.
+"""What the search takes its excerpts from: the words of all pages, without LaTeX.
 
-All pages' words in one script, `_static/excerpts.js`, which shell.js asks for on the search page
-of a book opened by double-click. A served book reads the pages themselves.
+They stand in one script, `_static/excerpts.js`, which shell.js asks for on the search page. From a
+file a page may not read the others, and formulas of a page itself would be quoted as LaTeX.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from sphinx.application import Sphinx
 
 PUBLISHED = "_static/excerpts.js"
 # Pictures, data and what sets a formula: no words.
-WORDLESS = "script, style, svg, .katex-html, .headerlink, template, .explorable-controls"
+WORDLESS = (
+    "script, style, svg, .katex-html, annotation, .headerlink, template, .explorable-controls"
+)
 INLINE = {"a", "abbr", "b", "code", "em", "i", "span", "strong", "sub", "sup"}
 
 

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from experiments.catalogue import EXPERIMENTS
 
 from ..lib.records import Record, commits, device_name, load
 from ..lib.tables import Marked, Table, code, link, text
-
-
-class Sections:
-    """Several tables, each under a heading and the command that makes what it lists."""
-
-    def __init__(self, parts: list[tuple[str, str, Table]]) -> None:
-        self.parts = parts
-
-    def __repr__(self) -> str:
-        return "\n\n".join(f"{title}\n{made}\n{table!r}" for title, made, table in self.parts)
-
-    def _repr_markdown_(self) -> str:
-        return "\n\n".join(
-            f"### {text(title)}\n\n{made}\n\n{table._repr_markdown_()}"
-            for title, made, table in self.parts
-        )
 
 
 def about(experiment: str) -> str:
@@ -32,22 +18,18 @@ def about(experiment: str) -> str:
     return said[0].upper() + said[1:]
 
 
-def stored_runs() -> Sections:
+def by_experiment() -> Table:
+    """What each experiment with stored runs is about, and how many there are."""
+    runs = Counter(run["experiment"] for run in load())
+    cells = [[code(name), text(about(name)), f"{runs[name]:,}"] for name in sorted(runs)]
+    return Table(["experiment", "what it measures", "runs"], cells, align="llr", wrap=True)
+
+
+def stored_runs() -> Table:
     """Every stored run, by experiment."""
-    by_experiment: dict[str, list[Record]] = {}
-    for run in load():
-        by_experiment.setdefault(run["experiment"], []).append(run)
-    titles = ["run", "device", "date", "commit", "took"]
-    return Sections(
-        [
-            (
-                about(experiment),
-                f"`python -m experiments run {code(experiment).strip('`')}`",
-                Table(titles, [_line(run) for run in runs], align="llllr", wrap=True),
-            )
-            for experiment, runs in sorted(by_experiment.items())
-        ]
-    )
+    titles = ["experiment", "run", "device", "date", "commit", "took"]
+    found = sorted(load(), key=lambda run: run["experiment"])
+    return Table(titles, [_line(run) for run in found], align="lllllr", wrap=True)
 
 
 def _line(run: Record) -> list[str]:
@@ -55,6 +37,7 @@ def _line(run: Record) -> list[str]:
     note = "" if run["complete"] else " (stopped early)"
     changed = " + changes" if origin["dirty"] else ""
     return [
+        run["experiment"],
         Marked(link(run["name"], f"../{run['path']}") + note),
         device_name(run),
         origin["started"][:10],

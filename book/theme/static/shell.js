@@ -9,20 +9,22 @@
   const whenIdle = (task) =>
     window.requestIdleCallback ? requestIdleCallback(task, { timeout: LATEST_MS }) : setTimeout(task, 50);
 
-  // A page opened from a file may not read the others, from which Sphinx's
-  // search takes its excerpts: they come from a script that holds all of them.
-  if (location.protocol === "file:" && document.getElementById("search-results")) {
-    const pages = new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = new URL("_static/excerpts.js", location.href);
-      script.onload = () => resolve(window.BOOK_PAGES);
-      script.onerror = reject;
-      document.head.append(script);
-    });
+  // Sphinx's search takes its excerpts from the pages that it finds, which a page opened from a
+  // file may not read, and whose formulas it would quote in LaTeX. One script has all their words.
+  if (document.getElementById("search-results")) {
+    let coming = null;
+    const load = () =>
+      new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = new URL("_static/excerpts.js", location.href);
+        script.onload = () => resolve(window.BOOK_PAGES);
+        script.onerror = reject;
+        document.head.append(script);
+      });
     const root = new URL(".", location.href).href;
     window.fetch = async (address) => {
       const name = new URL(address, location.href).href.slice(root.length).split(/[?#]/)[0];
-      const text = (await pages)[name] ?? "";
+      const text = (await (coming ??= load()))[name] ?? "";
       return { text: async () => text };
     };
   }

@@ -1,5 +1,6 @@
 /* Tables that a reader may sort: a cell of a chapter tagged `sortable` holds one. Each title
-   becomes a button; pressed again it turns the order round. Rows without a number come last. */
+   becomes a button; pressed again it turns the order round. Rows without a number come last.
+   Where the cell is tagged `filterable` too, rows without the reader's words are left out. */
 (() => {
   "use strict";
 
@@ -44,7 +45,33 @@
     });
   }
 
-  const ready = () => document.querySelectorAll(".tag_sortable table").forEach(install);
+  function filter(table) {
+    const rows = [...table.tBodies[0].rows].map((row) => [row, row.textContent.toLowerCase()]);
+    const label = document.createElement("label"), input = document.createElement("input");
+    const count = document.createElement("span"), line = document.createElement("p");
+    input.type = "search";
+    label.append("Rows that contain ", input);
+    count.setAttribute("role", "status");
+    line.className = "table-filter";
+    line.append(label, count);
+    const show = () => {
+      const wanted = input.value.toLowerCase().split(/\s+/);
+      let shown = 0;
+      for (const [row, text] of rows) {
+        row.hidden = !wanted.every((word) => text.includes(word));
+        shown += !row.hidden;
+      }
+      count.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+    };
+    input.addEventListener("input", show);
+    table.closest(".cell_output, .cell").prepend(line);
+    show();
+  }
+
+  const ready = () => {
+    document.querySelectorAll(".tag_sortable table").forEach(install);
+    document.querySelectorAll(".tag_filterable table").forEach(filter);
+  };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", ready);
   else ready();
 })();

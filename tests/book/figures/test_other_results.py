@@ -24,7 +24,8 @@ MODULES = [
 ]
 SHOWN = (
     "figure", "rooflines", "published", "table", "ratio_table", "numbers",
-    "front_numbers", "stored_runs", "versions", "data", "time_table", "by_position",
+    "front_numbers", "stored_runs", "by_experiment", "versions", "data", "time_table",
+    "by_position",
     "conclusions", "by_context", "level_table", "same_time_table", "far_head_table",
     "recall_figure", "induction_figure", "scores", "causes", "update_times", "grid",
     "heads_table",

@@ -1,4 +1,4 @@
-"""The list of stored runs: every experiment under what it says of itself."""
+"""The list of stored runs: experiments beside what they say of themselves, runs by their files."""
 
 from book.figures.lib.tables import text
 from book.figures.reproduce import runs
@@ -6,9 +6,14 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record
 
 
-def test_every_stored_experiment_stands_under_its_own_words():
-    shown = runs.stored_runs()._repr_markdown_()
+def test_every_stored_experiment_stands_beside_its_own_words():
+    shown = runs.by_experiment()._repr_markdown_()
     for name in {run["experiment"] for run in record.load()}:
         said = EXPERIMENTS[name].about
-        heading = text(said[0].upper() + said[1:])
-        assert f"### {heading}\n\n`python -m experiments run {name}`" in shown
+        assert f"| `{name}` | {text(said[0].upper() + said[1:])} |" in shown
+
+
+def test_every_stored_run_leads_to_its_file():
+    shown = runs.stored_runs()._repr_markdown_()
+    for run in record.load():
+        assert f'href="../{run["path"]}"' in shown
