@@ -1,0 +1,46 @@
+"""CPU speed: every body takes its turn, and what ran before runs again."""
+
+import torch
+
+from experiments import cpu_speed
+from experiments.harness.core.plan import Session
+from lsa.attention import compiled
+
+CPU = torch.device("cpu")
+
+
+def session_at(folder):
+    return Session(
+        device=CPU,
+        corpus=lambda name: None,
+        save=lambda tables: None,
+        show=lambda *_: None,
+        checkpoint=folder / "none",
+    )
+
+
+def test_a_run_times_every_body_and_leaves_what_was_chosen(tmp_path):
+    before = torch.get_num_threads(), compiled.BODY, compiled.AVAILABLE
+    (run,) = cpu_speed.runs("cpu", smoke=True)
+    assert not cpu_speed.runs("cuda", smoke=True)
+    tables = cpu_speed.perform(run.config, session_at(tmp_path)).tables
+    assert before == (torch.get_num_threads(), compiled.BODY, compiled.AVAILABLE)
+    rows, steps = tables["rows"], tables["steps"]
+    expected = {"torch", "softmax"} | ({"compiled", "decayed"} if before[2] else set())
+    assert {*rows["implementation"]} == expected and {*rows["length"]} == {16, 64}
+    assert {"torch recurrent", "torch chunked"} <= {*steps["step"]}
+    assert all(x > 0 for x in rows["seconds"] + steps["seconds"])
+    columns = {name for table in tables.values() for name in table}
+    assert columns == set(cpu_speed.EXPERIMENT.units)
+
+
+def test_points_that_are_there_are_not_timed_again(tmp_path):
+    (run,) = cpu_speed.runs("cpu", smoke=True)
+    session = session_at(tmp_path)
+    whole = cpu_speed.perform(run.config, session).tables
+    rows = {name: values[:] for name, values in whole["rows"].items()}
+    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
+    kept = {"limits": whole["limits"], "rows": rows}
+    session.kept = {"provenance": origin, "tables": kept}
+    assert cpu_speed.perform(run.config, session).tables["rows"] == whole["rows"]
+    assert session.earlier == [origin]
