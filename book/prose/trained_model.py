@@ -18,6 +18,7 @@ from ..figures.trained_model.remove_exponential import (
     missing,
     shared_heads,
 )
+from ..figures.trained_model.windows import measured_windows, of_window
 from . import every
 
 
@@ -49,6 +50,12 @@ VERDICTS = {
     ),
     "A window costs little if the first tokens stay in sight": lambda: (
         rise(everywhere()) < 0.2 < 1 < rise(everywhere("window-64-0"))
+    ),
+    "A wider window mends it only in part": lambda: every(
+        of_window(n, 0, "rise").mean > 3 * of_window(n, 4, "rise").mean for n in measured_windows()
+    ),
+    "no window that is shorter than the distance brings any": lambda: every(
+        of_window(n, 4, "gain").mean < 0 for n in measured_windows()
     ),
     "is far worse: the loss rises by": lambda: rise(everywhere("linear")) > 3,
     "The heads that bring recall lie apart": lambda: len(layers()) >= 6,

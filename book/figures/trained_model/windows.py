@@ -1,0 +1,49 @@
+"""Windows of several widths in all heads of a trained model, with and without the first tokens."""
+
+from __future__ import annotations
+
+from ..lib.format import in_words
+from ..lib.records import NotMeasuredError
+from ..lib.tables import Missing, Table
+from .measured import EXPERIMENT, Mean, measured, run_of
+
+WINDOWS = (16, 32, 64, 128, 256)  # 512 hold a whole text
+COLUMNS = (("rise", 4), ("rise", 0), ("gain", 4))
+
+
+def of_window(window: int, first: int, column: str) -> Mean:
+    """A column of `measured`, all heads confined to a window. Raises NotMeasuredError."""
+    return measured(run_of("all", f"window-{window}-{first}"), column)
+
+
+def measured_windows() -> list[int]:
+    """Widths of which both runs are stored."""
+    found = []
+    for window in WINDOWS:
+        try:
+            for first in (4, 0):
+                of_window(window, first, "rise")
+        except NotMeasuredError:
+            continue
+        found.append(window)
+    return found
+
+
+def table() -> Table | Missing:
+    """Rise of the loss with the first four tokens and without, and the gain with them."""
+    if not (windows := measured_windows()):
+        return Missing(EXPERIMENT)
+    cells = [
+        [str(window), *(str(of_window(window, first, column)) for column, first in COLUMNS)]
+        for window in windows
+    ]
+    return Table(["window", "loss with first 4", "loss without", "gain with first 4"], cells)
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter says of them."""
+    return in_words(
+        narrow_rise=lambda: of_window(16, 4, "rise"),
+        wide_rise=lambda: of_window(128, 4, "rise"),
+        wide_sinkless=lambda: of_window(128, 0, "rise"),
+    )
