@@ -12,7 +12,8 @@ PATIENCE = 300  # s, for an answer on a busy machine
 MOST = 4
 PRELOADED = ["tests.parallel.tasks", "tests.parallel.training_tasks", "torch.distributed.fsdp"]
 
-GROUPS = {}  # in a worker: torch's groups by their ranks
+# In a worker: torch's groups by their ranks, and others on which checkpoints are written.
+GROUPS, SAVING = {}, {}
 
 
 class Pool:
@@ -83,6 +84,8 @@ def serve(rank, store, pipe):
     for those in [(0,), (0, 1), (0, 1, 2), (2, 3)]:
         GROUPS[those] = dist.new_group([*those], timeout=TIMEOUT)
     GROUPS[(0, 1, 2, 3)] = dist.group.WORLD
+    for size in range(2, MOST + 1):
+        SAVING[tuple(range(size))] = dist.new_group([*range(size)], timeout=TIMEOUT)
     while True:
         try:
             size, task, args = pickle.loads(pipe.recv_bytes())

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 
 from experiments.harness.core.team import Team
-from experiments.harness.learning import spread, training
+from experiments.harness.learning import resuming, spread, training
 from experiments.harness.learning.corpora import load_corpus
 from lsa import gpt
-from tests.parallel.pool import GROUPS
+from tests.parallel.pool import GROUPS, SAVING
 
 
 class Exact(training.Training):
@@ -41,8 +41,9 @@ def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None):
     os.environ["LSA_CACHE"] = cache
     team = Team() if group is None else Team(group.rank(), group.size(), group)
     training.here = lambda: team
-    spread.sequence_groups = lambda team, size: [
-        GROUPS[tuple(range(first, first + size))] for first in range(0, team.size, size)
+    spread.new_groups = lambda team, size, backend=None: [
+        (GROUPS if backend is None else SAVING)[tuple(range(first, first + size))]
+        for first in range(0, team.size, size)
     ]
     torch.set_default_dtype(dtype)
     try:
@@ -52,8 +53,9 @@ def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None):
         while one.updates < updates:
             one.update()
             if one.updates == keep_at:
-                one.save(Path(checkpoint))
+                one.save(Path(checkpoint), wait=False)  # and the next update changes the weights
         validation = one.validate()
+        resuming.finish(one)
     finally:
         torch.set_default_dtype(torch.float32)
     return one.exact, validation, one.spread.mesh

@@ -1,12 +1,14 @@
 """What a stopped training goes on from, on as many ranks as it likes.
 
 One process keeps all in one file. A team's ranks each write their shards, with
-`torch.distributed.checkpoint`, into a folder of the update's number; a file beside it, written
-when the shards are whole, says which folder is meant. Either goes on as the other.
+`torch.distributed.checkpoint`, into a folder of the update's number, while training goes on; a file
+beside it, written when the shards are whole, says which folder is meant. Either goes on as the
+other.
 """
 
 from __future__ import annotations
 
+import copy
 import shutil
 import warnings
 from collections.abc import Sequence
@@ -23,32 +25,57 @@ if TYPE_CHECKING:
     from .training import Training
 
 
-def save(training: Training, path: Path, legs: Sequence[Leg]) -> None:
-    """Write a checkpoint of a training at `path`. Every rank calls it. Raises OSError."""
+def save(training: Training, path: Path, legs: Sequence[Leg], *, wait: bool = True) -> None:
+    """Write a checkpoint of a training at `path`. Every rank calls it. Raises OSError.
+
+    wait: until it is whole. Else several ranks only begin, and `finish` ends it.
+    """
     contents: dict[str, Any] = {
         "config": training.config,
         "corpus": training.corpus.sha256,
-        "tables": training.tables,
+        "tables": copy.deepcopy(training.tables),  # which grow while shards are written
         "legs": list(legs),
     }
     if training.team.size == 1:
         contents["model"] = training.model.state_dict()
         contents["optimizer"] = training.optimizer.state_dict()
-    else:
-        contents["shards"] = f"{training.updates:08d}"
-        _save_shards(training, checkpoint.shards(path) / contents["shards"])
-    training.team.first(lambda: checkpoint.save(path, contents))
-    training.team.first(lambda: _remove_others(path, contents.get("shards", "")))
+        _mark(path, contents)
+        return
+    finish(training)
+    contents["shards"] = f"{training.updates:08d}"
+    training.saving = _start(training, checkpoint.shards(path) / contents["shards"]), path, contents
+    finish(training, wait=wait)
 
 
-def _save_shards(training: Training, folder: Path) -> None:
+def _start(training: Training, folder: Path) -> Any:
+    from torch.distributed.checkpoint.state_dict_saver import async_save
+
+    group = training.spread.saving_group
+    return async_save(_state(training), checkpoint_id=folder, process_group=group)
+
+
+def finish(training: Training, *, wait: bool = True) -> None:
+    """End a checkpoint that was begun: its shards are whole on all ranks once the first's are.
+
+    wait: for them, on every rank; else nothing is done before they are. Raises OSError.
+    """
+    if training.saving is None or not (wait or training.saving[0].done()):
+        return
     from torch.distributed.checkpoint.api import CheckpointException
-    from torch.distributed.checkpoint.state_dict_saver import save
 
+    (shards, path, contents), training.saving = training.saving, None
     try:
-        save(_state(training), checkpoint_id=folder, process_group=training.team.group)
+        shards.result()
     except CheckpointException as error:
-        raise OSError(28, "a rank could not write its shards", str(folder)) from error
+        raise OSError(28, "a rank could not write its shards", str(path)) from error
+    if training.team.leads:
+        _mark(path, contents)
+
+
+def _mark(path: Path, contents: dict[str, Any]) -> None:
+    """Say which checkpoint is the last, and remove those before it."""
+    checkpoint.save(path, contents)
+    _remove_others(path, contents.get("shards", ""))
 
 
 def _remove_others(path: Path, kept: str) -> None:

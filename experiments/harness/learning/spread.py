@@ -31,6 +31,7 @@ class OneProcess:
     def __init__(self) -> None:
         self.mesh: dict[str, int] = {}
         self.recompute = False
+        self.saving_group: Any = None  # on which shards are written while training goes on
         self.options: dict[str, Any] = {}
 
     def shard(self, model: GPT) -> GPT:
@@ -69,9 +70,9 @@ class Ranked(OneProcess):
         )
         self.mesh = {"data": data, "sequence": sequence}
         self.row, self.column = divmod(team.rank, self.mesh["sequence"])
+        (self.saving_group,) = new_groups(team, team.size, "gloo")
         if sequence > 1:
-            groups = sequence_groups(team, sequence)
-            self.options = {"ranks": Ranks(groups[self.row])}
+            self.options = {"ranks": Ranks(new_groups(team, sequence)[self.row])}
 
     def shard(self, model: GPT) -> GPT:
         """Weights, gradients and moments over all ranks, gathered block by block (FSDP2)."""
@@ -96,7 +97,7 @@ class Ranked(OneProcess):
         return zip(*each, strict=True)
 
 
-def sequence_groups(team: Team, size: int) -> list[Any]:
-    """The groups of so many ranks that hold a window each. All ranks make all of them."""
+def new_groups(team: Team, size: int, backend: str | None = None) -> list[Any]:
+    """Groups of so many ranks in a row, on torch's backend by default. All ranks make all."""
     members = [[*range(first, first + size)] for first in range(0, team.size, size)]
-    return [dist.new_group(those, timeout=TIMEOUT) for those in members]
+    return [dist.new_group(those, timeout=TIMEOUT, backend=backend) for those in members]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ class Training:
         if device.type == "cuda":
             compile_blocks(model)
         self.team, self.spread = here(), OneProcess()
+        self.saving: Any = None  # a checkpoint that is being written, see resuming.finish
         if self.team.size > 1:
             self.spread = Ranked(self.team, model, config, device)
         self.model = self.spread.shard(model)
@@ -221,9 +223,12 @@ class Training:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def save(self, path: Path, legs: Sequence[Leg] = ()) -> None:
-        """Write a checkpoint. legs: of the run so far, this one last. Raises OSError."""
-        resuming.save(self, path, legs)
+    def save(self, path: Path, legs: Sequence[Leg] = (), *, wait: bool = True) -> None:
+        """Write a checkpoint. legs: of the run so far, this one last. Raises OSError.
+
+        wait: until it is whole; else several ranks write it while training goes on.
+        """
+        resuming.save(self, path, legs, wait=wait)
 
     def resume(self, path: Path) -> list[Leg] | None:
         """Go on from a checkpoint: the legs that led to it; None where there is no checkpoint.
@@ -266,10 +271,12 @@ def train_through(
                 session.out_of_time(training.updates), time.monotonic() >= due
             )
             if over:
-                _save(training, session)
+                _save(training, session, wait=True)
                 return Outcome(training.tables, complete=False)
             if save:
                 due = _save(training, session)
+            with _warning(session):
+                resuming.finish(training, wait=False)
             training.update()
             session.ranks = training.shares
             watch(training)
@@ -277,6 +284,8 @@ def train_through(
                 training.validate()
             session.save(training.tables)
             session.show(*training.progress, f"loss {training.train['loss'][-1]:.3f}")
+        with _warning(session):
+            resuming.finish(training)
     return Outcome(training.tables)
 
 
@@ -295,14 +304,21 @@ def _resume(training: Training, session: Session) -> bool:
     return legs is not None
 
 
-def _save(training: Training, session: Session) -> float:
-    """Write a checkpoint, or warn when there is no room; returns when the next one is due."""
-    began = time.monotonic()
+@contextmanager
+def _warning(session: Session) -> Iterator[None]:
+    """Within, a checkpoint that there is no room for is warned of."""
     try:
-        training.save(session.checkpoint, [*session.earlier, session.leg()])
+        yield
     except OSError as error:
         session.warn(
             f"{session.checkpoint}: cannot be written ({error.strerror}); training goes on"
         )
+
+
+def _save(training: Training, session: Session, *, wait: bool = False) -> float:
+    """Write a checkpoint, or begin to; returns when the next one is due."""
+    began = time.monotonic()
+    with _warning(session):
+        training.save(session.checkpoint, [*session.earlier, session.leg()], wait=wait)
     ended = time.monotonic()
     return ended + max(SAVE_EVERY, SAVE_SHARE * (ended - began))
