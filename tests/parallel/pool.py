@@ -81,7 +81,7 @@ def serve(rank, store, pipe):
     dist.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=MOST, timeout=TIMEOUT
     )
-    for those in [(0,), (0, 1), (0, 1, 2), (2, 3)]:
+    for those in [(0,), (1,), (2,), (3,), (0, 1), (0, 1, 2), (2, 3)]:
         GROUPS[those] = dist.new_group([*those], timeout=TIMEOUT)
     GROUPS[(0, 1, 2, 3)] = dist.group.WORLD
     for size in range(2, MOST + 1):

@@ -27,22 +27,29 @@ def check(found, wanted, dtype):
         assert math.isclose(validation, wanted[1], abs_tol=BOUND[dtype] + 1e-12)
 
 
-def both(pool, made_corpus, size, dtype, updates, **changes):
+def both(pool, made_corpus, size, dtype, updates, task=tasks.train, **changes):
     """What a training is on ranks, and alone."""
     args = str(made_corpus), config(**changes), dtype, updates
-    return pool.run(size, tasks.train, *args), tasks.train(None, *args)
+    return pool.run(size, task, *args), tasks.train(None, *args)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "dtype"), [(2, torch.float64), (4, torch.float64), (4, torch.float32)]
+    ("size", "dtype", "task"),
+    [
+        (2, torch.float64, tasks.replicated),
+        (4, torch.float64, tasks.train),
+        (4, torch.float32, tasks.train),
+    ],
 )
-def test_ranks_repeat_the_curve_of_one(pool, made_corpus, size, dtype):
+def test_ranks_repeat_the_curve_of_one(pool, made_corpus, size, dtype, task):
     """Two windows an update: four ranks part these too."""
-    found, wanted = both(pool, made_corpus, size, dtype, 50, spans=2)
+    found, wanted = both(pool, made_corpus, size, dtype, 50, task, spans=2)
     check(found, wanted, dtype)
     assert wanted[0][-1] < wanted[0][0] - 0.5  # it learns, so that the curve says something
-    assert [tuple(one[2].values()) for one in found] == [(2, size // 2)] * size
+    assert [tuple(one[2].values()) for one in found] == [
+        (2, size // 2, 1 if task is tasks.replicated else size)
+    ] * size
 
 
 @pytest.mark.parametrize(
@@ -60,7 +67,7 @@ def test_windows_and_parts_of_them(
     changed = {"spans": windows, "micro_batches": micro_batches, "attention": attention}
     found, wanted = both(pool, made_corpus, size, torch.float64, 3, **changed)
     check(found, wanted, torch.float64)
-    assert [tuple(one[2].values()) for one in found] == [mesh] * size
+    assert [tuple(one[2].values()) for one in found] == [(*mesh, size)] * size
 
 
 def test_blocks_are_computed_again_where_memory_is_short(pool, made_corpus):
@@ -79,7 +86,9 @@ def test_another_number_of_ranks_goes_on(pool, made_corpus, tmp_path, before, af
 
     def train(size, updates):
         args = str(made_corpus), given, dtype, updates, checkpoint, 2
-        return [tasks.train(None, *args)] if size == 1 else pool.run(size, tasks.train, *args)
+        if size == 1:
+            return [tasks.train(None, *args)]
+        return pool.run(size, tasks.replicated if size == 2 else tasks.train, *args)
 
     train(before, 3)  # one update further than the checkpoint, as a run that is killed
     check(train(after, 6), (wanted[0][2:], wanted[1]), dtype)

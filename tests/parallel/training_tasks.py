@@ -21,6 +21,11 @@ class Exact(training.Training):
         return loss
 
 
+def replicated(group, *args):
+    """The same where each rank has all weights."""
+    return train(group, *args, replicated=True)
+
+
 def recompute(group, *args):
     """The same where memory is short, and how often a block was computed."""
     computed = []
@@ -33,11 +38,12 @@ def recompute(group, *args):
         spread.memory_of_rank, gpt.Block._whole = given
 
 
-def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None):
+def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None, *, replicated=False):
     """Losses of each update, after going on from a checkpoint if there is one, and the mesh.
 
     keep_at: the update after which a checkpoint is written. group: None, this process alone.
     """
+    spread.REPLICATED = 10**9 if replicated else 0
     os.environ["LSA_CACHE"] = cache
     team = Team() if group is None else Team(group.rank(), group.size(), group)
     training.here = lambda: team

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from lsa.cost.memory import WEIGHT
 from lsa.gpt import GPT
 from lsa.parallel import Ranks
 
@@ -23,6 +24,9 @@ from ..core.team import TIMEOUT, Team
 from .shapes import layout, memory_needed
 
 Batch = tuple[Tensor, Tensor]
+# B of weights, gradients and moments up to which each rank keeps all of them: one sum of gradients
+# in an update costs less than to gather every block's weights twice.
+REPLICATED = 10**9
 
 
 class OneProcess:
@@ -68,18 +72,29 @@ class Ranked(OneProcess):
         self.recompute = team.first(
             lambda: memory_needed(config, team.size, recompute=False) > memory_of_rank(device)
         )
-        self.mesh = {"data": data, "sequence": sequence}
+        weights = sum(p.numel() for p in model.parameters())
+        shards = 1 if weights * WEIGHT <= REPLICATED else team.size
+        self.mesh = {"data": data, "sequence": sequence, "shards": shards}
         self.row, self.column = divmod(team.rank, self.mesh["sequence"])
         (self.saving_group,) = new_groups(team, team.size, "gloo")
         if sequence > 1:
             self.options = {"ranks": Ranks(new_groups(team, sequence)[self.row])}
 
     def shard(self, model: GPT) -> GPT:
-        """Weights, gradients and moments over all ranks, gathered block by block (FSDP2)."""
+        """Weights, gradients and moments over all ranks, gathered block by block (FSDP2).
+
+        Of a small model each rank has all, which is FSDP2 with shards of one rank.
+        """
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = DeviceMesh.from_group(self.team.group, self.kind)
+        if self.mesh["shards"] > 1:
+            mesh = DeviceMesh.from_group(self.team.group, self.kind)
+        else:
+            groups = [self.team.group, new_groups(self.team, 1)[self.team.rank]]
+            ranks = [[rank] for rank in range(self.team.size)]
+            names = "replicate", "shard"
+            mesh = DeviceMesh.from_group(groups, self.kind, mesh=ranks, mesh_dim_names=names)
         for block in model.blocks:
             block.recompute = self.recompute
             fully_shard(block, mesh=mesh)
@@ -88,7 +103,7 @@ class Ranked(OneProcess):
 
     def pieces(self, inputs: Tensor, targets: Tensor, micro_batches: int) -> Iterator[Batch]:
         """As many on each rank, some of them empty perhaps: all wait for each other."""
-        data, sequence = self.mesh.values()
+        data, sequence = self.mesh["data"], self.mesh["sequence"]
         n = -(-micro_batches // data)
         each = (
             x.tensor_split(data)[self.row].tensor_split(sequence, 1)[self.column].tensor_split(n)
