@@ -85,8 +85,8 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
 
     ended(start(tmp_path, "several", 3))
-    (found,) = record.load(results=tmp_path / "several")
-    assert found["complete"] and len(found["provenance"]["legs"]) == 2
+    (found,) = [one for one in record.load(results=tmp_path / "several") if one["complete"]]
+    assert len(found["provenance"]["legs"]) == 2
     ranks = found["provenance"]["ranks"]
     assert (ranks["world_size"], ranks["mesh"]) == (3, {"data": 3, "sequence": 1, "shards": 1})
     for table, columns in expected["tables"].items():
