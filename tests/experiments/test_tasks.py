@@ -18,6 +18,15 @@ OPTIONS = {
 }
 
 
+@pytest.mark.parametrize("task", ["recall", "recall in windows", "overwriting"])
+def test_keys_are_of_the_lower_half_of_the_vocabulary_and_values_of_the_upper(task):
+    vocab = OPTIONS[task]["vocab"]
+    inputs, targets = draw(task, seed=0, update=0, batch=200, length=40, **OPTIONS[task])
+    asked = targets != IGNORED
+    assert {*inputs[asked].tolist()} == {*range(1, vocab // 2)}
+    assert {*targets[asked].tolist()} == {*range(vocab // 2, vocab)}
+
+
 @pytest.mark.parametrize("task", TASKS)
 @given(seed=st.integers(0, 2**32), update=st.integers(-1, 1000), length=st.integers(20, 60))
 def test_answers_stand_in_the_text(task, seed, update, length):
