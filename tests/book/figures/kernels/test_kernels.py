@@ -27,13 +27,13 @@ importlib.machinery.PathFinder.find_spec = find_spec
 """
 
 
-def fabricated(name, shape, rate):
+def fabricated(run, rate):
     """A record such as a GPU would leave, with made-up times. For this test alone."""
     rows = {}
     for implementation in ("ours", "ours, normalised", "softmax, flash", "fla chunk"):
         for direction in experiment.PASSES:
             for launch in experiment.LAUNCHES:
-                B, T, H, D = shape
+                B, T, H, D = run.config["shape"]
                 least = (8 if direction == "forward" else 22) * D * B * T * H
                 seconds = least / rate
                 row = {
@@ -46,9 +46,13 @@ def fabricated(name, shape, rate):
                     rows.setdefault(column, []).append(value)
     device = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**36}
     return {
-        "schema": record.SCHEMA, "experiment": "kernel_speed", "name": name, "complete": True,
-        "config": {"shape": list(shape)}, "units": experiment.EXPERIMENT.units,
-        "tables": {"rows": rows, "limits": {"cache": [2**26]}},
+        "schema": record.SCHEMA, "experiment": "kernel_speed", "name": run.name, "complete": True,
+        "config": run.config, "units": experiment.EXPERIMENT.units,
+        "tables": {
+            "errors": {"implementation": ["ours"], "tensor": ["o"], "error": [0.001]},
+            "limits": {"cache": [2**26], "copy": [rate], "matmul": [rate]},
+            "rows": rows,
+        },
         "provenance": {
             "commit": "0" * 40, "dirty": False, "command": "none",
             "started": "2000-01-01T00:00:00+00:00",
@@ -61,7 +65,7 @@ def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatc
     monkeypatch.setattr(record, "load", partial(record.load, results=tmp_path))
     assert not kernel_speed.figure()
     for run in experiment.runs("cuda", smoke=False):
-        one = fabricated(run.name, run.config["shape"], 1e12)
+        one = fabricated(run, 1e12)
         path = record.path_of(tmp_path, "kernel_speed", one["provenance"]["device"], run.name)
         record.write(path, one)
     figure = kernel_speed.figure()

@@ -3,45 +3,45 @@
 import pytest
 
 from book.figures.linear_self_attention import variants
+from experiments import variants as experiment
 from experiments.harness.core import record
 
 
-def trained(folder, attention="linear", losses=(5.5, 3.0), finished=True, **config):
+PLANNED = {run.name: run for run in experiment.runs("cpu", smoke=False)}
+
+
+def trained(folder, name, losses, finished=True):
     """A record as the runner would have written it, of a training that never was."""
-    config = {"attention": attention, "seed": 0, **config}
-    updates = list(range(1, 11))
+    run, updates = PLANNED[name], list(range(1, 11))
     device = {"kind": "cpu", "name": "a cpu", "count": 2, "memory_bytes": 1}
     origin = {
-        "commit": "0" * 40, "dirty": False, "command": "made up", "seed": 0, "seconds": 1.0,
-        "started": "2026-01-01T00:00:00+00:00", "device": device, "versions": {"torch": "2"},
+        "commit": "0" * 40, "dirty": False, "command": "made up", "seed": run.config["seed"],
+        "seconds": 1.0, "started": "2026-01-01T00:00:00+00:00", "device": device,
+        "versions": {"torch": "2"},
     }  # fmt: skip
-    name = "-".join(map(str, config.values()))
     contents = {
         "schema": record.SCHEMA,
         "experiment": "variants",
         "name": name,
-        "config": config,
+        "config": run.config,
         "complete": True,
         "provenance": origin,
-        "units": {
-            "update": "updates", "seconds": "s", "loss": "nats/token",
-            "ending": "name", "updates": "updates",
-        },
+        "units": experiment.EXPERIMENT.units,
         "tables": {
             "train": {"update": updates, "seconds": [0.1] * 10, "loss": [3.0] * 10},
             "validation": {"update": [0, 10][: len(losses)], "loss": list(losses)},
             "end": {"ending": ["finished" if finished else "not finite"], "updates": [10]},
         },
-    }  # fmt: skip
+    }
     record.write(record.path_of(folder, "variants", device, name), contents)
 
 
 def test_variants_tells_what_broke(store):
-    trained(store, "softmax", (5.5, 2.0))
-    trained(store, feature_map="elu_plus_one", normalize=True, losses=(5.5, 2.15))
-    trained(store, feature_map="elu_plus_one", normalize=True, losses=(5.5, 2.17), seed=1)
-    trained(store, feature_map="relu", normalize=False, losses=(5.5,), finished=False)
-    trained(store, feature_map="exp", normalize=True, losses=(), finished=False)
+    trained(store, "softmax-seed0", (5.5, 2.0))
+    trained(store, "elu-plus-one-normalised-seed0", (5.5, 2.15))
+    trained(store, "elu-plus-one-normalised-seed1", (5.5, 2.17))
+    trained(store, "relu-sum-seed0", (5.5,), finished=False)
+    trained(store, "exp-normalised-seed0", (5.5,), finished=False)
     figure = variants.figure()
     # Softmax beside both, elu + 1 where it was run; nowhere what broke before its validation.
     found = sorted((curve.keys["map"], curve.keys["normaliser"]) for curve in figure.curves)
