@@ -6,7 +6,6 @@ from book.figures.linear_self_attention import variants
 from experiments import variants as experiment
 from experiments.harness.core import record
 
-
 PLANNED = {run.name: run for run in experiment.runs("cpu", smoke=False)}
 
 
