@@ -2,6 +2,7 @@
 
 from ..figures.index import loss_curves, mode_speed, race
 from ..figures.index.race_numbers import far_head_costs, linear_behind
+from ..figures.lib import tasks
 from ..figures.three_modes import block_speed, published
 from ..figures.trained_model.measured import measured
 from ..figures.trained_model.remove_exponential import SOME, everywhere, kept, lost_recall
@@ -13,11 +14,12 @@ VERDICTS = {
     "Both learn the same from an update. Linear attention ends": lambda: (
         -0.02 < linear_behind().mean < 0
     ),
-    "What is lost is recall, and it hangs on a few heads": lambda: lost_recall(kept(SOME)) < 0.1,
-    "Confine all heads of a trained model to what is near, and its loss on novels rises by": (
+    "In a trained model, recall hangs on a few heads": lambda: lost_recall(kept(SOME)) < 0.1,
+    "If none may, the loss on novels rises by": (
         lambda: 0 < measured(everywhere(), "rise").mean < 0.3
     ),
-    "Its recall is gone.": lambda: measured(everywhere(), "gain").mean < 0,
+    "recall is gone": lambda: measured(everywhere(), "gain").mean < 0,
+    ", one seed).": tasks.is_one_rate_and_seed,
     "they part": lambda: race.ratio(16384) > 2,
     "One price grows with the square of the context, and the other does not": lambda: (
         race.ratio(256) < 1.1 < race.ratio(1024) < race.ratio(4096) < race.ratio(16384)
