@@ -45,15 +45,12 @@ def _is_plain(x: Any) -> bool:
     return type(x) in (Tensor, Parameter) or not isinstance(x, Tensor)
 
 
-def _run(known: Any, body: Any, *flat: Any) -> Any:
-    """What an operator gives where no gradient is recorded; where nothing watches, its body.
+def _chosen(known: Any, body: Any, flat: tuple) -> Any:
+    """The operator `known` to torch; its body where no mode and no kind of tensor watches.
 
     A short call on a CPU would spend a third of its time on the way through torch's dispatcher.
     """
-    with below_autograd():
-        if is_at_hand(flat[0]) and all(map(_is_plain, flat)):
-            return body(*flat)
-        return known(*flat)
+    return body if is_at_hand(flat[0]) and all(map(_is_plain, flat)) else known
 
 
 def _save_forward(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -73,7 +70,9 @@ def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None,
     if torch.is_grad_enabled():
         found = gradient_operator(*call, *saved, do, dS, dz)
     else:
-        found = _run(gradient_operator, _gradient, *call, *saved, do, dS, dz)
+        flat = *call, *saved, do, dS, dz
+        with below_autograd():
+            found = _chosen(gradient_operator, _gradient, flat)(*flat)
     each = zip(found, tensors, needs, strict=False)
     grads = [d.to(x.dtype) if x is not None and need else None for d, x, need in each]
     return *grads, *(None for _ in ctx.options)
@@ -119,7 +118,8 @@ class _Recorded(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *flat: Any) -> tuple[Tensor, ...]:
-        out = _run(attend_operator, _forward, *flat)
+        with below_autograd():
+            out = _chosen(attend_operator, _forward, flat)(*flat)
         _save_forward(ctx, flat, out)
         ctx.mark_non_differentiable(*out[3:])
         return out
@@ -139,7 +139,8 @@ def attend(call: Call) -> differentiable.Sums:
     elif torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
         o, S, z, *_ = _Recorded.apply(*call)
     else:
-        o, S, z, *_ = _run(attend_operator, _forward, *call)
+        with below_autograd():
+            o, S, z, *_ = _chosen(attend_operator, _forward, call)(*call)
     return o, S, z
 
 

@@ -66,6 +66,7 @@ def test_every_option_of_every_control_can_be_pressed(built_book, open_page, pag
     # The policy would stop what the browser is asked to wait for, a text that is run.
     tab = open_page(page, reduced_motion="reduce", bypass_csp=True)
     move_pointer(tab, 5, 5)
+    tab.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     for i in range(figures):
         tab.locator("figure.explorable").nth(i).scroll_into_view_if_needed()
     tab.wait_for_function(
