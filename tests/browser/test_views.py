@@ -125,9 +125,9 @@ def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
 @pytest.mark.parametrize("scrolls", [False, True])
 def test_a_figure_that_is_moved_away_is_brought_back_unless_the_reader_went_on(open_page, scrolls):
     """What lies between may be laid out late, however busy the computer is."""
-    tab = open_page("book/index.html", height=1600)
-    link = tab.locator("a.figure-view[href^='#headline:']").first
-    figure = tab.locator("#headline")
+    tab = open_page("book/linear-self-attention.html", height=1600)
+    link = tab.locator("a.figure-view[href^='#taylor-error:']").first
+    figure = tab.locator("#taylor-error")
     link.evaluate("link => link.scrollIntoView({ block: 'end' })")
     link.press("Enter")
     expect(figure).not_to_have_class(PINNED)
