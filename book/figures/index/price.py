@@ -6,6 +6,7 @@ from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, provenance
 from ..lib.tables import Missing
+from ..relatives.synthetic_tasks import share
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, kept, lost_recall
 
@@ -68,4 +69,6 @@ def numbers() -> dict[str, str]:
         price_rise=lambda: measured(everywhere(), "rise"),
         price_heads=lambda: counted(SOME),
         price_kept=lambda: percent(1 - lost_recall(kept(SOME))),
+        recall_softmax=lambda: percent(share("recall", "softmax")),
+        recall_linear=lambda: percent(share("recall", "linear")),
     )
