@@ -13,7 +13,7 @@ export CHAPTER := $(value C)
 export AT := $(value PORT)
 unexport C PORT
 
-.PHONY: help body book chapter test fast lint serve lab model results lock clean browser
+.PHONY: help body book chapter test fast lint prose serve lab model results lock clean browser
 
 help: ## say what each command does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -46,6 +46,10 @@ lint: $(VENV)/test ## style, the direction of imports, types
 	$(BIN)/deno lint
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright
+
+prose: $(VENV)/test ## misspelt words (fails), and sentences that are hard to read (does not)
+	@$(BIN)/codespell *.md results/*.md book lsa experiments tests
+	@$(BIN)/python tests/plain_words.py
 
 # A stamp is as new as the requirements it was installed from. First what is locked, by its
 # hashes; then torch, whose build depends on the computer.

@@ -4,7 +4,7 @@
     o_i = scale φ(q_i) S_i / (scale φ(q_i)·z_i + eps)               (or the numerator alone)
 
 Per token and head: 4 K V FLOPs and 8 D bytes forwards, 12 K V FLOPs and 24 D + 16 bytes
-backwards (three passes; float32 o once more where it is normalised). Nothing is re-used between
+backwards (three passes; float32 o once more where it is normalised). Nothing is reused between
 tokens but the state, so no tensor cores, and T steps follow each other: bound by latency, about
 the same time a token whatever the size. A single token (T = 1) is where it is the best mode:
 the state is read and written once, 8 K V bytes, over B H V / 16 programs.
