@@ -37,13 +37,13 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
         return q[..., :1] * v[:, :0]
     # A single query sees every key; a square problem is plainly causal. Only a block of new
     # queries over an older cache needs its mask written out.
-    mask = None
+    mask, is_causal = None, False
     if 1 < T < L:
         mask = torch.ones(T, L, dtype=torch.bool, device=q.device).tril(L - T)
+    elif T > 1:  # branches, since torch takes no symbol for is_causal: a compiler guards on T
+        is_causal = True
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    o = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, is_causal=bool(mask is None and T == L and T > 1), scale=scale
-    )
+    o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale)
     return o.transpose(1, 2)
 
 
