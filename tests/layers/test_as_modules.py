@@ -98,6 +98,20 @@ def test_exported_for_every_length(attention):
         torch.testing.assert_close(program(tokens[:, :T]), model(tokens[:, :T]))
 
 
+def test_softmax_compiles_whole_for_a_second_length_and_then_for_all():
+    model, tokens = gpt("softmax")
+    graphs = []
+
+    def backend(graph, _inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    for T in (7, 5, 6, 3):
+        torch.testing.assert_close(compiled(tokens[:, :T]), model(tokens[:, :T]))
+    assert len(graphs) == 2
+
+
 @pytest.mark.parametrize("prefix", ["", "_orig_mod."])
 def test_weights_of_hugging_face_and_of_nanogpt(prefix):
     """Transposed and as they are: a square projection would not show a mistake."""
