@@ -35,7 +35,7 @@ def test_a_sentence_is_found_at_its_line(sentence, rule):
     [
         "What does it cost?",
         "One claim. " * 20,
-        f"{' '.join(['word'] * 29)} $a b c$ `d e f` {{cite:p}}`g`.",
+        f"{' '.join(['word'] * 28)} $a b c$ `d e f` {{cite:p}}`g`.",
         f"```python\n# {LONG}\n```",
         f"$$\n{LONG}\n$$",
         f"| {LONG} |",
