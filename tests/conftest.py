@@ -39,10 +39,11 @@ def _seed() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One browser test first, the others last.
+    """One test of the built book first, all others of the browser last.
 
     The first has the book built on one core; the other core goes through what needs no book.
     """
     browsed = [item for item in items if item.get_closest_marker("browser")]
     others = [item for item in items if not item.get_closest_marker("browser")]
-    items[:] = browsed[:1] + others + browsed[1:]
+    builds = [item for item in browsed if "built_book" in item.fixturenames][:1]
+    items[:] = builds + others + [item for item in browsed if item not in builds]
