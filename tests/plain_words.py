@@ -33,7 +33,7 @@ ONE_WORD = [  # what counts as one word, or as none
 ]
 SENTENCE = re.compile(r"\S.*?(?:(?<!e\.g)(?<!i\.e)[.!?][\"')*”]*(?=\s+[^a-z\s])|$)", re.DOTALL)
 NO_PROSE = re.compile(r"\s*(\||:[\w-]+:|#+ |[-:`]{3,}|<|\(.*\)=$|@)")
-FENCE = re.compile(r"\s*(```(?=\{(?:code|math|bib|toc|raw|eval)|[a-z]|$)|\$\$(?!.*\$\$)|---$)")
+FENCE = re.compile(r"\s*(```(?=\{(?:code|math|bib|toc|raw|eval)|[a-z])|\$\$(?!.*\$\$)|---$)")
 
 
 def paragraphs(lines: list[str]) -> Iterator[tuple[int, str]]:

@@ -37,6 +37,7 @@ def test_a_sentence_is_found_at_its_line(sentence, rule):
         "One claim. " * 20,
         f"{' '.join(['word'] * 28)} $a b c$ `d e f` {{cite:p}}`g`.",
         f"```python\n# {LONG}\n```",
+        f"```{{question}}\nWhy?\n```\n\n```{{code-cell}} ipython3\n# {LONG}\n```",
         f"$$\n{LONG}\n$$",
         f"| {LONG} |",
         f"- {LONG[:80]}\n- {LONG[:80]}",
