@@ -10,7 +10,7 @@ def ratio(scale: str) -> float:
 
 
 VERDICTS = {
-    "With a cache the time of a token grows with the text. With a state it stays the same": lambda: (
+    "With a cache the time of a token grows with the text. With a state": lambda: (
         seconds("linear", longest()) < 1.2 * seconds("linear", 1)
         and seconds("softmax", longest()) > 2 * seconds("softmax", 1)
     ),
