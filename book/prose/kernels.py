@@ -45,7 +45,7 @@ def python_decides() -> bool:
 
 
 VERDICTS = {
-    "thousandths off, where storing the exact $o$ alone": lambda: (
+    "thousandths off. Rounding the exact $o$ alone": lambda: (
         max(row["error"] for row in interpreted_errors.errors()) <= interpreted_errors.BOUND
         and error_at(131_073, *DRAWN) < 1.2 * error_at(1000, *DRAWN)
         and error_at(64, "dq") < error_at(16_384, "dq")
