@@ -1,0 +1,72 @@
+"""Stored answers are those of the model, and stored keys those that its layer writes and reads."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import task_examples
+from experiments.harness.core import record
+from experiments.harness.core.weights import read_weights
+from experiments.harness.learning.task_training import task_model
+from experiments.harness.learning.tasks import TASKS, draw
+from experiments.task_examples import CASES, LAYERS, keys
+from lsa import linear_attention
+from tests.experiments.command import smoke
+
+
+def test_every_text_that_is_asked_is_one_of_its_task_and_fits_the_models():
+    runs = task_examples.runs("cpu", smoke=False)
+    assert len(runs) == len(CASES) * len(LAYERS) and not task_examples.runs("cuda", smoke=False)
+    for run in runs:
+        task, case = run.config["task"], run.config["case"]
+        inputs, _ = draw(task, seed=0, update=-1, batch=2, vocab=run.config["vocab"], **case)
+        assert task in TASKS and inputs.shape[1] <= (run.config["n_positions"] or 64)
+
+
+def test_a_run_keeps_answers_and_keys(tmp_path):
+    assert smoke(tmp_path, "task_examples") == 0
+    (found,) = record.load("task_examples", tmp_path / "out")
+    (path,) = record.paths(tmp_path / "out", "task_examples")
+    config, texts = found["config"], found["tables"]["texts"]
+    length, pairs = config["case"]["length"], config["case"]["pairs"]
+    n = config["texts"]
+    assert texts["place"] == n * [*range(length)]
+    asked = [wanted >= 0 for wanted in texts["wanted"]]
+    assert sum(asked) == n * pairs and asked == [said >= 0 for said in texts["said"]]
+    wanted = {}  # by what stands in the text itself
+    for i, (token, place) in enumerate(zip(texts["token"], texts["place"], strict=True)):
+        wanted = {} if place == 0 else wanted
+        if place < 2 * pairs and place % 2 == 0:
+            wanted[token] = texts["token"][i + 1]
+        elif asked[i]:
+            assert texts["wanted"][i] == wanted[token]
+    packed = read_weights(path, found)
+    assert packed is not None
+    with np.load(io.BytesIO(packed)) as arrays:
+        assert {name: one.shape for name, one in arrays.items()} == dict.fromkeys(
+            "qk", (config["cases"][-1]["pairs"], config["d_model"])
+        )
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_keys_are_in_the_order_of_the_pairs(layer):
+    """Asked with the keys' own queries, a layer's features give what the layer computes."""
+    config = task_examples._config("recall", layer)
+    model, pairs = task_model(config), 5
+    (text,), _ = draw("recall", seed=3, update=0, batch=1, length=24, pairs=pairs, vocab=136)
+    q, k = keys(model, text, pairs)
+    assert q.shape == k.shape == (pairs, 32)
+    front, block = model.blocks
+    x = block.ln_1(front(model.embed(text[None])))
+    places = [int((text[10:] == key).nonzero()) + 10 for key in text[0:10:2]]
+    if layer in ("linear", "softmax"):
+        heads = block.attn.qkv(x)
+        torch.testing.assert_close(q, heads[0][0, places, 0])
+        torch.testing.assert_close(k, heads[1][0, 1:10:2, 0])
+    if layer == "linear":
+        o = linear_attention(*heads, feature_map="elu_plus_one")
+        torch.testing.assert_close(block.attn.out(o), block.attn(x))
+    if layer == "delta":
+        torch.testing.assert_close(k.norm(dim=-1), torch.ones(pairs))
