@@ -6,23 +6,27 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import task_examples
+from experiments import made_up_tasks, task_examples
 from experiments.harness.core import record
 from experiments.harness.core.weights import read_weights
 from experiments.harness.learning.task_training import task_model
-from experiments.harness.learning.tasks import TASKS, draw
-from experiments.task_examples import CASES, LAYERS, keys
+from experiments.harness.learning.tasks import draw
+from experiments.task_examples import LAYERS, TASKS, keys
 from lsa import linear_attention
 from tests.experiments.command import smoke
 
 
-def test_every_text_that_is_asked_is_one_of_its_task_and_fits_the_models():
+def test_models_are_those_of_the_made_up_tasks():
     runs = task_examples.runs("cpu", smoke=False)
-    assert len(runs) == len(CASES) * len(LAYERS) and not task_examples.runs("cuda", smoke=False)
+    assert len(runs) == len(TASKS) * len(LAYERS) and not task_examples.runs("cuda", smoke=False)
     for run in runs:
-        task, case = run.config["task"], run.config["case"]
-        inputs, _ = draw(task, seed=0, update=-1, batch=2, vocab=run.config["vocab"], **case)
-        assert task in TASKS and inputs.shape[1] <= (run.config["n_positions"] or 64)
+        config = dict(run.config)
+        case, n = config.pop("case"), config.pop("texts")
+        trained = made_up_tasks._run(config["task"], config["model"], 3e-3, 0).config
+        assert config == {key: value for key, value in trained.items() if key in config}
+        assert trained.keys() - config.keys() == {"asked", "lengths", "distances"}
+        inputs, _ = draw(config["task"], seed=0, update=-1, batch=n, vocab=config["vocab"], **case)
+        assert len(inputs) == n and inputs.shape[1] <= (config["n_positions"] or 64)
 
 
 def test_a_run_keeps_answers_and_keys(tmp_path):
