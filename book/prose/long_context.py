@@ -46,7 +46,7 @@ VERDICTS = {
         for name in MODELS
         for context in CONTEXTS
     ),
-    "no further ahead of those of 4,096 than the errors allow": lambda: every(
+    "They are no further ahead of those of 4,096 than the errors allow": lambda: every(
         worth(name, CONTEXTS[-1]) - worth(name, MAIN)
         < 2 * max(told(name, n, "given", 16384)["error"] for n in (MAIN, CONTEXTS[-1]))
         for name in MODELS
@@ -55,7 +55,7 @@ VERDICTS = {
         worth(name, MAIN) < LITTLE for name in MODELS
     ),
     "{ref}`the far-sighted head costs <far-head>`": lambda: far_head_costs().mean > 0,
-    "Hardly anything. Past": lambda: every(
+    "A state is not worn out by a million bytes": lambda: every(
         abs(cost) < 0.002 for context in CONTEXTS for cost in costs("linear", context)
     ),
     "bytes, where three novels are left": lambda: (
@@ -64,7 +64,7 @@ VERDICTS = {
     "the less it costs in the mean": lambda: (
         last_costs("linear") == sorted(last_costs("linear"), reverse=True)
     ),
-    "even has a little use for what lies further back": lambda: every(
+    "the cost is below zero at first": lambda: every(
         (found["cost"] + found["error"] < 0) == (context == max(CONTEXTS))
         for context in CONTEXTS
         for found in [whole_novels.first_read(context)]
@@ -73,7 +73,7 @@ VERDICTS = {
         abs(softmax["cost"] - linear["cost"]) < hypot(softmax["error"], linear["error"])
         for softmax, linear in map(whole_novels.both_there, CONTEXTS)
     ),
-    "it, too, pays most where the texts of the training were short": lambda: (
+    "It, too, pays most where the texts of the training were short": lambda: (
         min(last_costs("softmax")[:2]) > max(last_costs("softmax")[2:])
     ),
     "But in every run the gain falls from each distance to the next": lambda: every(
@@ -82,7 +82,7 @@ VERDICTS = {
         for one in runs_of(name, MAIN)
         for before, after in pairwise(one["tables"]["again"]["gain"])
     ),
-    "in the mean four times as far back leaves between a half and an eighth of it": lambda: every(
+    "In the mean, four times as far back leaves between a half and an eighth of it": lambda: every(
         2 < before["gain"] / after["gain"] < 8
         for name in MODELS
         for before, after in pairwise(asked(name, MAIN, "again"))

@@ -151,5 +151,7 @@ def numbers() -> dict[str, str]:
         return f"{percent(min(found))} to {percent(max(found))}"
 
     return in_words(
-        windows_softmax=lambda: percent(recalled("softmax", MANY)), windows_taylor_2_range=apart
+        windows_softmax=lambda: percent(recalled("softmax", MANY)),
+        windows_linear=lambda: percent(recalled("linear", MANY)),
+        windows_taylor_2_range=apart,
     )
