@@ -6,26 +6,30 @@ window.MemoryPictures ??= (() => {
   const { element, svg } = Stage;
   const { percent, range } = MemoryLab;
   const DRAWN = 24, DRAWS = 16; // pairs on the curve, lists it is a mean of
+  const SHADES = 24; // that a square may have
   const SIDES = { cache: "memory-cache", state: "memory-state" };
 
-  /* A grid of squares, a square for a number, darker for a larger one. */
+  /* A grid of squares, a square for a number, darker for a larger one. Those of one shade are one
+     path: at width 32 there are two thousand, and each as an element would be styled at every press. */
   function grid(rows, count, x, y, width, height) {
     const [w, h] = [width / count, height / rows], gap = Math.min(1, w / 8);
-    const cells = range(rows * count).map((i) =>
-      svg("rect", {
-        x: x + (i % count) * w,
-        y: y + Math.floor(i / count) * h,
-        width: w - gap,
-        height: h - gap,
-      })
-    );
+    const square = `h${(w - gap).toFixed(2)}v${(h - gap).toFixed(2)}h${(gap - w).toFixed(2)}z`;
+    const node = svg("g");
     return {
-      node: svg("g", {}, cells),
+      node,
       paint(numbers, most = Math.max(...numbers.map(Math.abs)) || 1) {
-        cells.forEach((cell, i) => {
-          cell.setAttribute("class", numbers[i] < 0 ? "memory-below" : "");
-          cell.setAttribute("fill-opacity", (0.04 + 0.96 * (Math.abs(numbers[i]) / most) ** 0.7).toFixed(3));
+        const paths = new Map();
+        numbers.forEach((number, i) => {
+          const shade = Math.sign(number) * Math.round(SHADES * (Math.abs(number) / most) ** 0.7);
+          const at = `M${(x + (i % count) * w).toFixed(2)} ${(y + Math.floor(i / count) * h).toFixed(2)}`;
+          paths.set(shade, (paths.get(shade) ?? "") + at + square);
         });
+        node.replaceChildren(...Array.from(paths, ([shade, d]) =>
+          svg("path", {
+            class: shade < 0 ? "memory-below" : null,
+            "fill-opacity": (0.04 + (0.96 * Math.abs(shade)) / SHADES).toFixed(3),
+            d,
+          })));
       },
     };
   }
@@ -205,15 +209,18 @@ window.MemoryPictures ??= (() => {
     }
 
     // Once a frame: an address that sets five controls would have five curves computed. And a list a
-    // frame: all of them at once would hold up a phone for a third of a second.
+    // frame: all of them at once would hold up a phone for a third of a second. What was pressed is
+    // painted first.
     drawSoon(step) {
       cancelAnimationFrame(this.due);
       const next = (act) => (this.due = requestAnimationFrame(act));
-      next(() => {
-        const scores = range(step()).map((i) => this.lab.score(i + 1));
-        const goOn = () => this.draw(scores) || next(goOn);
-        goOn();
-      });
+      next(() =>
+        next(() => {
+          const scores = range(step()).map((i) => this.lab.score(i + 1));
+          const goOn = () => this.draw(scores) || next(goOn);
+          goOn();
+        })
+      );
     }
   }
 
