@@ -2,8 +2,9 @@
 
 from ..figures.index import mode_speed
 from ..figures.index.mode_speed import narrowest
-from ..figures.three_modes import chunk_sizes
-from ..figures.three_modes.block_speed import lengths, ratio_to_softmax, seconds
+from ..figures.three_modes import chunk_sizes, cpu_speed
+from ..figures.three_modes.block_speed import lengths, peak, ratio_to_softmax, seconds
+from ..figures.three_modes.published import BEHIND_AT, UPDATE_TIMES, WAITS_AT, recurrent_waits
 from . import every
 
 
@@ -12,10 +13,33 @@ def both() -> list[int]:
     return lengths("1.5B", "softmax", "chunked")
 
 
+def steps() -> dict[str, float]:
+    """Seconds of each step from plain torch to the compiled body, by its name on the page."""
+    return {name: point["seconds"] for name, point in cpu_speed.rows_of_steps(cpu_speed.run())}
+
+
 VERDICTS = {
-    "The one that does more arithmetic is": lambda: (
-        mode_speed.seconds(narrowest(), "attention", 1024, "forward")
-        < mode_speed.seconds(narrowest(), "recurrent", 1024, "forward")
+    "of a GPU attention mode is ahead at every length": lambda: every(
+        attention < recurrent
+        for _, _, attention, recurrent in UPDATE_TIMES.values()
+        if recurrent is not None
+    ),
+    "chunked mode is ahead of softmax at every length in published times": lambda: every(
+        chunked < softmax for softmax, chunked, *_ in UPDATE_TIMES.values()
+    ),
+    "a token and layer at every length": lambda: every(
+        0.98 < (recurrent_waits(tokens)[1] / tokens) / (recurrent_waits()[1] / WAITS_AT) < 1.02
+        for tokens in UPDATE_TIMES
+        if tokens <= BEHIND_AT
+    ),
+    "the line lies lower and is as straight": lambda: (
+        steps()["compiled, AVX2, token by token"] < steps()["plain PyTorch, token by token"] / 10
+    ),
+    "On long texts chunked mode is the fastest": lambda: every(
+        mode_speed.seconds(narrowest(), "chunked", 16384, direction)
+        < mode_speed.seconds(narrowest(), mode, 16384, direction)
+        for mode in ("softmax", "attention", "recurrent")
+        for direction in mode_speed.PASSES
     ),
     "far less than for the layer alone": lambda: every(
         1 < ratio_to_softmax("1.5B", n) < 0.5 * mode_speed.ratio_to_softmax(n)
@@ -27,6 +51,12 @@ VERDICTS = {
     ),
     "Recurrent mode loses less here than alone": lambda: (
         seconds("1.5B", "attention", 4096) > seconds("1.5B", "recurrent", 4096)
+    ),
+    "softmax needs the least": lambda: every(
+        peak("1.5B", "softmax", n) < peak("1.5B", mode, n)
+        for n in both()[2:]
+        for mode in ("chunked", "attention", "recurrent")
+        if n <= 4096
     ),
     "in all four cases": lambda: (
         len(

@@ -25,6 +25,11 @@ def seconds(scale: str, mode: str, length: int) -> float:
     return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)["seconds"]
 
 
+def peak(scale: str, mode: str, length: int) -> int:
+    """Most bytes at once of one block's update. Raises NotMeasuredError where it was not timed."""
+    return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)["peak"]
+
+
 def lengths(scale: str, *modes: str) -> list[int]:
     """Sequence lengths at which all of these modes were measured, one at least.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from lsa.cost import PEAKS
+from lsa.gpt import SCALES
+
+from ..lib.format import duration
 from ..lib.records import NotMeasuredError
 from ..lib.tables import Table
 
@@ -62,6 +66,7 @@ UPDATE_TIMES = {
     131072: (4441, 570, 5450, None),
 }
 BEHIND_AT = 65536  # the longest text that recurrent mode was timed with
+WAITS_AT = 1024  # the shortest
 
 
 def selective_copying() -> Table:
@@ -103,7 +108,23 @@ def update_ratio(tokens: int) -> float:
     return softmax / chunked
 
 
+def recurrent_waits(tokens: int = WAITS_AT) -> tuple[float, float]:
+    """Seconds that a recurrent update's dependent multiply-adds take, and that it took.
+
+    One a token and layer forwards, and one back. Raises NotMeasuredError.
+    """
+    if (took := UPDATE_TIMES[tokens][-1]) is None:
+        raise NotMeasuredError(f"no published recurrent update of {tokens} tokens")
+    return 2 * tokens * SCALES["124M"]["n_layer"] * PEAKS["H100 SXM"].step, 1e-3 * took
+
+
 def numbers() -> dict[str, str]:
     """What the chapter on the three modes says of published times."""
     _, _, attention, recurrent = UPDATE_TIMES[BEHIND_AT]
-    return {"published_behind": f"{recurrent / attention:.0f}"}
+    waits, took = recurrent_waits()
+    return {
+        "published_behind": f"{recurrent / attention:.0f}",
+        "published_wait": duration(waits),
+        "published_recurrent": duration(took),
+        "published_step": duration(took / WAITS_AT / SCALES["124M"]["n_layer"]),
+    }

@@ -46,12 +46,6 @@ def data() -> str:
     return json_script(list(devices.values()), id="devices-data")
 
 
-def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of a data sheet."""
-    h100 = PEAKS["H100 SXM"]
-    return {"gpu_idle": f"{h100.flops * h100.step / 1e6:.0f}"}
-
-
 def _measured_device(run: Record) -> dict[str, Any]:
     """A device that no data sheet describes; its speeds are None until they are measured."""
     speeds = limits(run) or dict.fromkeys(("matmul", "copy", "call"))
