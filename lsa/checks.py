@@ -1,4 +1,4 @@
-"""What arguments are held to: one line naming the argument, what was expected, what came."""
+"""Checks of arguments: one line names the argument, what was expected, and what came."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = {
 
 
 def shown(value: Any) -> str:
-    """What came, in one line of at most 60 characters."""
+    """A value in one line of at most 60 characters, for a message."""
     try:
         return " ".join(repr(value).split())[:60]
     except ValueError:  # Python writes out no whole number of thousands of digits

@@ -132,7 +132,7 @@ class Remembered:
         self._places: dict[tuple[type, ...], list[int]] = {}  # where tensors stand
 
     def __call__(self, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
-        """What JITFunction.run does with the same arguments."""
+        """Does what JITFunction.run does with the same arguments."""
         key = None
         if not warmup and type(grid) is tuple and not self._is_watched():
             key = self._key(args, named)

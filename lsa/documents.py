@@ -12,7 +12,7 @@ from .checks import is_at_hand, tensor
 
 
 def document_starts(cu_seqlens: Tensor, x: Tensor) -> Tensor:
-    """Which tokens of x [B, T, ...] begin a document, [B, T]; the first of a row always does.
+    """Mask [B, T] of the tokens of x [B, T, ...] that begin a document, as the first of a row does.
 
     cu_seqlens: int32 or int64 [N + 1], from 0 to B T: the ends of N documents in the B rows laid
     end to end, 0 in front. Where the numbers cannot be looked at without waiting, they are not.

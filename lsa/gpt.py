@@ -98,7 +98,7 @@ class MLP(nn.Module):
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
 
 
-# What a layer says of itself where it takes the option; else, the reason for a refusal.
+# The attribute of a layer that takes the option, and why another layer refuses it.
 TAKING = {
     "cu_seqlens": ("packs", "one document a row"),
     "ranks": ("splits", "its state is not linear in the past, or nothing here splits it"),

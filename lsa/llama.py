@@ -32,7 +32,7 @@ def linear_mix(
     )  # fmt: skip
 
 
-# What a head's attention can be; the options of each are those of its constructor.
+# Kinds of attention that a head can have, with the options of their constructors.
 MIXES: dict[str, Callable[..., Mix]] = {
     "softmax": SoftmaxMix,
     "window": WindowMix,

@@ -22,10 +22,10 @@ _LIBRARIES: dict[str, torch.library.Library] = globals().get("_LIBRARIES", {})
 def operator(
     name: str, schema: str, body: Any, shapes: Any, backward: Any, setup_context: Any
 ) -> OpOverload:
-    """What `torch.library.custom_op` makes, but for the check of each call's results.
+    """An operator as `torch.library.custom_op` makes it, without its check of each call's results.
 
-    Nor does its first call import the compiler. That no result shares memory with an argument is
-    seen to by `opcheck` in the tests.
+    Its first call does not import the compiler either. In the tests `opcheck` sees that no result
+    shares memory with an argument.
     """
     tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
     _LIBRARIES.pop(name, None)

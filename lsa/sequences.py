@@ -193,7 +193,7 @@ def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4
 
 @torch.no_grad()
 def influence(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4) -> Tensor:
-    """Which outputs move when one input changes: a boolean [T, T], row j the input, column i.
+    """Mask of the outputs that move when one input changes: [T, T], row j the input, column i.
 
     x: [1, T, D]. Input j is replaced by its negative plus one. Below the diagonal (i < j) a
     causal h has no entry.

@@ -32,7 +32,8 @@ ONE_WORD = [  # what counts as one word, or as none
     (r"<[^>]+>|\*\*|(?<!\w)[*_]|[*_](?!\w)", ""),
 ]
 SENTENCE = re.compile(r"\S.*?(?:(?<!e\.g)(?<!i\.e)[.!?][\"')*”]*(?=\s+[^a-z\s])|$)", re.DOTALL)
-NO_PROSE = re.compile(r"\s*(\||:[\w-]+:|#+ |[-:`]{3,}|<|\(.*\)=$|@)")
+NO_PROSE = re.compile(r"\s*(\||:[\w-]+:|#+ |[-:`]{3,}|<|\(.*\)=$|@|\S+ (=|<-) )")
+ITEM = re.compile(r"\s*([-*]|\d+\.|[a-z_]\w*(, [a-z_]\w*)*:) ")  # of a list, or an argument
 FENCE = re.compile(r"\s*(```(?=\{(?:code|math|bib|toc|raw|eval)|[a-z])|\$\$(?!.*\$\$)|---$)")
 
 
@@ -46,7 +47,7 @@ def paragraphs(lines: list[str]) -> Iterator[tuple[int, str]]:
             inside = "" if re.match(rf"\s*{re.escape(inside)}|.*\$\$", line) else inside
         elif fence and (fence[1] != "---" or number == 1) and lines[number:]:
             inside = fence[1]
-        item = re.match(r"\s*([-*]|\d+\.) ", line)
+        item = ITEM.match(line)
         if text and (item or not shown):
             yield first, "\n".join(text)
             text = []

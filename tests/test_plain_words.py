@@ -41,6 +41,7 @@ def test_a_sentence_is_found_at_its_line(sentence, rule):
         f"$$\n{LONG}\n$$",
         f"| {LONG} |",
         f"- {LONG[:80]}\n- {LONG[:80]}",
+        f"k, v: {LONG[:80]}\nscale: {LONG[:80]}\no_i = {LONG}",
         "Measured, e.g. What follows.",
     ],
 )

@@ -25,7 +25,7 @@ LONGEST_CHUNK = 2**63 - 1  # what torch takes for a whole number
 
 
 class LinearState(NamedTuple):
-    """What linear attention remembers: S [B, H, K, V], the sum of k v^T, and z [B, H, K], of k."""
+    """The state of linear attention: S [B, H, K, V], the sum of k v^T, and z [B, H, K], of k."""
 
     S: Tensor
     z: Tensor

@@ -63,7 +63,7 @@ INPUTS = 6  # the first fields of a call, its tensors
 
 
 class Saved(NamedTuple):
-    """What the forward pass leaves. All but o and S_T are empty where they have no use.
+    """Results of the forward pass. All but o and S_T are empty where they have no use.
 
     o [B, T, H, V]; S_T [B, H, K, V]; z_T [B, H, K]; den [B, T, H], the normaliser without eps;
     states [G - 1, B H, K V + K], the sums between segments that chunked mode's kernels keep;

@@ -1,4 +1,4 @@
-"""Which body computes a call: Triton kernels, the compiled body on CPUs, else plain torch.
+"""The body that computes a call: Triton kernels, the compiled body on CPUs, else plain torch.
 
 And the shapes of what it gives, for a compiler.
 """
@@ -20,7 +20,7 @@ WIDEST = 256
 
 
 def backends() -> dict[str, str]:
-    """What computes linear attention on a CPU and on a GPU here, and why nothing faster."""
+    """The bodies of linear attention on this CPU and GPU, and why none is faster."""
     cpu, gpu = compiled.BODY, "plain torch: Triton is not installed"
     return {
         "cpu": f"plain torch: {cpu}" if isinstance(cpu, str) else f"compiled for {cpu.name}",
@@ -70,7 +70,7 @@ def differentiates_decay(call: Call) -> bool:
 
 
 def body(call: Call) -> Body:
-    """What computes a call."""
+    """The body that computes a call."""
     if uses_kernels(call.q, call.v, call.scale):
         return _kernels(call)
     if compiled.takes(call.q):

@@ -38,7 +38,7 @@ def _divide(num: Tensor, den: Tensor, eps: float | None) -> Tensor:
 
 
 class Decay(NamedTuple):
-    """What decay does inside a stretch of C tokens.
+    """Weights of decay inside a stretch of C tokens.
 
     between [..., C, C]: w_ij for j <= i, zero above the diagonal. since [..., C, 1]: what is left
     at each token of the state before. until [..., C, 1]: what is left of each token at the end.
@@ -157,7 +157,7 @@ def chunked_mode(
         return _chunked_with_decay(q, k, v, S, z, eps, C, log_decay)
     # A token of zeros adds nothing to a state, so the tail is filled with them.
     q, k, v = (F.pad(x, (0, 0, 0, N * C - T)).unflatten(2, (N, C)) for x in (q, k, v))
-    # 1. What each chunk adds to the state.
+    # 1. Terms that each chunk adds to the state.
     dS, dz = k.transpose(-1, -2) @ v, k.sum(-2)  # [B, H, N, K, V], [B, H, N, K]
     # 2. The state before each chunk, and after the last: a running sum over the chunks.
     S = torch.cat((S.unsqueeze(2), dS), dim=2).cumsum(2)
@@ -201,7 +201,7 @@ def _chunked_with_decay(
     # Equal tokens have equal chunks: one set of weights serves all N of them.
     constant = log_decay.shape[2] == 1
     decay = decay_inside(log_decay.unsqueeze(2) if constant else log_decay.unflatten(2, (N, C)), C)
-    # 1. What is left at its end of what each chunk adds to the state.
+    # 1. Terms that each chunk adds to the state, faded to the chunk's end.
     kept = k * decay.until
     dS, dz = kept.transpose(-1, -2) @ v, kept.sum(-2)
     # 2. The state before each chunk: the one before it faded, and what was added.

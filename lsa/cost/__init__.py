@@ -1,4 +1,4 @@
-"""What computing costs: FLOPs, bytes, sequential steps and state size, as formulas.
+"""Costs of computing: FLOPs, bytes, sequential steps and state size, as formulas.
 
 Conventions. A multiply-add is 2 FLOPs, and only the products of matrices and vectors are
 counted (as torch.utils.flop_counter does): they are what grows. Bytes are the least traffic with

@@ -1,4 +1,4 @@
-"""What a design of chunked kernel moves and computes; `triton/chunked/passes.py` derives it."""
+"""Traffic and arithmetic of designs of chunked kernels; `triton/chunked/passes.py` derives it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DESIGNS = ("chunk states", "three passes", "one pass")
 
 @dataclass(frozen=True)
 class DesignCost:
-    """Of a chunked kernel, a token and head.
+    """Costs of a chunked kernel, a token and head.
 
     tokens, states: B of q, k, v, o and their gradients; of states that leave the chip.
     flops: FLOP. programs: how many a launch of the forward pass starts.
@@ -48,14 +48,14 @@ def design_cost(
     *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
     cut: tuple[int, int] | None = None, decay: bool = False,
 ) -> DesignCost:  # fmt: skip
-    """What a design of chunked mode moves and computes: triton/chunked/passes.py derives the table.
+    """Traffic and arithmetic of a chunked design: triton/chunked/passes.py derives the table.
 
     design: one of DESIGNS. "chunk states" stores the state before every chunk, itemsize bytes a
         number forwards and float32 with gradients; the others cut a sequence into segments and
         take three passes back, or one.
     heads: B H. slots: multiprocessors, which decide the number of segments.
     cut: how many segments, and of how many tokens, in place of what slots decide.
-    decay: of every token and head; with gradients also its own. Of "three passes" alone: one pass
+    decay: of every token and head; with gradients also its own. For "three passes" alone: one pass
         cannot divide by what has faded.
 
     The unnormalised sum; the state after the last token is left out. Raises ValueError for an

@@ -1,4 +1,4 @@
-"""What one tick of each layer's machine costs."""
+"""Costs of one tick of each layer's machine."""
 
 from __future__ import annotations
 

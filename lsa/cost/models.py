@@ -1,4 +1,4 @@
-"""What a whole GPT costs: one tick of its machine, one update of its training."""
+"""Costs of a whole GPT: one tick of its machine, one update of its training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one head costs in each mode, forward and with its gradients."""
+"""Costs of one head in each mode, forward and with its gradients."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def training_cost(
 def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:
     """The FLOPs that attention/reference.py spends: masked products whole, tails filled.
 
-    What torch's FLOP counter reports for it; `mode_cost` is what has to be spent.
+    FLOPs that torch's counter reports for it; `mode_cost` is what has to be spent.
     """
     _check(T, K=K, V=V, chunk_size=chunk_size)
     state = 2 * T * K * V

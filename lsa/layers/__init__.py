@@ -61,7 +61,7 @@ for _layer in LAYERS.values():
 
 
 def layer_options(name: str) -> list[str]:
-    """What a layer's constructor takes besides its widths. Raises ValueError for no such layer."""
+    """Options of a layer's constructor besides its widths. Raises ValueError for no such layer."""
     one_of("attention", name, LAYERS)
     taken = inspect.signature(LAYERS[name]).parameters
     return [option for option in taken if option not in ("d_model", "n_heads", "bias")]

@@ -83,7 +83,7 @@ class AFTFull(_AFT):
         self.w = nn.Parameter(torch.randn(max_length, max_length) * 0.02)
 
     def sums(self, k: Tensor, v: Tensor, first: int, last: int) -> ExponentialSums:
-        """What the queries [first, last) see of k, v [B, L, D]; each of the three is [B, C, D]."""
+        """Sums of the queries [first, last) over k, v [B, L, D]; each of the three is [B, C, D]."""
         w = self.w[first:last, :last].to(k.dtype)
         # 1. The queries' own chunk, by the definition: a logit for every pair and channel.
         logits = k[:, None, first:last] + w[:, first:, None]  # [B, C, C, D]

@@ -133,7 +133,7 @@ class DeltaNet(MultiHead):
         return q * self.head_width**-0.5, k, v, beta, log_decay
 
     def read(self, o: Tensor, like: Tensor) -> Tensor:
-        """What the state answered, [..., H, V], to [..., D]."""
+        """The heads' outputs [..., H, V], projected to [..., D]."""
         return self.out(F.rms_norm(o, o.shape[-1:], eps=EPS).to(like.dtype))
 
     def attend(self, S: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

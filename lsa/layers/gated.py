@@ -79,7 +79,7 @@ def decayed_attention(
     else:
         A = (q.unsqueeze(-2) * k.unsqueeze(-3) * between).sum(-1)
     o = A @ v
-    # 2. What each chunk leaves in the state at its end.
+    # 2. Terms of each chunk in the state at the chunk's end.
     added = (k * to_end).transpose(-1, -2) @ v  # [B, H, N, K, V]
     # 3. The state before each chunk, and after the last.
     kept = from_start[..., -1, :].unsqueeze(-1)  # [B, H, N, P, 1]
@@ -163,7 +163,7 @@ class GatedLinearAttention(MultiHead):
         return phi(q) * self.head_width**-0.5, phi(k), v, self.log_decays(x, dtype)
 
     def read(self, o: Tensor, like: Tensor) -> Tensor:
-        """What the state answered, [..., H, V (+ 1)], to [..., D]."""
+        """The heads' outputs [..., H, V (+ 1)], projected to [..., D]."""
         if self.normalize:
             o = o[..., :-1] / (o[..., -1:] + EPS)
         else:

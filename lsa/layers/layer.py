@@ -1,4 +1,4 @@
-"""What a layer is: a causal map of sequences that is also a machine, and can say what it costs."""
+"""The interface of a layer: a causal map of sequences, its machine, and its costs."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class LinearAttention(MultiHead):
         return StateMachine(LinearState(S, S[..., 0]), step, advance)
 
     def weights(self, x: Tensor) -> Tensor:
-        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one.
+        """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one.
 
         Weights of the feature map, and of decay; what is not normalised is made so.
         """

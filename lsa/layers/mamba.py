@@ -115,7 +115,7 @@ class S6(nn.Module):
         ).unsqueeze(0)
 
     def transition(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Transition:
-        """What x [B, T, D] does to a state: decay and added, [B, D, N]. As many ticks as T."""
+        """Transition of a state by x [B, T, D]: decay and added, [B, D, N]. As many ticks as T."""
         u, delta, A, B, C = self.selection(x)
         if cu_seqlens is not None:
             u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))

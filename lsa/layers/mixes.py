@@ -36,7 +36,7 @@ class Mix(Protocol):
 
 
 class GroupedHeads(Fixed):
-    """Which head of keys each head of queries reads.
+    """The head of keys that each head of queries reads.
 
     groups: for each head of queries its head of keys, from 0, in any order; or None: its own.
     """

@@ -1,4 +1,4 @@
-"""What every multi-head attention layer shares: the projections before and after the mixing."""
+"""The base of every multi-head attention layer: projections before and after the mixing."""
 
 from __future__ import annotations
 

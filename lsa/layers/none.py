@@ -12,7 +12,7 @@ class NoAttention(MultiHead):
     """Each token attends to itself alone, o_t = v_t. [B, T, D] to [B, T, D].
 
     The projections are those of attention, so a model with it has the same parameters, though
-    those of q and k have no effect. What it learns of a text is what one token tells of the next.
+    those of q and k have no effect. It learns how the next token depends on the last, and no more.
     """
 
     def _mixed(self, x: Tensor) -> Tensor:

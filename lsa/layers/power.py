@@ -129,7 +129,7 @@ class PowerAttention(MultiHead):
         return self.faded(A), v
 
     def weights(self, x: Tensor) -> Tensor:
-        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one."""
         A, _ = self.weighed(x)
         return A / (A.sum(-1, keepdim=True) + EPS)
 

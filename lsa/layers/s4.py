@@ -33,7 +33,7 @@ def hippo_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
 def dplr_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
     """HiPPO-LegS in the basis where A = diag(λ) - P P*: λ, P, B, each [N/2], complex128.
 
-    Of each conjugate pair, the half whose λ has a positive imaginary part.
+    The half of each conjugate pair whose λ has a positive imaginary part.
     """
     A, B, P = hippo_legs(N)
     # A + P P^T = -1/2 I + a skew matrix K; -i K is Hermitian, so its eigenvalues are exact reals.
@@ -145,7 +145,7 @@ class S4(StateSpace):
     def kernel_flops(self, L: int) -> int:
         """Ā^L by squaring, four Cauchy sums at L/2 + 1 roots, and the transform back.
 
-        Of lower order, and not counted: Ā itself, and the division in each term of the sums.
+        Not counted, since of lower order: Ā itself, and the division in each term of the sums.
         """
         if L == 0:
             return 0

@@ -233,7 +233,7 @@ class SoftmaxAttention(MultiHead):
         return StateMachine(KVCache(), step, many)
 
     def weights(self, x: Tensor) -> Tensor:
-        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one."""
         dtype = accumulator_dtype(x.dtype)  # a score holds a position: bf16 would round it
         q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.widened(x, 0))
         scores = q @ k.transpose(-1, -2) * self.head_width**-0.5

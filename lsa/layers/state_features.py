@@ -1,4 +1,4 @@
-"""What a state in place of softmax knows keys by: feature maps that scale, expand or learn."""
+"""Feature maps of a state's keys, for a state in place of softmax: scaled, expanded or learned."""
 
 from __future__ import annotations
 

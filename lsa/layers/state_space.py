@@ -48,7 +48,7 @@ def powers(first: Tensor, A: Tensor, L: int) -> Tensor:
 
 
 class StateSpace(Precise):
-    """What S4 and S4D share: skip, activation and mixing around D state spaces. [B, T, D] likewise.
+    """Base of S4 and S4D: D state spaces with skip, activation and mixing. [B, T, D] to [B, T, D].
 
     d_state: N, even. mode: "fft" or "direct" convolution, or "recurrent": the same function.
     dt_min, dt_max: Δ starts between them, log-uniformly.

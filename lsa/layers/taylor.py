@@ -96,7 +96,7 @@ class TaylorAttention(MultiHead):
         return self.out(o.transpose(1, 2).to(x.dtype))
 
     def weights(self, x: Tensor) -> Tensor:
-        """What each token of x [B, T, D] looks at: [B, H, T, T], rows that sum to one."""
+        """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one."""
         q, k, _ = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
         A = self.faded(taylor_exp(q @ k.transpose(-1, -2), self.degree))
         return A / A.sum(-1, keepdim=True)

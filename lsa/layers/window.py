@@ -137,7 +137,7 @@ class RingCache(NamedTuple):
         return RingCache(kept_k, kept_v, self.first, ticks), all_k, all_v
 
     def _followed(self, slots: Tensor, x: Tensor) -> Tensor:
-        """What the slots hold, in the order of tokens, then x [B, T, H, K]."""
+        """The slots' contents in the order of tokens, then x [B, T, H, K]."""
         if self.ticks > slots.shape[1]:
             slots = self._turned(slots, self.first - self.ticks)
         held = slots[:, : self.ticks].expand(x.shape[0], -1, -1, -1)

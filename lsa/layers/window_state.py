@@ -186,7 +186,7 @@ def _shared(o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tenso
 def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Softmax attention [B, H, T, V] of q to k, v [B, H, L, K], and its log normaliser [..., 1].
 
-    Of no keys: 0, and -inf.
+    With no keys they are 0 and -inf.
     """
     dtype = accumulator_dtype(q.dtype)
     with torch.autocast(q.device.type, enabled=False):

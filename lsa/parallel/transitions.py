@@ -1,4 +1,4 @@
-"""What a part of a sequence does to the state before it, where that is linear.
+"""Transitions: the linear map that a part of a sequence applies to the state before it.
 
     S_after = decay ∘ S_before + added
 

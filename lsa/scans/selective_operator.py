@@ -52,7 +52,7 @@ def wrong_shape(
 def why_not(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None
 ) -> str:  # fmt: skip
-    """What keeps the kernels from this call: a line that names it. Empty where nothing does."""
+    """A line that says why the kernels do not take this call; empty if they take it."""
     if not on_gpu(u):
         return f"u: expected a tensor on CUDA, and Triton, for the kernels, got one on {u.device}"
     if wrong := wrong_shape(u, delta, A, B, C, h):

@@ -148,7 +148,7 @@ def forward(call: Call) -> Saved:
     else:
         _fill(S_T, S)
         _fill(z_T, z)
-    # No two results share memory, nor does one with an argument.
+    # No two results share memory, and none shares it with an argument.
     exact = o if call.normalize and call.v.dtype != o.dtype else empty(0)
     z_T = z_T if call.keeps_z else empty(0)
     return Saved(o.to(call.v.dtype), S_T, z_T, den, empty(0), exact)
@@ -184,7 +184,7 @@ def backward(
 
 
 def _fill(out: Tensor, given: Tensor | None) -> None:
-    """What an empty sequence makes of a state."""
+    """Results of an empty sequence."""
     if given is None:
         out.zero_()
     else:

@@ -1,4 +1,4 @@
-"""What kernels are launched with: a call's tensors made ready, room for results, precisions."""
+"""Arguments of the kernels: a call's tensors made ready, room for results, precisions."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def pointer(x: Tensor | None, like: Tensor) -> Tensor:
 
 
 def faded(G: Tensor | None, like: Tensor) -> tuple[Tensor, int, bool]:
-    """What a kernel takes of prefixes: them, from one sequence to the next, and whether any."""
+    """Kernel arguments for decay: prefix sums or a dummy, batch stride, flag."""
     if G is None:
         return like, 0, False
     return G, 0 if G.shape[0] == 1 else G.stride(0), True
 
 
 def stored(dtype: torch.dtype) -> torch.dtype:
-    """What kernels store for this dtype: the interpreter would cut bf16 off, not round it."""
+    """The dtype that kernels store: the interpreter would cut bf16 off, not round it."""
     return torch.float32 if INTERPRETING and dtype == torch.bfloat16 else dtype
 
 

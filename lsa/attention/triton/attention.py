@@ -287,7 +287,7 @@ def _totals(
     B, T, H, K, V = call.sizes
     left = sums.new_ones(1, 1, 1)
     if G is not None:
-        # Of a segment's sum, and of the state at the other end, what is left.
+        # Decay of a segment's sum, and of the state at its other end.
         cuts = torch.arange(sums.shape[0] + reverse, device=G.device)
         cuts = ((cuts + (not reverse)) * SUMMED).clamp(max=T)
         at = G[:, cuts]  # [B or 1, segments, H, 2]

@@ -55,7 +55,7 @@ class Role:
     with_z: bool = False
 
     def state_strides(self, V: int) -> tuple[int, int]:
-        """Of the state's two axes: it is stored [K, V], and dq and dk use its transpose."""
+        """Strides of the state's two axes: it is stored [K, V], and dq and dk use its transpose."""
         return (1, V) if self.name in ("dq", "dk") else (V, 1)
 
 

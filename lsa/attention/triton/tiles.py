@@ -57,7 +57,7 @@ def enter(x, KIND: tl.constexpr):
 
 @triton.jit
 def tile_mask(o_t, o_d, length, D: tl.constexpr, BD: tl.constexpr):
-    """Which elements of a tile exist; a question of tokens alone where blocks divide D."""
+    """Mask of the elements of a tile that exist: of tokens alone where blocks divide D."""
     m = (o_t < length)[:, None]
     if D % BD != 0:
         m = m & (o_d < D)[None, :]
@@ -176,7 +176,7 @@ def between(b_G, b_g, m, REVERSE: tl.constexpr, OPERAND: tl.constexpr):
     so that a product with it needs no mask of its own.
     """
     gap = b_G[None, :] - b_G[:, None] if REVERSE else b_G[:, None] - b_G[None, :]
-    # Of 64 tokens with g = -30 the sum in float32 is off by 1e-4. Narrower products do not know.
+    # Over 64 tokens with g = -30 the float32 sum is off by 1e-4. Narrower products do not know.
     if OPERAND == "fp32":
         gap += b_g[None, :] - b_g[:, None] if REVERSE else b_g[:, None] - b_g[None, :]
     return tl.exp2(tl.where(m, gap, float("-inf")))

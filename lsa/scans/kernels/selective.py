@@ -121,7 +121,7 @@ def _prepared(problem: Problem) -> Problem:
 
 
 def _stored(dtype: torch.dtype) -> torch.dtype:
-    """What kernels store for this dtype: the interpreter would cut bf16 off, not round it."""
+    """The dtype that kernels store: the interpreter would cut bf16 off, not round it."""
     return torch.float32 if INTERPRETING and dtype == torch.bfloat16 else dtype
 
 

@@ -92,7 +92,7 @@ def ends_kernel(
     T, D, G, L, N: tl.constexpr, RULE: tl.constexpr, REVERSE: tl.constexpr,
     CHUNK: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """What a segment adds by itself: to the state after it, and its ΣΔ, p_sums [B, G, D].
+    """Sums of a segment alone: its part of the state after it, and its ΣΔ, p_sums [B, G, D].
 
     x, w = u, B; the last segment is left out, and p_edges [B, G, N, D] holds under g what
     segment g - 1 adds. REVERSE: to the gradient of the state before it, from x, w = dy, C; the

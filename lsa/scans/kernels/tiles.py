@@ -1,4 +1,4 @@
-"""What the kernels of the selective scan share: rows of a sequence, and one number's step."""
+"""Shared parts of the selective scan's kernels: rows of a sequence, and one number's step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def load_row(p, m):
 def load_shared(p, j, last, s_t, o_n, N: tl.constexpr, BN: tl.constexpr):
     """B or C at token j of a chunk, [BN] in float32; past `last`, which is in the chunk, as there.
 
-    What is past the end meets a u, Δ and dy of zero. Without a mask nothing has to be cleared.
+    Past the end u, Δ and dy are zero. Without a mask nothing has to be cleared.
     """
     p += tl.minimum(j, last) * s_t
     p += o_n

@@ -57,14 +57,14 @@ def decay_gradient_kernel(
     start = i_c * C
     b_G, b_g, since, until, left = load_decay(p_G, start, T, H, C)
 
-    # What rounding S and R leaves is the same for all tokens that read them, up to 3.4e-3 of dg,
+    # The error of rounding S and R is the same for all tokens that read them, up to 3.4e-3 of dg,
     # so they enter in two tiles. δ takes out of the products inside the chunk most of what φ has
     # added to them, but not what rounding φ has left.
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
     SPLIT: tl.constexpr = NORMALIZE and ROUNDS and BF16
 
-    # 1. What the states are read for, and the products inside the chunk: q·k, and do·v.
+    # 1. The products with the states, and those inside the chunk: q·k, and do·v.
     b_A = tl.zeros([C, C], dtype=tl.float32)
     b_P = tl.zeros([C, C], dtype=tl.float32)
     b_from = tl.zeros([C], dtype=tl.float32)
@@ -115,7 +115,7 @@ def decay_gradient_kernel(
         b_from += tl.sum(b_q.to(tl.float32) * b_u, axis=1)
         b_to += tl.sum(b_k.to(tl.float32) * b_x, axis=1)
 
-    # 2. What passes token t: from the state, to it, both, or from token to token.
+    # 2. Terms that pass token t: from the state, to it, both, or from token to token.
     o_t = tl.arange(0, C)
     m_t = o_t[:, None] > o_t[None, :]
     b_from *= since
@@ -124,7 +124,7 @@ def decay_gradient_kernel(
         b_from *= b_r
         b_P = (b_P + b_delta[:, None]) * b_r[:, None]
     b_M = b_A * b_P * between(b_G, b_g, m_t, False, OPERAND)
-    # What ends at i less what begins there: pairs that are both past t cancel, in float32.
+    # Terms that end at i less those that begin there: pairs both past t cancel, in float32.
     b_from += tl.sum(b_M, axis=1) - tl.sum(b_M, axis=0)
     b_to *= until
     b_dg = tl.sum(tl.where(m_t, b_to[None, :], 0.0), axis=1)

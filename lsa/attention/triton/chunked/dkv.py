@@ -18,8 +18,8 @@ in them after the first token is the gradient of the initial state.
 Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs,
 4 C D more where it forms δ;
 dk and dv together 12 D bytes and 8 C D + 6 D^2 FLOPs, apart 8 D bytes and 4 C D + 4 D^2 FLOPs
-each. R is the same for both. What parts them is that a program holds all of it together, and a
-block of it apart: past 128 registers are too few, and few heads have too few programs.
+each. R is the same for both. Together, a program holds all of R; apart, a block of it. Past 128
+registers are too few for all of it, and few heads make too few programs.
 """
 
 from __future__ import annotations

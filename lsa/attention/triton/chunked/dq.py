@@ -86,7 +86,7 @@ def dq_kernel(
             b_z += b_first * left if DECAY else b_first
     if KEEP:
         p_kept += i_bh * (K * V + K)
-    # What rounding φ(k) leaves is 2e-3 of dq, beside as much each from the products and from dq
+    # The error of rounding φ(k) is 2e-3 of dq, beside as much each from the products and from dq
     # itself, so it enters in two tiles. Normalising takes the mean out of φ(k) again, and with it
     # most of what a map has added, but not what rounding S has left, 2.5e-3 of dq past the first
     # chunks: so there S enters in two as well, or products are in tf32.

@@ -8,7 +8,7 @@ With S and z before a chunk, for the tokens i of the chunk,
 
 Bytes. The mode is bound by memory: at D = K = V = 128 and C = 64, in bf16, 4 C D + 4 D^2 = 98 k
 FLOPs meet 8 D = 1 k bytes a token and head, below the 200 to 300 FLOPs a byte where Hopper's
-tensor cores would be the limit. What can be chosen is how often memory is gone through:
+tensor cores would be the limit. Designs differ in how often they go through memory:
 
     design                              forward          with gradients      programs
     least possible                      8 D              22 D
@@ -36,7 +36,7 @@ q too (2 D), to form δ from its own rounded sum. Normalised features past 128 (
 if they are mapped) cannot: they need o unrounded, stored in float32 and rounded after, 8 D more
 forwards, 6 D backwards.
 
-What a call launches is decided once for its shapes and its GPU: tuning/plan.py. C = 64 fills the 64
+Launches are planned once for a call's shapes and its GPU: tuning/plan.py. C = 64 fills the 64
 rows of wgmma with four warps. 128 would double the products inside chunks, and their registers, to
 save nothing that memory notices. The output's features are split into blocks of 64 (normalised ones
 up to 128 are not), programs of one head side by side, so that q and k come from the L2 cache the

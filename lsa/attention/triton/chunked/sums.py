@@ -1,4 +1,4 @@
-"""What segments add to the states, and the δ of an output that is at hand."""
+"""Sums that segments add to the states, and δ of an output that is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sums_kernel(
     C: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr,
     OPERAND: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """What a segment adds to a state: sum w b c^T and sum w β b. G sums for each of N heads.
+    """Sums that a segment adds to a state: sum w b c^T and sum w β b. G sums for each of N heads.
 
     Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ. With decay w is
     multiplied by what is left of a token at the segment's end, backwards at its first token.
@@ -156,7 +156,7 @@ def segment_sums(
     den: Tensor | None = None, delta: Tensor | None = None, between: bool = True,
     prefixes: Tensor | None = None, scanned: bool = True,
 ) -> Tensor:  # fmt: skip
-    """What G segments of L tokens add to the states, [G - 1, B H, K V + K]; S first, then z.
+    """Sums of G segments of L tokens, [G - 1, B H, K V + K]: what they add to S, then to z.
 
     Forwards (do is None) entry j is what segment j adds. Backwards it is what segment j + 1 adds
     to R and m. Past MOST_ADDED segments, where scanned, the entries are running sums: of the

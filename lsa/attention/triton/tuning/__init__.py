@@ -1,1 +1,1 @@
-"""What a call launches: plans for its shapes and its GPU, and the tables behind them."""
+"""Launches of a call: plans for its shapes and its GPU, and the tables behind them."""

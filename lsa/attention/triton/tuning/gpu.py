@@ -1,4 +1,4 @@
-"""What a launch is planned for: a GPU, or the one that stands in where there is none."""
+"""The GPU that a launch is planned for, or a stand-in where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of chunked mode launches, decided once for its shapes and its GPU, and kept.
+"""Launches of a call of chunked mode, decided once for its shapes and its GPU, and kept.
 
 And the tiles of attention mode.
 """

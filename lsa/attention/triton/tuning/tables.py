@@ -1,4 +1,4 @@
-"""What bf16 launches of chunked mode are made of: tables that were chosen by compiling."""
+"""Tables of bf16 launches of chunked mode, chosen by compiling."""
 
 from __future__ import annotations
 
