@@ -52,7 +52,7 @@ VERDICTS = {
     "Recurrent mode loses less here than alone": lambda: (
         seconds("1.5B", "attention", 4096) > seconds("1.5B", "recurrent", 4096)
     ),
-    "softmax needs the least": lambda: every(
+    "Softmax needs the least": lambda: every(
         peak("1.5B", "softmax", n) < peak("1.5B", mode, n)
         for n in both()[2:]
         for mode in ("chunked", "attention", "recurrent")
