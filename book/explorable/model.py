@@ -1,4 +1,4 @@
-"""What one state of a figure's controls shows, asked of `explorable-model.js`.
+"""One state of a figure's controls, as a view: asked of `explorable-model.js`.
 
 The page's script asks the same functions in the reader's browser, so that picture, table and
 readout show the same before it runs and after.
@@ -52,7 +52,7 @@ class Crossings:
 
 @dataclass(frozen=True)
 class View:
-    """What one state of the controls shows.
+    """One state of the controls, as it is shown.
 
     empty       "", "unmeasured" (no run was made) or "unselected" (the reader hid them all)
     unmeasured  key of a toggle -> values without a run under the present filters
@@ -119,7 +119,7 @@ def linear_ticks(low, high, most):
 
 
 def payload(figure):
-    """What the page's script needs of a figure; each distinct column is stored once."""
+    """Data of a figure for the page's script; each distinct column is stored once."""
     arrays, index = [], {}
 
     def place(values):

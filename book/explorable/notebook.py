@@ -16,7 +16,7 @@ from . import page, palette
 
 HERE = Path(__file__).parent
 PLOTLY = HERE.parent / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
-# Of the page's scripts those that a figure needs; links in the text and their hash are a page's.
+# The page's scripts that a figure needs; links in the text and their hash are a page's.
 SCRIPTS = (
     "explorable-model",
     "explorable-geometry",
@@ -24,7 +24,7 @@ SCRIPTS = (
     "explorable-cursor",
     "explorable",
 )
-# What a page says of all of itself is said of the figure alone.
+# Rules for a whole page apply to the figure alone.
 ROOT = ".explorable-notebook"
 WHOLE_PAGE = ((":root", ROOT), ('html[data-theme="dark"]', f'{ROOT}[data-theme="dark"]'))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 PALETTE_CSS = Path(__file__).resolve().parents[1] / "theme" / "static" / "palette.css"
 OTHERS = tuple(f"other-{i}" for i in range(1, 6))
 
-# What eyes without the cones for red, or for green, make of linear RGB: Machado et al. (2009),
+# Linear RGB as eyes without the cones for red, or for green, see it: Machado et al. (2009),
 # table 1.
 EYES = (
     ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -56,7 +56,7 @@ def colour(name, theme="light"):
 
 
 def label(name):
-    """What a name is called in prose, or None if the palette does not say."""
+    """A name's label in prose, or None if the palette has none."""
     quoted = _declarations("light").get(f"{name}-label")
     return quoted.strip('"') if quoted else None
 

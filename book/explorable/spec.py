@@ -1,4 +1,4 @@
-"""What a figure is declared with: series, axes, controls, readouts, provenance."""
+"""Parts of a figure's declaration: series, axes, controls, readouts, provenance."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""What the chapters draw: a folder a chapter, and `lib`, which they share."""
+"""The chapters' figures: a folder a chapter, and `lib`, which they share."""

@@ -31,7 +31,7 @@ def at_worst_as_published() -> bool:
 
 
 def python_decides() -> bool:
-    """Of GPT-2's shortest text: the call from Python takes longer than the graph at worst."""
+    """Whether at GPT-2's shortest text a call from Python takes longer than a graph at worst."""
     ends = {
         (row["normalized"], row["pass"], row["launch"]): row
         for row in kernel_prediction.stored("expected")

@@ -1,4 +1,4 @@
-"""Of the chapter on linear self-attention."""
+"""Guarded sentences of the chapter on linear self-attention."""
 
 from ..figures.index import ngram_baseline
 from ..figures.lib.records import have

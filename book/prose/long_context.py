@@ -1,4 +1,4 @@
-"""Of the chapter on long contexts."""
+"""Guarded sentences of the chapter on long contexts."""
 
 from itertools import pairwise
 from math import hypot
@@ -14,7 +14,7 @@ LITTLE = 0.02  # nats a byte
 
 
 def worth(name: str, context: int) -> float:
-    """Of 16,384 bytes in place of 16, in nats a byte."""
+    """Gain from 16,384 bytes in place of 16, in nats a byte."""
     return told(name, context, "given", 16384)["gain"]
 
 
@@ -24,13 +24,13 @@ def right(model: str, between: str, distance: int) -> float:
 
 
 def costs(attention: str, context: int) -> list[float]:
-    """Of the far past, by doubling of the position."""
+    """Costs of the far past, by doubling of the position."""
     found = whole_novels.by_doubling(whole_novels.runs_of(attention, context))
     return [one["cost"] for one in found]
 
 
 def last_costs(attention: str) -> list[float]:
-    """Of the far past at the end of the novels, by context of the training."""
+    """Costs of the far past at the end of the novels, by context of the training."""
     return [whole_novels.last_read(attention, context)["cost"] for context in CONTEXTS]
 
 

@@ -1,4 +1,4 @@
-"""Of the chapter on the relatives."""
+"""Guarded sentences of the chapter on the relatives."""
 
 from ..figures.lib import tasks
 from ..figures.relatives import synthetic_tasks

@@ -1,4 +1,4 @@
-"""Of the claims of the drafts and papers, beside what was measured."""
+"""Guarded verdicts on the claims of the drafts and papers."""
 
 from ..figures.index import loss_curves, mode_speed, sampling_speed, speedup
 from ..figures.index.race_numbers import linear_behind

@@ -1,4 +1,4 @@
-"""Of the chapter on sampling."""
+"""Guarded sentences of the chapter on sampling."""
 
 from ..figures.index.sampling_speed import longest, seconds
 

@@ -1,4 +1,4 @@
-"""Of the chapter on sequence transformations."""
+"""Guarded sentences of the chapter on sequence transformations."""
 
 from ..figures.sequence_transformations import rnn_orders
 

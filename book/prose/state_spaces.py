@@ -1,4 +1,4 @@
-"""Of the chapter on state spaces."""
+"""Guarded sentences of the chapter on state spaces."""
 
 from ..figures.lib import tasks
 from ..figures.relatives.synthetic_tasks import by_layer, score, share

@@ -1,4 +1,4 @@
-"""Of the chapter on the three modes."""
+"""Guarded sentences of the chapter on the three modes."""
 
 from ..figures.index import mode_speed
 from ..figures.index.mode_speed import narrowest

@@ -1,4 +1,4 @@
-"""Of the chapter on a trained model."""
+"""Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
 from ..figures.trained_model import look_inside

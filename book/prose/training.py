@@ -32,7 +32,7 @@ def is_no_later(one: plateau.Key, other: plateau.Key) -> bool:
 
 
 def sharpest(weights: str) -> float:
-    """Of the heads, as a share of the keys."""
+    """Tokens that the sharpest head weighs, as a share of the keys."""
     found = state_size.attention(Arm(weights), "end")
     return found.sharpest / found.alike
 

@@ -209,8 +209,8 @@ window.MemoryPictures ??= (() => {
     }
 
     // Once a frame: an address that sets five controls would have five curves computed. And a list a
-    // frame: all of them at once would hold up a phone for a third of a second. What was pressed is
-    // painted first.
+    // frame: all of them at once would hold up a phone for a third of a second. The pressed
+    // element is painted first.
     drawSoon(step) {
       cancelAnimationFrame(this.due);
       const next = (act) => (this.due = requestAnimationFrame(act));

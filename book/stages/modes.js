@@ -8,8 +8,8 @@
   const { element, svg } = Stage;
   const CELL = 12, GAP = 1.5, MOST = 24;
   const MODES = { attention: "Attention", recurrent: "Recurrent", chunked: "Chunked" };
-  // What is drawn must fit the screen; here is what a layer of a model meets, of the same kind:
-  // many more tokens than features.
+  // The drawing must fit the screen. These are sizes of a real layer, which also has many more
+  // tokens than features.
   const REAL = { t: 8192, d: 64, c: 64 };
   const FIRST = { t: 24, d: 4, c: 6 };
   const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);

@@ -158,7 +158,7 @@
       steps.line,
     );
     Stage.keys(stage, steps, () => T);
-    // What a reader sees who wants no motion, or has not scrolled here yet.
+    // The picture for readers who want no motion, or have not scrolled here yet.
     steps.show(T);
     if (Stage.calm) return;
 

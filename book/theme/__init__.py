@@ -1,1 +1,1 @@
-"""What turns chapters into pages: a Sphinx extension, styles, fonts and templates."""
+"""From chapters to pages: a Sphinx extension, styles, fonts and templates."""

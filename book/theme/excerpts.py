@@ -1,4 +1,4 @@
-"""What the search takes its excerpts from: the words of all pages, without LaTeX.
+"""Text for the search's excerpts: the words of all pages, without LaTeX.
 
 They stand in one script, `_static/excerpts.js`, which shell.js asks for on the search page. From a
 file a page may not read the others, and formulas of a page itself would be quoted as LaTeX.

@@ -1,4 +1,4 @@
-"""What the built book needs beyond Jupyter Book: everything local, nothing else.
+"""The Sphinx extension: all that the built book needs beyond Jupyter Book, and all of it local.
 
 The book must open by double-click with no network. So this extension puts the
 plotting library, each chapter's executed notebook and the results that figures
@@ -145,7 +145,7 @@ def publish_results(app: Sphinx, page: Path, html: str) -> None:
 def drop_left_pages(app: Sphinx) -> None:
     """Remove pages that an older build left: another chapter's, or one that is no longer there.
 
-    What they link to may have gone since, and nothing of this build says that they are sound.
+    Their links may be broken by now, and nothing in this build checks them.
     """
     site = Path(app.outdir)
     for page in (site / "book").rglob("*.html"):

@@ -22,7 +22,7 @@ BESIDE = re.compile(r'\bdata-(?:before|after)="([^"]*)"')
 
 
 def characters(html: str) -> set[str]:
-    """Of a page's formulas and of the punctuation beside them: all of them, and perhaps more."""
+    """Characters of a page's formulas and of the punctuation beside them; it may return more."""
     found: set[str] = set()
     for part in html.split(SET)[1:]:
         formula = BEYOND.split(part)[0]

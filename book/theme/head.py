@@ -1,4 +1,4 @@
-"""What a page says of itself and what it may load: its description, scripts and policy.
+"""A page's head: its description, scripts, and the policy on what it may load.
 
 The policy lets a page load the book's own files and nothing else, and lets no script stand
 in the page: whatever came into it from a result or a link could not run. A page loads only
@@ -57,7 +57,7 @@ SEARCH_SCRIPTS = ("searchtools.js", "language_data.js", "../searchindex.js")
 # Stages fill their frames, which stand in the first screen of most pages: as soon as it is parsed.
 STAGE_SCRIPTS = re.compile(r'data-scripts="([^"]*)"')
 BEFORE_STAGES = ("figure-pin.js", "figure-view.js")
-# Of the first screen, as seen from _static.
+# Fonts of the first screen, as seen from _static.
 FONTS = (
     "fonts/source-serif-4-latin-400-normal.woff2",
     "fonts/source-serif-4-latin-600-normal.woff2",
@@ -65,7 +65,7 @@ FONTS = (
 FORMULA_FONTS = tuple(
     f"{KATEX.name}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")
 )
-# What a shared link shows: the first figure, by `python -m book.figures.index.readme_picture`.
+# Picture of a shared link: the first figure, by `python -m book.figures.index.readme_picture`.
 CARD = "_static/card.png"
 DESCRIPTION_LENGTH = 155
 

@@ -123,7 +123,7 @@ class Prose(MarkdownConverter):
 
 
 def _language(pre: Tag) -> str:
-    """Of a block of code that is no cell: sphinx says it in a class around it."""
+    """Language of a block of code that is no cell: sphinx says it in a class around it."""
     around = pre.find_parent(class_=re.compile("^highlight-"))
     said = next((c for c in _classes(around) if c.startswith("highlight-")), "") if around else ""
     name = said.removeprefix("highlight-").replace("ipython3", "python")

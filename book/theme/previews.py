@@ -1,4 +1,4 @@
-"""What a reference points to, carried on the page that refers to it.
+"""Previews: the target of a reference, carried on the page that refers to it.
 
 A reader who hovers over a citation or over "Definition 2.1" should see it at
 once, but a page opened from a file may not read another page. So, once every

@@ -1,4 +1,4 @@
-"""Which chapters a build executes, and how many at a time.
+"""The choice of chapters that a build executes, and how many run at a time.
 
 A chapter's cells depend on more than its source: on the package, the experiments, the results
 and the figures. While none of these has changed since the last build, only chapters whose own
@@ -18,7 +18,7 @@ from sphinx.environment import BuildEnvironment
 from . import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
-# What cells read, and what makes a document of a page.
+# Folders that cells read, and those that make a document of a page.
 INPUTS = ("lsa", "experiments", "results", "book/figures", "book/explorable", "book/theme")
 INPUT_KINDS = {".py", ".json", ".sha256"}
 FILES = (

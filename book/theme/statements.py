@@ -65,7 +65,7 @@ def unwrap_sections(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def nothing_to_merge(domain: ProofDomain, pages: set[str], other: dict) -> None:
-    """What pages read side by side have said stands in the environment, not in the domain."""
+    """Statements of pages read in parallel stand in the environment, not in the domain."""
 
 
 def setup(app: Sphinx) -> dict:

@@ -1,4 +1,4 @@
-"""What stays on one line: names such as GPT-2, a number with its spread, a formula with its comma.
+"""Parts that stay on one line: GPT-2, a number with its spread, a formula with its comma.
 
 A browser may break a line after any hyphen, and on either side of a formula, whose parts are
 boxes to it.

@@ -55,7 +55,7 @@ def _module(module: ModuleType) -> Iterator[str]:
 
 
 def _members(kind: type) -> Iterator[str]:
-    """What a class adds to its parents, and says something of."""
+    """Documented members that a class adds to its parents."""
     for name, member in vars(kind).items():
         called = inspect.isfunction(member)
         said = member.__doc__ if called or isinstance(member, property) else None

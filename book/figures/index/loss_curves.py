@@ -25,7 +25,7 @@ Pair = tuple[Record, Record]
 
 
 def model(run: Record) -> str:
-    """Which GPT-2 it trained: its scale, and whether half of its heads fade with distance."""
+    """The GPT-2 that it trained: its scale, and whether half of its heads fade with distance."""
     config = run["config"]
     return f"{config['scale']}{FADES if 'attention_options' in config else ''}"
 
@@ -223,7 +223,7 @@ def update_ratio(context: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the pages say of these training runs."""
+    """Numbers for the pages."""
 
     def left_pairs(context: int, i: int) -> str:
         found = leaves_pairs(nano_pair(context)[i])

@@ -24,7 +24,7 @@ CHUNK = 64  # of a record whose chunks nobody chose
 
 
 def cost(run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK) -> Cost:
-    """What a stored point has to spend, all its heads together; steps do not add up."""
+    """Costs of a stored point, all its heads together; steps do not add up."""
     config = run["config"]
     formula = mode_cost if direction == "forward" else training_cost
     head = formula(
@@ -46,7 +46,7 @@ def least_seconds(
 ) -> float | None:
     """The roofline of a stored point on its own device; None without measured limits.
 
-    Of the traffic only inputs and outputs are charged, once each: all else may stay in a cache.
+    Only inputs and outputs count as traffic, once each: all else may stay in a cache.
     On a CPU a step of recurrent mode is a call into the library or more. The other modes' steps
     are taken inside calls, and a GPU's inside one kernel: they are not charged.
     """
@@ -80,7 +80,7 @@ def point(run: Record, mode: str, length: int, direction: str = "forward+backwar
 
 
 def seconds(run: Record, mode: str, length: int, direction: str = "forward+backward") -> float:
-    """Of one call. Raises NotMeasuredError where it was not timed."""
+    """Seconds of one call. Raises NotMeasuredError where it was not timed."""
     return point(run, mode, length, direction)["seconds"]
 
 
@@ -108,7 +108,7 @@ def overtakes(run: Record, fast: str, slow: str, direction: str = "forward+backw
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of one layer."""
+    """Numbers for the chapter on the three modes: one layer."""
 
     def longest(mode: str) -> int:
         measured = rows(narrowest(), mode=mode)

@@ -1,4 +1,4 @@
-"""What counting letters achieves: the yardsticks beside every loss."""
+"""Losses of models that count letters: the yardsticks beside every loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def losses() -> dict[int, float]:
 
 
 def loss(order: int) -> float:
-    """Of one counting model. Raises NotMeasuredError."""
+    """Loss of one counting model. Raises NotMeasuredError."""
     found = losses()
     if order not in found:
         raise NotMeasuredError(f"ngram_baseline: no order {order}")

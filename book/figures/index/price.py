@@ -1,4 +1,4 @@
-"""What it costs that few heads look back: recall and loss of a trained model, on the first page."""
+"""The price of letting few heads look back: recall and loss of a trained model."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def figure(id: str = "price") -> Explorable | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the first page says of them."""
+    """Numbers for the first page."""
     return in_words(
         price_rise=lambda: measured(everywhere(), "rise"),
         price_heads=lambda: counted(SOME),

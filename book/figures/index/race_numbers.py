@@ -1,4 +1,4 @@
-"""What the pages say of the race in numbers, and the paired runs that their sentences rest on."""
+"""Numbers of the race for the pages, and the paired runs behind their sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def far_head_costs() -> Pairs:
 
 
 def minutes(model: str, context: int) -> float:
-    """Of all its updates, by the seconds of one. Raises NotMeasuredError."""
+    """Minutes of all its updates, by the seconds of one. Raises NotMeasuredError."""
     found = by_model(context).get(model)
     if not found:
         raise NotMeasuredError(f"race: no {model} at {context}")
@@ -75,7 +75,7 @@ def updates(context: int) -> int:
 
 
 def numbers() -> dict[str, str]:
-    """What the pages say of the race."""
+    """Numbers for the pages: the race."""
     makers = {
         "parameters": lambda: f"{_parameters() / 1e6:.2f} million",
         "half_life": lambda: f"{log(2) / -_slope():.1f}",

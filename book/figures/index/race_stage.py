@@ -1,4 +1,4 @@
-"""What the stage `race` shows: softmax and linear attention at every context, mean over seeds."""
+"""Data of the stage `race`: softmax and linear attention at every context, mean over seeds."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def crossing() -> int:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on sampling says of its figure."""
+    """Numbers for the chapter on sampling."""
 
     def risen() -> str:
         if (position := rises()) is None:
@@ -149,7 +149,7 @@ def numbers() -> dict[str, str]:
 
 
 def front_numbers() -> dict[str, str]:
-    """What the first page says of sampling."""
+    """Numbers for the first page: sampling."""
     return in_words(
         tick_first=lambda: duration(seconds("softmax", 1)),
         tick_last=lambda: duration(seconds("softmax", 16384)),

@@ -50,7 +50,7 @@ def data() -> HTML:
 
 
 def numbers() -> dict[str, str]:
-    """What the first page says of them."""
+    """Numbers for the first page."""
     return in_words(
         layer_4096=lambda: times(mode_speed.ratio_to_softmax(4096)),
         layer_longest=lambda: times(mode_speed.ratio_to_softmax(131072)),

@@ -1,4 +1,4 @@
-"""What designs of chunked mode's kernels move, counted by formula: nothing here is measured."""
+"""Traffic of designs of chunked mode's kernels, by formula: nothing here is measured."""
 
 from __future__ import annotations
 
@@ -119,13 +119,13 @@ def _account(design: str, d: int, C: int, T: int, direction: str) -> dict[str, l
 
 
 def relative(design: str, gradients: bool, d: int = 128) -> float:
-    """What a design moves over the least possible, for a long text that fills the GPU."""
+    """Traffic of a design over the least possible, for a long text that fills the GPU."""
     cost = design_cost(design, 2**17, MULTIPROCESSORS, d, gradients=gradients)
     return cost.bytes / least_bytes(1, d, d, training=gradients)
 
 
 def numbers() -> dict[str, object]:
-    """What the chapter on kernels says of the designs."""
+    """Numbers for the chapter on kernels: the designs."""
     alone, _ = segments((Pass(2),), 128, FEW_LENGTH, MULTIPROCESSORS)
     few, _ = segments((Pass(12, needed=0.95, vectors=11),), 64, FEW_LENGTH, MULTIPROCESSORS)
     return {

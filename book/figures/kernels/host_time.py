@@ -1,4 +1,4 @@
-"""What a call of the kernels costs on the host, beside an operator that does nothing."""
+"""Host time of a call of the kernels, beside an operator that does nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on kernels says of the host."""
+    """Numbers for the chapter on kernels: the host."""
 
     def span(found: list[float], digits: int) -> str:
         return " to ".join(dict.fromkeys(f"{end(found):,.{digits}f}" for end in (min, max)))

@@ -41,7 +41,7 @@ def _by_length(run: Record) -> list[Row]:
 
 
 def _shown(found: list[Row]) -> list[Row]:
-    """Of these rows what the figure shows first."""
+    """The rows that the figure shows first."""
     return [row for row in found if row["tensor"] in DRAWN and _kind(row) == SHOWN]
 
 
@@ -118,7 +118,7 @@ def error_at(length: int, *tensors: str) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on kernels says of all errors."""
+    """Numbers for the chapter on kernels: all errors."""
 
     def rounded() -> str:
         found = [row["error"] for row in rows(measured(), tensor="rounded", length=1000)]

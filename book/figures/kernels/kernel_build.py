@@ -1,4 +1,4 @@
-"""What the compiler made of every kernel: registers, shared memory, tensor-core instructions."""
+"""Compiled kernels: registers, shared memory, tensor-core instructions."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def gradient_passes(arch: int) -> int:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on kernels says of what was compiled, by every version that is stored.
+    """Numbers for the chapter on kernels: compiled kernels, by every version that is stored.
 
     How many registers and which instructions, of the newest.
     """

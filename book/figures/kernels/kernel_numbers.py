@@ -1,4 +1,4 @@
-"""What the chapter on kernels says in numbers: stored ones, counted ones, and its own code's."""
+"""Numbers of the chapter on kernels: stored ones, counted ones, and its own code's."""
 
 from __future__ import annotations
 

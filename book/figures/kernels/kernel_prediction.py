@@ -48,7 +48,7 @@ def account() -> list[Row]:
 
 
 def _of_case(row: Row, implementation: str) -> tuple[float, float]:
-    """What is expected of it as a CUDA graph, at best and at worst."""
+    """Predicted time of it as a CUDA graph, at best and at worst."""
     (found,) = (
         one
         for one in stored("expected")
@@ -69,7 +69,7 @@ def expected_of_stored(row: Row) -> tuple[float, float]:
 
 
 def published_seconds(row: Row) -> float | None:
-    """What fla has published of this shape and pass."""
+    """Published times of fla for this shape and pass."""
     for B, T, H, d, _, _, forward, both in PUBLISHED:
         if (B, T, H, d) == tuple(row[key] for key in SHAPE):
             return 1e-3 * (forward if row["pass"] == "forward" else both)
@@ -107,7 +107,7 @@ def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
 
 
 def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, float]]]:
-    """What is drawn of these rows, by implementation and by where it is from."""
+    """Columns of these rows, by implementation and by source."""
     bars: dict[tuple[str, str], list[tuple[Row, float, float]]] = {}
 
     def add(name: str, source: str, row: Row, seconds: tuple[float, float] | None) -> None:
@@ -211,7 +211,7 @@ def times_ahead(width: int, kind: str) -> tuple[float, float]:
 
 
 def normaliser_cost() -> float:
-    """What the normaliser should add to a call with heads of 128, at most, of its time without."""
+    """Predicted cost of the normaliser with heads of 128, at most, as a share of the time."""
     pairs = [
         pair
         for kind in PASS_LABELS
@@ -225,7 +225,7 @@ def normaliser_cost() -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on kernels says of the prediction."""
+    """Numbers for the chapter on kernels: the prediction."""
 
     def ahead(kind: str) -> str:
         low, high = times_ahead(128, kind)

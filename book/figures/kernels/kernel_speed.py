@@ -46,7 +46,7 @@ def fla_shares(least_tokens: int = 0) -> list[float]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on kernels says of the published times."""
+    """Numbers for the chapter on kernels: the published times."""
     both = [
         published_share(B, T, H, d, min(helion, fla), True)
         for B, T, H, d, _, helion, _, fla in PUBLISHED
@@ -59,7 +59,7 @@ def numbers() -> dict[str, str]:
 
 
 def published(id: str = "published-speed") -> Explorable:
-    """What others have published for such kernels."""
+    """Times that others have published for such kernels."""
     series = [
         Series(
             {"library": library, "pass": direction},
@@ -185,7 +185,7 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
 
 
 def _raced(row: Row, cache: int) -> dict[str, Any]:
-    """What is drawn of a row."""
+    """Columns of a row."""
     shape = shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
     return {
         "shape": shape + (" *" if row["rate"] * row["seconds"] <= cache else ""),

@@ -1,1 +1,1 @@
-"""What the figures share: records, seeds, formats, tables."""
+"""Shared parts of the figures: records, seeds, formats, tables."""

@@ -66,7 +66,7 @@ def prefixes_of_attention() -> dict[str, str]:
 
 @torch.no_grad()
 def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
-    """What a KV cache keeps, and what P∘L∘U makes of it."""
+    """State of a KV cache, and of the machine that P∘L∘U makes of it."""
     cache = SoftmaxAttention(64, 1).machine()
     found = {}
     for name, machine in (("cache", cache), ("around", tape(take_last(unroll(cache))))):
@@ -105,7 +105,7 @@ def forgetting(tokens: int = 100, decay: float = 0.97) -> dict[str, str]:
 
 
 def held_state(half_life: int = 70, tokens: int = 10_000) -> dict[str, str]:
-    """What is left of a state after noise: one rate for all tokens, and one that shuts out noise.
+    """Share of a state left after noise: one rate for all tokens, and one that shuts out noise.
 
     Logarithms, since what the fixed rate leaves is no number that a float can hold.
     """

@@ -29,7 +29,7 @@ def say(**values: object) -> None:
 
 
 def in_words(**makers: Callable[[], object]) -> dict[str, str]:
-    """What each function returns, as text; "not measured yet" where it raises NotMeasuredError."""
+    """Each function's result as text; "not measured yet" where it raises NotMeasuredError."""
     found = {}
     for name, make in makers.items():
         try:

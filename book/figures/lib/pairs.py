@@ -11,7 +11,7 @@ from .records import NotMeasuredError, Record
 
 
 class Pairs(NamedTuple):
-    """What a change does to a loss.
+    """Effect of a change on a loss.
 
     mean       mean difference, in nats
     error      its standard error; None where there is one pair

@@ -2,7 +2,7 @@
 
 Which runs exist decides what is drawn: a figure shows the best device for which runs are stored,
 and where it tells of losses alone, the seeds of others too.
-What nobody has measured raises NotMeasuredError; figures and words say "not measured yet".
+A number without a stored run raises NotMeasuredError; figures and words say "not measured yet".
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ def of_config(records: Iterable[Record], **wanted: object) -> Record:
 
 
 def model_of(run: Record) -> tuple[str, int]:
-    """Which of the race's models a run asked: attention, and context of its training."""
+    """The race's model that a run asked: attention, and context of its training."""
     return run["config"]["attention"], run["config"]["context"]
 
 
 def of_model(experiment: str, attention: str, context: int) -> list[Record]:
-    """What each seed of one of the race's models was asked. Raises NotMeasuredError."""
+    """Runs that asked each seed of one of the race's models. Raises NotMeasuredError."""
     found = [run for run in learned(experiment) if model_of(run) == (attention, context)]
     if not found:
         raise NotMeasuredError(f"{experiment}: no {attention} of {context}")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 
 class Missing:
-    """What stands in the place of a figure or a table that nothing is stored for."""
+    """Placeholder of a figure or a table for which nothing is stored."""
 
     def __init__(self, experiment: str, what: str = "Not measured yet") -> None:
         self.experiment, self.what = experiment, what
@@ -74,7 +74,7 @@ class Table:
             return cell.replace(apart, apart.replace(" ", "\N{NO-BREAK SPACE}"))
 
         rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
-        # What a row is about may take two lines on a phone, where its column is narrow.
+        # A row's title may take two lines on a phone, where its column is narrow.
         whole = [
             [written(key), *(written(kept_together(cell)) for cell in rest)]
             for key, *rest in self.cells

@@ -33,7 +33,7 @@ RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", r
 
 
 class Share(NamedTuple):
-    """Of the questions answered right: mean, least and most over seeds; bytes of state."""
+    """Share of questions answered right: mean, least and most over seeds; bytes of state."""
 
     mean: float
     low: float
@@ -50,7 +50,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(run: Record) -> Kind:
-    """Which model a run trained, by the names that `made_up_tasks` has."""
+    """The model that a run trained, by the names that `made_up_tasks` has."""
     config = run["config"]
     model = (config.get("model") or config["attention"]).lower().replace(" ", "-")
     state = config["attention_options"].get("d_state")
@@ -64,7 +64,7 @@ def is_probed(run: Record) -> bool:
 
 
 def label(model: str) -> str:
-    """What a model is called in prose."""
+    """A model's name in prose."""
     return LABELS.get(model) or palette.label(model) or model
 
 
@@ -83,7 +83,7 @@ def at_best_rates(task: str, older: Iterable[Record] = ()) -> dict[Kind, list[Re
 
 
 def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
-    """Of each model the runs with one head and, where it was given a state, the largest."""
+    """Each model's runs with one head and, where it was given a state, the largest."""
     found = {}
     for kind in sorted(kinds, key=lambda kind: kind.state or 0):
         if kind.heads == 1:
@@ -124,7 +124,7 @@ def answers(run: Record) -> list[Row]:
 
 
 def share(answers: Sequence[Row]) -> Share:
-    """Of the same question, asked of each seed."""
+    """Share of the same question, asked of each seed."""
     right = [row["accuracy"] for row in answers]
     return Share(mean(right), min(right), max(right), answers[0]["state"])
 
@@ -141,7 +141,7 @@ def right_columns(x: str, points: Iterable[tuple[int, Any]]) -> dict[str, list]:
 
 
 def layers_toggle(drawn: Iterable[str], shown: Iterable[str]) -> Toggle:
-    """Which of the models drawn are to be seen; at first those in `shown`."""
+    """Control of the models to be seen; at first those in `shown`."""
     options = {name: label(name) for name in in_order(drawn)}
     return Toggle(
         "layer", "Layer", options=options,

@@ -13,7 +13,7 @@ SHOWN = ("near 1", "near 2", "near 4")
 
 
 def state_numbers(width: int, degree: int) -> int:
-    """What a head keeps: S and z of (K + n choose n) features, values as wide as keys."""
+    """State of a head: S and z of (K + n choose n) features, values as wide as keys."""
     return math.comb(width + degree, degree) * (width + 1)
 
 
@@ -94,7 +94,7 @@ def _series(run: Record) -> list[Series]:
 
 
 def table(width: int = 64) -> Table | Missing:
-    """What each number of terms costs a head: features, state, time of a tick; and its error."""
+    """Costs of each number of terms: a head's features, state, time of a tick; and its error."""
     records = [run for run in have("taylor_error") if run["config"]["width"] == width]
     if not records:
         return Missing("taylor_error")
@@ -122,7 +122,7 @@ def table(width: int = 64) -> Table | Missing:
 
 
 def numbers(width: int = 64) -> dict[str, str]:
-    """What the chapter on state machines says of a head's states, all by formula."""
+    """Numbers for the chapter on state machines: a head's states, all by formula."""
     found = {"linear_numbers": f"{width * width + width:,}"}
     for n in (2, 4):
         state = state_numbers(width, n)

@@ -112,7 +112,7 @@ def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
 
 
 def normaliser_costs(records: list[Record]) -> tuple[float, float]:
-    """What leaving it out costs a positive map in loss: the least, and the most.
+    """Loss that a positive map pays without it: the least, and the most.
 
     Raises NotMeasuredError where no map was run with it and without.
     """
@@ -128,7 +128,7 @@ def normaliser_costs(records: list[Record]) -> tuple[float, float]:
 
 
 def final_loss(name: str, normaliser: str = "with") -> float:
-    """Of one map's first seed. Raises NotMeasuredError."""
+    """Final loss of one map's first seed. Raises NotMeasuredError."""
     ends = final_losses(have("variants"))
     if (name, normaliser) not in ends:
         raise NotMeasuredError(f"variants: no {name} {normaliser} the normaliser")
@@ -141,7 +141,7 @@ def ranking() -> list[str]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on linear self-attention says of the maps."""
+    """Numbers for the chapter on linear self-attention: the maps."""
     return in_words(
         map_least=lambda: f"{normaliser_costs(have('variants'))[0]:.2f}",
         map_most=lambda: f"{normaliser_costs(have('variants'))[1]:.2f}",

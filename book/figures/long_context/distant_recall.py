@@ -1,4 +1,4 @@
-"""What is found again by distance, with noise or with other pairs between."""
+"""Recall by distance, with noise or with other pairs between."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _ends(model: str, between: str, distance: int) -> tuple[float, float]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on long context says of these runs."""
+    """Numbers for the chapter on long context."""
     found = shares()
     told = {
         f"again_linear_noise_{where}": (

@@ -1,4 +1,4 @@
-"""What a long past is good for: loss by position, by text given, and a passage met before."""
+"""Use of a long past: loss by position, by text given, and a passage met before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POSITIONS = ("softmax", "linear", "no attention")
 
 
 def runs_of(attention: str, context: int) -> list[Record]:
-    """What each seed of a model trained at a context was asked. Raises NotMeasuredError."""
+    """Runs that asked each seed of a model trained at a context. Raises NotMeasuredError."""
     return of_model("long_context", attention, context)
 
 
@@ -96,7 +96,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
 
 
 def figure(id: str = "long-past") -> Explorable | Missing:
-    """What a passage met before is worth by distance, and what more text is worth."""
+    """Gain from a passage met before, by distance, and from more text."""
     series = []
     for attention, context in dict.fromkeys(map(model_of, learned("long_context"))):
         source = runs_of(attention, context)[0]["path"]

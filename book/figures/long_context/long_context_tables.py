@@ -44,7 +44,7 @@ def _plain(value: float, digits: int = 2) -> str:
 
 
 def table() -> Table | Missing:
-    """What having met a passage is worth, by how far back it stood."""
+    """Gain from a passage met before, by how far back it stood."""
     if not (found := learned("long_context")):
         return Missing("long_context")
     distances = sorted({at for each in found for at in each["config"]["distances"]})
@@ -53,7 +53,7 @@ def table() -> Table | Missing:
 
 
 def by_context() -> Table | Missing:
-    """What a long past is worth to models trained at each context."""
+    """Gain from a long past for models trained at each context."""
     cells = []
     for context in CONTEXTS:
         found = _far_at(context)
@@ -78,7 +78,7 @@ def _again_in_words(attention: str, distance: int) -> str:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of these runs."""
+    """Numbers for the chapter."""
     last = CONTEXTS[-1]
     return in_words(
         given_softmax_256=lambda: _worth("softmax", "given", 256),
@@ -94,7 +94,7 @@ def numbers() -> dict[str, str]:
 
 
 def conclusions() -> Table:
-    """What was asked of a long past, and what was found for each attention."""
+    """Questions about a long past, and the answers for each attention."""
     asked = {
         "what it costs to read on to 16,384 bytes after training at 4,096": _late,
         "16,384 bytes given in place of 16": lambda name: _worth(name, "given", 16384),

@@ -55,7 +55,7 @@ def shares(model: str) -> dict[tuple[int, int], Share]:
 
 
 def _asked(run: Record) -> list[Row]:
-    """What a run was asked of the texts that the figure is about."""
+    """Rows of a run on the texts that the figure is about."""
     return [row for row in answers(run) if row["pairs"] in PAIRS and row["length"] >= SHORTEST]
 
 
@@ -144,7 +144,7 @@ def by_seed(model: str) -> list[float]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on long context says of these runs."""
+    """Numbers for the chapter on long context."""
 
     def apart() -> str:
         found = by_seed("taylor-2")

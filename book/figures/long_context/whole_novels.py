@@ -15,7 +15,7 @@ from ..lib.tables import Missing
 
 
 def runs_of(attention: str, context: int) -> list[Record]:
-    """What each seed of a model made of the novels. Raises NotMeasuredError."""
+    """Runs in which each seed of a model read the novels. Raises NotMeasuredError."""
     return of_model("whole_novels", attention, context)
 
 
@@ -52,7 +52,7 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
 
 
 def figure(id: str = "whole-novels") -> Explorable | Missing:
-    """What the far past costs or is worth, to the end of the novels."""
+    """Cost of the far past, to the end of the novels."""
     stored = learned("whole_novels")
     series = []
     for attention, context in dict.fromkeys(map(model_of, stored)):
@@ -111,21 +111,21 @@ def _level(series: list[Series]) -> Series:
 
 
 def last_read(attention: str, context: int) -> dict[str, float]:
-    """Of the latest positions that at least two novels reach. Raises NotMeasuredError."""
+    """Cost at the latest positions that at least two novels reach. Raises NotMeasuredError."""
     if not (found := by_doubling(runs_of(attention, context))):
         raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
     return found[-1]
 
 
 def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Of softmax's latest positions, what it pays and what linear attention does."""
+    """Costs of softmax and of linear attention at softmax's latest positions."""
     softmax = last_read("softmax", context)
     found = by_doubling(runs_of("linear", context))
     return softmax, next(one for one in found if one["first"] == softmax["first"])
 
 
 def first_read(context: int) -> dict[str, float]:
-    """Of linear attention's first positions beyond the window. Raises NotMeasuredError."""
+    """Cost to linear attention just beyond the window. Raises NotMeasuredError."""
     if not (found := by_doubling(runs_of("linear", context))):
         raise NotMeasuredError(f"whole_novels: no positions of linear of {context}")
     return found[0]
@@ -143,17 +143,17 @@ def _longest(attention: str) -> int:
 
 
 def cost(attention: str, context: int = race.MAIN) -> str:
-    """What the far past costs at the end, in words. Raises NotMeasuredError."""
+    """Cost of the far past at the end, in words. Raises NotMeasuredError."""
     return _plain(last_read(attention, context))
 
 
 def _by_context(attention: str) -> str:
-    """What the last bytes read cost an attention, by the context of its training."""
+    """Cost at the last bytes read, by the context of the training."""
     return f"{listed(f'{cost(attention, n)} at {n:,}' for n in race.CONTEXTS)} bytes"
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on long context says of these runs."""
+    """Numbers for the chapter on long context."""
     return in_words(
         novels_longest=lambda: f"{_longest('linear'):,}",
         novels_times=lambda: f"{_longest('linear') / race.MAIN:.0f}",

@@ -71,7 +71,7 @@ def figure(id: str = "exchanges") -> Explorable:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of one layer of the smallest GPT-2."""
+    """Numbers for the chapter: one layer of the smallest GPT-2."""
     keys, states = (received(way, MANY, LONG) for way in ("ring", "gather"))
     return {
         "many_ranks": SMALL[MANY],

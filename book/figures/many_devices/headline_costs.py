@@ -1,4 +1,4 @@
-"""What training the notes' GPT-2s would take in GPU-hours, by the cost model."""
+"""GPU-hours of training the notes' GPT-2s, by the cost model."""
 
 from __future__ import annotations
 

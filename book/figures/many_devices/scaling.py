@@ -99,7 +99,7 @@ def table() -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of two processes."""
+    """Numbers for the chapter: two processes."""
     return in_words(
         linear_on_two=lambda: times(speedup("linear", 2)),
         softmax_on_two=lambda: times(speedup("softmax", 2)),

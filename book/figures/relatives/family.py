@@ -34,7 +34,7 @@ class Member(NamedTuple):
 
 SOFTMAX, LINEAR = "linear-self-attention.html", "linear-self-attention.html#the-causal-case-a-state"
 RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
-# What a chapter says of its layers, each variant below the layer that it differs from. One that no
+# Table of a chapter's layers, each variant below the layer that it differs from. One that no
 # chapter tells of needs no line here.
 MEMBERS = {
     "softmax": Member("never", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
@@ -88,7 +88,7 @@ MEMBERS = {
 
 
 def _layer(name: str) -> Layer:
-    """Of width 64, with one head."""
+    """A layer of width 64, with one head."""
     kind, options = VARIANTS.get(name, (name, {}))
     return make_layer(kind, WIDTH, 1, max_length=LENGTH, options=options)
 
@@ -99,7 +99,7 @@ def state_numbers(name: str) -> int:
 
 
 def tick_flops(name: str) -> int:
-    """What it costs such a layer, but for its projections, to take the 1,024th token."""
+    """FLOPs of such a layer for the 1,024th token, without its projections."""
     return _layer(name).tick_flops(LENGTH)
 
 

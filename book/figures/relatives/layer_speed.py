@@ -138,7 +138,7 @@ def ahead(layer: str, other: str, length: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the relatives says of ticks and training steps."""
+    """Numbers for the chapter on the relatives: ticks and training steps."""
 
     def rate(layer: str) -> str:
         """Tokens a second, all texts together, each after a long one."""

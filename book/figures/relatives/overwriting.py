@@ -90,7 +90,7 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the erase term brings at both tasks, in points, and what is left without it."""
+    """Gain of the erase term at both tasks, in points, and the share right without it."""
 
     def points(task: str, column: str) -> str:
         pairs = erasing(task, column)

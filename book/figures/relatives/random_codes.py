@@ -48,7 +48,7 @@ def right_when_drawn(K: int, V: int, pairs: int, tokens: int) -> float:
 
 
 def series(pairs: int, states: list[int], V: int, tokens: int) -> Series:
-    """What random codes answer, for values of the model's width, over the range of states."""
+    """Recall of random codes, for values of the model's width, over the range of states."""
     least, most = (number / 4 / V for number in (min(LEAST_BYTES, *states), max(states)))
     widths = sorted({round(least * (most / least) ** (i / 20)) for i in range(21)} - {0})
     right = [100 * right_when_drawn(K, V, pairs, tokens) for K in widths]

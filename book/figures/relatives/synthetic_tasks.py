@@ -50,7 +50,7 @@ class Score(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What a table puts behind a share that a probe's choice stands in for."""
+        """Mark of a share whose learning rate a short probe chose."""
         return "†" if self.probed else ""
 
 
@@ -212,14 +212,14 @@ def scores() -> Table | Missing:
 
 
 def _asked() -> dict[str, dict[str, int]]:
-    """Which test of a task with several is in the table: most pairs, the length trained at."""
+    """The test of a task that is in the table: most pairs, the length trained at."""
     every = (run for runs in by_layer("recall").values() for run in runs)
     asked_for = (row["pairs"] for run in every for row in rows(run, "test"))
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
 def mean_shares(names: Iterable[str]) -> dict[str, list[str]]:
-    """What each layer answers at each task, the mean over seeds; a dash where it was not asked."""
+    """Share right of each layer at each task, mean over seeds; a dash where it was not asked."""
     tables = {task: by_layer(task) for task in TASKS}
     asked = _asked()
     return {
@@ -249,7 +249,7 @@ def _share(found: Score | None) -> str:
 
 
 def share(task: str, model: str) -> float:
-    """What a model of the usual size answers in the table's test. Raises NotMeasuredError."""
+    """Share right of a model of the usual size in the table's test. Raises NotMeasuredError."""
     return score(by_layer(task).get(model, []), **_asked().get(task, {})).mean
 
 
@@ -269,7 +269,7 @@ CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, of which the
 
 
 def numbers() -> dict[str, str]:
-    """What the chapters say of the made-up tasks, and of the law of random codes."""
+    """Numbers for the chapters: the made-up tasks and the law of random codes."""
 
     told = {
         f"{short}_{model.replace('-', '_')}": lambda task=task, model=model: percent(

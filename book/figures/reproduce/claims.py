@@ -44,7 +44,7 @@ def same_time_gain() -> float:
 
 
 def best_chunk() -> int:
-    """Of those tried, with one head. Raises NotMeasuredError."""
+    """The fastest chunk size of those tried, with one head. Raises NotMeasuredError."""
     return best(mode_speed.narrowest(), LONG, "forward+backward")[0]
 
 
@@ -58,7 +58,7 @@ def recurrent_is_slower() -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the table of claims says was measured."""
+    """Measurements in the table of claims."""
     attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
     elu = Arm("elu + 1")
     told = {f"worse_{n}": lambda n=n: f"{worse(n):.3f}" for n in CONTEXTS}

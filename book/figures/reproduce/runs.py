@@ -11,7 +11,7 @@ from ..lib.tables import Marked, Table, code, link, text
 
 
 def about(experiment: str) -> str:
-    """What an experiment says of itself, as a heading; its name, if it is no longer there."""
+    """An experiment's own heading; its name, if it is no longer there."""
     if experiment not in EXPERIMENTS:
         return experiment
     said = EXPERIMENTS[experiment].about
@@ -19,7 +19,7 @@ def about(experiment: str) -> str:
 
 
 def by_experiment() -> Table:
-    """What each experiment with stored runs is about, and how many there are."""
+    """Table of experiments with stored runs: their subjects, and how many runs there are."""
     runs = Counter(run["experiment"] for run in load())
     cells = [[code(name), text(about(name)), f"{runs[name]:,}"] for name in sorted(runs)]
     return Table(["experiment", "what it measures", "runs"], cells, align="llr", wrap=True)

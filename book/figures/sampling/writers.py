@@ -1,4 +1,4 @@
-"""What the stage `sampler` runs: two models of the race, whose weights are stored.
+"""Data of the stage `sampler`: two models of the race, whose weights are stored.
 
 The page gets their names and the files of their weights, which it loads when a reader asks.
 """
@@ -88,7 +88,7 @@ def bill(config: dict[str, Any]) -> tuple[int, int]:
 
 
 def numbers(context: int = CONTEXT) -> dict[str, str]:
-    """What the chapter says of the two writers."""
+    """Numbers for the chapter: the two writers."""
 
     def run(model: str) -> Record:
         return _trained(model, context)

@@ -1,4 +1,4 @@
-"""What each machine keeps and does at a tick, by formula: nothing here is measured."""
+"""State and work of each machine at a tick, by formula: nothing here is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the compiler made of the selective scan's kernels."""
+"""Compiled kernels of the selective scan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spilled() -> int:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on state spaces says of them."""
+    """Numbers for the chapter on state spaces."""
 
     def hopper() -> Record:
         return of_config(have("scan_build"), arch=90)

@@ -21,7 +21,7 @@ from ..lib.tables import Missing
 
 
 def seconds(scale: str, mode: str, length: int) -> float:
-    """Of one block's update. Raises NotMeasuredError where it was not timed."""
+    """Seconds of one block's update. Raises NotMeasuredError where it was not timed."""
     return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)["seconds"]
 
 
@@ -77,7 +77,7 @@ def least_seconds(run: Record, mode: str, length: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of a block."""
+    """Numbers for the chapter on the three modes: a block."""
 
     def longest() -> int:
         return lengths("1.5B", "softmax", "chunked")[-1]

@@ -79,7 +79,7 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of the fastest chunks, and of the predicted ones."""
+    """Numbers for the chapter on the three modes: the fastest chunks and the predicted ones."""
 
     def run() -> Record:
         if not (records := have("mode_speed")):

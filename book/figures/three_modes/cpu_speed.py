@@ -45,20 +45,20 @@ def limit(record: Record, point: Row, direction: str = "forward") -> float:
 
 
 def seconds(implementation: str, length: int, heads: int = 1, direction: str = "forward") -> float:
-    """Of one call, heads of 64. Raises NotMeasuredError where it was not timed."""
+    """Seconds of one call, heads of 64. Raises NotMeasuredError where it was not timed."""
     found = {"implementation": implementation, "length": length, "heads": heads, "width": 64}
     return row(run(), **found, **{"pass": direction})["seconds"]
 
 
 def share(length: int, direction: str = "forward") -> float:
-    """Of the limit, that the compiled body reaches with one head of 64."""
+    """Share of the limit that the compiled body reaches with one head of 64."""
     found = {"implementation": "compiled", "length": length, "heads": 1, "width": 64}
     point = row(run(), **found, **{"pass": direction})
     return limit(run(), point, direction) / point["seconds"]
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of one core."""
+    """Numbers for the chapter on the three modes: one core."""
 
     def percent(length: int, direction: str = "forward") -> str:
         return f"{100 * share(length, direction):.0f}%"

@@ -1,4 +1,4 @@
-"""What each mode does, by formula: arithmetic, traffic, steps and state of one head."""
+"""Costs of each mode, by formula: arithmetic, traffic, steps and state of one head."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def table() -> Table:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of the formulas."""
+    """Numbers for the chapter on the three modes: the formulas."""
     return {"tile_rows": str(TILE)}

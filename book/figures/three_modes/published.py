@@ -119,7 +119,7 @@ def recurrent_waits(tokens: int = WAITS_AT) -> tuple[float, float]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on the three modes says of published times."""
+    """Numbers for the chapter on the three modes: published times."""
     _, _, attention, recurrent = UPDATE_TIMES[BEHIND_AT]
     waits, took = recurrent_waits()
     return {

@@ -1,4 +1,4 @@
-"""What the stage `roofline` draws: data sheets, measured speeds, and measured points on them."""
+"""Data of the stage `roofline`: data sheets, measured speeds, and measured points on them."""
 
 from __future__ import annotations
 

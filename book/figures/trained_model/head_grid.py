@@ -107,12 +107,12 @@ def alone(rank: int) -> Mean:
 
 
 def sum_alone(number: int = FEW) -> float:
-    """What the first heads cost one by one, added up. Raises NotMeasuredError."""
+    """Costs of the first heads one by one, added up. Raises NotMeasuredError."""
     return sum(alone(rank).mean for rank in range(number))
 
 
 def most_alone(but: int = 2) -> float:
-    """What the next costs after those that cost most alone. Raises NotMeasuredError."""
+    """Cost of the next head after those that cost most alone. Raises NotMeasuredError."""
     found = sorted((one.mean for one in alone_by_rank().values()), reverse=True)
     if len(found) <= max(but, FEW):
         raise NotMeasuredError(f"{EXPERIMENT}: too few heads alone")
@@ -120,7 +120,7 @@ def most_alone(but: int = 2) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of heads that were confined alone."""
+    """Numbers for the chapter: heads that were confined alone."""
     return in_words(
         alone_count=lambda: counted(len(alone_by_rank())),
         alone_second=lambda: alone(2),

@@ -1,4 +1,4 @@
-"""What the stage `look-inside` shows: pages that a trained model has read, kept by `look_inside`.
+"""Data of the stage `look-inside`: pages that a trained model has read, kept by `look_inside`.
 
 The page gets the words, and how many guesses are right; where the heads look and what is guessed
 are files that it loads when the stage comes near.
@@ -68,7 +68,7 @@ def stored() -> list[Record]:
 
 
 def page(run: Record) -> dict[str, Any]:
-    """What the stage is told of one page; see `data`."""
+    """Data of one page for the stage; see `data`."""
     config = run["config"]
     lead, passage = config["lead"], config["passage"]
     return {
@@ -88,13 +88,13 @@ def _file(run: Record) -> str:
 
 
 def arrays(run: Record) -> dict[str, np.ndarray]:
-    """What lies beside a record; its experiment says what it holds."""
+    """Arrays beside a record; its experiment says what they hold."""
     with np.load(io.BytesIO((record.ROOT / _file(run)).read_bytes())) as found:
         return dict(found)
 
 
 def row_of(run: Record, where: str, number: int = 0) -> int:
-    """Which of a run's sets of confined heads it is."""
+    """Index of a set of confined heads in a run."""
     names = [(row["where"], row["number"]) for row in rows(run, "sets")]
     return names.index((where, number))
 
@@ -140,7 +140,7 @@ def right(where: str, number: int = 0) -> int:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of the page that the stage begins with."""
+    """Numbers for the chapter: the page that the stage begins with."""
 
     return in_words(
         look_passage=lambda: str(stored()[0]["config"]["passage"]),

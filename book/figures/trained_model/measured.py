@@ -1,4 +1,4 @@
-"""What a trained model was measured at: the runs of `remove_exponential`, text by text."""
+"""Measurements of a trained model: the runs of `remove_exponential`, text by text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def signed(value: float) -> str:
 
 
 def mean_of(values: list[float]) -> Mean:
-    """Of one value a text. The error of a single text is said to be zero."""
+    """Mean and standard error of one value a text; the error of a single text is zero."""
     spread = stdev(values) if len(values) > 1 else 0.0
     return Mean(mean(values), spread / sqrt(len(values)), len(values))
 

@@ -29,7 +29,7 @@ WHAT = {"gain": "gain", "rise": "rise of the loss"}
 CONTROLS = {"random-0": "in random order", "mass": "by attention mass"}
 FEW, SOME = 8, 24  # heads that the chapter tells of
 KEY_HEADS, SHARE, LONG = 90, 3, 8192  # three heads share keys; tokens that it was trained to
-# What all heads are confined to, by the names of the runs.
+# Kinds of attention to which all heads are confined, by the names of the runs.
 BASICS = {
     "softmax, as trained": ("none", ""),
     "window of 64 and the first 4 tokens": ("all", "window-64-4"),
@@ -138,17 +138,17 @@ def table() -> Table | Missing:
 
 
 def confined(number: int, order: str = "gradient", text: str = "passages") -> Record:
-    """Of the run in which the first of a ranking may not look back. Raises NotMeasuredError."""
+    """The run in which a ranking's first heads may not look back. Raises NotMeasuredError."""
     return run_of("first", f"{order}-{number}", text=text) if number else run_of("none", text=text)
 
 
 def everywhere(case: str = "window-64-4") -> Record:
-    """Of the run in which all heads are confined alike. Raises NotMeasuredError."""
+    """The run in which all heads are confined alike. Raises NotMeasuredError."""
     return run_of("all", case)
 
 
 def kept(number: int, order: str = "gradient", text: str = "passages") -> Record:
-    """Of the run in which they alone may. Raises NotMeasuredError."""
+    """The run in which a ranking's first heads alone may look back. Raises NotMeasuredError."""
     return run_of("but", f"{order}-{number}", text=text)
 
 
@@ -213,7 +213,7 @@ def cache_share(number: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of these runs."""
+    """Numbers for the chapter."""
     return in_words(
         texts=lambda: str(measured(confined(0), "gain").texts),
         novels=lambda: counted(len({row["source"] for row in rows(confined(0), "texts")})),

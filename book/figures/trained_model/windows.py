@@ -41,7 +41,7 @@ def table() -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of them."""
+    """Numbers for the chapter."""
     return in_words(
         narrow_rise=lambda: of_window(16, 4, "rise"),
         wide_rise=lambda: of_window(128, 4, "rise"),

@@ -1,4 +1,4 @@
-"""What ends the plateau of a long context: one change at a time, for both attentions."""
+"""Changes that end the plateau of a long context, one at a time, for both attentions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONTROLS = {
 }
 NAMED = {**REMEDIES, **CONTROLS}
 ATTENTION = {"softmax": "Softmax", "linear": "Linear"}
-# What the chart draws: as many lines as have colours of their own. The table has them all.
+# Lines of the chart: as many as have colours of their own. The table has them all.
 DRAWN = ("as it was", "no positions", "fades in 4", "near only", "token before", "none")
 HALF_LIVES = (1, 4, 16, 64, 256)  # bytes, of the one head that fades
 CLEARLY = 0.05  # nats below letter pairs, more than another seed moves a loss
@@ -203,12 +203,12 @@ def compare(*of: tuple[Key, Key]) -> Pairs:
 
 
 def far_costs() -> Pairs:
-    """What the head that sees everything costs, beside one that fades. Raises NotMeasuredError."""
+    """Cost of the head that sees everything, beside one that fades. Raises NotMeasuredError."""
     return compare(*((("fades in 4", name), ("near only", name)) for name in ATTENTION))
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on training says of the plateau."""
+    """Numbers for the chapter on training: the plateau."""
     return in_words(
         plateau_best=lambda: f"{best_attention():.2f}",
         plateau_before=lambda: f"{end('token before', 'none'):.2f}",

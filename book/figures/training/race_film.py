@@ -1,4 +1,4 @@
-"""What the stage `film` shows: two models of the race, asked again and again while they learn.
+"""Data of the stage `film`: two models of the race, asked again and again while they learn.
 
 Both continue one sentence and show what each of their heads looks at, after the same updates.
 """
@@ -57,7 +57,7 @@ def _filmed(model: str, context: int) -> Record:
 
 
 def _seconds(run: Record) -> float | None:
-    """Of an update, measured apart on a quiet computer; None where it was not."""
+    """Seconds of an update, measured apart on a quiet computer; None where it was not."""
     try:
         speeds = of_config(load("race"), model="all", context=run["config"]["context"])
         return row(speeds, "speed", model=run["config"]["model"])["seconds"]

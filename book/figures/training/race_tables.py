@@ -91,7 +91,7 @@ def same_time_table() -> Table | Missing:
 
 
 def far_head_table() -> Table | Missing:
-    """What the far-sighted head costs, by context and attention: mean, error, and agreeing pairs.
+    """Cost of the far-sighted head, by context and attention: mean, error, and agreeing pairs.
 
     Its runs less those with a second near-sighted head in its place.
     """

@@ -51,7 +51,7 @@ def _parameters(by_seed: dict[int, Record]) -> int:
 
 
 def flops(run: Record, updates: int) -> float:
-    """What so many updates cost, by the count of the layers."""
+    """FLOP of so many updates, by the count of the layers."""
     config = run["config"]
     tokens = updates * config["span"] * config["spans"]
     return tokens * row(run, "model")["flops"]
@@ -237,7 +237,7 @@ def smallest(count: int) -> list[list[float]]:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on training says of size."""
+    """Numbers for the chapter on training: size."""
     return in_words(
         scaling_sizes=lambda: counted(exponent("linear").points),
         scaling_softmax=lambda: _in_words(exponent("softmax")),

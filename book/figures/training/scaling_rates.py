@@ -84,7 +84,7 @@ def table() -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on training says of the rates."""
+    """Numbers for the chapter on training: the rates."""
 
     def every() -> Pairs:
         return compare([gap for of_rate in rates().values() for gap in _apart(of_rate)])

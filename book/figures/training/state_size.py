@@ -29,7 +29,7 @@ PARTS = {"1": "a quarter", "2": "half", "3": "three quarters", "4": "all"}
 
 
 class Arm(NamedTuple):
-    """What weighs, in which recipe, with how many heads, and what is changed besides."""
+    """An arm: the layer that weighs the past, its recipe, its heads, and what else is changed."""
 
     weights: str
     recipe: str = "plain"
@@ -95,7 +95,7 @@ def state(arm: Arm) -> int:
 
 
 class Attention(NamedTuple):
-    """What the far-sighted heads of an arm weigh: effective tokens, of so many if all were alike.
+    """Effective tokens of an arm's far-sighted heads, of so many if all were alike.
 
     tokens: geometric mean over layers, heads and seeds. sharpest: of the head that weighs the
     fewest. moved: share of the weights that is not where equal scores would put it; the mean.
@@ -221,5 +221,5 @@ def _caption(found: dict[Arm, list[Record]]) -> str:
 
 
 def _context(recipe: str) -> str:
-    """What tells a recipe from the other in few words."""
+    """A recipe in few words, as it differs from the other."""
     return f"{RECIPES[recipe].split(' bytes')[0]} bytes"

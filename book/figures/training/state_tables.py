@@ -75,7 +75,7 @@ def gap(suspect: str) -> Pairs:
 
 
 def added(suspect: str) -> Pairs:
-    """What a suspect adds to the gap, over the seeds of all four arms. Raises NotMeasuredError."""
+    """Change of the gap by a suspect, over the seeds of all four arms. Raises NotMeasuredError."""
     found = arms()
     seeds = [{run["config"]["seed"] for run in found.get(arm, ())}
              for arm in (*pair(UNCHANGED), *pair(suspect))]  # fmt: skip
@@ -109,7 +109,7 @@ def causes() -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter on training says of states and maps."""
+    """Numbers for the chapter on training: states and maps."""
     taylor, linear = Arm("Taylor 2"), Arm("elu + 1")
 
     def by(weights: str, recipe: str, heads: int = 2) -> str:

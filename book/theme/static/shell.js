@@ -130,7 +130,7 @@
       entries.map((entry) => entry.target).filter(isLaidOut).forEach(check)
     );
     boxes.forEach((box) => observer.observe(box));
-    // What is far from the screen is not laid out, and so not observed. For a reader who uses the keys
+    // Boxes far from the screen are not laid out, and so not observed. For a reader who uses the keys
     // it is measured when there is time for it, a few boxes at a time.
     let left = [];
     let withKeys = false;
