@@ -28,7 +28,7 @@ from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
 
-# What goes wrong outside of the code is said in a line.
+# Faults outside of the code are said in one line.
 SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
 

@@ -1,9 +1,8 @@
 """Time one block of GPT-2 in training, forward and backward: softmax, and the three modes.
 
-A layer's core alone flatters whatever is fast about it. In a model it shares the bill with
-projections and a multilayer perceptron, which cost the same in every mode. All blocks of a model
-are alike, so one of them, in the shape of the largest GPT-2, tells how the whole divides. At
-each length the modes take turns, one call each.
+A layer's core alone overstates a gain. In a model projections and a multilayer perceptron take
+time too, the same in every mode. All blocks of a model are alike, so one of them, in the shape of
+the largest GPT-2, shows how the whole divides. At each length the modes take turns, one call each.
 """
 
 from __future__ import annotations

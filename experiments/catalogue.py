@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 
 from .harness.core.plan import Experiment
 
-# What the folder holds besides experiments.
+# Modules of the folder that are no experiments.
 OTHERS = {"__main__", "catalogue", "convert", "harness", "priorities", "recipes"}
 
 

@@ -1,17 +1,17 @@
 """Learning to look back: what copies a passage, and from how far, when it pays to copy?
 
-Models of the race's size learn to look back late or never: in novels little of what stood far back
-helps. Here a quarter of the windows are made to reward it: 64 bytes come again after 64 to 4,096
-others, in place of what stood there. Each kind of memory is trained on the same text in the same
+Models of the race's size learn to look back late or never, since in novels the far past helps
+little. Here a quarter of the windows reward it: 64 bytes come again after 64 to 4,096 others, in
+place of the text that stood there. Each kind of memory is trained on the same text in the same
 order: a cache of all tokens (softmax), a window of 128 and the first token, a sum (linear
-attention), a sum that a gate from the input fades (Mamba-2's decay), the gated delta rule, and a
-window beside a sum of what has left it. Where nothing is learned that fades, one head of two fades
-by half in four bytes, as in `race`.
+attention), a sum with a decay from the input (Mamba-2's), the gated delta rule, and a window beside
+a sum of all tokens that have left it. Where no decay is learned, one head of two fades by half in
+four bytes, as in `race`.
 
 The control is the same model on the same novels without planted passages. The rule for stopping is
-fixed before the runs: all make the same updates. Now and then a model is asked, on held-out
-novels, for its loss on a passage that comes again after so many bytes, and what it gains over
-another passage in its place.
+fixed before the runs: all make the same updates. Now and then a model reads held-out novels in
+which a passage comes again after so many bytes. Its loss there is stored, and its gain over the
+same text with another passage in the first place.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Novels read far beyond what a trained model was made for, once no head of it may look back.
+"""Novels read far beyond the length that a trained model was made for, when no head may look back.
 
-The students of `linearise`, whose heads see a window and the first tokens, with a state for all
-between (`state`) or without (`window`), read held-out novels from the first token on, one piece
-after another. Their teacher, with softmax in all heads, was trained to 8,192 positions: it is read
-so far, and twice as far.
+The models are the students of `linearise`. Their heads see a window and the first tokens, with a
+state for all between (`state`) or without (`window`). They read held-out novels from the first
+token on, one piece after another. Their teacher, with softmax in all heads, was trained to 8,192
+positions; it reads so far, and twice as far.
 
-Every token's loss counts in `positions`. What the machine then holds is asked for what stood so
-many tokens before the end, each question from the same state: a passage of 64 tokens of the novel
-(`passages`), as in `linearise`; and a needle, one sentence with a name and a room's number that is
-no part of the novel (`needles`). So all distances cost one reading.
+`positions` holds every token's loss. At a text's end the machine is asked for something that stood
+so many tokens before. Each question starts from the same state, so all distances cost one reading.
+`passages` asks for a passage of 64 tokens of the novel, as in `linearise`. `needles` asks for a
+needle: one sentence with a name and a room's number, which is no part of the novel.
 """
 
 from __future__ import annotations

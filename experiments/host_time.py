@@ -1,10 +1,10 @@
-"""What a call of the kernels costs before a GPU begins: checks, plan, operator, launches.
+"""Time of a call of the kernels before a GPU begins: checks, plan, operator, launches.
 
 Needs no GPU: the kernels are compiled for Hopper, their arguments are bound and looked up as for
-a launch, and the launch itself does nothing. Beside each call stands an operator of the same
-arguments and results that only makes room for the results, so what torch asks of any operator
-can be told from what is ours. All calls of all cases take turns: a computer that slows down for
-some seconds slows all alike, and the medians are of the same moments.
+a launch, and the launch itself does nothing. Beside each call stands an operator with the same
+arguments and results that only allocates the results. The difference is our part of the time; the
+rest is what torch takes for any operator. All calls of all cases take turns, so that a computer
+that slows down for some seconds slows all of them alike.
 """
 
 from __future__ import annotations

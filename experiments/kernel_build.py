@@ -1,4 +1,4 @@
-"""What the compiler makes of the kernels: registers, instructions, and the bytes they should move.
+"""Compiled kernels: their registers, their instructions, and the bytes that they should move.
 
 Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
 Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input

@@ -29,7 +29,7 @@ SHAPES = (
     ("attention", 2, 500, 2, 64, 64),
     ("recurrent", 2, 63, 2, 64, 64),
 )
-# What is raced: by mode and width the sum alone, with a state and normaliser, and fading.
+# Cases that are raced: by mode and width the sum alone, with a state and normaliser, and fading.
 FIRST = {("chunked", width, width): (*KINDS[:2], FADING[0]) for width in (64, 128, 256)} | {
     (mode, 64, 64): KINDS[1:2] for mode in ("attention", "recurrent")
 }

@@ -1,18 +1,18 @@
 """A whole trained model whose heads keep a state for what lies beyond their window, or nothing.
 
-SmolLM2-135M-Instruct, taught by itself on the training novels. Two students, the arms of a run,
-read the same tokens in the same order: in one all heads see a window and the first tokens and keep
-a linear state for all between (`state`), in the other the same without the state (`window`), which
-is the control. In some runs the first heads of a ranking stay as they are (`softmax_heads`); heads
-that look back learn to do the work of others, so what a state brings shows where there are none.
+SmolLM2-135M-Instruct teaches two copies of itself on the training novels. Both students, the arms
+of a run, read the same tokens in the same order. In the arm `state` all heads see a window and the
+first tokens, and keep a linear state for all between. The arm `window` is the control: the same
+without the state. In some runs the first heads of a ranking keep softmax (`softmax_heads`). Heads
+that look back learn to do the work of others, so the runs without them show what a state brings.
 
-First the features of the states are fitted to the teacher's heads, alike in all runs: by its q, k
-and v, from the same seed on the same texts. Then q, k, v and o of all layers learn through the
-whole model from the teacher's predictions, with the features; in half of the texts a passage of 64
-tokens comes again. Loss and gain on passages of the test novels, as in `remove_exponential`, before
+First the features of the states are fitted to the teacher's q, k and v, alike in all runs: from
+the same seed on the same texts. Then q, k, v and o of all layers learn, with the features, through
+the whole model from the teacher's predictions. In half of the texts a passage of 64 tokens comes
+again. Loss and gain on passages of the test novels, as in `remove_exponential`, are measured before
 and after every 51,200 tokens; at the end also at other distances, and on lists of names and
-numbers. One seed, one learning rate for both arms, none of them tuned. The runs named `long` go on
-from the end of those before.
+numbers. One seed and one learning rate for both arms, none of them tuned. The runs named `long`
+continue from the end of the others.
 """
 
 from __future__ import annotations

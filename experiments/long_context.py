@@ -1,4 +1,4 @@
-"""What a trained model does with a long past: a passage met before, and more of the same text.
+"""Use of a long past by a trained model: a passage met before, and more of the same text.
 
 The race's models, read from their stored weights, on novels that were held out.
 `again`: a passage of 64 bytes stands before so many others of the same novel, and comes again.

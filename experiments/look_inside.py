@@ -1,18 +1,20 @@
 """Where each head of a trained model looks on one page of text, and what it guesses without some.
 
-SmolLM2-135M-Instruct reads a page of a held-out novel whose last 40 tokens stood on it before, 128
-others between. Kept are the attention weights of all heads, and the model's three likeliest tokens
-at each place of the passage's return: with all heads free, with one head confined to its window
-and the first tokens, and with the first n heads of the ranking confined together. Each set of heads
-is a pass of its own. The ranking is that of `remove_exponential`, from other novels.
+SmolLM2-135M-Instruct reads a page of a held-out novel. Its last 40 tokens stood on the page before,
+128 others ago. Stored are the attention weights of all heads, and the model's three likeliest
+tokens at each place of the passage's return. These are guessed with all heads free, with one head
+confined to its window and the first tokens, and with the first n heads of the ranking confined
+together. Each set of heads is a pass of its own. The ranking is that of `remove_exponential`, from
+other novels.
 
 Beside a record lie these arrays, in thousandths where they are shares, so that rounding moves one
-by at most half a thousandth. Of each token and head the `config.largest` largest weights are kept
-that are `config.least` or more; the table `kept` says how much of the attention that is. `counts`
-[layers, heads, T] says how many, and `places`, `low` and `high` follow one another in that order:
-the token looked at, and the weight, low + 256 high. `guesses`, `shares` [sets, passage, 3]: the
-likeliest tokens by their row in `vocabulary`, likeliest first, and their probabilities; `wanted`
-[sets, passage]: that of the token that stands there. Sets are in the order of the table `sets`.
+by at most half a thousandth. For each token and head the `config.largest` largest weights are
+kept, if they are at least `config.least`; the table `kept` has their share of the attention.
+`counts` [layers, heads, T] has their number. `places`, `low` and `high` follow one another in that
+order: the token looked at, and the weight, low + 256 high. `guesses`, `shares` [sets, passage, 3]:
+the likeliest tokens by their row in `vocabulary`, likeliest first, and their probabilities;
+`wanted` [sets, passage]: that of the token that stands there. Sets are in the order of the table
+`sets`.
 """
 
 from __future__ import annotations
@@ -159,7 +161,7 @@ def looks(model: Llama, tokens: Tensor) -> Tensor:
 
 
 def kept_weights(A: Tensor, largest: int, least: float) -> Tensor:
-    """Which of the attention weights [..., T, T] are kept."""
+    """Mask of the attention weights [..., T, T] that are kept."""
     smallest = A.topk(min(largest, A.shape[-1]), -1).values[..., -1:]
     return (smallest <= A) & (least <= A)
 
@@ -212,7 +214,7 @@ def confined_guesses(
     model: Llama, text: Page, attention: dict[str, Any], heads: list[tuple[int, int]],
     inputs: list[Tensor],
 ) -> Guesses:  # fmt: skip
-    """What the model guesses at the passage's return while these heads are confined.
+    """Guesses of the model at the passage's return while these heads are confined.
 
     inputs: what each layer reads when no head is confined; layers below the first of these heads
     give that again.

@@ -1,8 +1,8 @@
 """Train GPT-2 twice, with softmax and with linear attention, and keep the loss of every update.
 
 Everything but the attention is the same: initial weights by seed, text in the same order, the
-seconds they may take, AdamW, a short warm-up and then a constant learning rate, so that every
-point of a curve is a place one could have stopped at. The seconds of an update are those of
+seconds they may take, AdamW, a short warm-up. After it the learning rate is constant, so every
+point of a curve is a run that could have ended there. The seconds of an update are those of
 drawing its text, forward, backward and the step; compilation, warm-up and validation are apart.
 """
 

@@ -1,23 +1,22 @@
 """Made-up tasks: what can a state keep, can it choose what, and can it put one value for another?
 
-Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys; selective
-copying for the symbols that stood anywhere in a text; overwriting for the newest value of keys
-that were written up to eight times; induction heads for what followed a special token, at lengths
-never trained on; copying for what stood at known places. Every model is the same small GPT: a short
-convolution first, so that a token knows its neighbours, then the layer in question, once or, for
-both kinds of copying, twice. Texts with many pairs, or few questions, join when easier ones have
-been seen for a while (`join`). Layers whose state has a size to choose get about 1,000 numbers of
-it a layer.
+Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys. Selective copying
+asks for the symbols that stood anywhere in a text, copying for those at known places. Overwriting
+asks for the newest value of keys that were written up to eight times. Induction heads asks for what
+followed a special token, at lengths never trained on. Every model is the same small GPT. A short
+convolution comes first, so that a token knows its neighbours, then the layer in question, once or,
+for both kinds of copying, twice. Texts with many pairs, or few questions, join after some time with
+easier ones (`join`). Layers whose state has a size to choose get about 1,000 numbers of it a layer.
 
 Two more ask what recall depends on. In windows: 4, 16 or 64 pairs open a text of 128 to 1,024
-tokens; dense texts come first, without which softmax hardly begins to learn. At a distance: eight
-pairs, then noise, or pairs of other keys, then the questions, up to 16,384 tokens later; trained
-with noise at distances up to 240.
+tokens; dense texts come first, since without them softmax learns next to nothing. At a distance:
+eight pairs, then noise, or pairs of other keys, then the questions, up to 16,384 tokens later;
+trained with noise at distances up to 240.
 
 A run trains one model at one learning rate, to `updates` or until held-out texts are answered right
-to the share `solved`; how it ended is kept. Of the three rates a reader takes, for each model and
-task, the one with the best validation over the seeds; the test asks other texts. A short probe
-does not choose: after 160 updates most models are at chance, where the largest rate looks best.
+to the share `solved`; how it ended is kept. Each model and task has three rates. A reader of these
+runs takes the one with the best validation over the seeds; the test asks other texts. No short
+probe chooses: after 160 updates most models are at chance, where the largest rate looks best.
 """
 
 from __future__ import annotations
@@ -56,13 +55,13 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba": ("mamba", {"d_state": 16}),
     "none": ("none", {}),
 }
-# Whatever else there is: a new layer needs no line here.
+# All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (name, {"d_state": 32} if name in ("s4", "s4d") else {})
     for name in LAYERS
     if name not in MODELS
 }
-# Of recall alone: smaller and larger states. Model, heads, further options.
+# For recall alone: smaller and larger states. Model, heads, further options.
 SIZES = (
     ("linear", 4, {}), ("linear", 8, {}), ("delta", 4, {}), ("delta", 8, {}),
     ("gated", 4, {}), ("gated", 8, {}), ("s6", 1, {"d_state": 8}), ("s6", 1, {"d_state": 4}),

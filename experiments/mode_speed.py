@@ -119,7 +119,7 @@ def attention_call(
 
 
 def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float]]:
-    """What the device can do at best: a copy, a product of matrices, the smallest call."""
+    """Limits of the device: a copy, a product of matrices, the smallest call."""
     dtype = getattr(torch, config["dtype"])
     return {
         "copy": [copy_rate(device, config["copy_bytes"])],
@@ -164,7 +164,7 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
 
 
 def _measured(table: Mapping[str, list]) -> set[tuple[int, str]]:
-    """Of which lengths and passes there are rows."""
+    """Lengths and passes of the rows."""
     return {*zip(table.get("length", ()), table.get("pass", ()), strict=True)}
 
 

@@ -1,4 +1,4 @@
-"""What counting letters achieves: the yardsticks beside every loss curve.
+"""Losses of models that count letters: the yardsticks beside every loss curve.
 
 An n-gram model predicts a byte from the n - 1 before it, by how often it followed them in the
 training text; where they were rare, shorter histories help out (Witten and Bell, 1991):

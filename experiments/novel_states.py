@@ -1,4 +1,4 @@
-"""What the linear writer keeps of a held-out novel, for a page that goes on from there.
+"""States of the linear writer in a held-out novel, for a page that goes on from there.
 
 The race's linear model reads a novel of the test split from its first letter, in float64, so that
 no rounding of a long sum is stored. Beside a record lie the arrays of its state after so many
@@ -96,7 +96,7 @@ def novel(config: dict[str, Any], session: Session) -> Tensor:
 def read(model: GPT, text: Tensor, session: Session, config: dict[str, Any]) -> Reading | None:
     """The machine's state after a text [T] and its logits there, [256]; None: out of time.
 
-    What is out of time leaves a checkpoint, and goes on from it.
+    A run that is out of time leaves a checkpoint, and goes on from it.
     """
     machine = model.machine()
     state, begin = _resume(machine.initial_state, session, config)

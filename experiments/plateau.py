@@ -1,4 +1,4 @@
-"""What ends the plateau: a nano GPT-2 at 1,024 bytes, with one thing changed at a time.
+"""The end of the plateau: a nano GPT-2 at 1,024 bytes, with one thing changed at a time.
 
 Where nothing tells near from far, a model of a long context stays at what counting letter pairs
 achieves. Here every remedy gets the same updates, with both attentions and three seeds: another

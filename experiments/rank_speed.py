@@ -89,7 +89,7 @@ def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -
 def work(
     rank: int, size: int, store: str, config: dict[str, Any], enough: float, told: Any
 ) -> None:
-    """What each process does; the first of them tells the rows."""
+    """The work of each process; the first of them returns the rows."""
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=WAIT

@@ -1,5 +1,5 @@
-"""What several experiments share: the fading head, the race's models whose weights are kept, and
-which heads of a trained model matter most."""
+"""Shared by several experiments: the fading head, the race's models whose weights are kept, and
+the heads of a trained model that matter most."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, 
 
 
 def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
-    """What a run that asks such a model is called, and the part of its configuration that names it.
+    """Name of a run that asks such a model, and the part of its configuration that names the model.
 
     One of two heads fades by half in four bytes, as in the race; `model_of` reads the weights.
     """
@@ -126,7 +126,7 @@ def ranked_heads(
         command = "python -m experiments run remove_exponential --only where=rank"
         raise FileNotFoundError(f"remove_exponential/*/{name}.json: not there; {command}")
     heads = found[0]
-    # Of each text the heads stand in the same order.
+    # For each text the heads stand in the same order.
     texts = max(heads["text"]) + 1
     each = list(zip(heads["layer"], heads["head"], strict=True))[: len(heads["text"]) // texts]
     if order.startswith("random"):

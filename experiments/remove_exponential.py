@@ -1,16 +1,16 @@
-"""What breaks when a trained model's attention may no longer look back, head by head.
+"""A trained model whose heads may no longer look back, head by head: what breaks.
 
-SmolLM2-135M-Instruct, untouched but for its attention: all layers, one layer, one head, or the
-first heads of a ranking see only a window and the first tokens of the text (or, as `linear`, all
-of it without the exponential). Nothing is trained. A passage of 64 tokens comes again after so many
-others, or a list of names and room numbers after so many tokens of a novel; `gain` is how much
-lower its loss is the second time, `loss` that of all that comes but once.
+SmolLM2-135M-Instruct is untouched but for its attention. All layers, one layer, one head, or the
+first heads of a ranking see only a window and the first tokens of the text (or, as `linear`, all of
+it without the exponential). Nothing is trained. A passage of 64 tokens comes again after so many
+others, or a list of names and room numbers after so many tokens of a novel. `gain` is how much
+lower its loss is the second time; `loss` is that of all tokens that come once.
 
-Rankings come from runs named `rank`: eight texts of the validation novels, and the gradient of the
-gain with respect to how far each head is confined, over four mixtures of both ways to attend; and,
-as a control, by the attention mass beyond the window. Texts of the test novels measure, which
-ranked nothing. A third control is random order. The model may have read these novels when it was
-trained: a passage may be easier for it, though not its second coming alone.
+Rankings come from runs named `rank`, on eight texts of the validation novels. One ranking takes the
+gradient of the gain with respect to how far each head is confined, over four mixtures of both ways
+to attend. Two are controls: the attention mass beyond the window, and random order. The measured
+texts are of the test novels, which ranked nothing. The model may have read these novels when it was
+trained. That may make a passage easier for it, but both times.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _mixes(model: Llama, attention: Attention) -> list[Any]:
 
 
 def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[tuple[int, int]]]:
-    """What the model's heads are told, and which of them are told so, where that is ranked."""
+    """Attention of the model's heads, and the heads that get it, where they are ranked."""
     kind, number = config["attention"], config.get("number", 0)
     if config["where"] == "none":
         return {}, []

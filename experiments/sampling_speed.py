@@ -1,12 +1,11 @@
 """Time one token of sampling at different positions: KV cache against recurrent state.
 
-The text before a position is really read (random tokens, in blocks), then ticks are timed one
-by one: a step of the machine and the draw of the next token. Positions advance with the ticks.
+The text before a position is really read (random tokens, in blocks). Then ticks are timed one by
+one: a step of the machine and the draw of the next token. Positions advance with the ticks.
 
-On a GPU that is the time of the host, which is done with one tick when the GPU has long been
-waiting for the next. So the tick after these is captured as a CUDA graph, of both attentions, and
-its replays are what is compared: they read a cache of that position's length, or a state, and
-leave the next token and the next state where the next replay finds them.
+On a GPU such a tick is the time of the host, for which the GPU waits. So with both attentions the
+next tick is captured as a CUDA graph, and its replays are compared. They read a cache of that
+position's length, or a state, and leave the next token and the next state for the next replay.
 """
 
 from __future__ import annotations
@@ -190,7 +189,7 @@ def capture_tick(machine: StateMachine, state: Any, token: torch.Tensor) -> Tick
         token.copy_(draw(logits))
 
     graph = capture(tick)
-    # What is not a tensor is as after the tick; the tensors are those that replays go on with.
+    # Other values are as after the tick; the tensors are those that replays go on with.
     own = iter(held)
     state = replaced(after, lambda x: next(own) if isinstance(x, torch.Tensor) else x)
     return Tick(graph, token, state)
@@ -199,7 +198,7 @@ def capture_tick(machine: StateMachine, state: Any, token: torch.Tensor) -> Tick
 def draw(logits: torch.Tensor) -> torch.Tensor:
     """`choose` without its looks at the numbers, for which a graph cannot wait.
 
-    Of one clock a token, ringing as often as the token is likely, the first to ring.
+    One clock a token rings as often as the token is likely; the first to ring is drawn.
     """
     likely = logits.float().softmax(-1)
     return (likely / torch.empty_like(likely).exponential_()).argmax(-1)

@@ -1,4 +1,4 @@
-"""What the compiler makes of the selective scan's kernels: registers, instructions, bytes.
+"""Compiled kernels of the selective scan: registers, instructions, bytes.
 
 Needs no GPU: every kernel that a call and its gradient launch, in segments and with states at both
 ends, is compiled for Ampere and for Hopper. The instructions are counted in the machine code.
@@ -39,7 +39,7 @@ TABLES = {
         digest=("name", "of its code, comments and docstrings aside"),
     ),
 }
-# What layers of the book launch: Mamba's state, in both precisions, by both rules, and a wider one.
+# Launches of the book's layers: Mamba's state, in both precisions, by both rules, and a wider one.
 CASES = [
     ("euler", "float32", 16),
     ("euler", "bfloat16", 16),

@@ -1,16 +1,17 @@
 """Loss against the bytes of a layer's state, after the same updates on the same text.
 
-Nano GPT-2 with what weighs the past changed, and nothing else. More heads make a smaller state (H
-heads of width K keep H K (K + 1) numbers), Taylor sums and powers of the score a larger one, and
-softmax one that grows with the text. Controls have no attention, or no head that sees far. Two
-recipes: in `fades`, that of `race` at 1,024 bytes, half of the heads fade with distance; in
-`plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is near.
+Nano GPT-2 with another layer for the past, and nothing else changed. More heads make a smaller
+state (H heads of width K keep H K (K + 1) numbers), Taylor sums and powers of the score a larger
+one, and softmax one that grows with the text. Controls have no attention, or no head that sees far.
+There are two recipes. In `fades`, that of `race` at 1,024 bytes, half of the heads fade with
+distance. In `plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is
+near.
 
-In `variants` a Taylor sum of degree 2 has far more room than elu + 1 and ends behind it. Runs with
-a `change` ask why, one suspect at a time, of both: chance (three seeds), rounding to bfloat16, the
-learning rate, the size of the scores, the lack of a head that fades. Power 2 has nearly the state
-of Taylor 2 and not its floor: a Taylor weight is never below half of that of a score of zero.
-How many tokens the heads weigh, at the start and at the end, is measured in every run.
+In `variants` a Taylor sum of degree 2 has a far larger state than elu + 1 and ends behind it. Runs
+with a `change` test the suspects one at a time, in both models: chance (three seeds), rounding to
+bfloat16, the learning rate, the size of the scores, the lack of a head that fades. Power 2 has
+nearly the state of Taylor 2 and not its floor: a Taylor weight is never below half of that of a
+score of zero. Every run measures how many tokens the heads weigh, at the start and at the end.
 
 The rule for stopping is fixed before the runs: at one recipe all make the same number of updates.
 A run whose loss stops being a finite number ends there, and says so.
@@ -52,7 +53,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 SMOKE = {
     "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
 }  # fmt: skip
-# What weighs the past: a layer of `lsa.layers` and its options.
+# The layer that weighs the past: one of `lsa.layers` and its options.
 WEIGHTS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("softmax", {}),
     "elu + 1": ("linear", {"feature_map": "elu_plus_one"}),
@@ -79,7 +80,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 class Arm(NamedTuple):
-    """What weighs, in which recipe, with how many heads, and what is changed besides."""
+    """An arm: the layer that weighs the past, its recipe, its heads, and what else is changed."""
 
     weights: str
     recipe: str

@@ -1,14 +1,14 @@
-"""What small trained models answer to a few made-up texts, and the keys that recall taught them.
+"""Answers of small trained models to a few made-up texts, and the keys that recall taught them.
 
 The tasks and models are those of `made_up_tasks`, trained in the same way at its middle learning
-rate with its first seed, and then asked the same texts that the test asks first, shorter where the
-task allows it: all models of a task the same ones. Every answer is kept.
+rate with its first seed. Then all models of a task answer the same texts: the first of the test's,
+shorter where the task allows it. Every answer is kept.
 
 Beside a run of recall lie two arrays, float32 [pairs, width]: `k`, the keys that its layer writes
 at the values of the text with most pairs, and `q`, the queries with which the questions read them,
 both in the order of the pairs. Those of linear attention and softmax are as they come from the
-projection; those of the delta rule have passed through its silu and have length 1. The noise and
-the keys themselves are written by a model too, and are not among them.
+projection; those of the delta rule have passed through its silu and have length 1. A model also
+writes the noise and the keys themselves; these are not among them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to put in the exponential's place: nano GPT-2 with every feature map, normalised or not.
+"""Feature maps in the exponential's place: nano GPT-2 with each of them, normalised or not.
 
 Everything but the weights of the attention is the same: initial parameters, text in the same
 order, updates, learning rate. Nothing is tuned for any of them. A run whose loss stops being a

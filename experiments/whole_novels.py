@@ -1,13 +1,13 @@
 """Whole novels, read from the first byte to the last by models trained on far shorter texts.
 
-The race's models, from their stored weights, on the novels that were held out.
-Linear attention's machine goes on to the end, up to a million bytes, in the time it takes for any
-million bytes; softmax's cache grows, so it is read as far as `reach` alone.
+The race's models, from their stored weights, read the held-out novels. Linear attention's machine
+reads to the end, up to a million bytes, at the same time a byte. Softmax's cache grows, so it reads
+as far as `reach`.
 
-A page may be easier than another, whoever reads it. So every byte is predicted twice by the same
-model: with the whole novel before it, and with the last half of a window up to a whole one of it
-and nothing else. What differs is what the model makes of all that lies further back. A state that
-were worn out by a million tokens would show it here, and so would one that had use for them.
+Some pages are easier than others for any model. So every byte is predicted twice by the same model:
+with the whole novel before it, and with between half a window and a whole one before it. The
+difference is the model's use of all that lies further back. It would show a state that a million
+tokens have worn out, and also one that has a use for them.
 """
 
 from __future__ import annotations

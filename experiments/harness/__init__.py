@@ -1,1 +1,1 @@
-"""What the experiments are run with: plans, records, provenance, timing, corpora, training."""
+"""The harness of the experiments: plans, records, provenance, timing, corpora, training."""

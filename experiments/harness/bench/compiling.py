@@ -60,7 +60,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class Built:
-    """What the compiler made of a launch.
+    """A launch as it was compiled.
 
     spilled: bytes a thread stores for want of registers. resident: how many programs a
     multiprocessor holds at once. warnings: the codes of what ptxas had to say; C7515 is a wgmma
@@ -82,7 +82,7 @@ class Built:
 def kernel_digests(package: ModuleType = kernels) -> dict[str, str]:
     """A digest of each module of the kernels, to detect stale compiled tables.
 
-    Of the code alone: new words in a comment or a docstring change no kernel.
+    It covers the code alone: new words in a comment or a docstring change no kernel.
     """
     root = Path(package.__path__[0])
     return {

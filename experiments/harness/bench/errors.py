@@ -40,11 +40,11 @@ TABLES = {
     ),
 }
 START = "spawn"  # CUDA does not outlive a fork
-# Of the root mean square of each result: half a step of the type, and what sums add to it.
+# Bounds, as a share of each result's root mean square: half a step of the type, and the sums' part.
 BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
 SIZES = ("batch", "length", "heads", "width", "values")
 YES_OR_NO = ("normalize", "states", "decay")
-# Of a case: normalize, map, states, decay.
+# Options of a case: normalize, map, states, decay.
 KINDS = (
     (False, "identity", False, False),
     (True, "identity", True, False),

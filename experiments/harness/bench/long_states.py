@@ -14,9 +14,9 @@ from lsa.llama import Llama
 
 @torch.no_grad()
 def state_at(model: Llama, position: int) -> Any:
-    """What its machine holds after so many tokens, with random numbers for keys, values and sums.
+    """A machine's state after so many tokens, with random numbers for keys, values and sums.
 
-    What a tick takes does not depend on them.
+    The time of a tick does not depend on them.
     """
     machine = model.machine()
     token = torch.zeros(1, dtype=torch.long, device=model.embed_tokens.weight.device)

@@ -36,7 +36,7 @@ class Timing:
 
     @property
     def columns(self) -> dict[str, float]:
-        """What a row of results says of it, in seconds to the nanosecond."""
+        """Columns of a row of results, in seconds to the nanosecond."""
         return {
             "seconds": round(self.median, 9),
             "low": round(self.low, 9),
@@ -57,7 +57,7 @@ def measure(call: Callable[[], object], device: torch.device) -> Timing:
 
 
 def nothing() -> None:
-    """What is done between two timed calls where nothing needs to be."""
+    """Do nothing between two timed calls: the default."""
 
 
 def measure_in_turns(

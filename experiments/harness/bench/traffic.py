@@ -1,4 +1,4 @@
-"""What a launch of the kernels has to move, by its arguments."""
+"""Bytes that a launch of the kernels has to move, by its arguments."""
 
 from __future__ import annotations
 

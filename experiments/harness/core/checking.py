@@ -91,7 +91,7 @@ def _check_config(experiment: Experiment, found: Mapping[str, Any]) -> None:
 def _check_curve(experiment: Experiment, found: Mapping[str, Any]) -> None:
     """Raise ValueError unless a training has all of the updates that it was to make.
 
-    Of a model that did not diverge, and whose end no clock decided.
+    This is asked of models that did not diverge, and whose end no clock decided.
     """
     config, tables = found["config"], found["tables"]
     updates = config.get("updates")

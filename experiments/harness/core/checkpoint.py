@@ -1,4 +1,4 @@
-"""What a stopped run goes on from: one file with its digest, written whole or not at all."""
+"""A stopped run's checkpoint: one file with its digest, written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which source files a result depends on, and which commits have changed them since.
+"""Source files on which a result depends, and the commits that have changed them since.
 
 A result depends on the files that its experiment imports, and those that these import, within
 `lsa` and `experiments`. A package's `__init__.py` that only hands a name on stands for the module
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 def git(*arguments: str) -> str | None:
-    """What git says of this project; None without git, or where the project is not its root."""
+    """Git's answer for this project; None without git, or where the project is not its root."""
     said = git_bytes(*arguments)
     return None if said is None else said.decode(errors="surrogateescape").strip()
 
@@ -257,7 +257,7 @@ def _resolve(tree: Tree, module: str, name: str) -> tuple[str, list[tuple[str, s
 
 
 class Imports(NamedTuple):
-    """What a file imports, wherever in it: local name, module and name there. beginnings: of the
+    """Imports of a file, wherever in it: local name, module and name there. beginnings: of the
     names of modules that `import_module` is given. defined: its own functions and classes.
     """
 

@@ -55,7 +55,7 @@ def first_line(error: BaseException) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, in one line that can be printed; the system's as path and reason.
+    """An error's message in one line that can be printed; the system's as path and reason.
 
     Names of files may have anything in them: line ends, a terminal's commands, bytes of no text.
     """

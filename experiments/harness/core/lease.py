@@ -54,7 +54,7 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
         for path in walk(out, kind):
             name, found = str(path.relative_to(out)), path.stat()
             version = (found.st_mtime_ns, found.st_size)
-            # What is compressed already and too large need not be tried.
+            # A file that is compressed already and too large need not be tried.
             if kind == PACKED and found.st_size > room:
                 left.append(f"{name}: too large, with all else")
                 continue
@@ -100,7 +100,7 @@ def go_through(
     """Perform runs in their order until the deadline; whether none of them broke off.
 
     They run in another process, which is ended where a run does not end, and begun anew after one
-    that lost the device: nothing that follows could use it. What is stored is packed meanwhile.
+    that lost the device: nothing that follows could use it. Stored results are packed meanwhile.
     Raises Interrupted when a signal came, with everything stored.
     """
     context, sound, tries = get_context(START), True, Counter[int]()

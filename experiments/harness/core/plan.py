@@ -1,4 +1,4 @@
-"""What an experiment is made of: runs with a name, a configuration and a priority."""
+"""The plan of an experiment: runs with a name, a configuration and a priority."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Run:
 
 @dataclass
 class Session:
-    """What a run may use while it runs.
+    """Services for a run while it runs.
 
     deadline: when the budget ends, on time.monotonic's clock; None without a budget.
     corpus: opens a corpus by name; its checksum lands in the provenance.
@@ -183,7 +183,7 @@ class Experiment:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """What the configuration of each of its runs has."""
+        """Keys that the configuration of each of its runs has."""
         keys = [frozenset(run.config) for run in self.planned]
         return keys[0].intersection(*keys) if keys else frozenset()
 

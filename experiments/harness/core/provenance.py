@@ -74,7 +74,7 @@ def is_edited() -> bool:
 def command() -> str:
     """The command that started this process, as someone else would type it.
 
-    Of this machine's folders the names alone; bytes that are no UTF-8 are escaped.
+    This machine's folders by their names alone; bytes that are no UTF-8 are escaped.
     """
     arguments = []
     for one in sys.argv[1:]:

@@ -163,7 +163,7 @@ def check(record: Any, where: str, *, signed: bool = True) -> None:
 
 @contextmanager
 def named(where: object) -> Iterator[None]:
-    """What is wrong inside is a RecordError that starts with `where`."""
+    """A fault inside is a RecordError that starts with `where`."""
     try:
         yield
     except (ValueError, RecursionError) as error:

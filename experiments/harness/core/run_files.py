@@ -1,4 +1,4 @@
-"""What a run leaves behind while it goes on and when it ends: its record, whole or partial."""
+"""Files of a run while it goes on and when it ends: its record, whole or partial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
 class Keeper:
     """The files of one run: its record, the partial one beside it, its checkpoint.
 
-    Of a team the first rank alone keeps any. Checkpoints lie with those of one rank, so that
+    In a team the first rank alone keeps any. Checkpoints lie with those of one rank, so that
     another number of them can go on.
     """
 
@@ -85,7 +85,7 @@ class Keeper:
         self.session.warn(f"{path.name}: {problem}; set aside as {aside.name}")
 
     def leg(self) -> Leg:
-        """What this process has had of the run so far."""
+        """This process's part of the run so far."""
         return {
             **{key: self.origin[key] for key in ("commit", "dirty", "started")},
             "seconds": round(time.monotonic() - self.began, 1),

@@ -37,7 +37,7 @@ class FailedError(Exception):
 
 
 def no_text(name: str) -> Any:
-    """What opens a text where nothing else was given."""
+    """Raise UsageError: the runner was given nothing that opens texts."""
     raise UsageError(f"corpus {name}: expected something that opens it, got nothing")
 
 
@@ -120,7 +120,7 @@ def run_all(
     stored; DeviceLostError when no further run could use the device. max_updates: after how many
     each training stops, kept as far as it came.
 
-    Of a team every rank calls it, and the first decides. A run that breaks off ends the team:
+    In a team every rank calls it, and the first decides. A run that breaks off ends the team:
     other ranks would wait for this one.
     """
     if budget is not None and not 0 < budget < float("inf"):

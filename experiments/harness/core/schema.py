@@ -1,4 +1,4 @@
-"""What a record of a run holds: these types are its schema, which `check_schema` holds it to.
+"""The schema of a run's record, as types, which `check_schema` holds it to.
 
 `Must` says what else a value has to be besides its type.
 """
@@ -21,7 +21,7 @@ NAMES = {float: "int or float", list: "a list", dict: "an object"}  # other type
 
 
 class Must(NamedTuple):
-    """What a value has to be besides its type, in words, and whether it is."""
+    """A condition on a value besides its type: in words, and as a test."""
 
     be: str
     holds: Callable[[Any], Any]
@@ -60,7 +60,7 @@ class Leg(TypedDict):
 
 
 class Device(TypedDict):
-    """What a run computed on. count: threads or GPUs."""
+    """The device that a run computed on. count: threads or GPUs."""
 
     kind: Annotated[str, Must("cpu or cuda", {"cpu", "cuda"}.__contains__)]
     name: Annotated[str, Must(f"a name of at most {MOST} characters", _is_short)]
@@ -91,7 +91,7 @@ class Provenance(Leg):
 
 
 class Contents(TypedDict):
-    """What a run writes. A table is a set of columns of one length."""
+    """A record as a run writes it. A table is a set of columns of one length."""
 
     schema: Annotated[int, Must(str(SCHEMA), lambda schema: schema == SCHEMA)]
     experiment: Name
@@ -105,7 +105,7 @@ class Contents(TypedDict):
 
 
 class Record(Contents):
-    """What is read back: signed, and with its place relative to the project."""
+    """A record as it is read back: signed, and with its place relative to the project."""
 
     digest: str
     path: str

@@ -44,7 +44,7 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle INT, TERM and HUP within. What was ignored before (nohup) stays ignored."""
+        """Handle INT, TERM and HUP within. Signals that were ignored (nohup) stay ignored."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -123,7 +123,7 @@ def _check_column(where: str, values: list, unit: str | None) -> None:
 
 
 def _rules(unit: str) -> Iterator[tuple[str, Callable[[Any], bool]]]:
-    """What values of a unit have to be, in words, and whether one is."""
+    """A condition on values of a unit: in words, and as a test."""
     if unit in WORDS:
         yield "a text", lambda value: isinstance(value, str) and is_text(value)
         return

@@ -34,7 +34,7 @@ def read_arrays(packed: bytes) -> dict[str, np.ndarray]:
 
 
 def describe_weights(packed: bytes) -> dict[str, Any]:
-    """What a record says of its weights: SHA-256 of the file, and each array's shape.
+    """A record's entry on its weights: SHA-256 of the file, and each array's shape.
 
     Raises ValueError for what holds no weights.
     """

@@ -1,4 +1,4 @@
-"""What a small GPT answers to made-up texts, read whole or by its machine."""
+"""Answers of a small GPT to made-up texts, read whole or by its machine."""
 
 from __future__ import annotations
 

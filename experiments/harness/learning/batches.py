@@ -1,4 +1,4 @@
-"""Which tokens an update sees: spans drawn by seed and step alone, so that runs can be compared.
+"""Tokens of an update: spans drawn by seed and step alone, so that runs can be compared.
 
 Spans are drawn on their own, and may be cut into pieces of the context's length. Two runs with
 the same seed and the same spans read the same text in the same order, whatever their attention.
@@ -70,7 +70,7 @@ def plant(
 def shuffled_windows(split: Split, *, context: int, seed: int) -> np.ndarray:
     """Starts of all windows of `context` tokens, side by side in every document, in drawn order.
 
-    What is left at a document's end, shorter than a window and the token after it, is not read.
+    The rest at a document's end, shorter than a window and the token after it, is not read.
     """
     starts = [
         np.arange(start, end - context, context)

@@ -49,7 +49,7 @@ TABLES = {
 
 
 class Asked(NamedTuple):
-    """What comes again, after how many tokens, in how many texts; names in a list, if it is one."""
+    """A question: its kind, after how many tokens, in how many texts; names in a list, if any."""
 
     kind: str
     distance: int
@@ -84,7 +84,7 @@ def distill_through(one: Distillation, session: Session) -> Outcome:
 
 
 def _work(one: Distillation) -> Iterator[Callable[[], None]]:
-    """What is to be done next, each an update or the measurement of one text."""
+    """Next steps, each an update or the measurement of one text."""
     config = one.config
     while True:
         ended = one.tokens >= config["tokens"]
@@ -116,7 +116,7 @@ def _measure(one: Distillation, arm: str, asked: Asked, i: int) -> None:
 
 @cache
 def _texts(one: Distillation, asked: Asked) -> list[Returning]:
-    """Of the test novels, which taught nothing and ranked nothing."""
+    """Texts of the test novels, which taught nothing and ranked nothing."""
     split, tokens = one.splits["test"], one.trained.tokens
     many = {"distance": asked.distance, "texts": asked.texts}
     if asked.kind == "passages":

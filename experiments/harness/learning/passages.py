@@ -1,4 +1,4 @@
-"""What a model being trained makes of a passage that it has met before in the same text."""
+"""Loss of a model in training on a passage that came before in the same text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trained model is asked: its loss by position, how it continues a text, what it looks at.
+"""Questions to a trained model: its loss by position, its continuation of a text, its attention.
 
 Of the last both the weights themselves (`attention_weights`) and how many tokens share them
 (`attended`).
@@ -83,7 +83,7 @@ def continuations(model: GPT, device: torch.device, length: int) -> dict[str, st
 
 @torch.no_grad()
 def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
-    """What each head of a byte model looks at: a row for each head and token of the prompt.
+    """Attention weights of each head of a byte model: a row for each head and token of the prompt.
 
     `weights`: the weights of the tokens up to this one, in whole thousandths, space between.
     """

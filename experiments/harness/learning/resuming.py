@@ -1,4 +1,4 @@
-"""What a stopped training goes on from, on as many ranks as it likes.
+"""Checkpoints from which a stopped training continues, on any number of ranks.
 
 One process keeps all in one file. A team's ranks each write their shards, with
 `torch.distributed.checkpoint`, into a folder of the update's number, while training goes on; a file

@@ -1,4 +1,4 @@
-"""What a run's configuration says of its model: its shape, and the memory that it needs."""
+"""A model as its run's configuration has it: its shape, and the memory that it needs."""
 
 from __future__ import annotations
 

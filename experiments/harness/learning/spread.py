@@ -43,7 +43,7 @@ class OneProcess:
         return model
 
     def pieces(self, inputs: Tensor, targets: Tensor, micro_batches: int) -> Iterator[Batch]:
-        """What this process computes of a batch, one after the other."""
+        """This process's parts of a batch, one after the other."""
         n = min(micro_batches, len(inputs))
         return zip(inputs.chunk(n), targets.chunk(n), strict=True)
 
@@ -83,7 +83,7 @@ class Ranked(OneProcess):
     def shard(self, model: GPT) -> GPT:
         """Weights, gradients and moments over all ranks, gathered block by block (FSDP2).
 
-        Of a small model each rank has all, which is FSDP2 with shards of one rank.
+        Each rank has all of a small model, which is FSDP2 with shards of one rank.
         """
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard

@@ -91,10 +91,10 @@ def distant_recall(
 ) -> Batch:
     """`pairs` keys and values, then something else, then all keys again, each asking for its value.
 
-    What stands between is noise, tokens of an alphabet of their own; or, with others = 1, pairs of
-    other keys, drawn again and again, so that nothing but the keys tells them from those asked
-    for. The right value follows each question. Of the vocabulary the lower half is noise, the
-    third quarter keys, the last values.
+    Between them stands noise, from an alphabet of its own. With others = 1 it is pairs of other
+    keys, drawn again and again, which only their keys tell from those asked for. The right value
+    follows each question. The lower half of the vocabulary is noise, the third quarter keys, the
+    last values.
     """
     quarter = vocab // 4
     if not 1 <= pairs < quarter:
@@ -138,7 +138,7 @@ def selective_copying(
 ) -> Batch:
     """Selective copying (Jing et al., 2019; Gu and Dao, 2023): the symbols stand anywhere.
 
-    Which inputs count depends on what they are, so no fixed delay solves it.
+    The tokens themselves say whether they count, so no fixed delay solves it.
     """
     _room(length, tokens, vocab)
     symbols = rng.integers(2, vocab, (batch, tokens))
