@@ -35,6 +35,7 @@ EXTENSIONS = (
     "previews",
     "apart",
     "head",
+    "rooms",
     "excerpts",
     "kernels",
     "reading",

@@ -2,7 +2,8 @@
    is painted: they read where things stand, which has the page laid out, and no text waits for
    that. Deferred, this one runs when page and styles are here. */
 (() => {
-  const UNPAINTED_MS = 1000; // a page in a tab that nobody looks at
+  // A tab that nobody looks at is not painted. A slow device paints late, and no sooner for scripts.
+  const UNPAINTED_MS = 5000;
   const { src, dataset } = document.currentScript;
   let waiting = dataset.scripts.split(" ");
   const run = () => {

@@ -1,0 +1,144 @@
+"""Room for what is laid out late: how much a block of a page will need, by what stands in it.
+
+A page leaves out what is far from the screen (content-visibility in book.css) and keeps a guessed
+room for it. Where the guess is one height for all, a page grows by half while it is read, and its
+scroll bar misleads. So each block says in its style how many letters stand in its lines, which
+need less room on a wider screen, and how much the rest of it needs on any: code, rows, formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+from sphinx.application import Sphinx
+
+# Of whose elements none has an end tag.
+EMPTY = frozenset(("br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"))
+UNSEEN_TAGS = frozenset(("noscript", "script", "style", "template"))
+# A table that scrolls in a box, whose height book.css knows.
+BOXED = "tag_filterable"
+UNSEEN_CLASSES = frozenset(("headerlink", "katex-mathml", "visually-hidden"))
+
+# In rem, as measured on phones and at desks.
+HALF_A_LINE = 0.4  # the last line of a paragraph is half empty
+GAP = 1.6  # between the parts of a block
+ITEM = 0.5
+CODE_BOX, CODE_LINE = 1.8, 1.016
+FORMULA, FORMULA_ROW = 2.5, 0.9
+TABLE_ROW = 1.3
+TABLE_LETTER = 0.8  # beside one of the text: smaller type
+SUMMARY = 1.7
+
+
+@dataclass
+class Block:
+    end: int  # of its start tag
+    letters: float = 0.0
+    rest: float = 0.0
+
+    def style(self) -> str:
+        return f' style="--letters:{self.letters:.0f};--rest:{max(0.0, self.rest):.1f}"'
+
+
+@dataclass
+class Element:
+    tag: str
+    classes: frozenset[str]
+    holds_blocks: bool = False
+    unseen: bool = False  # it, or what it stands in
+    block: Block | None = None  # that it is, or stands in
+
+
+class Rooms(HTMLParser):
+    """The blocks of a page's body, in their order."""
+
+    def __init__(self, body: str) -> None:
+        super().__init__()
+        self.blocks: list[Block] = []
+        self.opened = [Element("", frozenset())]
+        self.lines = [0]
+        for line in body.split("\n"):
+            self.lines.append(self.lines[-1] + len(line) + 1)
+        self.feed(body)
+
+    def inside(self, tag: str, css: str = "") -> bool:
+        return any(one.tag == tag and (not css or css in one.classes) for one in self.opened)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in EMPTY:
+            return
+        about, parent = dict(attrs), self.opened[-1]
+        element = Element(tag, frozenset((about.get("class") or "").split()), block=parent.block)
+        # Sections of a chapter's own section: where book.css leaves blocks out.
+        element.holds_blocks = tag == "section" and "id" in about and self.inside("section")
+        begins = parent.holds_blocks and tag != "section" and BOXED not in element.classes
+        if begins and "style" not in about:
+            line, column = self.getpos()
+            start = self.lines[line - 1] + column
+            element.block = Block(start + len(self.get_starttag_text() or "") - 1)
+            self.blocks.append(element.block)
+        element.unseen = (
+            parent.unseen
+            or tag in UNSEEN_TAGS
+            or bool(UNSEEN_CLASSES & element.classes)
+            or (parent.tag == "details" and tag != "summary")
+        )
+        if element.block:
+            self.add(element, is_block=element.block is not parent.block)
+        self.opened.append(element)
+
+    def add(self, element: Element, *, is_block: bool) -> None:
+        """What `element` needs at any width, to its block."""
+        block = element.block
+        assert block
+        if element.tag == "mtr" and self.inside("div", "math") and not self.inside("details"):
+            block.rest += FORMULA_ROW
+        if element.unseen:
+            return
+        if element.tag == "tr":
+            block.rest += TABLE_ROW
+        elif element.tag == "p" and not self.inside("table"):
+            block.rest += HALF_A_LINE + (0 if is_block or self.inside("li") else GAP)
+        elif element.tag in ("li", "dt", "dd"):
+            block.rest += ITEM
+        elif element.tag == "pre":
+            block.rest += CODE_BOX
+        elif element.tag == "details":
+            block.rest += SUMMARY
+        elif element.tag == "div" and "math" in element.classes:
+            block.rest += FORMULA
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            while len(self.opened) > 1 and self.opened.pop().tag != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        element = self.opened[-1]
+        if element.unseen or not element.block:
+            return
+        if self.inside("pre"):
+            element.block.rest += CODE_LINE * data.count("\n")
+        elif not (self.inside("summary") or self.inside("div", "math")):
+            letters = len(" ".join(data.split())) + bool(data.strip())
+            element.block.letters += letters * (TABLE_LETTER if self.inside("table") else 1)
+
+
+def with_rooms(body: str) -> str:
+    """`body`, a page's HTML, whose blocks say what room they will need."""
+    parts, done = [], 0
+    for block in Rooms(body).blocks:
+        parts += [body[done : block.end], block.style()]
+        done = block.end
+    return "".join([*parts, body[done:]])
+
+
+def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    if body := context.get("body"):
+        context["body"] = with_rooms(body)
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("html-page-context", prepare)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
