@@ -38,7 +38,7 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> Non
 
 
 def boolean(name: str, value: Any) -> None:
-    """Raise ValueError unless `value` is True or False: of a word, both would be true."""
+    """Raise ValueError unless `value` is True or False: any non-empty text counts as true."""
     if not isinstance(value, bool):
         raise ValueError(f"{name}: expected True or False, got {shown(value)}")
 

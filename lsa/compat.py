@@ -23,11 +23,11 @@ OpOverload = torch._ops.OpOverload
 # An operator under no_grad, or inside an autograd.Function, needs no autograd dispatch. Without
 # this guard each call goes through the node that was registered for compilers.
 below_autograd = torch._C._AutoDispatchBelowAutograd
-# Operators are seen, and the bytes of exchanges counted, by a mode. torch's notes teach it, but the
-# module that has it is private.
+# A mode sees operators, and counts the bytes of exchanges. torch's notes teach it, but the module
+# that has it is private.
 DispatchMode = TorchDispatchMode
-# The exchanges between ranks as operators, which a compiler can overlap. What is public waits at
-# once, or drops the gradients of other ranks.
+# The exchanges between ranks as operators, which a compiler can overlap. Public functions wait
+# at once, or drop the gradients of other ranks.
 EXCHANGES = "_c10d_functional"
 exchanges = torch.ops._c10d_functional
 

@@ -198,7 +198,7 @@ class GPT(nn.Module):
     def embed(self, tokens: Tensor, start: int = 0, cu_seqlens: Tensor | None = None) -> Tensor:
         """Tokens [..., T] at positions start, start + 1, ... to [..., T, D].
 
-        Of packed documents, tokens [B, T], each begins at position 0.
+        In packed documents, tokens [B, T], each document begins at position 0.
         """
         tensor("tokens", tokens, "[B, T]")
         if tokens.dtype not in (torch.int32, torch.int64) or not tokens.dim():
@@ -266,7 +266,7 @@ class GPT(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """This rank's part embedded, and which of its tokens begin a document, if rows are packed.
 
-        What is too long is refused here, so that all ranks refuse it.
+        A text that is too long is refused here, so that all ranks refuse it.
         """
         (B, T), lengths = tokens.shape, ranks.lengths(tokens.shape[1], tokens.device)
         start = sum(lengths[: ranks.rank])
@@ -316,7 +316,7 @@ def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         tensor(name, weight, "")
         if name.endswith(projections) and weight.dim() != 2:
             raise ValueError(f"{name}: expected two dimensions, got {[*weight.shape]}")
-    # Of the projections these alone tell the layouts apart: others may be square.
+    # These projections alone tell the layouts apart: others may be square.
     first = [w for name, w in renamed.items() if name.endswith(("c_attn.weight", "c_fc.weight"))]
     if any(w.shape[0] > w.shape[1] for w in first):
         return renamed

@@ -76,7 +76,7 @@ class LlamaConfig:
 
 
 def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any]]]:
-    """What `attention` says of each layer and head: its kind and options.
+    """The kind and options of each layer and head, by `attention`.
 
     Raises ValueError, naming the key, for no such layer, head, kind or option.
     """

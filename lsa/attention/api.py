@@ -1,6 +1,6 @@
 """Linear attention over whole sequences: the one entry point to its three modes.
 
-It takes q, k [B, T, H, K] and v [B, T, H, V] and returns o [B, T, H, V], causally: o[:, i]
+From q, k [B, T, H, K] and v [B, T, H, V] it computes o [B, T, H, V]. It is causal: o[:, i]
 depends on k and v up to i only.
 """
 
@@ -100,15 +100,15 @@ def linear_attention(
     log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
         enters, so w_ij = exp(g_{j+1} + ... + g_i). -inf, like all below -112 (-768 for float64),
         is an exact reset: nothing before the token counts from there on, and g has no gradient.
-        None: nothing fades. Sun et al. (2023), eq. 6, for one a head. On CUDA, where that would
-        wait for the device, and within torch.compile and torch.func its numbers are not looked at.
+        None: nothing fades. Sun et al. (2023), eq. 6, for one a head. The range check runs on CPU
+        tensors only: on CUDA it would force a sync; torch.compile and torch.func have no numbers.
     cu_seqlens: int32 or int64 [N + 1], from 0 to B T: where documents end in the B rows laid end
         to end, 0 in front. Each is attended to on its own, by a reset at its first token; a row
         begins with one. The state returned is that of each row's last. No initial_state then.
 
-    A NaN in q reaches its own token. One in k or v reaches all later tokens, and from v earlier
-    ones too: in attention mode those of the sequence (on CUDA of its tile), in chunked mode those
-    of its chunk, with log_decay also from k. In recurrent mode it reaches none before it.
+    A NaN in q reaches its own token. One in k or v reaches all later tokens. One in v also reaches
+    earlier tokens: in attention mode those of the sequence (on CUDA of its tile), in chunked mode
+    those of its chunk; with log_decay so does one in k. In recurrent mode none is reached.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.

@@ -58,7 +58,7 @@ def gradient(
 ) -> Grads:
     """The gradient as linear attentions, each of them by `attend`, in float32 or float64.
 
-    With [v 1] and [S z] in place of v and S the normaliser is one more column of the sum, so
+    With [v 1] and [S z] in place of v and S the normaliser is one more column of the sum. So
     every gradient is the plain, unnormalised sum of other arguments. Backwards in time a token
     fades by the g of the token after it. A state, or a gradient of one, that is None is zero.
     """

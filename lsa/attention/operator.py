@@ -2,10 +2,10 @@
 
 `torch.ops.lsa.linear_attention` and its backward each have a body (dispatch.py chooses it), shapes
 for the compiler, and a gradient. The gradient of the backward operator is taken through
-`differentiable.gradient`, the same gradient written as linear attentions, so that it can be
+`differentiable.gradient`: the same gradient, written as linear attentions, which can be
 differentiated again. torch's function transforms and forward-mode derivatives know no such
-operator; for them, and for decay where no kernel takes the call, the same sum runs as plain torch
-throughout.
+operator. For them the same sum runs as plain torch throughout, and so it does for decay where no
+kernel takes the call.
 
 torch's operators take flat arguments. Only this file sees them: `Call`, `Saved` and `Grads` are
 flattened on the way in and made again on the other side.

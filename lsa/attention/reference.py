@@ -11,9 +11,9 @@ decay every w is 1. With it, token t multiplies the state by exp(g_t) before it 
     S_t = exp(g_t) S_{t-1} + k_t v_t^T                       w_ij = exp(g_{j+1} + ... + g_i)
 
 One g a head is RetNet's (Sun et al., 2023, eq. 6); one a token and head is Mamba-2's (Dao and
-Gu, 2024). Exponentials are taken of such sums only, never of a whole prefix, so that with g <= 0
-none of them overflows, however long the text. Each sum is taken on its own: a difference of two
-running sums would lose the digits of what follows a reset, a g so low that exp(g) is zero.
+Gu, 2024). Exponentials are taken of such sums only, never of a whole prefix, so with g <= 0 none
+of them overflows in any text. Each sum is taken on its own. A difference of two running sums would
+lose all digits after a reset, a g so low that exp(g) is zero.
 
 The modes differ in what is formed on the way: every product q_i·k_j (attention), every state S_i
 (recurrent), or a few of both (chunked).

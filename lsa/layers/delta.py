@@ -178,7 +178,7 @@ class DeltaNet(MultiHead):
         return self.n_heads * (mode_flops("chunked", T, K, K, C) + self.erase * system)
 
     def tick_flops(self, t: int) -> int:
-        """What the state answers to k where that is erased, the update, what it answers to q."""
+        """FLOPs of the update, of the answer to q and, where the old value is erased, to k."""
         return (4 + 2 * self.erase) * self.state_numbers(t)
 
     def state_numbers(self, t: int) -> int:

@@ -4,7 +4,7 @@
 
 with one α a head, fixed (RetNet, Sun et al. 2023) or from the input (Mamba-2, Dao and Gu 2024),
 or one a key channel, from the input (GLA, Yang et al. 2024). Summed up, token j reaches token i
-with weight sum_c q_ic k_jc exp(g_ic - g_jc), g_i = sum_{l<=i} log α_l: products of decays are sums
+with weight sum_c q_ic k_jc exp(g_ic - g_jc), g_i = sum_{l<=i} log α_l. Products of decays are sums
 of logarithms, and only differences g_i - g_j <= 0 are ever exponentiated.
 
 Shapes here: q, k [B, T, H, K]; v, o [B, T, H, V]; log_decay [B, T, H, K], or [..., 1] a head;

@@ -1,7 +1,7 @@
 """Attention without its projections: q, k, v to o, over a whole sequence or token by token.
 
-A mix serves some query heads of a layer, of which several may share a head of keys and values
-(grouped-query attention, Ainslie et al., 2023): its caches hold each of those once.
+A mix serves some query heads of a layer. Several may share a head of keys and values (grouped-query
+attention, Ainslie et al., 2023), and its caches hold each of these heads once.
 """
 
 from __future__ import annotations

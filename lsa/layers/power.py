@@ -34,8 +34,8 @@ def as_tensors(
 ) -> tuple[Tensor, Tensor]:
     """Indices [F, n] and coefficients [F] of monomials, these in float64.
 
-    Apple's GPUs have no float64, and features there are float32 at most: coefficients are rounded
-    to it when they are made, not when they are multiplied, which costs no digit.
+    Apple's GPUs have no float64, and features there are float32 at most. So coefficients are
+    rounded to it when they are made, not when they are multiplied. That costs no digit.
     """
     kind = torch.float32 if device.type == "mps" else torch.float64
     with torch.inference_mode(False):
@@ -71,7 +71,7 @@ class PowerAttention(MultiHead):
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
 
     `forward` forms all T x T products (attention mode); the machine keeps sums of features. These
-    have either sign and are as large as (|q| |k|)^p: where every (q·k)^p so far is far smaller, a
+    have either sign and are as large as (|q| |k|)^p. If every (q·k)^p so far is far smaller, a
     tick in float32 has few digits left, the fewer the higher p is.
     """
 

@@ -152,10 +152,10 @@ def positions_as_features(
     """q, k, v with a few features more, so that scale q·k gains slope * (position of k).
 
     q [B, T, H, K], k [B, T, H, K], v [B, T, H, V], slope [H] or numbers a position, start: the
-    position of the first key. A softmax does not see what all its scores have in common, so
-    slope * j does what the penalty -slope * (i - j) of ALiBi would (Press et al., 2022), with no
-    mask. A position is written as three digits to the base 64, which stay exact in bf16 up to a
-    million. The last one's 64^2 is shared between q and k: float16 ends at 65,504. Widths are
+    position of the first key. Softmax ignores a number that all its scores share. So slope * j
+    has the effect of ALiBi's penalty -slope * (i - j) (Press et al., 2022), without a mask.
+    A position is written as three digits to the base 64, which stay exact in bf16 up to a million.
+    The last one's 64^2 is shared between q and k: float16 ends at 65,504. Widths are
     filled up to a multiple of 8, which fused kernels for GPUs ask for.
     """
     B, T, H, K = q.shape
@@ -241,7 +241,7 @@ class SoftmaxAttention(MultiHead):
         return scores.masked_fill(~seen, float("-inf")).softmax(-1)
 
     def seen(self, place: Tensor) -> Tensor:
-        """Which tokens of its text each looks at: [..., T, T], of their places in it [..., T]."""
+        """Mask of the tokens that each token sees [..., T, T], by places in the text [..., T]."""
         return place.unsqueeze(-1) >= place.unsqueeze(-2)
 
     def sequence_flops(self, T: int) -> int:

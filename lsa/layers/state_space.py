@@ -5,11 +5,11 @@
 
 A, B and C do not depend on the input, so the recurrence is also one long convolution,
 y = K * u + D u with K_i = C Ā^i B̄. The layer trains by the convolution and samples by the
-recurrence. What Ā is, and how K is computed, is where `S4D` and `S4` differ.
+recurrence. `S4D` and `S4` differ in Ā, and in how they compute K.
 
 Letters: D channels; N = `d_state` real numbers of state a channel. A is real in some basis, so its
-eigenvalues come in conjugate pairs, and one of each pair, N/2 complex numbers, is kept: a
-product over all N is twice the real part of the product over these.
+eigenvalues come in conjugate pairs. One of each pair is kept, N/2 complex numbers. A product over
+all N is twice the real part of the product over these.
 
 Shapes here: u, y [B, D] a tick, [B, T, D] a sequence; s [B, D, N/2], Λ, P, B, C [D, N/2], complex;
 Δ [D, 1].

@@ -1,7 +1,7 @@
 """Softmax attention in a sliding window, which keeps the first tokens: its state never grows.
 
-A window alone loses more than what lies beyond it: trained models use the first token as a sink
-for weight that belongs nowhere (Xiao et al., 2024), so the first tokens stay in sight.
+Trained models use the first token as an attention sink, for weight that belongs nowhere (Xiao et
+al., 2024). A window that hides it does much harm, so the first tokens stay in sight.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class RingCache(NamedTuple):
         return torch.cat((held, x.to(slots.dtype)), 1)
 
     def _kept(self, tokens: Tensor, ticks: int) -> Tensor:
-        """The slots after `ticks` tokens, of which [B, L, H, K] are the first and the last."""
+        """The slots after `ticks` tokens; [B, L, H, K] are the first and the last of these."""
         slots = self.k.shape[1]
         if ticks <= slots:
             return F.pad(tokens, (0, 0, 0, 0, 0, slots - ticks))
@@ -211,7 +211,7 @@ class WindowAttention(SoftmaxAttention):
         return StateMachine(start, step, many)
 
     def seen(self, place: Tensor) -> Tensor:
-        """Which tokens of its text each looks at: [..., T, T], of their places in it [..., T]."""
+        """Mask of the tokens that each token sees [..., T, T], by places in the text [..., T]."""
         distance, place = place.unsqueeze(-1) - place.unsqueeze(-2), place.unsqueeze(-2)
         return (distance >= 0) & ((distance < self.window) | (place < self.first))
 

@@ -54,10 +54,10 @@ def linear_attention(
 ) -> Any:
     """`lsa.linear_attention` of a sequence over ranks: q, k, v, log_decay are this rank's part.
 
-    Each rank sums up its part; what it does to a state goes to the others, B H (K (V + 1) + 1)
-    numbers without, or with, decay, whatever T is; and each attends from the state before it.
-    Parts may differ in length, and be empty. Documents are parted by a log_decay of -inf at
-    their first tokens.
+    Each rank sums up its part, and sends the others what the part does to a state. That is
+    B H K (V + 1) numbers, with decay B H more, for any T. Then each attends from the state before
+    it. Parts may differ in length, and be empty. A log_decay of -inf at its first token begins a
+    document.
 
     initial_state: that of the whole sequence; the first rank's counts.
     return_state: also the state after the whole sequence, on every rank; see `Exchange.after`.

@@ -1,7 +1,7 @@
 """Ring attention (Liu et al., 2023) in plain torch: softmax over ranks, keys and values travel.
 
-What sequence parallelism costs where no state of constant size stands for the past: the
-reference that bytes are compared with. On GPUs torch has its own, `context_parallel`.
+The cost of sequence parallelism without a state of constant size: bytes are compared with this. On
+GPUs torch has its own, `context_parallel`.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ def selective_scan(
     initial_state: h_0 [B, D, N] (a batch of one is enough); zeros by default.
     input_rule: "euler" or "zoh", how B is discretised.
     mode: "kernel", Triton kernels on CUDA, which never write the states to memory (no float64,
-        N up to 64); "steps" or "tree", plain torch, how `scan` runs inside a chunk: a CPU, which
-        the state keeps busy, is faster in order, and a GPU, which waits between steps, as a tree;
-        "auto", the kernels where they take the call, and otherwise the faster of these.
+        N up to 64); "steps" or "tree", plain torch, the way of `scan` inside a chunk; "auto", the
+        kernels where they take the call, else the faster of these. A CPU, which the state keeps
+        busy, is faster in steps; a GPU, which waits between steps, as a tree.
     chunk_size: tokens whose states [B, C, D, N] exist at the same time (plain torch only).
 
     y has u's dtype; all is computed, and h_T returned, in float32, or in float64 where an input

@@ -22,12 +22,12 @@ class Precision:
     """How products are formed. The names are constexpr arguments of every kernel.
 
     OPERAND: the kind in which inputs enter a product with another input.
-    WIDE: the kind for products with a sum: fp16 would overflow there, so it takes tf32,
-        which rounds like fp16 but reaches as far as float32.
+    WIDE: the kind for products with a sum. There fp16 would overflow, so it becomes tf32, which
+        rounds like fp16 and has the range of float32.
 
-    Kinds are "fp32", "fp16", "bf16"; "tf32", which is rounded here, since tensor cores only cut
-    off the bits that they do not read; and "bf16 in fp32", which rounds like bf16 where a tile
-    of bf16 cannot be multiplied.
+    Kinds are "fp32", "fp16", "bf16", "tf32" and "bf16 in fp32". "tf32" is rounded here, since
+    tensor cores only cut off the bits that they do not read. "bf16 in fp32" rounds like bf16
+    where a tile of bf16 cannot be multiplied.
     """
 
     OPERAND: str
@@ -74,10 +74,9 @@ def as_state(s: Tensor | None) -> Tensor | None:
 def prefixes(g: Tensor | None, T: int) -> Tensor | None:
     """G [B or 1, T + 1, H, 2], float32: the sum of g before token t, as two numbers to be added.
 
-    Kernels need the difference of two of them, which may be small where both are large: after
-    131,072 tokens a sum in float32 knows no gap to better than 1e-3 times the mean of -g. A sum
-    of two has 48 bits. Its exponential is never taken, only that of a difference: as a power of
-    two, and so G is the sum of g / ln 2.
+    Kernels need the difference of two of them, which may be small where both are large. After
+    131,072 tokens a float32 sum has an error of up to 1e-3 times the mean of -g; two numbers have
+    48 bits. Only a difference is ever exponentiated, as a power of two, so G sums g / ln 2.
     """
     if g is None:
         return None

@@ -6,11 +6,11 @@
 Per token and head, with tiles of C tokens: T (K + V) FLOPs forwards and 5 T (K + V) / 2
 backwards, where chunked mode has a constant; bytes 8 D forwards as long as k and v of a head
 stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of rows, keeps its
-sum on chip and walks over the columns, so T / C · B H programs run at once: the mode for short
-sequences on an idle GPU, and the definition that the chunked kernel is checked against.
+sum on chip and walks over the columns, so T / C · B H programs run at once. This is the mode for
+short sequences on an idle GPU, and the chunked kernel is checked against it.
 
-The gradients are the same sum in three more roles (causal_sums.py), each its own launch, the
-tiles of which tuning/plan.py has. Decay goes on every product; its gradient is chunked mode's
+The gradients are the same sum in three more roles (causal_sums.py), each a launch of its own, with
+tiles from tuning/plan.py. Decay goes on every product; its gradient is chunked mode's
 (chunked/dg.py), from states formed for it alone.
 """
 

@@ -4,15 +4,15 @@
     o_i = scale φ(q_i) S_i / (scale φ(q_i)·z_i + eps)               (or the numerator alone)
 
 Per token and head: 4 K V FLOPs and 8 D bytes forwards, 12 K V FLOPs and 24 D + 16 bytes
-backwards (three passes; float32 o once more where it is normalised). Nothing is reused between
-tokens but the state, so no tensor cores, and T steps follow each other: bound by latency, about
-the same time a token whatever the size. A single token (T = 1) is where it is the best mode:
-the state is read and written once, 8 K V bytes, over B H V / 16 programs.
+backwards (three passes; float32 o once more where it is normalised). Tokens share only the state,
+so there is no work for tensor cores, and T steps follow each other. Latency is the limit: a token
+takes about the same time at any size. For a single token (T = 1) it is the best mode: the state is
+read and written once, 8 K V bytes, over B H V / 16 programs.
 
 The gradients are the same sum in three more roles (causal_sums.py), two of them backwards. With
-decay S and z are multiplied by exp(g_i) before token i enters, R and m, on their way back, by
-exp(g_{i+1}). The gradient of g is chunked mode's (chunked/dg.py), from S and R as they are
-around every KEPT tokens, which the passes for dq and dk store for it.
+decay S and z are multiplied by exp(g_i) before token i enters; on the way back R and m by
+exp(g_{i+1}). The gradient of g is chunked mode's (chunked/dg.py). It needs S and R around every
+KEPT tokens, and the passes for dq and dk store them.
 """
 
 from __future__ import annotations

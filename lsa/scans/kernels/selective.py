@@ -12,25 +12,25 @@ Bytes. All states in memory, as a scan in plain torch has them, are 4 N = 64 byt
 of them. The least possible is u and Δ read and y written, 12 bytes, 3.6 ps; with gradients 20 more
 for u, Δ, dy, du, dΔ, 6 ps. B and C are 8 N / D bytes, and read from caches again by each block of
 channels. For the gradients the forward pass keeps the state before every CHUNK = 8 tokens: 8 bytes
-written and 8 read, where every state would be 64 and 64. dB and dC are sums over channels. A
+written and 8 read. For every state they would be 64 and 64. dB and dC are sums over channels. A
 program adds up its 16 and stores the sum, 8 N / 16 = 8 bytes, and torch adds these: 8 read again.
 Atomic additions would save them, and give another result every time.
 
 Instructions. Forwards a number of the state takes a product, an exponential, a product and two
-multiply-adds: 4 + 1, so the exponentials' 8 cycles decide, 16 * 8 / 32 lanes, 4.3 ps over the whole
-GPU; scan_build counts 7.7 with all that is around them. With inputs in 16 bits the kernel is bound
+multiply-adds: 4 + 1. So the exponentials' 8 cycles decide: 16 * 8 / 32 lanes, 4.3 ps over the whole
+GPU. scan_build counts 7.7 with all that is around them. With inputs in 16 bits the kernel is bound
 by exponentials, not by bytes. A scan along lanes as a tree (`tl.associative_scan`) would take 7
 instructions and 33 more shared by the tokens of a lane, 11 at 8 tokens, 5.9 ps, and load B and C
 for each channel anew. Backwards: the same again to form the states, then 9, a second exponential,
 and four sums. Over 16 numbers, or 16 channels, on one axis each sum would take 8 to 10 instructions
 a number; on the tile of selective_backward.py all four take 10.5. scan_build counts 35 in all,
-19 ps, beside 13 for 44 bytes: backwards, it is the instructions.
+19 ps, beside 13 for 44 bytes: backwards, instructions are the limit.
 
 Latency. A lane's 16 numbers are independent, so one warp keeps a scheduler's exponentials busy,
 and two hide its loads. Programs are a warp of 32 channels; D = 1,536 and one sequence are 48 warps
 for 528 schedulers. So few are cut into G segments, which are walked at once. A segment multiplies
-a number of the state by exp(A ΣΔ), whatever its tokens are: first all but one are walked for what
-they add to the state, then these are carried from one to the next, and then all are walked for y.
+a number of the state by exp(A ΣΔ), for any tokens. First all segments but one are walked for their
+sums, then these are carried from one to the next, and then all are walked for y.
 That is 1.7 times the work in 1 / G of the time, so G = 1 is best from 1,056 warps, 22 sequences,
 on. Backwards the gradient of the state crosses segments the same way.
 
@@ -130,7 +130,7 @@ def _block(N: int) -> int:
 
 
 def _warps(N: int) -> int:
-    """Of a program forwards: 16 numbers of each array a lane, or 8 where warps share them."""
+    """Warps of a program forwards: 16 numbers of each array a lane, or 8 where warps share them."""
     return 1 if N <= 16 else _block(N) // 8
 
 

@@ -9,9 +9,9 @@ hold),
     dA = sum_t g_t (Δ_t a_t h_{t-1} + u_t B_t dw/dA)          dw/dA = 0 or (Δ_t a_t - w_t) / A
 
 Sums over channels need other lanes, sums over n do too, and each costs a shuffle and an addition
-for every halving. So a tile is [R, BN, BL], its channels on two axes: Triton gives lanes to the
-last axis first, then to the one before, and the rest of the elements to registers. At N = 16 a
-thread holds 4 channels times 2 of the N, and most of each sum stays in it.
+for every halving. So a tile is [R, BN, BL], its channels on two axes. Triton gives lanes to the
+last axis first, then to the one before, and registers to the other elements. At N = 16 a thread
+holds 4 channels times 2 of the N, and most of each sum stays in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The selective scan forwards: the whole state of BD channels in registers, token by token.
 
-A program is one warp and BD = 32 channels, a channel a lane: its N numbers of state lie in one
-thread, so that y = C·h needs no other lane. selective.py says what it costs.
+A program is one warp and BD = 32 channels, a channel a lane. A channel's N numbers of state lie in
+one thread, so y = C·h needs no other lane. selective.py says what it costs.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """Chunked mode's gradient of the decay: one program for every 64 tokens of a head.
 
-g_t multiplies everything that goes from before token t to t and after. Of what o, S_T and z_T owe
-to pairs of tokens, its gradient is the part whose way leads past t. With S, z before the 64 tokens
-of a chunk and R, m after them (dkv.py), and w as in passes.py,
+exp(g_t) multiplies every term that goes from before token t to t or later. So its gradient sums
+the terms of o, S_T and z_T whose pair of tokens lies on both sides of t. With S, z before the 64
+tokens of a chunk and R, m after them (dkv.py), and w as in passes.py,
 
     dg_t = scale [ sum_{i>=t} w_i0 r_i φ(q_i)·(S do_i + δ_i z)          from before, to t and after
                  + sum_{j<t} w_Cj φ(k_j)·(R v_j + m)                   from before t, to after
                  + sum_{j<t<=i} w_ij r_i (φ(q_i)·φ(k_j)) (do_i·v_j + δ_i)        inside the chunk
                  + w_C0 (<R, S> + m·z) ]                                      past the chunk
 
-No term is large where their sum is small. It would be so in the well known
-dg_t = sum_{i>=t} (q_i·dq_i - k_i·dk_i), whose terms cancel but for what they were rounded by, all
-the way to the end of the text.
+No term is large where their sum is small. The well known dg_t = sum_{i>=t} (q_i·dq_i - k_i·dk_i)
+is worse: its terms cancel up to the end of the text, and their rounding errors stay.
 
 Per token and head, K = V = D, in bf16: 8 D + D^2 / 8 bytes and 4 C D + 8 D^2 FLOPs, C = 64.
 """

@@ -8,12 +8,12 @@ With u_x the gradient of what o_x's division is done to, r = 1 / n, δ_x = -do_x
     dv_y = scale [ R^T φ(k_y) + sum_{chunk, x>=y} r_x (φ(k_y)·φ(q_x)) do_x ]
     R <- R + sum_{chunk} r_x φ(q_x) do_x^T        m <- m + sum_{chunk} r_x δ_x φ(q_x)
 
-Where the state fades (arguments.prefixes), products inside a chunk are weighted by w_xy, S and z
-by what is left of them at x, R and m by what is left of y at the end of the chunk, and what
-enters S or R by what is left of it there. dg.py has the gradient of g.
+With decay (arguments.prefixes) every term is multiplied by what is left of it: products inside a
+chunk by w_xy, S and z by their rest at x, R and m by the rest of y at the end of the chunk, new
+terms of S or R by their rest there. dg.py has the gradient of g.
 
-R and m run backwards in time, from the gradients of the returned state over scale; what is left
-in them after the first token is the gradient of the initial state.
+R and m run backwards in time. They start at the gradients of the returned state over scale. After
+the first token they are the gradient of the initial state.
 
 Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs,
 4 C D more where it forms δ;
@@ -122,9 +122,9 @@ def dkv_kernel(
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
     SPLIT: tl.constexpr = DK and ROUNDS and BF16
-    # What the gradient of the returned state gives to dv is no sum over tokens, in which rounding
-    # φ(k) would average out: there φ(k) enters in two. So does r φ(q) into an m that fades, most
-    # of which is of a few tokens.
+    # In sums over tokens the rounding of φ(k) averages out. The part of dv from the gradient of the
+    # returned state is no such sum, so there φ(k) enters in two. So does r φ(q) into an m that
+    # fades, most of which comes from a few tokens.
     SPLIT_R: tl.constexpr = DV and LAST and ROUNDS and BF16
     SPLIT_M: tl.constexpr = FOLD and DECAY
 

@@ -86,10 +86,10 @@ def dq_kernel(
             b_z += b_first * left if DECAY else b_first
     if KEEP:
         p_kept += i_bh * (K * V + K)
-    # The error of rounding φ(k) is 2e-3 of dq, beside as much each from the products and from dq
-    # itself, so it enters in two tiles. Normalising takes the mean out of φ(k) again, and with it
-    # most of what a map has added, but not what rounding S has left, 2.5e-3 of dq past the first
-    # chunks: so there S enters in two as well, or products are in tf32.
+    # The error of rounding φ(k) is 2e-3 of dq, as large as that of the products and that of dq, so
+    # φ(k) enters in two tiles. Normalising takes the mean out of φ(k) again, and with it most of
+    # what a map has added. The error of rounding S stays, 2.5e-3 of dq past the first chunks: there
+    # S enters in two as well, or products are in tf32.
     BF16: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
     PRECISE: tl.constexpr = NORMALIZE and BF16
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
@@ -101,8 +101,8 @@ def dq_kernel(
     # Decay goes on φ(k), which is rounded anew: without a map it was exact.
     SPLIT_FADED: tl.constexpr = BF16 and DECAY and (WIDE != "tf32")
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
-    # With 16 rows the chunk enters the state before δ is formed: after it, each warp would form
-    # most products of all, 225 instructions of the tensor cores in place of 56.
+    # With 16 rows the chunk enters the state before δ is formed. Later, each warp would form most
+    # products of all: 225 instructions of the tensor cores in place of 56.
     EARLY: tl.constexpr = FORM_DELTA and PRECISE and (C == 16)
     # Where δ is formed, z comes with it. Elsewhere chunks are added, FOLD: as the first of 16
     # columns, so that tensor cores form the sums.
@@ -141,9 +141,9 @@ def dq_kernel(
             b_P *= b_w
         else:
             b_P = tl.where(m_A, b_P, 0.0)
-        # δ_x takes out of do_x·v_y what it has of do_x·o_x: for the first tokens nearly all of
-        # it. dk and dv take it from the exact product, so that δ has to know more of the product
-        # than bf16 holds, or dk would be off by up to 5e-3.
+        # δ_x takes the part of do_x·o_x out of do_x·v_y. For the first tokens that is almost the
+        # whole. dk and dv subtract δ from the exact product, so δ needs more digits of it than
+        # bf16 holds. Without them dk would be off by up to 5e-3.
         if TWICE:
             b_P, b_p = in_two(b_P, WIDE)
         else:
@@ -174,9 +174,9 @@ def dq_kernel(
             if FORM_DELTA:
                 # do·num is q times its own gradient. Formed from the rounded sum itself, δ
                 # takes out what rounding left along q, where the exact gradient has nothing.
-                # δ multiplies Y, the sum of the keys so far, which gives n once more: dq is a
-                # small difference of large terms while tokens are few, and n from features that
-                # were rounded, as the forward pass has it, would put it off by up to 1e-2.
+                # δ multiplies Y, the sum of the keys so far, which gives n once more. While tokens
+                # are few, dq is a small difference of large terms. With the n of the forward pass,
+                # from features that were rounded, it would be off by up to 1e-2.
                 b_q = load_tile(p_q, start, end, s_qt, 0, K, MAP, C, BK)
                 if DECAY and BF16:
                     b_1, b_2 = in_two(b_w, WIDE)

@@ -10,16 +10,15 @@ import torch
 from .gpu import gpu_of
 
 SEGMENT_MULTIPLE = 128
-# A pass that recovers S takes away chunk by chunk what S had gained. Each step may be off by
-# 2^-24 of S as it is at the end, and tensor cores round all the same way, so after n chunks the
-# first of them reads an S that is off by n^2 2^-24 / 2 of itself: 5e-4 for 128 chunks of 64, less
-# than bf16 rounds.
+# A pass that recovers S subtracts each chunk's terms from it. Each step may be off by 2^-24 of the
+# final S, and tensor cores all round the same way. So after n chunks the first of them reads an S
+# that is off by n^2 2^-24 / 2 of itself: 5e-4 for 128 chunks of 64, less than bf16 rounds.
 LONGEST_RECOVERED = 8192
 # Up to so many segments, each program adds up the sums of the segments before it by itself: at
 # D = 64 16 KB each, from the L2 cache. Past that, a launch in between scans them.
 MOST_ADDED = 4
-# Up to so many segments are tried where fewer already fill the GPU: of many waves of short programs
-# the last, which may be all but empty, is a small part.
+# Up to so many segments are tried even where fewer fill the GPU. The last wave of programs may be
+# almost empty, and among many short waves it is a small part.
 EVENED = 12
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 # For bf16: tokens a chunk, features of the output a program, warps, stages. By kernel and the
-# wider of K and V, for the sum alone, the same of mapped q and k, and both normalised. Chosen
-# among chunks of 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps, 2 and 3 stages: of those
-# that spill nothing and are not serialised the one with the fewest instructions a token, which
-# with four warps leaves two programs to a multiprocessor. kernel_build keeps both numbers. All of
-# it holds for Triton 3.6 and 3.7, which make different code of the same kernel.
+# wider of K and V, for the sum alone, the same of mapped q and k, and both normalised. Chunks of
+# 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps, 2 and 3 stages were compiled. Of those
+# that spill nothing and are not serialised we take the one with the fewest instructions a token.
+# With four warps it must leave two programs to a multiprocessor. kernel_build keeps both numbers.
+# The choice holds for Triton 3.6 and 3.7, which make different code of the same kernel.
 # dk and dv together: at 128 R takes 128 registers a thread of four warps, half as many of eight.
 # Chunks of 16 leave room for the products of both: 116 instructions a token of the plain sum,
 # with two programs resident, for 139 apart; mapped 283 for 534, normalised 242 for 251, both 395
@@ -94,11 +94,11 @@ BEFORE_3_7 = {
     (True, True, "dk", 256, 3): (16, 64, 8, 1),
 }
 
-# How many programs a multiprocessor has to hold for memory to be what they wait for, if each
-# instruction of a warp takes DEPENDENT_CYCLES: instructions over bytes, in kernel_build. By
-# Gpu.large and width, columns as above: of the passes forward, dq, dk and dv the mean; of those
-# that form more than one gradient. Decay doubles it. More than are resident says that memory
-# waits for the programs.
+# How many programs a multiprocessor has to hold for memory to be the limit, if each instruction
+# of a warp takes DEPENDENT_CYCLES: instructions over bytes, in kernel_build. By Gpu.large and
+# width, columns as above: the mean of the passes forward, dq, dk and dv; then that of passes that
+# form more than one gradient. Decay doubles it. If fewer programs fit at once, memory is not the
+# limit.
 NEEDED = {
     (True, 64): (0.9, 2.1, 1.3, 2.8),
     (True, 128): (1.0, 2.1, 1.0, 1.8),
