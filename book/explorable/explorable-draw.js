@@ -47,6 +47,10 @@
       }
       const lines = ceiling || spec.mark.startsWith("line");
       const width = { ceiling: 1.5, computer: 4 }[curve.role] || (many ? 1.4 : 2.4);
+      if (curve.role === "browser") {
+        const marker = { symbol: "circle-open", color, size: 11, line: { width: 2 } };
+        return [{ ...common, type: "scatter", mode: "markers", marker, cliponaxis: false }];
+      }
       const drawn = {
         ...common,
         type: "scatter",
@@ -61,7 +65,7 @@
   }
 
   function rank({ curve }) {
-    return { ceiling: 0, series: 1, computer: 2 }[curve.role];
+    return { ceiling: 0, series: 1, computer: 2, browser: 3 }[curve.role];
   }
 
   function band(trace, color, common) {
@@ -208,11 +212,14 @@
   function unnamed(spec, view, { labels, x, y }) {
     const said = new Set([...labels.map(({ name }) => name), ...(x.names || []), ...(y.names || [])]);
     const curves = new Map(view.traces.map(({ curve }) => [curve.name, curve]));
-    return [...curves.values()].filter(({ name }) => !said.has(name)).map((curve) => {
-      const item = document.createElement("li");
-      item.append(swatch(spec.mark === "bar", curve), curve.name);
-      return item;
-    });
+    const hollow = view.traces.some(({ curve }) => curve.role === "browser");
+    return [...curves.values()].filter(({ name, role }) => role !== "browser" && !said.has(name))
+      .map((curve) => [swatch(spec.mark === "bar", curve), curve.name])
+      .concat(hollow ? [["○ This browser"]] : []).map((parts) => {
+        const item = document.createElement("li");
+        item.append(...parts);
+        return item;
+      });
   }
 
   window.ExplorableDraw = { draw, rgba, unnamed };

@@ -77,6 +77,7 @@
     const lines = spec.mark.startsWith("line");
     const ends = new Map();
     for (const { curve, ...trace } of view.traces) {
+      if (curve.role === "browser") continue;
       if (!lines && curve.role === "ceiling" ? x.category || y.category : !lines) continue;
       let i = trace.x.length - 1;
       while (i > 0 && x.to(trace.x[i]) > 1) i--;

@@ -38,11 +38,8 @@
       this.table = find(".explorable-data");
       this.crossing = find(".explorable-crossing");
       this.folded = find(".explorable-more .explorable-chosen");
-      this.controls = new Map(
-        this.spec.controls.map((
-          control,
-        ) => [control.name, find(`[data-control="${CSS.escape(control.name)}"]`)]),
-      );
+      const named = ({ name }) => [name, find(`[data-control="${CSS.escape(name)}"]`)];
+      this.controls = new Map(this.spec.controls.map(named));
       this.bind();
     }
 
@@ -213,6 +210,12 @@
       setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     }
 
+    /* Curves that this browser measured stand among the stored ones, in place of earlier ones. */
+    join(curves) {
+      this.spec.curves = [...this.spec.curves.filter(({ role }) => role !== "browser"), ...curves];
+      this.update();
+    }
+
     draw() {
       if (this.view.empty || !this.frame.clientWidth) return;
       this.drawn ||= this.replaceStill();
@@ -256,10 +259,8 @@
     return Object.fromEntries(figures.map(({ spec, state }) => {
       const usual = model.defaults(spec);
       const changed = Object.keys(usual).filter((name) => String(state[name]) !== String(usual[name]));
-      return [
-        spec.id,
-        changed.map((name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`).join("&"),
-      ];
+      const words = (name) => `${name}=${[state[name]].flat().map(encodeURIComponent).join(",")}`;
+      return [spec.id, changed.map(words).join("&")];
     }));
   }
 
@@ -328,6 +329,7 @@
       adopt(element);
     }
     if (!figures.length) return;
+    dispatchEvent(new Event("explorables-ready"));
     hash.listen(take, said);
     watchReader();
     // A drawing holds the colours that it was drawn in. Paper is white, whatever the theme.
@@ -339,7 +341,9 @@
     matchMedia("print").addEventListener("change", redraw);
   }
 
-  window.Explorables = { adopt, release };
+  const join = (id, curves) => figures.find(({ spec }) => spec.id === id)?.join(curves);
+
+  window.Explorables = { adopt, release, join };
   if (!script) return;
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();

@@ -54,6 +54,17 @@
       return width === d ? points.filter((point) => point[3] === heads) : [];
     }
 
+    /* The same of the reader's own browser, which was measured with one head of 64. */
+    here() {
+      const { d, heads } = this.chosen;
+      return d !== 64 || heads !== 1 ? [] : Object.values(MODES).flatMap(({ measured }) => measured)
+        .flatMap((mode) =>
+          Object.entries(BrowserTimes.times("forward", mode)).map((
+            [t, seconds],
+          ) => [mode, Number(t), seconds])
+        );
+    }
+
     sentence() {
       const { t } = this.chosen, at = Object.keys(MODES).map((mode) => [mode, this.bound(mode, t).seconds]);
       const where = `At ${t.toLocaleString("en")} tokens on ${this.device.name}`;
@@ -113,7 +124,8 @@
     );
     const { t: chosen } = limits.chosen,
       points = limits.measured(),
-      scale = scales(width, bounds, points),
+      here = limits.here(),
+      scale = scales(width, bounds, [...points, ...here]),
       { x, y } = scale;
     picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     const nodes = axes(width, scale);
@@ -124,41 +136,39 @@
         `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`
       ).join("");
       nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d: path }));
-      const here = list[LENGTHS.indexOf(chosen)];
+      const bound = list[LENGTHS.indexOf(chosen)];
       nodes.push(
         svg("circle", {
           class: "roofline-here",
           style: `--mode: var(--${mode})`,
           cx: x(chosen),
-          cy: y(here.seconds),
+          cy: y(bound.seconds),
           r: 4.5,
         }),
       );
     }
-    for (const [mode, t, seconds] of points) {
-      nodes.push(
-        svg("circle", {
-          class: "roofline-point",
-          style: `--mode: var(--${mode})`,
-          cx: x(t),
-          cy: y(seconds),
-          r: 4.5,
-        }),
-      );
+    for (const [css, list] of [["roofline-point", points], ["roofline-point roofline-browser", here]]) {
+      for (const [mode, t, seconds] of list) {
+        const style = `--mode: var(--${mode})`;
+        nodes.push(svg("circle", { class: css, style, cx: x(t), cy: y(seconds), r: 4.5 }));
+      }
     }
     picture.replaceChildren(...nodes);
     const compared = `Least time against sequence length on ${limits.device.name}`;
-    const given = `${points.length} measured points; the numbers at ${chosen} tokens are below`;
-    picture.setAttribute("aria-label", `${compared}, with ${given}.`);
+    const given = `${points.length} measured points${here.length ? `, ${here.length} of this browser` : ""}`;
+    picture.setAttribute(
+      "aria-label",
+      `${compared}, with ${given}; the numbers at ${chosen} tokens are below.`,
+    );
   }
 
   function card(limits, mode) {
     const { name, measured } = MODES[mode], { t: chosen } = limits.chosen;
     const { flops, bytes, ends, steps, seconds, by } = limits.bound(mode, chosen);
-    const found = measured.flatMap((each) =>
-      limits.measured().filter(([one, t]) => one === each && t === chosen)
-        .map(([, , took]) => `${duration(took)}${NAMES[each] ? ` (${NAMES[each]})` : ""}`)
-    );
+    const at = (points) =>
+      points.filter(([one, t]) => measured.includes(one) && t === chosen)
+        .map(([one, , took]) => `${duration(took)}${NAMES[one] ? ` (${NAMES[one]})` : ""}`);
+    const found = at(limits.measured()), here = at(limits.here());
     const quiet = (text) => element("p", { class: "roofline-quiet" }, text);
     return element(
       "section",
@@ -186,6 +196,7 @@
       found.length
         ? element("p", {}, `measured: ${found.join(", ")}`)
         : quiet("measured: no stored run of this shape"),
+      here.length ? element("p", {}, `this browser: ${here.join(", ")}`) : null,
     );
   }
 
@@ -244,6 +255,7 @@
       line,
     );
     update();
+    BrowserTimes.listen(update);
     new ResizeObserver(drawHere).observe(frame);
     return {
       device: [Stage.entry(device, names), first],

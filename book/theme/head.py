@@ -26,6 +26,8 @@ POLICY = {
     "img-src": "'self' data:",
     "font-src": "'self'",
     "connect-src": "'self'",
+    # The stage that measures the reader's browser hands its worker a script in the page's memory.
+    "worker-src": "blob:",
     "form-action": "'self'",
     "base-uri": "'none'",
 }

@@ -19,6 +19,7 @@ PLACES = {
     "memory": "book/linear-self-attention.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
+    "browser-speed": "book/three-modes.html",
     "chip": "book/kernels.html",
     "sampler": "book/sampling.html",
     "ranks": "book/many-devices.html",

@@ -1,0 +1,345 @@
+"use strict";
+
+/* Softmax and linear attention of one head in plain JavaScript, and a clock for them. The stage
+   `browser-speed` loads this when its button is pressed and hands both functions to a worker as
+   text, so each of them stands alone. Tests hold the kernels to lsa; so does the reader's page,
+   before it measures.
+
+   Inputs are Float32Arrays of whole tiles: `padded` tokens, of which those past the last are zeros.
+   Normalisers have lsa's eps. */
+
+window.BrowserKernels ??= (() => {
+  function kernels() {
+    const TILE = 64, CHUNK = 32, EPS = 1e-6;
+    const padded = (T) => Math.ceil(T / TILE) * TILE;
+    const late = (deadline) => performance.now() > deadline;
+
+    /* out[i, j] (+)= sum over l < depth of a[i, l] b[l, j], in blocks of 4 rows and 2 columns that
+       stay in registers. An operand is [array, start, step of its first index, of its second]. */
+    function product(rows, columns, depth, [a, aStart, aRow, aStep], [b, bStart, bStep, bColumn], out, add) {
+      const [c, cStart, cRow] = out;
+      for (let i = 0; i < rows; i += 4) {
+        for (let j = 0; j < columns; j += 2) {
+          let x = aStart + i * aRow, y = bStart + j * bColumn;
+          let s0 = 0, s1 = 0, s2 = 0, s3 = 0, t0 = 0, t1 = 0, t2 = 0, t3 = 0;
+          for (let l = 0; l < depth; l++) {
+            const left = b[y], right = b[y + bColumn];
+            const a0 = a[x], a1 = a[x + aRow], a2 = a[x + 2 * aRow], a3 = a[x + 3 * aRow];
+            s0 += a0 * left;
+            s1 += a1 * left;
+            s2 += a2 * left;
+            s3 += a3 * left;
+            t0 += a0 * right;
+            t1 += a1 * right;
+            t2 += a2 * right;
+            t3 += a3 * right;
+            x += aStep;
+            y += bStep;
+          }
+          const at = cStart + i * cRow + j;
+          if (add) {
+            s0 += c[at];
+            s1 += c[at + cRow];
+            s2 += c[at + 2 * cRow];
+            s3 += c[at + 3 * cRow];
+            t0 += c[at + 1];
+            t1 += c[at + cRow + 1];
+            t2 += c[at + 2 * cRow + 1];
+            t3 += c[at + 3 * cRow + 1];
+          }
+          c[at] = s0;
+          c[at + cRow] = s1;
+          c[at + 2 * cRow] = s2;
+          c[at + 3 * cRow] = s3;
+          c[at + 1] = t0;
+          c[at + cRow + 1] = t1;
+          c[at + 2 * cRow + 1] = t2;
+          c[at + 3 * cRow + 1] = t3;
+        }
+      }
+    }
+
+    function divide(o, sums, from, rows, d, eps) {
+      for (let i = 0; i < rows; i++) {
+        for (let x = 0; x < d; x++) o[(from + i) * d + x] /= sums[i] + eps;
+      }
+    }
+
+    /* Every query meets every key of its past, a tile of both at a time; T x T products are never
+       stored. `weigh(products, i, j, scale)` makes weights of a tile's products, in place. */
+    function byTiles({ q, k, v, o, T, d }, deadline, weigh, sums, eps) {
+      const products = new Float32Array(TILE * TILE);
+      for (let i = 0; i < T; i += TILE) {
+        if (late(deadline)) return false;
+        o.fill(0, i * d, (i + TILE) * d);
+        for (let j = 0; j <= i; j += TILE) {
+          product(TILE, TILE, d, [q, i * d, d, 1], [k, j * d, 1, d], [products, 0, TILE], false);
+          weigh(products, i, j);
+          product(TILE, d, TILE, [products, 0, TILE, 1], [v, j * d, d, 1], [o, i * d, d], true);
+        }
+        divide(o, sums, i, TILE, d, eps);
+      }
+      return true;
+    }
+
+    /* Linear attention in attention mode. */
+    function attention(inputs, deadline = Infinity) {
+      const sums = new Float64Array(TILE);
+      return byTiles(
+        inputs,
+        deadline,
+        (products, i, j) => {
+          if (j === 0) sums.fill(0);
+          for (let row = 0; row < TILE; row++) {
+            const at = row * TILE;
+            if (i === j) products.fill(0, at + row + 1, at + TILE);
+            for (let column = 0; column < TILE; column++) sums[row] += products[at + column];
+          }
+        },
+        sums,
+        EPS,
+      );
+    }
+
+    /* The largest product so far is taken out of the exponential, and out of what was summed. */
+    function softmax(inputs, deadline = Infinity) {
+      const sums = new Float64Array(TILE), most = new Float64Array(TILE);
+      const { o, d } = inputs, scale = d ** -0.5;
+      return byTiles(
+        inputs,
+        deadline,
+        (products, i, j) => {
+          if (j === 0) {
+            sums.fill(0);
+            most.fill(-Infinity);
+          }
+          for (let row = 0; row < TILE; row++) {
+            const at = row * TILE, end = i === j ? row + 1 : TILE;
+            let high = most[row];
+            for (let column = 0; column < end; column++) high = Math.max(high, scale * products[at + column]);
+            if (high > most[row]) {
+              const fade = Math.exp(most[row] - high);
+              sums[row] *= fade;
+              for (let x = 0; x < d; x++) o[(i + row) * d + x] *= fade;
+              most[row] = high;
+            }
+            for (let column = 0; column < end; column++) {
+              const weight = Math.exp(scale * products[at + column] - high);
+              sums[row] += weight;
+              products[at + column] = weight;
+            }
+            products.fill(0, at + end, at + TILE);
+          }
+        },
+        sums,
+        0,
+      );
+    }
+
+    /* A token enters the state, and its query reads it: o = q S / (q z + eps). */
+    function tick(S, z, q, k, v, o, at, d) {
+      let sum = EPS;
+      for (let a = 0; a < d; a++) {
+        z[a] += k[at + a];
+        sum += q[at + a] * z[a];
+      }
+      for (let x = 0; x < d; x += 4) {
+        const v0 = v[at + x], v1 = v[at + x + 1], v2 = v[at + x + 2], v3 = v[at + x + 3];
+        let o0 = 0, o1 = 0, o2 = 0, o3 = 0;
+        for (let a = 0, s = x; a < d; a++, s += d) {
+          const key = k[at + a], query = q[at + a];
+          const s0 = S[s] + key * v0, s1 = S[s + 1] + key * v1;
+          const s2 = S[s + 2] + key * v2, s3 = S[s + 3] + key * v3;
+          S[s] = s0;
+          S[s + 1] = s1;
+          S[s + 2] = s2;
+          S[s + 3] = s3;
+          o0 += query * s0;
+          o1 += query * s1;
+          o2 += query * s2;
+          o3 += query * s3;
+        }
+        o[at + x] = o0 / sum;
+        o[at + x + 1] = o1 / sum;
+        o[at + x + 2] = o2 / sum;
+        o[at + x + 3] = o3 / sum;
+      }
+    }
+
+    function recurrent({ q, k, v, o, T, d }, deadline = Infinity) {
+      const S = new Float32Array(d * d), z = new Float32Array(d);
+      for (let t = 0; t < T; t++) {
+        if (t % TILE === 0 && late(deadline)) return false;
+        tick(S, z, q, k, v, o, t * d, d);
+      }
+      return true;
+    }
+
+    function chunked({ q, k, v, o, T, d }, deadline = Infinity) {
+      const S = new Float32Array(d * d), z = new Float32Array(d);
+      const products = new Float32Array(CHUNK * CHUNK), sums = new Float64Array(CHUNK);
+      for (let i = 0; i < T; i += CHUNK) {
+        if (late(deadline)) return false;
+        const at = i * d;
+        product(CHUNK, CHUNK, d, [q, at, d, 1], [k, at, 1, d], [products, 0, CHUNK], false);
+        for (let row = 0; row < CHUNK; row++) {
+          products.fill(0, row * CHUNK + row + 1, (row + 1) * CHUNK);
+          sums[row] = 0;
+          for (let j = 0; j <= row; j++) sums[row] += products[row * CHUNK + j];
+          for (let x = 0; x < d; x++) sums[row] += q[at + row * d + x] * z[x];
+        }
+        product(CHUNK, d, d, [q, at, d, 1], [S, 0, d, 1], [o, at, d], false);
+        product(CHUNK, d, CHUNK, [products, 0, CHUNK, 1], [v, at, d, 1], [o, at, d], true);
+        divide(o, sums, i, CHUNK, d, EPS);
+        product(d, d, CHUNK, [k, at, 1, d], [v, at, d, 1], [S, 0, d], true);
+        for (let row = 0; row < CHUNK; row++) {
+          for (let x = 0; x < d; x++) z[x] += k[at + row * d + x];
+        }
+      }
+      return true;
+    }
+
+    /* The last token alone: softmax meets a cache of T keys, linear attention a state. */
+    function softmaxToken({ q, k, v, o, T, d }) {
+      const weights = new Float64Array(T), at = (T - 1) * d, scale = d ** -0.5;
+      let high = -Infinity, sum = 0;
+      for (let t = 0; t < T; t++) {
+        let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (let x = 0, y = t * d; x < d; x += 4, y += 4) {
+          s0 += q[at + x] * k[y];
+          s1 += q[at + x + 1] * k[y + 1];
+          s2 += q[at + x + 2] * k[y + 2];
+          s3 += q[at + x + 3] * k[y + 3];
+        }
+        weights[t] = scale * (s0 + s1 + s2 + s3);
+        high = Math.max(high, weights[t]);
+      }
+      for (let t = 0; t < T; t++) sum += weights[t] = Math.exp(weights[t] - high);
+      for (let x = 0; x < d; x += 4) {
+        let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (let t = 0, y = x; t < T; t++, y += d) {
+          s0 += weights[t] * v[y];
+          s1 += weights[t] * v[y + 1];
+          s2 += weights[t] * v[y + 2];
+          s3 += weights[t] * v[y + 3];
+        }
+        [s0, s1, s2, s3].forEach((s, i) => (o[at + x + i] = s / sum));
+      }
+      return true;
+    }
+
+    return { padded, softmax, attention, recurrent, chunked, tick, softmaxToken };
+  }
+
+  /* Inputs that Python makes too: numbers in [-2, 2) of Numerical Recipes' generator, in the order
+     q, k, v, then one weight a feature, by which a check sums an output. */
+  function draws(padded, T, d, seed) {
+    let state = seed >>> 0;
+    const next = () => (state = (Math.imul(1664525, state) + 1013904223) >>> 0) / 2 ** 30 - 2;
+    const numbers = (rows, room) => {
+      const array = new Float32Array(room * d);
+      for (let i = 0; i < rows * d; i++) array[i] = next();
+      return array;
+    };
+    const [q, k, v] = [0, 1, 2].map(() => numbers(T, padded(T))), weights = numbers(1, 1);
+    const features = (x) => x.map((value, i) => (i < T * d ? (value < 0 ? Math.exp(value) : value + 1) : 0));
+    const o = () => new Float32Array(padded(T) * d);
+    return {
+      weights,
+      softmax: { q, k, v, o: o(), T, d },
+      linear: { q: features(q), k: features(k), v, o: o(), T, d },
+    };
+  }
+
+  /* How far the kernels are from what lsa's reference says: the largest difference. */
+  function check(
+    { padded, softmaxToken, ...kernels },
+    draws,
+    { tokens: T, width: d, seed, softmax, linear },
+  ) {
+    const given = draws(padded, T, d, seed), wanted = { softmax: [given.softmax, softmax] };
+    for (const mode of ["attention", "recurrent", "chunked"]) wanted[mode] = [given.linear, linear];
+    let most = 0;
+    const compare = ({ o }, expected, from) => {
+      for (let t = from; t < T; t++) {
+        let sum = 0;
+        for (let x = 0; x < d; x++) sum += given.weights[x] * o[t * d + x];
+        most = Math.max(most, Math.abs(sum - expected[t]));
+      }
+    };
+    for (const [mode, [inputs, expected]] of Object.entries(wanted)) {
+      kernels[mode](inputs);
+      compare(inputs, expected, 0);
+    }
+    softmaxToken(given.softmax);
+    compare(given.softmax, softmax, T - 1);
+    return most;
+  }
+
+  /* Time everything at each length, in turns, in batches that the browser's coarse clock can tell
+     apart. What takes longer than `limit` seconds is stopped, and left out of longer texts.
+     tell({length}) before a length, tell({rows}) after it: {mode, pass, length, seconds, low, high},
+     seconds null where it was stopped. */
+  function clock({ padded, tick, softmaxToken, ...kernels }, draws, { lengths, width: d, limit }, tell) {
+    const BATCH_MS = 20, ROUNDS = 5, LONG_MS = 500, stopped = new Set();
+    const forward = (mode, inputs) => ["forward", mode, (deadline) => kernels[mode](inputs, deadline)];
+
+    /* Milliseconds of `times` calls; null if one was stopped. */
+    function batch(call, times) {
+      const begin = performance.now();
+      for (let i = 0; i < times; i++) if (!call(begin + 1000 * limit)) return null;
+      return performance.now() - begin;
+    }
+
+    function timed(T) {
+      const { softmax, linear } = draws(padded, T, d, T), { q, k, v, o } = linear;
+      const S = new Float32Array(d * d), z = new Float32Array(d), at = (T - 1) * d;
+      const calls = [
+        forward("softmax", softmax),
+        ...["attention", "recurrent", "chunked"].map((mode) => forward(mode, linear)),
+        ["token", "softmax", () => softmaxToken(softmax)],
+        ["token", "linear", () => (tick(S, z, q, k, v, o, at, d), true)],
+      ].map(([pass, mode, call]) => ({ pass, mode, call, name: `${pass} ${mode}`, found: [] }));
+      const running = calls.filter(({ name }) => !stopped.has(name));
+      for (const one of running) {
+        // More than once: the first calls are not compiled yet, and any may be held up by others.
+        let took = one.times = 1;
+        for (let enough = 0; enough < 3 && took !== null && took < LONG_MS; enough++) {
+          took = batch(one.call, one.times);
+          if (took < BATCH_MS && took !== null) [one.times, enough] = [2 * one.times, -1];
+        }
+        if (took === null) stopped.add(one.name);
+        else if (took >= LONG_MS && one.times === 1) one.found.push(took);
+      }
+      const short = running.filter(({ name, found }) => !found.length && !stopped.has(name));
+      for (let round = 0; round < ROUNDS; round++) {
+        for (const { call, times, found } of short) {
+          const took = batch(call, times);
+          if (took) found.push(took / times);
+        }
+      }
+      return calls.map(({ pass, mode, found }) => {
+        const [low, seconds, high] = [0, found.length >> 1, found.length - 1]
+          .map((i) => (found.length ? found.sort((a, b) => a - b)[i] / 1000 : null));
+        return { mode, pass, length: T, seconds, low, high };
+      });
+    }
+
+    for (const length of lengths) {
+      tell({ length });
+      tell({ rows: timed(length) });
+    }
+    tell({ done: true });
+  }
+
+  /* What a worker runs: it checks, then times; its address is that of a blob, since a page opened
+     from a disk may start no other. */
+  function source(settings, reference) {
+    return `"use strict";
+const kernels = (${kernels})(), draws = ${draws};
+postMessage({ difference: (${check})(kernels, draws, ${JSON.stringify(reference)}) });
+(${clock})(kernels, draws, ${JSON.stringify(settings)}, postMessage);`;
+  }
+
+  return { kernels, draws, check, clock, source };
+})();

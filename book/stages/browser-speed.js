@@ -1,0 +1,289 @@
+"use strict";
+
+/* How many times faster than softmax is linear attention: stored, and in the reader's own browser,
+   once its button is pressed. Stored times and the reference for the kernels are data that the
+   page's figures module writes: element #browser-speed-data. */
+
+{
+  const { element, svg } = Stage;
+  const { formatNumber } = window.ExplorableModel;
+  const HERE = document.currentScript.src;
+  const LENGTHS = Array.from({ length: 7 }, (_, i) => 256 * 2 ** i);
+  const LIMIT = 5; // seconds of one measurement
+  const CLOSE = 1e-4; // what sums of 64 features in float32 may differ by from lsa's in float64
+  const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
+  const LINES = { ...MODES, linear: "One token" };
+  const times = (value) => `${formatNumber(value, 2)} times`;
+  const text = (n) => n.toLocaleString("en");
+
+  /* Softmax's seconds over another's, at the lengths that have both: {length: ratio}. */
+  const over = (softmax, other) =>
+    Object.fromEntries(
+      LENGTHS.filter((n) => softmax[n] && other[n]).map((n) => [n, softmax[n] / other[n]]),
+    );
+
+  function storedTimes(rows, mode) {
+    return Object.fromEntries(rows.filter(([one]) => one === mode).map(([, n, seconds]) => [n, seconds]));
+  }
+
+  /* What was found here, in words that it bears out. */
+  function verdict() {
+    const found = (mode) => BrowserTimes.times("forward", mode), softmax = found("softmax");
+    const longest = Math.max(...Object.keys(softmax).map(Number));
+    const at = Object.keys(MODES).filter((mode) => found(mode)[longest])
+      .map((mode) => [mode, softmax[longest] / found(mode)[longest]]).sort((a, b) => b[1] - a[1]);
+    if (!at.length) return "Softmax was stopped at every length.";
+    const [[best, ratio]] = at;
+    const behind = LENGTHS.filter((n) => over(softmax, found("chunked"))[n] < 1);
+    const stopped = ["softmax", ...Object.keys(MODES)].flatMap((mode) => {
+      const row = BrowserTimes.rows().find((one) => one.mode === mode && one.seconds === null);
+      return row ? [`${(MODES[mode] ?? "softmax").toLowerCase()} from ${text(row.length)}`] : [];
+    });
+    const [token, state] = ["softmax", "linear"].map((mode) => BrowserTimes.times("token", mode));
+    const last = LENGTHS.filter((n) => token[n] && state[n]).at(-1);
+    return [
+      ratio > 1
+        ? `At ${text(longest)} tokens this browser is fastest in ${best} mode: ${
+          times(ratio)
+        } softmax’s speed.`
+        : `Linear attention is no faster than softmax in this browser, up to ${text(longest)} tokens.`,
+      best === "recurrent"
+        ? "No step here is a call into a library, and the mode with the least arithmetic wins."
+        : "",
+      behind.length
+        ? `In chunked mode it is slower than softmax at ${behind.map(text).join(", ")} tokens.`
+        : "",
+      last ? `One token after ${text(last)} others: ${times(token[last] / state[last])}.` : "",
+      stopped.length ? `Stopped after ${LIMIT} s: ${stopped.join(", ")} tokens on.` : "",
+    ].filter(Boolean).join(" ");
+  }
+
+  /* Hollow marks in the chart of stored times, which is of one head too. */
+  function join() {
+    const curves = ["softmax", ...Object.keys(MODES)].flatMap((mode) => {
+      const rows = BrowserTimes.rows().filter((row) =>
+        row.mode === mode && row.pass === "forward" && row.seconds !== null
+      );
+      if (!rows.length) return [];
+      const column = (of) => rows.map(of);
+      return [{
+        name: `${MODES[mode] ?? "Softmax"}, this browser`,
+        color: mode,
+        dash: [],
+        role: "browser",
+        keys: { mode, pass: "forward" },
+        columns: {
+          length: column(({ length }) => length),
+          ms: column(({ seconds }) => seconds * 1e3),
+          ms_low: column(({ low }) => low * 1e3),
+          ms_high: column(({ high }) => high * 1e3),
+          us_token: column(({ seconds, length }) => (seconds / length) * 1e6),
+        },
+        source: "this browser",
+      }];
+    });
+    window.Explorables?.join("mode-speed", curves);
+  }
+
+  function kernels() {
+    if (window.BrowserKernels) return Promise.resolve();
+    return new Promise((resolve, reject) =>
+      document.head.append(element("script", {
+        src: new URL("browser-kernels.js", HERE).href,
+        onload: resolve,
+        onerror: () => reject(new Error("browser-kernels.js is not beside this page")),
+      }))
+    );
+  }
+
+  /* Measure in a worker; `tell` is told of each length and of the end. Returns how to stop. */
+  function measure(reference, tell) {
+    let worker = null, address = null, over = false;
+    const end = (words) => {
+      worker?.terminate();
+      URL.revokeObjectURL(address);
+      if (!over) tell(words, true);
+      over = true;
+    };
+    const fail = (error) =>
+      end(`This browser could not be measured: ${error.message || "no worker starts"}.`);
+    kernels().then(() => {
+      if (over) return;
+      const source = BrowserKernels.source({ lengths: LENGTHS, width: 64, limit: LIMIT }, reference);
+      address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+      worker = new Worker(address);
+      worker.onerror = fail;
+      worker.onmessage = ({ data: { difference, length, rows, done } }) => {
+        if (!(difference === undefined || difference < CLOSE)) {
+          end(
+            `The kernels differ from the book’s by ${
+              formatNumber(difference, 2)
+            } in this browser: not measured.`,
+          );
+        }
+        if (length) tell(`Measuring ${text(length)} tokens …`);
+        if (rows) BrowserTimes.put([...BrowserTimes.rows(), ...rows]);
+        if (done) end("");
+      };
+    }).catch(fail);
+    return () => end("");
+  }
+
+  Stage.mount("browser-speed", (stage) => {
+    const source = document.getElementById("browser-speed-data");
+    if (!source) {
+      stage.append(element("p", {}, "Not measured yet."));
+      return {};
+    }
+    const { reference, stored: { device, rows: stored } } = JSON.parse(source.textContent);
+    const plot = new window.Lines.Plot();
+    const line = element("p", { class: "stage-line", role: "status" });
+    const button = (words, onclick) => element("button", { type: "button", onclick }, words);
+    // One button, so that the keyboard's place stays on it.
+    const start = button("", () => {
+      if (stop) return stop();
+      BrowserTimes.put([]);
+      stop = measure(reference, (words, ended) => {
+        if (ended) stop = null;
+        render(words);
+      });
+      render("Checking the kernels …");
+    });
+    const save = button("Download CSV", () => {
+      const link = element("a", {
+        href: URL.createObjectURL(new Blob([BrowserTimes.csv()], { type: "text/csv" })),
+        download: "browser-times.csv",
+      });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    });
+    const forget = button("Forget", () => BrowserTimes.put([]));
+    const key = (words, mark) =>
+      element("li", {}, svg("svg", { viewBox: "0 0 22 10", "aria-hidden": "true" }, ...mark), words);
+    const dash = (css) =>
+      svg("path", { class: `lines-line ${css}`, style: "--line: currentColor", d: "M0 5H22" });
+    const dot = (css) => svg("circle", { class: css, style: "--line: currentColor", cx: 11, cy: 5, r: 4 });
+    const names = element(
+      "ul",
+      { class: "lines-names" },
+      key(`Stored: PyTorch on ${device}`, [dash(""), dot("lines-dot")]),
+      key("This browser", [dash("lines-dashed lines-thin"), dot("lines-dot lines-hollow")]),
+    );
+    let stop = null;
+
+    function lines() {
+      const drawn = (ratios, mode, here) => ({
+        id: `${mode}${here ? " here" : ""}`,
+        name: `${LINES[mode]}${here ? ", this browser" : ""}`,
+        css: here ? "lines-dashed lines-thin" : "",
+        color: mode,
+        here,
+        xs: Object.keys(ratios).map(Number),
+        ys: Object.values(ratios),
+      });
+      const softmax = storedTimes(stored, "softmax");
+      return [
+        ...Object.keys(MODES).map((mode) => drawn(over(softmax, storedTimes(stored, mode)), mode, false)),
+        ...Object.keys(LINES).map((mode) => {
+          const pass = mode === "linear" ? "token" : "forward";
+          return drawn(over(BrowserTimes.times(pass, "softmax"), BrowserTimes.times(pass, mode)), mode, true);
+        }),
+      ].filter(({ xs }) => xs.length);
+    }
+
+    function marks(at, box) {
+      const [left, even] = at(LENGTHS[0], 1), all = lines();
+      const dots = all.flatMap(({ color, xs, ys, here }) =>
+        xs.map((x, i) => {
+          const [cx, cy] = at(x, ys[i]);
+          return svg("circle", {
+            class: here ? "lines-dot lines-hollow" : "lines-dot",
+            style: `--line: var(--${color})`,
+            cx,
+            cy,
+            r: 4.5,
+          });
+        })
+      );
+      const labels = all.filter(({ here, color }) => !here || color === "linear").map(({ color, xs, ys }) => {
+        const first = color === "recurrent", end = first ? 0 : xs.length - 1, [x, y] = at(xs[end], ys[end]);
+        const place = { x, y: y + (color === "linear" ? -10 : 20), "text-anchor": first ? "start" : "end" };
+        return svg(
+          "text",
+          { class: "lines-words", style: `fill: var(--${color}-text)`, ...place },
+          LINES[color],
+        );
+      });
+      return [
+        svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }),
+        svg(
+          "text",
+          { class: "lines-tick", x: box.right, y: even - 6, "text-anchor": "end" },
+          "as fast",
+        ),
+        ...dots,
+        ...labels,
+      ];
+    }
+
+    function say() {
+      if (BrowserTimes.rows().length) return verdict();
+      const ratio = over(storedTimes(stored, "softmax"), storedTimes(stored, "chunked"));
+      const ends = [LENGTHS[0], LENGTHS.at(-1)].filter((n) => ratio[n]);
+      return `Stored, chunked mode: ${
+        ends.map((n) => `${times(ratio[n])} softmax’s speed at ${text(n)} tokens`).join(", ")
+      }. And here?`;
+    }
+
+    function render(words = "") {
+      const measured = BrowserTimes.rows().length > 0;
+      line.textContent = words || say();
+      start.textContent = stop ? "Stop" : measured ? "Measure again" : "Measure this browser";
+      save.hidden = forget.hidden = Boolean(stop) || !measured;
+      names.lastChild.hidden = !measured;
+      plot.show({
+        x: {
+          noun: "length",
+          unit: "tokens",
+          caption: "Sequence length (tokens, log scale)",
+          digits: 6,
+          log: 2,
+          range: [210, 20000],
+        },
+        y: {
+          noun: "ratio",
+          unit: "times",
+          caption: "Times as fast as softmax (log scale)",
+          digits: 3,
+          log: 10,
+          range: [0.01, Math.max(1000, ...lines().flatMap(({ ys }) => ys))],
+        },
+        mark: "line+dot",
+        lines: lines(),
+        marks,
+        said: `How many times faster than softmax, against the length. ${say()}`,
+      }, { glide: false });
+    }
+
+    stage.append(
+      plot.node,
+      names,
+      element(
+        "div",
+        { class: "stage-buttons", role: "group", "aria-label": "Measure" },
+        start,
+        save,
+        forget,
+      ),
+      line,
+    );
+    BrowserTimes.listen(() => {
+      render(stop ? line.textContent : "");
+      join();
+    });
+    addEventListener("explorables-ready", join);
+    join();
+    render();
+    return {};
+  });
+}
