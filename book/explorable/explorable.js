@@ -329,7 +329,7 @@
       adopt(element);
     }
     if (!figures.length) return;
-    dispatchEvent(new Event("explorables-ready"));
+    dispatchEvent(new Event("figures-ready"));
     hash.listen(take, said);
     watchReader();
     // A drawing holds the colours that it was drawn in. Paper is white, whatever the theme.

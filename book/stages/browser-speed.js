@@ -281,7 +281,7 @@
       render(stop ? line.textContent : "");
       join();
     });
-    addEventListener("explorables-ready", join);
+    addEventListener("figures-ready", join);
     join();
     render();
     return {};

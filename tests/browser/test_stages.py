@@ -14,7 +14,11 @@ pytestmark = pytest.mark.browser
 
 
 def kept_in_the_address(page: str) -> list[str]:
-    return [name for name in BY_PAGE[page] if name not in ("opener", "sampler", "look-inside")]
+    return [
+        name
+        for name in BY_PAGE[page]
+        if name not in ("opener", "sampler", "look-inside", "browser-speed")
+    ]
 
 
 # What a reader could set: every choice its last, every scale its least, one step back.
