@@ -3,63 +3,71 @@
 /* The memory lab without its pictures: a list of pairs, what two memories answer, in words too. */
 
 window.MemoryLab ??= (() => {
-  const FIRST = { width: 8, map: "elu_plus_one", decay: 1, delta: false };
+  const FIRST = { width: 8, keys: "positive", map: "elu_plus_one", decay: 1, delta: false };
   const range = (n) => Array.from({ length: n }, (_, i) => i);
   const percent = (share) => `${Math.round(100 * share) || 0}`.replace("-", "−");
 
   /* A list of pairs, written into both memories, and what these answer. */
   class Lab {
     settings = { ...FIRST };
+    trained = null; // keys of models, {state, cache}, once they are loaded
     asked = 0; // the place of the pair whose key is asked for
 
     /* words: the list of pairs; settings: what changes of them. */
     set(words, settings) {
       this.words = words;
-      Object.assign(this.settings, settings);
-      this.pairs = Recall.pairs(this.words, this.settings);
-      Object.assign(this, Recall.memory(this.pairs, this.settings)); // its states and shares
+      const { keys, map, ...rest } = Object.assign(this.settings, settings);
+      const signed = keys === "signed" || keys === "orthogonal";
+      this.rules = { ...rest, map: signed ? "identity" : map, keys: keys === "orthogonal" ? keys : "random" };
+      if (keys === "trained") {
+        Object.assign(this.rules, { keys: this.trained, width: this.trained.state.k[0].length });
+      }
+      this.normalized = Recall.normalized(this.rules);
+      this.pairs = Recall.pairs(words, this.rules);
+      this.values = this.pairs.map(({ v }) => v);
+      Object.assign(this, Recall.memory(this.pairs, this.rules)); // its states and shares
+      this.last = null;
     }
 
     /* After n pairs, asked for the key of pair i: its features, the two answers, the weight of each
        stored value in them, and the value that they are nearest to. */
     ask(i, n) {
-      const { words, pairs, settings, states, shares } = this;
-      const seen = pairs.slice(0, n),
-        values = seen.map((pair) => pair.v),
-        f = Recall.features(pairs[i].k, settings);
-      const cache = Recall.softmax(pairs[i].k, seen.map(({ k }) => k)),
-        o = Recall.read(states[n], f, settings);
-      const name = (answer) => words[Recall.nearest(answer, values)][1];
+      const { words, pairs, rules, states, shares } = this;
+      const seen = this.values.slice(0, n), f = Recall.features(pairs[i].q, rules);
+      const cache = Recall.softmax(pairs[i].cached.q, pairs.slice(0, n).map(({ cached }) => cached.k));
+      const o = Recall.read(states[n], f, rules);
+      const name = (answer) => words[Recall.nearest(answer, seen)][1];
       const wanted = words.slice(0, n).findLast(([key]) => key === words[i][0])[1];
+      const one = (weights, said) => ({ weights, said, right: said === wanted });
       return {
         f,
         o,
         wanted,
-        cache: { weights: cache, said: name(Recall.mean(cache, values)) },
-        state: { weights: Recall.read(shares[n], f, settings).slice(0, n), said: name(o) },
+        cache: one(cache, name(Recall.mean(cache, seen))),
+        state: one(Recall.read(shares[n], f, rules).slice(0, n), name(o)),
       };
     }
 
     /* The pair asked for after n pairs: the last of them, where it is not written yet. */
     here = (n) => Math.min(this.asked, n - 1);
 
-    rewritten = (i, n) => this.words.slice(i + 1, n).some(([key]) => key === this.words[i][0]);
-
-    /* Of the keys written so far, how many a memory answers with what they were given last. */
-    score(n) {
-      const all = range(n).filter((i) => !this.rewritten(i, n)).map((i) => this.ask(i, n));
-      const right = (name) => all.filter((answer) => answer[name].said === answer.wanted).length;
-      return { of: all.length, cache: right("cache"), state: right("state") };
+    /* What is answered to each key written so far, null for one that is written again later, and
+       of how many a memory answers with what they were given last. */
+    told(n) {
+      if (this.last?.n === n) return this.last;
+      const keys = this.words.slice(0, n).map(([key]) => key);
+      const answers = keys.map((key, i) => keys.lastIndexOf(key) === i ? this.ask(i, n) : null);
+      const all = answers.filter(Boolean), right = (name) => all.filter((one) => one[name].right).length;
+      return this.last = { n, answers, of: all.length, cache: right("cache"), state: right("state") };
     }
 
     formula() {
-      const { settings } = this,
-        γ = settings.decay < 1 ? `${settings.decay} ` : "",
-        k = "φ(k)",
-        unit = Recall.normalized(settings) ? "" : ", |φ| = 1";
-      const added = settings.delta ? `${k} (v − ${γ}Sᵀ${k})ᵀ` : `${k} vᵀ`;
+      const { rules, normalized } = this,
+        γ = rules.decay < 1 ? `${rules.decay} ` : "",
+        k = "φ(k)";
+      const added = rules.delta ? `${k} (v − ${γ}Sᵀ${k})ᵀ` : `${k} vᵀ`;
       return `S ← ${γ}S + ${added}, `
-        + (unit ? `o = Sᵀφ(q)${unit}` : `z ← ${γ}z + ${k}, o = Sᵀφ(q) / (z·φ(q) + ε)`);
+        + (normalized ? `z ← ${γ}z + ${k}, o = Sᵀφ(q) / (z·φ(q) + ε)` : "o = Sᵀφ(q), |φ| = 1");
     }
 
     said(n) {
@@ -67,19 +75,15 @@ window.MemoryLab ??= (() => {
       const { words } = this,
         here = this.here(n),
         { wanted, cache, state } = this.ask(here, n),
-        { of, ...right } = this.score(n);
+        { of, ...right } = this.told(n);
       const at = range(n).findLast((i) => words[i][0] === words[here][0]),
         pairsOf = n === 1 ? "1 pair" : `${n} pairs`;
       const held = percent(state.weights[at]),
-        there = Recall.normalized(this.settings)
-          ? `the state ${held}%`
-          : `the state's answer holds ${held}% of it`;
+        there = this.normalized ? `the state ${held}%` : `the state's answer holds ${held}% of it`;
       return `${pairsOf}. Asked for ${words[here][0]}, the cache gives ${wanted} ${
         percent(cache.weights[at])
-      }% of the weight, ${there}`
-        + `${
-          state.said === wanted ? "" : `, and its answer is nearer to ${state.said}`
-        }. Right for ${right.state} of ${of} keys; the cache, ${right.cache}.`;
+      }% of the weight, ${there}${state.right ? "" : `, and its answer is nearer to ${state.said}`}. `
+        + `Right for ${right.state} of ${of} keys; the cache, ${right.cache}.`;
     }
   }
 

@@ -1,37 +1,64 @@
 "use strict";
 
-/* The memory lab's pictures: the state as squares, and the curve of keys answered right. */
+/* The memory lab's pictures: the state as squares, and which of all keys are answered right. */
 
 window.MemoryPictures ??= (() => {
-  const { element, svg } = Stage;
-  const { percent, range } = MemoryLab;
-  const DRAWN = 24, DRAWS = 16; // pairs on the curve, lists it is a mean of
-  const SHADES = 24; // that a square may have
-  const SIDES = { cache: "memory-cache", state: "memory-state" };
+  const { svg } = Stage;
+  const { range } = MemoryLab;
+  const LEVELS = 12; // of darkness, each a path: some thousand squares would be slow to draw
 
-  /* A grid of squares, a square for a number, darker for a larger one. Those of one shade are one
-     path: at width 32 there are two thousand, and each as an element would be styled at every press. */
+  /* A grid of squares, a square for a number, darker for a larger one. */
   function grid(rows, count, x, y, width, height) {
-    const [w, h] = [width / count, height / rows], gap = Math.min(1, w / 8);
-    const square = `h${(w - gap).toFixed(2)}v${(h - gap).toFixed(2)}h${(gap - w).toFixed(2)}z`;
-    const node = svg("g");
+    const [w, h] = [width / count, height / rows], gap = Math.min(1, w / 8), node = svg("g");
+    const [wide, high, back] = [w - gap, h - gap, gap - w].map((one) => one.toFixed(2));
+    const square = (i) =>
+      `M${(x + (i % count) * w).toFixed(2)} ${(y + Math.floor(i / count) * h).toFixed(2)}`
+      + `h${wide}v${high}h${back}z`;
     return {
       node,
-      paint(numbers, most = Math.max(...numbers.map(Math.abs)) || 1) {
-        const paths = new Map();
+      paint(numbers) {
+        const levels = new Map(), most = Math.max(...numbers.map(Math.abs)) || 1;
         numbers.forEach((number, i) => {
-          const shade = Math.sign(number) * Math.round(SHADES * (Math.abs(number) / most) ** 0.7);
-          const at = `M${(x + (i % count) * w).toFixed(2)} ${(y + Math.floor(i / count) * h).toFixed(2)}`;
-          paths.set(shade, (paths.get(shade) ?? "") + at + square);
+          const level = Math.sign(number) * Math.round(LEVELS * (Math.abs(number) / most) ** 0.7);
+          levels.set(level, (levels.get(level) ?? "") + square(i));
         });
-        node.replaceChildren(...Array.from(paths, ([shade, d]) =>
+        node.replaceChildren(...[...levels].map(([level, d]) =>
           svg("path", {
-            class: shade < 0 ? "memory-below" : null,
-            "fill-opacity": (0.04 + (0.96 * Math.abs(shade)) / SHADES).toFixed(3),
+            class: level < 0 ? "memory-below" : "",
+            "fill-opacity": (0.04 + (0.96 * Math.abs(level)) / LEVELS).toFixed(3),
             d,
-          })));
+          })
+        ));
       },
     };
+  }
+
+  /* A cell for each pair that a list may have: high and filled where its key is answered right, low
+     where it is not. */
+  class Strip {
+    constructor(most) {
+      this.right = svg("path", { class: "memory-right" });
+      this.wrong = svg("path", { class: "memory-astray" });
+      this.node = svg(
+        "svg",
+        {
+          class: "memory-strip",
+          viewBox: `0 0 ${most} 1`,
+          preserveAspectRatio: "none",
+          "aria-hidden": "true",
+        },
+        svg("path", { class: "memory-base", d: `M0 1H${most}` }),
+        this.wrong,
+        this.right,
+      );
+    }
+
+    draw(answers) {
+      const cells = (wanted, high) =>
+        answers.map((right, i) => right === wanted ? `M${i + 0.1} 1v-${high}h.8v${high}z` : "").join("");
+      this.right.setAttribute("d", cells(true, 1));
+      this.wrong.setAttribute("d", cells(false, 0.25));
+    }
   }
 
   const MINI = 66, BOX = 136, TOP = 36, STRIP = 8, FROM = STRIP + 5, TO = 118, LINE = 15;
@@ -46,7 +73,7 @@ window.MemoryPictures ??= (() => {
 
     /* The grids, for the width that is chosen. */
     lay() {
-      const { width: d } = this.lab.settings, below = TOP + BOX + 6;
+      const { width: d } = this.lab.rules, below = TOP + BOX + 6;
       this.grids = {
         k: grid(d, 1, 2, TOP, STRIP, MINI),
         u: grid(1, d, FROM, TOP - STRIP - 3, MINI, STRIP),
@@ -74,14 +101,13 @@ window.MemoryPictures ??= (() => {
         ...Object.values(this.grids).map(({ node }) => node),
         ...Object.values(this.labels),
       );
-      this.most = Math.max(...this.lab.states.flatMap(({ S }) => S.flat().map(Math.abs)));
     }
 
     draw(n, here, answer) {
-      const { words, pairs, states, settings } = this.lab, { grids, labels } = this;
-      const { S, f, u } = states[n], { width: d } = settings, none = Array(d).fill(0);
+      const { words, pairs, states, rules } = this.lab, { grids, labels } = this;
+      const { S, f, u } = states[n], { width: d } = rules, none = Array(d).fill(0);
       const valueOf = (said) => pairs[words.findIndex(([, value]) => value === said)].v;
-      grids.S.paint(S.flat(), this.most);
+      grids.S.paint(S.flat());
       grids.k.paint(n ? f : none);
       grids.u.paint(n ? u : none);
       grids.added.paint(n ? f.flatMap((a) => u.map((b) => a * b)) : Array(d * d).fill(0));
@@ -89,7 +115,7 @@ window.MemoryPictures ??= (() => {
       grids.o.paint(answer?.o ?? none);
       grids.v.paint(answer ? valueOf(answer.wanted) : none);
       grids.said.paint(answer ? valueOf(answer.state.said) : none);
-      labels.rule.textContent = settings.delta ? "φ(k) (v − Sᵀφ(k))ᵀ" : "φ(k) vᵀ";
+      labels.rule.textContent = rules.delta ? "φ(k) (v − Sᵀφ(k))ᵀ" : "φ(k) vᵀ";
       labels.pair.textContent = n ? words[n - 1].join(" → ") : "";
       labels.o.textContent = answer ? `answer to ${words[here][0]}` : "";
       labels.v.textContent = answer ? `wanted: ${answer.wanted}` : "";
@@ -114,115 +140,5 @@ window.MemoryPictures ??= (() => {
     }
   }
 
-  /* The line with these options, one list nearer to the mean of all of them at each call. */
-  const known = new Map();
-  function mean(options) {
-    const name = JSON.stringify(options);
-    if (!known.has(name)) {
-      known.set(name, { nearer: Recall.curve(options, DRAWN, DRAWS), line: null, lists: 0 });
-    }
-    const found = known.get(name);
-    if (found.lists < DRAWS) {
-      Object.assign(found, { line: found.nearer.next().value, lists: found.lists + 1 });
-    }
-    return found;
-  }
-
-  const HEIGHT = 160, LEFT = 30, BOTTOM = 36, UP = 20;
-  const y = (share) => HEIGHT - BOTTOM - (HEIGHT - UP - BOTTOM) * share;
-
-  /* The curve: a line for any list, dots for this one. */
-  class Curve {
-    due = 0; // the next frame in which it is drawn
-
-    constructor(lab) {
-      this.lab = lab;
-      this.graph = svg("svg", {
-        role: "img",
-        "aria-label": "Share of the keys answered right against the number of pairs written",
-      });
-      this.frame = element(
-        "div",
-        { class: "memory-curve" },
-        this.graph,
-        element(
-          "p",
-          { class: "memory-quiet" },
-          `Lines: the mean of ${DRAWS} lists of random pairs. Dots: the list above.`,
-        ),
-      );
-    }
-
-    /* True once both lines are the mean of all lists. */
-    draw(scores) {
-      const { settings } = this.lab, width = Math.max(200, this.frame.clientWidth || 300);
-      const x = (i) => LEFT + ((width - LEFT - 8) * (i - 1)) / (DRAWN - 1);
-      const lines = { cache: mean({ width: settings.width }), state: mean(settings) };
-      const close = lines.cache.line.at(-1) - lines.state.line.at(-1) < 0.15;
-      const side = (name, label, below) => {
-        const { line } = lines[name];
-        return svg(
-          "g",
-          { class: SIDES[name] },
-          svg("path", {
-            d: line.map((share, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(share).toFixed(1)}`).join(
-              "",
-            ),
-          }),
-          ...scores.map((found, i) =>
-            svg("circle", {
-              cx: x(i + 1),
-              cy: y(found[name] / found.of),
-              r: i === scores.length - 1 ? 4.5 : 2.5,
-            })
-          ),
-          svg("text", { x: width - 8, y: y(line.at(-1)) + (below ? 15 : -7), "text-anchor": "end" }, label),
-        );
-      };
-      this.graph.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-      this.graph.replaceChildren(
-        ...[0, 0.5, 1].flatMap((share) => [
-          svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(share)}H${width}` }),
-          svg(
-            "text",
-            { class: "roofline-tick", x: LEFT - 6, y: y(share) + 4, "text-anchor": "end" },
-            percent(share),
-          ),
-        ]),
-        ...[1, 8, 16, DRAWN].map((i) =>
-          svg(
-            "text",
-            { class: "roofline-tick", x: x(i), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" },
-            i,
-          )
-        ),
-        svg("text", { class: "roofline-tick", x: 0, y: 10 }, "Keys answered right, %"),
-        svg(
-          "text",
-          { class: "roofline-tick", x: width, y: HEIGHT - 1, "text-anchor": "end" },
-          "pairs written",
-        ),
-        side("cache", "softmax", false),
-        side("state", "linear", close),
-      );
-      return lines.cache.lists === DRAWS && lines.state.lists === DRAWS;
-    }
-
-    // Once a frame: an address that sets five controls would have five curves computed. And a list a
-    // frame: all of them at once would hold up a phone for a third of a second. The pressed
-    // element is painted first.
-    drawSoon(step) {
-      cancelAnimationFrame(this.due);
-      const next = (act) => (this.due = requestAnimationFrame(act));
-      next(() =>
-        next(() => {
-          const scores = range(step()).map((i) => this.lab.score(i + 1));
-          const goOn = () => this.draw(scores) || next(goOn);
-          goOn();
-        })
-      );
-    }
-  }
-
-  return { Curve, SIDES, StatePicture };
+  return { StatePicture, Strip };
 })();

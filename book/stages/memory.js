@@ -1,34 +1,41 @@
 "use strict";
 
 /* The memory lab. Pairs of words are written one by one into the state of linear attention, and
-   a cache keeps them all. One key is asked for: the columns show the weight of every stored value
-   in the two answers, and the curve how many of the keys would be answered right. */
+   a cache keeps them all. One key is asked for: the columns show the weight of the first values in
+   the two answers, and a strip which of all keys would be answered right. Keys that models were
+   trained to use are a file of the book, named by element #trained-keys, loaded when chosen. */
 
 {
   const { element } = Stage;
   const { FIRST, Lab, percent, range } = MemoryLab;
-  const { Curve, SIDES, StatePicture } = MemoryPictures;
-  const MOST = 12; // pairs in a list
+  const { StatePicture, Strip } = MemoryPictures;
+  const SHOWN = 12, MOST = 64; // pairs with a column; pairs in a list
   const START = "cat hat, bee tin, bat egg, hog wax";
-  const REST = "fox fig, cod oil, hen toy, owl gem, pig ink, yak cup, ant tea";
+  const REST = "fox fig, cod oil, hen toy, owl gem, pig ink, yak cup, ant tea, "
+    + "dog pan, cow rug, ape pen, asp jar, doe box, eel bag, elk cap, ewe bed, gnu map, jay axe, "
+    + "koi bow, lark can, lion car, mole net, moth fan, mule ham, orca jam, puma jug, ram lid, rat "
+    + "log, ray mat, seal mop, slug mug, sow oar, stag pad, swan pin, tern pot, toad rod, tuna saw, "
+    + "vole tap, wasp tie, wolf tub, worm urn, wren van, bear vat, boar web, bull wig, calf zip, "
+    + "carp bun, clam ale, colt gas, crab gum, crow hay, deer ice, dove ivy, duck bell, flea book, "
+    + "frog boot, gull comb, goat desk, hare drum, hawk fork";
   const LISTS = {
-    "Twelve keys": `${START}, emu pie, ${REST}`,
+    "64 keys": `${START}, emu pie, ${REST}`,
     "One key twice": `${START}, cat nut, ${REST}`,
   };
-  const MAPS = {
-    elu_plus_one: "elu + 1",
-    relu: "relu",
-    softplus: "softplus",
-    exp: "exp",
-    identity: "none, keys of length 1",
+  const KEYS = {
+    positive: "Random keys whose features are all positive: they point much the same way.",
+    signed: "Features of both signs, of length 1. No normaliser: weights need not add up to 100.",
+    orthogonal: "At right angles to each other, as many as the state is wide. No normaliser.",
+    trained: "As a linear and a softmax model learned to write and read them, 32 wide.",
   };
-  const WIDTHS = [4, 8, 16, 32], DECAYS = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1];
+  const MAPS = { elu_plus_one: "elu + 1", relu: "relu", softplus: "softplus", exp: "exp" };
+  const WIDTHS = [4, 8, 16, 32, 64], DECAYS = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1];
 
   /* The columns: a pair each, the weight of its value in either answer, what the state answers. */
   class Columns {
     constructor(lab, choose) {
       this.lab = lab;
-      this.columns = range(MOST).map((i) => {
+      this.columns = range(SHOWN).map((i) => {
         const key = element("b"), value = element("span");
         const button = element("button", { type: "button", onclick: () => choose(i) }, key, value);
         const bar = () => element("i"), number = () => element("span");
@@ -41,36 +48,38 @@
           said: element("td"),
         };
       });
-      const named = (css, text) =>
-        element(
-          "tr",
-          {},
-          element("th", { class: `memory-label ${css}`.trim(), scope: "rowgroup", colspan: MOST }, text),
+      const cell = { class: "memory-label", scope: "rowgroup", colspan: SHOWN };
+      const named = (...parts) => element("tr", {}, element("th", cell, ...parts));
+      const side = (name, css) => {
+        const one = { label: element("span"), right: element("b"), strip: new Strip(MOST) };
+        const bars = this.columns.map((column) =>
+          element("td", {}, element("div", { class: "memory-bar" }, column[name][0]), column[name][1])
         );
-      const bars = (name) =>
-        element(
-          "tr",
-          { class: SIDES[name] },
-          this.columns.map((column) =>
-            element("td", {}, element("div", { class: "memory-bar" }, column[name][0]), column[name][1])
-          ),
+        one.body = element(
+          "tbody",
+          { class: css },
+          named(element("div", {}, one.label, one.right), one.strip.node),
+          element("tr", { class: css }, bars),
         );
-      this.labels = { cache: element("span"), state: element("span") };
+        return one;
+      };
+      this.sides = { cache: side("cache", "memory-cache"), state: side("state", "memory-state") };
+      this.keys = element("span");
       this.table = element(
         "table",
         { class: "memory-columns" },
         element(
           "tbody",
           {},
-          named("", "Keys and their values. Press one to ask for it"),
+          named(this.keys),
           element("tr", {}, this.columns.map(({ button }) => element("td", {}, button))),
         ),
-        element("tbody", {}, named(SIDES.cache, this.labels.cache), bars("cache")),
-        element("tbody", {}, named(SIDES.state, this.labels.state), bars("state")),
+        this.sides.cache.body,
+        this.sides.state.body,
         element(
           "tbody",
           {},
-          named("", "What the state answers to each key"),
+          named("What the state answers to each key"),
           element("tr", { class: "memory-said" }, this.columns.map(({ said }) => said)),
         ),
       );
@@ -78,15 +87,22 @@
 
     /* A bar from 0, in a frame that ends at 0 and 1, or a half beyond where weights may be negative. */
     drawBar([bar, number], weight) {
-      const room = Recall.normalized(this.lab.settings) ? 0 : 0.5;
+      const room = this.lab.normalized ? 0 : 0.5;
       const at = (x) => (100 * (Math.max(-room, Math.min(1 + room, x)) + room)) / (1 + 2 * room);
       bar.style.bottom = `${at(Math.min(0, weight))}%`;
       bar.style.height = `${at(Math.max(0, weight)) - at(Math.min(0, weight))}%`;
       number.textContent = weight === null ? "\u00a0" : percent(weight);
     }
 
+    drawSide(name, told, label) {
+      const { label: node, right, strip } = this.sides[name];
+      node.textContent = label;
+      right.textContent = told.of ? `${told[name]} of ${told.of} right` : "";
+      strip.draw(told.answers.map((answer) => answer?.[name].right));
+    }
+
     draw(n, here, answer) {
-      const { words, settings } = this.lab;
+      const { words, rules, normalized } = this.lab, told = this.lab.told(n);
       this.columns.forEach(({ key, value, button, cache, state, said }, i) => {
         const written = i < n;
         [key.textContent, value.textContent] = words[i];
@@ -97,21 +113,21 @@
           this.drawBar(cell, written ? answer[name].weights[i] : null);
           cell[0].parentElement.parentElement.classList.toggle("memory-asked", i === here);
         }
-        const found = written && !this.lab.rewritten(i, n) ? this.lab.ask(i, n) : null,
-          right = found?.state.said === found?.wanted;
+        const found = told.answers[i], right = found?.state.right;
         said.textContent = found ? (right ? "✓" : found.state.said) : "";
         said.title = found
           ? `${words[i][0]}: ${found.state.said}, ${right ? "right" : `not ${found.wanted}`}`
           : "";
         said.className = found && !right ? "memory-wrong" : "";
       });
-      this.table.classList.toggle("memory-signed", !Recall.normalized(settings));
-      const { width } = settings, numbers = width * width + (Recall.normalized(settings) ? width : 0);
-      this.labels.cache.textContent = `Softmax, a cache of ${2 * width * n} numbers: weights in %`;
-      this.labels.state.textContent = `Linear, a state of ${numbers} numbers: `
-        + (Recall.normalized(settings)
-          ? "weights in %"
-          : "how much of each value its answer holds, in % (no normaliser: they need not add up to 100)");
+      this.keys.textContent = n > SHOWN
+        ? `The first ${SHOWN} of ${n} keys. Press one to ask for it`
+        : "Keys and their values. Press one to ask for it";
+      this.table.classList.toggle("memory-signed", !normalized);
+      const { width } = rules, numbers = width * width + (normalized ? width : 0);
+      const count = (number) => number.toLocaleString("en");
+      this.drawSide("cache", told, `Softmax, cache: ${count(2 * width * n)} numbers`);
+      this.drawSide("state", told, `Linear, state: ${count(numbers)} numbers`);
     }
   }
 
@@ -148,25 +164,21 @@
     );
   }
 
-  /* What the reader sets: pairs(n), list(name), change({setting: value}). */
-  function controls({ pairs, list, change }) {
+  /* What the reader sets: pairs(n), list(name), change({setting: value}), keys(which). */
+  function controls({ pairs, list, change, keys, trained }) {
+    const slider = (id, label, values, first, act) => Stage.slider(`memory-${id}`, label, values, first, act);
     const sliders = {
-      width: Stage.slider(
-        "memory-width",
-        "Width d",
-        WIDTHS,
-        FIRST.width,
-        (value) => change({ width: value }),
-      ),
-      pairs: Stage.slider("memory-pairs", "Pairs written", range(MOST + 1), 8, pairs),
-      decay: Stage.slider(
-        "memory-decay",
-        "Decay γ",
-        DECAYS,
-        FIRST.decay,
-        (value) => change({ decay: value }),
-      ),
+      width: slider("width", "Width d", WIDTHS, FIRST.width, (value) => change({ width: value })),
+      pairs: slider("pairs", "Pairs", range(MOST + 1), 8, pairs),
+      decay: slider("decay", "Decay γ", DECAYS, FIRST.decay, (value) => change({ decay: value })),
     };
+    const names = Object.keys(KEYS).filter((name) => trained || name !== "trained");
+    const kinds = Stage.radios(
+      "Keys",
+      Object.fromEntries(names.map((name) => [name, name])),
+      FIRST.keys,
+      keys,
+    );
     const map = Stage.select(
       "memory-map",
       "Feature map φ",
@@ -187,25 +199,58 @@
       0,
       (i) => list(Object.keys(LISTS)[i]),
     );
-    return { sliders, map, rule, lists };
+    return { sliders, kinds, map, rule, lists };
+  }
+
+  /* Keys and queries of both memories by the file of each, as rows. */
+  async function load(files) {
+    const found = {};
+    for (const [name, file] of Object.entries(files)) {
+      const arrays = await Stored.arrays(await Stored.bytes(file)), width = arrays.k.length / MOST;
+      const rows = (flat) => range(MOST).map((i) => [...flat.subarray(i * width, (i + 1) * width)]);
+      found[name] = { k: rows(arrays.k), q: rows(arrays.q) };
+    }
+    return found;
+  }
+
+  /* What is looked at less often, folded away at first. */
+  function fold({ pictures, settings, sources, unfolded }) {
+    return element(
+      "details",
+      { class: "memory-inside", ontoggle: (event) => event.target.open && unfolded() },
+      element("summary", {}, "Inside: the matrices, the feature map, the list"),
+      element(
+        "div",
+        {},
+        element("div", { class: "memory-picture" }, ...pictures),
+        element("div", { class: "stage-row" }, ...settings),
+      ),
+      sources,
+    );
   }
 
   Stage.mount("memory", (stage) => {
-    const lab = new Lab(),
-      columns = new Columns(lab, choose),
-      state = new StatePicture(lab),
-      curve = new Curve(lab);
-    const formula = element("p", { class: "memory-formula" });
-    let before = null; // the step that was drawn last
+    const source = document.getElementById("trained-keys");
+    const trained = source && JSON.parse(source.textContent);
+    const lab = new Lab(), columns = new Columns(lab, choose), state = new StatePicture(lab);
+    const formula = element("p", { class: "memory-formula" }), why = element("p", { class: "memory-why" });
+    let before = null, looked = null; // the steps that were drawn last, of it all and inside
 
     function render(n) {
-      const here = lab.here(n), answer = n ? lab.ask(here, n) : null;
-      columns.draw(n, here, answer);
-      state.draw(n, here, answer);
-      if (!Stage.calm && before !== null && n === before + 1) state.slide();
-      curve.drawSoon(steps.step);
+      columns.draw(n, lab.here(n), n ? lab.ask(lab.here(n), n) : null);
       Stage.put(sliders.pairs, range(MOST + 1), n);
+      looked = null;
+      if (inside.open) look(n);
       before = n;
+    }
+    /* What is folded away is not drawn. */
+    function look(n) {
+      const here = lab.here(n);
+      state.lay();
+      state.draw(n, here, n ? lab.ask(here, n) : null);
+      formula.textContent = lab.formula();
+      if (!Stage.calm && before !== null && n === before + 1) state.slide();
+      looked = n;
     }
 
     function choose(i) {
@@ -214,8 +259,7 @@
     }
     function write(words, settings, n = steps.step()) {
       lab.set(words, settings);
-      state.lay();
-      formula.textContent = lab.formula();
+      why.textContent = KEYS[lab.settings.keys];
       before = null;
       steps.show(n);
     }
@@ -223,33 +267,72 @@
       lab.asked = 0;
       write(LISTS[name].split(", ").map((pair) => pair.split(" ")), {});
     }
-    const change = (settings) => write(lab.words, settings);
+    function change(settings) {
+      const told = Object.entries(settings);
+      if (told.some(([name, value]) => lab.settings[name] !== value)) write(lab.words, settings);
+      Stage.put(sliders.width, WIDTHS, WIDTHS.indexOf(lab.rules.width)); // trained keys have their own
+    }
+
+    async function choice(which) {
+      const width = sliders.width.querySelector("input"), asked = which === "trained";
+      width.disabled = asked;
+      if (asked && !lab.trained) {
+        steps.line.textContent = "Loading the keys.";
+        try {
+          lab.trained = await load(trained.files);
+        } catch (error) {
+          steps.line.textContent = `The keys cannot be loaded: ${error.message}.`;
+          return;
+        }
+        if (Stage.pick(kinds).now() !== which) return; // another was chosen meanwhile
+      }
+      change({ keys: which });
+    }
 
     const steps = Stage.stepper({ length: () => MOST, render, say: (n) => lab.said(n), milliseconds: 900 });
-    const { sliders, map, rule, lists } = controls({ pairs: (n) => steps.show(n), list, change });
+    const { sliders, kinds, map, rule, lists } = controls({
+      pairs: (n) => steps.show(n),
+      list,
+      change,
+      keys: choice,
+      trained,
+    });
     const form = ownPair((pair) => {
-      const n = Math.min(steps.step(), MOST - 1);
+      const n = Math.min(steps.step(), SHOWN - 1);
       lab.asked = n;
       write([...lab.words.slice(0, n), pair, ...lab.words.slice(n)].slice(0, MOST), {}, n);
       steps.show(n + 1);
     });
+    const inside = fold({
+      pictures: [state.picture, formula],
+      settings: [map, rule, lists, form],
+      sources: trained && Stage.provenance(trained.sources),
+      unfolded: () => looked ?? look(steps.step()),
+    });
     stage.append(
+      kinds,
+      why,
       element(
         "div",
         { class: "memory" },
-        element("div", { class: "memory-asking" }, columns.table, steps.line, steps.bar),
-        element("div", { class: "memory-picture" }, state.picture, formula),
-        curve.frame,
+        element("div", { class: "memory-settings" }, Object.values(sliders)),
+        columns.table,
+        steps.line,
       ),
-      element("div", { class: "stage-row memory-settings" }, Object.values(sliders), map, rule, lists, form),
+      steps.bar,
+      inside,
     );
     Stage.keys(stage, steps, () => MOST);
     list(Object.keys(LISTS)[0]);
     steps.show(8);
-    new ResizeObserver(() => curve.drawSoon(steps.step)).observe(curve.frame);
+    const keys = Stage.pick(kinds);
     return {
+      keys: [keys, FIRST.keys],
       list: [Stage.entry(lists), 0],
-      width: [Stage.slide(sliders.width, WIDTHS), FIRST.width],
+      width: [
+        Stage.setter(Stage.slide(sliders.width, WIDTHS), () => String(lab.settings.width)),
+        FIRST.width,
+      ],
       map: [Stage.entry(map, Object.keys(MAPS)), FIRST.map],
       decay: [Stage.slide(sliders.decay, DECAYS), FIRST.decay],
       rule: [Stage.pick(rule), "add"],

@@ -5,7 +5,8 @@
    feature maps and decay, `delta_step` for the delta rule. Tests hold them equal.
 
    Words become random vectors: of length 1 as values; as keys so long that the score of a key
-   with itself, k·k / sqrt(width), is SCORE. */
+   with itself, k·k / sqrt(width), is SCORE. Keys may also be at right angles to each other, or
+   those that a model was trained to write, with the queries that read them. */
 
 window.Recall ??= (() => {
   const SCORE = 12, EPS = 1e-6;
@@ -16,7 +17,7 @@ window.Recall ??= (() => {
     exp: Math.exp,
     identity: (x) => x,
   };
-  // The recall curve asks these two some ten thousand times: hence loops.
+  // With 64 pairs these two are asked some thousand times: hence loops.
   function dot(a, b) {
     let sum = 0;
     for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
@@ -52,8 +53,21 @@ window.Recall ??= (() => {
     const x = range(width).map(() => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next()));
     return scaled(x, dot(x, x) ** -0.5);
   }
-  const key = (word, width) => scaled(direction(`key ${word}`, width), Math.sqrt(SCORE * Math.sqrt(width)));
   const value = (word, width) => direction(`value ${word}`, width);
+
+  /* Unit vectors, each at right angles to those before it; after `width` of them, anew. */
+  function orthogonal(words, width) {
+    const found = [];
+    for (const word of words) {
+      const x = direction(`key ${word}`, width);
+      for (const k of found.slice(width * Math.floor(found.length / width))) {
+        const along = dot(k, x);
+        for (let i = 0; i < width; i++) x[i] -= along * k[i];
+      }
+      found.push(scaled(x, dot(x, x) ** -0.5));
+    }
+    return found;
+  }
 
   /* Settings: {width, map, decay, delta}. Where weights can be negative the normaliser could
      vanish, so there is none, and features are brought to length 1 instead. */
@@ -71,14 +85,14 @@ window.Recall ??= (() => {
 
   /* The state after one more pair, f the features of its key, and u, which it wrote: S += f u^T. */
   function write({ S, z }, f, v, { decay, delta }) {
-    const faded = S.map((row) => scaled(row, decay));
-    const known = delta ? apply(faded, f) : null;
+    const known = delta ? scaled(apply(S, f), decay) : null;
     const u = delta ? v.map((x, c) => x - known[c]) : v;
-    return {
-      S: faded.map((row, r) => row.map((x, c) => x + f[r] * u[c])),
-      z: z.map((x, r) => decay * x + f[r]),
-      u,
+    const after = (row, r) => {
+      const next = Array(u.length);
+      for (let c = 0; c < u.length; c++) next[c] = decay * row[c] + f[r] * u[c];
+      return next;
     };
+    return { S: S.map(after), z: z.map((x, r) => decay * x + f[r]), u };
   }
 
   /* What the state answers to a query with features f. */
@@ -102,8 +116,26 @@ window.Recall ??= (() => {
     return scores.findIndex((score) => score >= most);
   }
 
-  /* Words as vectors of this width. */
-  const pairs = (words, { width }) => words.map(([k, v]) => ({ k: key(k, width), v: value(v, width) }));
+  /* Words as vectors: {k, q, v, cached: {k, q}}, what is written, asked with, and answered. `keys` is
+     "random", "orthogonal", or what models were trained to use, {state: {k, q}, cache: {k, q}}. */
+  function pairs(words, { width, keys = "random" }) {
+    const names = [...new Set(words.map(([word]) => word))];
+    const long = Math.sqrt(SCORE * Math.sqrt(width)), trained = typeof keys === "object";
+    const made = trained
+      ? null
+      : keys === "orthogonal"
+      ? orthogonal(names, width)
+      : names.map((word) => direction(`key ${word}`, width));
+    const vectors = names.map((_, i) => {
+      if (trained) {
+        const [state, cached] = [keys.state, keys.cache].map(({ k, q }) => ({ k: k[i], q: q[i] }));
+        return { ...state, cached };
+      }
+      const k = scaled(made[i], long);
+      return { k, q: k, cached: { k, q: k } };
+    });
+    return words.map(([word, said]) => ({ ...vectors[names.indexOf(word)], v: value(said, width) }));
+  }
 
   /* All states from the empty one on. `shares` holds, for every state, the same sums with one axis
      for each value: since a state is linear in its values, o = sum_j read(shares)_j v_j. */
@@ -118,26 +150,5 @@ window.Recall ??= (() => {
     return { states, shares };
   }
 
-  /* Share of the pairs read back right after 1, 2, ... n of them: the mean over lists of random
-     pairs. Of the state, or without a map of the cache. A generator: the mean over the first list,
-     the first two, ... and last over all, so that a page can draw in between. */
-  function* curve(settings, n, lists) {
-    const right = Array(n).fill(0);
-    for (const list of range(lists)) {
-      const all = pairs(range(n).map((i) => [`${list} ${i}`, `${list} ${i}`]), settings);
-      const keys = all.map(({ k }) => k), values = all.map(({ v }) => v);
-      const queries = settings.map ? keys.map((k) => features(k, settings)) : keys;
-      let state = start(settings.width, settings.width);
-      for (const i of range(n)) {
-        const seen = values.slice(0, i + 1), cached = keys.slice(0, i + 1);
-        if (settings.map) state = write(state, queries[i], values[i], settings);
-        const answer = (q) => (settings.map ? read(state, q, settings) : mean(softmax(q, cached), seen));
-        right[i] = right[i]
-          + queries.slice(0, i + 1).filter((q, j) => nearest(answer(q), seen) === j).length / (i + 1);
-      }
-      yield scaled(right, 1 / (list + 1));
-    }
-  }
-
-  return { SCORE, MAPS, normalized, features, pairs, memory, read, softmax, mean, nearest, curve };
+  return { SCORE, MAPS, normalized, features, pairs, memory, read, softmax, mean, nearest };
 })();

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
+from playwright.sync_api import expect
 
 from lsa import linear_attention, softmax_attention
 
@@ -41,7 +44,10 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
     assert cache[0] > 0.99
     assert 0.2 < state[0] < 0.3 and state.argmax() == 0 and state[1:].max() > 0.15
     assert frame.get_by_text("Right for 3 of 8 keys; the cache, 8.").is_visible()
-    assert frame.locator(".memory-slide").count() == 0
+    assert frame.get_by_text("3 of 8 right").is_visible()
+    frame.get_by_role("button", name="Step").click()
+    assert frame.locator(".memory-slide").count() == 0  # the matrices are folded away
+    frame.locator("summary").click()
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 1
 
@@ -54,13 +60,50 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
     assert 1 not in kept
     old, _ = follow("pairs=12&decay=0.8")
     assert 12 in old and sum(old) / len(old) > sum(kept) / len(kept)
-    _, wide = follow("pairs=12&width=32")
-    assert wide <= share
-    assert follow("pairs=12&width=32&map=identity")[0] == list(range(1, 13))
+
+    def score():
+        return [int(text.split()[0]) for text in frame.locator(".memory-label b").all_inner_texts()]
+
+    follow("pairs=64&width=32")
+    assert score()[0] > 60 and score()[1] < 5
+    follow("pairs=64&width=64&keys=signed")
+    assert score() == [64, 64]
+    _, alone = follow("pairs=32&width=32&keys=orthogonal")
+    assert score() == [32, 32] and alone == 100
+    assert numbers(frame, "memory-state")[1:] == [0] * 11
+
+
+def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
+    tab = open_page(PAGE)
+    frame, width = tab.locator("#memory"), tab.get_by_role("slider", name="Width d")
+    assert not tab.evaluate("Object.keys(window.BookFiles ?? {}).length")
+    tab.locator("a.figure-view[href='#memory:pairs=64&keys=trained']").click()
+    expect(frame.get_by_text(re.compile("^1[0-9] of 64 right"))).to_be_visible()
+    assert width.is_disabled() and width.get_attribute("aria-valuetext") == "32"
+    assert frame.get_by_role("radio", name="trained").is_checked()
+    assert frame.get_by_text(re.compile("^6[0-9] of 64 right")).is_visible()
+    frame.get_by_role("radio", name="positive").check()
+    assert width.is_enabled() and width.get_attribute("aria-valuetext") == "8"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 812)])
+def test_keys_bars_answers_and_sliders_stand_in_one_viewport(open_page, width, height):
+    frame = open_page(PAGE, width=width, height=height).locator("#memory")
+    tops, bottoms = zip(
+        *frame.locator(".stage-title, .figure-radio, .memory, .memory > *").evaluate_all(
+            """parts => parts.filter(part => part.checkVisibility()).map(part => {
+                const { top, bottom } = part.getBoundingClientRect();
+                return [top, bottom];
+            })"""
+        ),
+        strict=True,
+    )
+    header = 57  # px, which stay above the text
+    assert max(bottoms) - min(tops) < height - header
 
 
 def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(open_page):
-    frame = open_page(f"{PAGE}#memory:pairs=4&map=identity").locator("#memory")
+    frame = open_page(f"{PAGE}#memory:pairs=4&keys=signed").locator("#memory")
     assert "need not add up to 100" in frame.inner_text()
     assert "% of it" in frame.locator("[role=status]").inner_text()
     shares = open_page(f"{PAGE}#memory:pairs=4").locator("#memory")
@@ -70,15 +113,16 @@ def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(open_page)
 def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
     tab = open_page(f"{PAGE}#memory:pairs=3", reduced_motion="reduce")
     frame = tab.locator("#memory")
+    frame.locator("summary").click()
     frame.get_by_role("button", name="Back").click()
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 0  # motion is unwelcome
-    frame.get_by_role("textbox", name="Key").fill("newt")
+    frame.get_by_role("textbox", name="Key").fill("ibex")
     frame.get_by_role("textbox", name="Value").fill("lamp")
     tab.keyboard.press("Enter")
-    assert words(frame)[3] == ["newt", "lamp"] and len(words(frame)) == 12
+    assert words(frame)[3] == ["ibex", "lamp"] and len(words(frame)) == 12
     line = frame.locator("[role=status]")
-    assert line.inner_text().startswith("4 pairs. Asked for newt, the cache gives lamp")
+    assert line.inner_text().startswith("4 pairs. Asked for ibex, the cache gives lamp")
     frame.locator("tbody button").nth(1).press("Enter")
     assert line.inner_text().startswith(f"4 pairs. Asked for {words(frame)[1][0]}")
 

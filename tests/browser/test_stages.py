@@ -61,6 +61,8 @@ def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, page):
     there = tab.url.partition("#")[2]
     again = open_page(f"{page}#{there}", reduced_motion="reduce")
     for name in names:
+        for one in (tab, again):  # trained keys are loaded
+            expect(one.locator(f"#{name}").get_by_text("Loading")).to_have_count(0)
         assert again.locator(f"#{name}").inner_text() == tab.locator(f"#{name}").inner_text()
 
 

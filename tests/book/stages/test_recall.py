@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from py_mini_racer import MiniRacer
 
+from experiments.harness.core import record
+from experiments.harness.core.weights import WEIGHTS
 from lsa import linear_attention, softmax_attention
 from lsa.layers.delta import delta_step
 
-SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "recall.js"
+STAGES = Path(__file__).resolve().parents[3] / "book" / "stages"
 # Vectors of words, the answer to each key when it was written, the last state, and what the last
 # key gets from it and from the cache, as weights of the values.
 RUN = """(settings) => {
@@ -35,7 +39,9 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 @pytest.fixture(scope="module")
 def script():
     racer = MiniRacer()
-    racer.eval(f"var window = globalThis;\n{SCRIPT.read_text(encoding='utf-8')}")
+    racer.eval("var window = globalThis;")
+    for name in ("recall", "memory-lab"):
+        racer.eval((STAGES / f"{name}.js").read_text(encoding="utf-8"))
     return racer
 
 
@@ -92,16 +98,56 @@ def test_the_cache_is_softmax_attention(recall):
     torch.testing.assert_close(found["cache"] @ found["v"], o, **CLOSE)
 
 
-def test_more_pairs_are_recalled_worse_and_a_wider_state_recalls_more(script):
-    """The mean over many lists; the cache loses nothing at these widths."""
+TOLD = """(n, settings, trained) => {
+    const lab = new MemoryLab.Lab();
+    lab.trained = trained;
+    lab.set(Array.from({ length: 64 }, (_, i) => [`key ${i}`, `value ${i}`]), settings);
+    const { of, cache, state } = lab.told(n);
+    return JSON.stringify({ of, cache, state });
+}"""
 
-    def curve(**settings):
-        return json.loads(
-            script.eval(f"JSON.stringify([...Recall.curve({json.dumps(settings)}, 16, 8)].at(-1))")
-        )
 
-    signed = {"map": "identity", "decay": 1, "delta": False}
-    narrow, wide = curve(width=8, **signed), curve(width=32, **signed)
-    assert narrow[0] == 1 and narrow[15] < 0.75 < narrow[7]
-    assert wide[15] > 0.95
-    assert min(curve(width=16)) > 0.95
+@pytest.fixture
+def right(script):
+    """Of n keys, how many either memory answers right."""
+
+    def told(n, trained=None, **settings):
+        arguments = ", ".join(map(json.dumps, (n, settings, trained)))
+        found = json.loads(script.eval(f"({TOLD})({arguments})"))
+        assert found.pop("of") == n
+        return found
+
+    return told
+
+
+def test_keys_of_both_signs_are_kept_apart_and_positive_ones_are_not(right):
+    assert [right(64, width=width)["state"] <= 4 for width in (8, 16, 32, 64)] == [True] * 4
+    assert right(64, keys="signed", width=64) == {"cache": 64, "state": 64}
+    assert right(64, keys="signed", width=16)["state"] < 32
+    assert right(64, width=16)["cache"] > 60
+
+
+@pytest.mark.parametrize("width", [4, 8, 32, 64])
+def test_a_state_holds_as_many_keys_at_right_angles_as_it_is_wide(right, recall, width):
+    at_right_angles = {"keys": "orthogonal", "width": width}
+    assert right(width, **at_right_angles)["state"] == width
+    if width < 64:
+        assert right(2 * width, **at_right_angles)["state"] < 2 * width
+    n = min(width, 9)
+    f = recall(map="identity", decay=1, delta=False, **at_right_angles)["f"][:n]
+    torch.testing.assert_close(f @ f.T, torch.eye(n, dtype=torch.float64), **CLOSE)
+
+
+def test_trained_keys_are_found_more_often_than_random_ones(right):
+    trained = {}
+    for memory, model in (("state", "linear"), ("cache", "softmax")):
+        (path,) = [
+            path
+            for path in record.paths(record.RESULTS, "task_examples")
+            if path.stem == f"recall-{model}"
+        ]
+        with np.load(io.BytesIO(path.with_suffix(WEIGHTS).read_bytes())) as arrays:
+            trained[memory] = {name: arrays[name].tolist() for name in "qk"}
+    found = right(64, trained, keys="trained")
+    assert found["state"] > 3 * right(64, width=32)["state"]
+    assert found["cache"] > 60

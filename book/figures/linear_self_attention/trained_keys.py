@@ -1,0 +1,37 @@
+"""Keys that small models learned to write and read, for the memory lab."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from IPython.display import HTML
+
+from experiments.harness.learning.weights import WEIGHTS
+
+from ...explorable.markup import json_script
+from ..lib.records import learned, provenance
+from ..lib.tables import Missing
+
+MEMORIES = {"state": "linear", "cache": "softmax"}
+
+
+def data() -> HTML | Missing:
+    """JSON in a script element, for the stage to read; what to run where nothing is stored.
+
+    files: by the name of a memory the file of its keys, which the page loads when they are asked
+    for; sources, where they come from.
+    """
+    found = {
+        run["config"]["model"]: run
+        for run in learned("task_examples")
+        if run["config"]["task"] == "recall"
+    }
+    if not found.keys() >= set(MEMORIES.values()):
+        return Missing("task_examples --only task=recall")
+    runs = {memory: found[model] for memory, model in MEMORIES.items()}
+    shown = {
+        "files": {memory: run["name"] for memory, run in runs.items()},
+        "sources": [asdict(source) for source in provenance([*runs.values()])],
+    }
+    files = " ".join(run["path"].removesuffix(".json") + WEIGHTS for run in runs.values())
+    return HTML(json_script(shown, id="trained-keys", data_files=files))

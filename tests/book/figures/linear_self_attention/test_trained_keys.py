@@ -1,0 +1,23 @@
+"""What the memory lab is told of trained keys."""
+
+import json
+import re
+
+from book.figures.linear_self_attention import trained_keys
+from experiments.harness.core.record import ROOT
+
+
+def test_without_keys_the_page_says_what_to_run(store):
+    missing = trained_keys.data()
+    assert not missing and "experiments run task_examples" in repr(missing)
+
+
+def test_the_lab_gets_the_files_of_both_memories():
+    html = trained_keys.data().data
+    files = re.search(r'data-files="([^"]*)"', html)[1].split()
+    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    assert told["files"] == {"state": "recall-linear", "cache": "recall-softmax"}
+    assert [file.rpartition("/")[2].partition(".")[0] for file in files] == [
+        *told["files"].values()
+    ]
+    assert all((ROOT / file).stat().st_size < 30_000 for file in files)
