@@ -1,5 +1,7 @@
 """The experiment that times a sequence over processes: its calls, its bytes, and a lost process."""
 
+from multiprocessing import get_context
+
 import pytest
 
 from experiments import rank_speed
@@ -13,6 +15,12 @@ def config():
     return run.config
 
 
+@pytest.fixture
+def forked(monkeypatch):
+    """Processes begin as copies of this one; test_runner.py has the experiment start its own."""
+    monkeypatch.setattr(rank_speed, "get_context", lambda _: get_context("fork"))
+
+
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 def test_a_call_is_timed_by_the_last_rank(pool, config, attention):
     found = pool.run(2, tasks.timed, attention, 32, config)
@@ -20,7 +28,7 @@ def test_a_call_is_timed_by_the_last_rank(pool, config, attention):
     assert len(found[0]) == 5 and all(seconds > 0 for seconds in found[0])
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_rows_hold_the_bytes_of_the_formulas(config):
     rows = rank_speed.measured(2, config, 0.0)
     sizes = {"H": config["heads"], "K": config["width"], "V": config["width"]}
@@ -32,7 +40,7 @@ def test_rows_hold_the_bytes_of_the_formulas(config):
     assert rank_speed.EXPERIMENT.tables["rows"].columns.keys() == rows[0].keys()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_a_process_that_breaks_off_ends_the_others(config):
     with pytest.raises(OSError, match="rank . of 2 broke off"):
         rank_speed.measured(2, {**config, "linear": [None]}, 0.0)

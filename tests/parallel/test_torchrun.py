@@ -5,59 +5,46 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from experiments.harness.core import record
 from tests.experiments.conftest import made_corpus as made_corpus
+from tests.parallel.command import run_command
 
-UPDATES = "60"
-# What each rank does: a tiny training run, saved as often as can be.
-SCRIPT = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from lsa.gpt import SCALES
-SCALES["tiny"] = {"n_layer": 1, "n_head": 1, "d_model": 16}
-from experiments import catalogue, loss_curves
-from experiments.__main__ import main
-from experiments.harness.core import run_files
-from experiments.harness.learning import training
-training.SAVE_EVERY, run_files.PARTIAL_EVERY = map(float, sys.argv[1:3])
-run, *_ = loss_curves.runs("cpu", True)
-small = {**run.config, "scale": "tiny", "context": 16, "span": 16, "spans": 4,
-         "updates": int(sys.argv[3]), "validate_every": 50, "autocast": False}
-catalogue.EXPERIMENTS["loss_curves"] = replace(
-    catalogue.EXPERIMENTS["loss_curves"],
-    runs=lambda kind, smoke: [replace(run, name="tiny", config=small)],
-)
-sys.exit(main(["run", "loss_curves", "--device", "cpu", *sys.argv[4:]]))
-"""
+SCRIPT = "import sys\nfrom tests.parallel.command import run_command\n"
+SCRIPT += "run_command(sys.argv[1], saving=0.0)\n"
 
 
-def start(tmp_path, out, ranks):
-    """The script on so many ranks of torchrun, or as one process. It saves whenever it can."""
+def torchrun(tmp_path, out, ranks):
+    """The command on so many ranks. It saves whenever it can."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     return subprocess.Popen(
-        [sys.executable, *(torchrun if ranks > 1 else []), str(script), "0", "0", UPDATES,
-         "--out", str(tmp_path / out)],
+        [sys.executable, "-m", "torch.distributed.run", "--standalone",
+         f"--nproc-per-node={ranks}", str(script), str(out)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
 
 
-def ended(process):
-    """What it said on its way to the end."""
-    try:
-        _, error = process.communicate(timeout=240)
-    finally:
-        process.kill()
-    assert process.returncode == 0, error
+def launch(out, ranks):
+    """What torchrun does with a script, of ranks that begin as copies of this process."""
+    where = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "start_method": "fork"}
+    config = LaunchConfig(1, 1, ranks, run_id="tiny", max_restarts=0, **where)
+    elastic_launch(config, run_command)(str(out), 0.0)
+
+
+def ended(target, *args):
+    """Waits for the end of a copy of this process, which imports nothing again."""
+    process = get_context("fork").Process(target=target, args=args)
+    process.start()
+    process.join(240)
+    process.kill()
+    assert process.exitcode == 0
 
 
 def wait_for(found, process):
@@ -72,10 +59,11 @@ def wait_for(found, process):
 
 @pytest.mark.slow
 def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_corpus):
-    ended(start(tmp_path, "one", 1))
-    (expected,) = record.load(results=tmp_path / "one")
-    process = start(tmp_path, "several", 2)
-    wait_for(lambda: [*tmp_path.glob("several/**/*.pt")], process)
+    one, several = tmp_path / "one", tmp_path / "several"
+    ended(run_command, str(one))
+    (expected,) = record.load(results=one)
+    process = torchrun(tmp_path, several, 2)
+    wait_for(lambda: [*several.glob("**/*.pt")], process)
     ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(ranks[-1]), signal.SIGKILL)
     began = time.monotonic()
@@ -84,8 +72,8 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
     assert process.returncode and "Signal 9 (SIGKILL)" in error and "rank      : 1" in error
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
 
-    ended(start(tmp_path, "several", 3))
-    (found,) = [one for one in record.load(results=tmp_path / "several") if one["complete"]]
+    ended(launch, several, 3)
+    (found,) = [one for one in record.load(results=several) if one["complete"]]
     assert len(found["provenance"]["legs"]) == 2
     ranks = found["provenance"]["ranks"]
     assert (ranks["world_size"], ranks["mesh"]) == (3, {"data": 3, "sequence": 1, "shards": 1})
