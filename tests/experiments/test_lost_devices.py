@@ -10,6 +10,7 @@ from experiments.harness.bench import errors
 from experiments.harness.core import plan, record, runner
 from experiments.harness.core.plan import DeviceLostError, Session
 from tests.experiments.command import smoke
+from tests.parallel.pool import server
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -28,6 +29,7 @@ def faulty(task):
 def test_a_fault_costs_its_own_case_and_no_other(monkeypatch):
     """Each case has a process that has seen no other, as on a GPU."""
     monkeypatch.setattr(errors, "START", "spawn")
+    monkeypatch.setattr(errors, "get_context", lambda _: server())
     found = dict(errors.in_processes(faulty, ["a", "lost", "b"], 2, fresh=True))
     assert isinstance(found[1], DeviceLostError)
     ((a, first),), ((b, second),) = found[0], found[2]

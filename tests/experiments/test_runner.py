@@ -19,6 +19,7 @@ from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
 from tests.experiments.command import bare_session, forked, smoke
+from tests.parallel.pool import server
 
 CPU = torch.device("cpu")
 
@@ -32,7 +33,10 @@ ONLY = {"kernel_build": ["arch=90"], "scan_build": ["arch=90"]}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", GROUPS, ids=" ".join)
-def test_smoke_runs_are_stored_sound_and_found_again(asked, tmp_path, made_corpus, capsys):
+def test_smoke_runs_are_stored_sound_and_found_again(
+    asked, tmp_path, made_corpus, monkeypatch, capsys
+):
+    monkeypatch.setattr("experiments.rank_speed.get_context", lambda _: server())
     only = ONLY.get(asked[0], [])
     planned = runner.plan(EXPERIMENTS, asked, "cpu", smoke=True, only=only)
     asked = [*asked, *(f"--only={one}" for one in only)]

@@ -16,6 +16,13 @@ PRELOADED = ["tests.parallel.tasks", "tests.parallel.training_tasks", "torch.dis
 GROUPS, SAVING = {}, {}
 
 
+def server():
+    """Where a process begins without a past and soon: what tests need is imported, once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
 class Pool:
     """`MOST` ranks of one group, and groups of the first 1, 2, 3, ... of them."""
 
@@ -24,8 +31,7 @@ class Pool:
 
     def start(self):
         self.folder = tempfile.TemporaryDirectory()
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(PRELOADED)
+        context = server()
         for rank in range(MOST):
             mine, its = context.Pipe()
             store = str(Path(self.folder.name) / "store")

@@ -1,24 +1,18 @@
 """The experiment that times a sequence over processes: its calls, its bytes, and a lost process."""
 
-from multiprocessing import get_context
-
 import pytest
 
 from experiments import rank_speed
 from lsa.cost import key_exchange, state_exchange
 from tests.parallel import tasks
+from tests.parallel.pool import server
 
 
 @pytest.fixture
-def config():
+def config(monkeypatch):
+    monkeypatch.setattr(rank_speed, "get_context", lambda _: server())
     (run,) = rank_speed.runs("cpu", True)
     return run.config
-
-
-@pytest.fixture
-def forked(monkeypatch):
-    """Processes begin as copies of this one; test_runner.py has the experiment start its own."""
-    monkeypatch.setattr(rank_speed, "get_context", lambda _: get_context("fork"))
 
 
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
@@ -28,7 +22,7 @@ def test_a_call_is_timed_by_the_last_rank(pool, config, attention):
     assert len(found[0]) == 5 and all(seconds > 0 for seconds in found[0])
 
 
-@pytest.mark.usefixtures("forked")
+@pytest.mark.slow
 def test_rows_hold_the_bytes_of_the_formulas(config):
     rows = rank_speed.measured(2, config, 0.0)
     sizes = {"H": config["heads"], "K": config["width"], "V": config["width"]}
@@ -40,7 +34,7 @@ def test_rows_hold_the_bytes_of_the_formulas(config):
     assert rank_speed.EXPERIMENT.tables["rows"].columns.keys() == rows[0].keys()
 
 
-@pytest.mark.usefixtures("forked")
+@pytest.mark.slow
 def test_a_process_that_breaks_off_ends_the_others(config):
     with pytest.raises(OSError, match="rank . of 2 broke off"):
         rank_speed.measured(2, {**config, "linear": [None]}, 0.0)
