@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import http.server
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -38,6 +39,11 @@ TRY_A_SCRIPT = """() => {
     script.textContent = "window.ranInPage = true";
     document.body.append(script);
     return Boolean(window.ranInPage);
+}"""
+CHANGE_A_PICTURE = """() => {
+    const picture = document.querySelector(".explorable-plot svg");
+    picture.append(document.createElementNS(picture.namespaceURI, "g"));
+    return document.body.offsetHeight;
 }"""
 
 pytestmark = pytest.mark.browser
@@ -132,6 +138,17 @@ def test_the_policy_stops_a_script_in_the_page(browser, built_book, page):
     tab.goto(f"file://{built_book}/{page}")
     assert not tab.evaluate(TRY_A_SCRIPT)
     tab.close()
+
+
+@pytest.mark.parametrize("page", ["index", "three-modes"])
+def test_what_changes_in_a_picture_has_little_else_styled_again(browser, open_page, page):
+    """A rule of what a section has, for a part of it, had all of its words: 20 ms a press."""
+    tab = open_page(f"book/{page}.html")
+    browser.start_tracing(page=tab, categories=["devtools.timeline"])
+    tab.evaluate(CHANGE_A_PICTURE)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    styled = [one["args"]["elementCount"] for one in events if one["name"] == "UpdateLayoutTree"]
+    assert styled and sum(styled) < 100
 
 
 def test_descriptions_differ(built_book):
