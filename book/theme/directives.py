@@ -3,13 +3,17 @@
 - question: the one question a chapter opens with
 - predict: a prediction to make, with a nested `reveal` that holds the answer
 - reveal: a folded answer
+- check: a question, and a list of answers to press, each of which says whether it is right
 - aside: a folded digression, its title as argument
 - margin: a note beside the text; inside the text where there is no margin
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -80,6 +84,40 @@ class Reveal(Folded):
     default_title = "Reveal the answer"
 
 
+def choices(given: list[nodes.Node], right: int) -> list[HtmlElement]:
+    """The answers of a list, each folded over what is said of it; `right`, from 1, is right.
+
+    Raises ValueError unless `given` is one list whose items are an answer and what to say of it.
+    """
+    items = list(given[0].children) if len(given) == 1 else []
+    if not items or any(len(item.children) < 2 for item in items):
+        raise ValueError("expected one list, of an answer and a paragraph about it in each item")
+    if not 1 <= right <= len(items):
+        raise ValueError(f"right: expected one of the {len(items)} answers, got {right}")
+    made = []
+    for i, item in enumerate(items, 1):
+        answer, said, *more = item.children
+        said.insert(0, [nodes.strong("", "Right." if i == right else "No."), nodes.Text(" ")])
+        summary = make("summary", *answer.children)
+        made.append(
+            make("details", summary, make("div", said, *more, css="folded-body"), css="folded")
+        )
+    return made
+
+
+class Check(Block):
+    required_arguments = 1
+    option_spec: ClassVar = {"right": directives.positive_int}
+
+    def run(self) -> list[nodes.Node]:
+        label = make("p", nodes.Text("Test yourself"), css="block-label")
+        try:
+            answers = choices(self.body(), self.options.get("right", 0))
+        except ValueError as error:
+            raise self.error(f"check: {error}") from None
+        return [make("div", label, make("p", *self.title()), *answers, css="check")]
+
+
 class Aside(Folded):
     css = "digression"
     default_title = "Aside"
@@ -101,6 +139,7 @@ def setup(app: Sphinx) -> dict:
     app.add_directive("question", Question)
     app.add_directive("predict", Predict)
     app.add_directive("reveal", Reveal)
+    app.add_directive("check", Check)
     app.add_directive("aside", Aside, override=True)
     app.add_directive("margin", Margin, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -65,7 +65,8 @@ class Prose(MarkdownConverter):
         latex = self._latex(_source(el))
         if parent_tags & {"td", "th"}:  # where a stroke would begin the next cell
             latex = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
-        return f"${latex}$"
+        before, after = _beside(el)
+        return f"{before}${latex}${after}"
 
     def convert_div(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         classes = _classes(el)
@@ -133,6 +134,13 @@ def _language(pre: Tag) -> str:
 def _source(formula: Tag) -> str:
     """The LaTeX that a formula of the page was set from."""
     return formula.select_one('annotation[encoding="application/x-tex"]').get_text()
+
+
+def _beside(formula: Tag) -> tuple[str, str]:
+    """The punctuation that stays with a formula, before and after it: unbroken.py put it there."""
+    drawn = formula.select_one(".katex")
+    before, after = reversed([*drawn.previous_siblings]), drawn.next_siblings
+    return "".join(one.get_text() for one in before), "".join(one.get_text() for one in after)
 
 
 def _classes(el: Tag) -> set[str]:

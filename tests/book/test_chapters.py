@@ -203,3 +203,9 @@ def test_a_line_of_a_cell_fits_its_column_in_the_widest_of_the_fonts(name):
         r"^```+\{code-cell\}[^\n]*\n(?!:tags: \[remove-)(.*?)^```", text, flags=re.M | re.S
     )
     assert [line for cell in cells for line in cell.splitlines() if len(line) > 75] == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_with_exercises_has_a_question_that_marks_itself(name):
+    text = (BOOK / f"{name}.md").read_text(encoding="utf-8")
+    assert ("## Exercises" in text) == ("{check}" in text)

@@ -74,6 +74,13 @@ def test_what_the_page_says_in_plain_markdown(html, markdown):
     assert said(html) == markdown
 
 
+@pytest.mark.parametrize(
+    "inside", [formulas.bound(formula("a = b"), "(", "),"), f"({formula('a = b')}),"]
+)
+def test_a_formula_keeps_its_punctuation(inside):
+    assert said(f"<p>So <span class='math'>{inside}</span> or c.</p>") == "So ($a = b$), or c."
+
+
 def test_a_formula_stays_on_one_line_with_its_number():
     html = (
         '<div class="math notranslate" id="equation-a"><span class="eqno">(6.1)'
