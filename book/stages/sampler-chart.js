@@ -6,7 +6,7 @@ window.SamplerChart ??= (() => {
   const { svg } = Stage;
   const NAMES = { softmax: "Softmax attention", linear: "Linear attention" };
   const COLOURS = { softmax: "film-softmax", linear: "film-linear" };
-  const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 40;
+  const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 48;
 
   const count = (n) => Math.round(n).toLocaleString("en");
   const digits = (value) => Number(value.toPrecision(2)).toLocaleString("en");
@@ -17,35 +17,37 @@ window.SamplerChart ??= (() => {
     return power * [1, 2, 5, 10].find((one) => one * power >= value * 0.999);
   }
 
-  /* The letters for which charts have room: the next power of two. */
-  const room = (writers) =>
-    2 ** Math.ceil(Math.log2(Math.max(1024, ...writers.map(({ bytes }) => bytes.length))));
+  /* The letters for which charts have room. stored: whether the text began with stored ones. */
+  const room = (reached, stored) =>
+    stored ? roundUp(0.98 * reached) : 2 ** Math.ceil(Math.log2(Math.max(1024, reached)));
 
-  /* What the chart shows: writers at work, and `bills`, {name: multiply-adds a letter as [of the
-     first, more for each letter before]}. Milliseconds, once there are two points of linear
-     attention, whose letters give the price of a multiply-add. */
-  function charted(writers, bills) {
+  /* Milliseconds of a multiply-add, as linear attention's letters took; null before two points. */
+  function price(writers, bills) {
+    const known = writers.find(({ name }) => name === "linear")?.points ?? [];
+    const sum = known.reduce((all, [, ms]) => all + ms, 0);
+    return known.length > 1 ? sum / (known.length * bills.linear[0]) : null;
+  }
+
+  /* What the chart shows, up to letter `far`: writers at work, and `bills`, {name: multiply-adds a
+     letter as [of the first, more for each letter before]}. Milliseconds, once they have a price. */
+  function charted(writers, bills, far) {
     const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));
     const bill = (name, t) => bills[name][0] + bills[name][1] * t;
-    const sum = (list) => list.reduce((a, b) => a + b, 0);
-    const known = points.linear ?? [], timed = known.length > 1;
-    const price = timed ? sum(known.map(([, ms]) => ms)) / sum(known.map(([t]) => bill("linear", t))) : 1e-6;
-    const far = room(writers);
+    const found = price(writers, bills), timed = found !== null, unit = found ?? 1e-6;
     const ends = Object.fromEntries(
-      Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * price)]),
+      Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * unit)]),
     );
     const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
     return {
       timed,
-      far,
       ends,
       points: timed ? points : {},
       high: roundUp(Math.max(...Object.values(ends).flat(), ...times)),
     };
   }
 
-  function drawChart(picture, width, writers, bills) {
-    const { timed, far, ends, points, high } = charted(writers, bills), right = width - 8;
+  function drawChart(picture, width, writers, bills, far) {
+    const { timed, ends, points, high } = charted(writers, bills, far), right = width - 8;
     const x = (t) => LEFT + ((right - LEFT) * t) / far,
       y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
     const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
@@ -88,5 +90,5 @@ window.SamplerChart ??= (() => {
     picture.replaceChildren(...nodes);
   }
 
-  return { COLOURS, NAMES, count, digits, drawChart, room };
+  return { COLOURS, NAMES, count, digits, drawChart, price, room };
 })();

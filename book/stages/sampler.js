@@ -1,86 +1,22 @@
 "use strict";
 
 /* Two trained models write on the reader's own device, a letter a tick, and are timed doing so.
-   Which models is data that the page's figures module writes: element #sampler-data. Their weights
-   are files of the book, data/<file>.js, loaded when the reader asks for them. */
+   Linear attention can begin where a novel's thousandth or millionth letter was, from a stored state.
+   Which models is data that the page's figures module writes: element #sampler-data. Weights and
+   states are files of the book, data/<file>.js, loaded when the reader asks for them. */
 
 {
   const { element, svg } = Stage;
-  const { COLOURS, NAMES, count, digits, drawChart, room } = SamplerChart;
+  const { count, digits, drawChart, price, room } = SamplerChart;
   const { MOST, Writer } = SamplerWriter;
+  const { Side, sentence } = SamplerSide;
   const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
+  const LEAST = 4096; // letters that the chart has room for
   const TURN = 4, FRAME = 12; // ms that a writer has in a row, and both together between two frames
-  const SHOWN = 280, LIKELY = 5, REDRAWN = 150;
+  const REDRAWN = 150, READING = 45; // ms between two pictures, and between letters as one reads them
+  const SPEEDS = { race: "Race", read: "Reading pace" };
 
-  const bytesText = (n) => (n < 2 ** 20 ? `${digits(n / 2 ** 10)} KiB` : `${digits(n / 2 ** 20)} MiB`);
-  const readable = (text) => text.replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
-  const letterName = (
-    byte,
-  ) => ({ 10: "↵", 32: "space" }[byte]
-    ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
-
-  const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
-
-  /* The part of the page that shows a writer. */
-  function sideOf({ name }) {
-    const text = element("p", { class: "film-text sampler-text", dir: "ltr" });
-    const fact = (label) => {
-      const value = element("b", {}, "–");
-      return [value, element("div", {}, element("span", {}, label), value)];
-    };
-    const [[written, first], [pace, second], [kept, third]] = ["Letters", "Time of one", "Memory"].map(fact);
-    const likely = element("ol", { class: "sampler-likely" });
-    const writing = element(
-      "section",
-      { class: `film-writing ${COLOURS[name]}`, "aria-label": `${NAMES[name]} writes` },
-      element("p", { class: "film-name" }, NAMES[name]),
-      text,
-      element("div", { class: "stage-counts sampler-facts" }, first, second, third),
-    );
-    const next = element(
-      "section",
-      { class: COLOURS[name], "aria-label": `${NAMES[name]}, its next letter` },
-      element("p", { class: "film-quiet" }, "Its next letter"),
-      likely,
-    );
-    const { section: memory, draw: drawMemory } = Remembered.panel(name, {
-      class: COLOURS[name],
-      "aria-label": `${NAMES[name]}, what it keeps`,
-    });
-    return { name, text, written, pace, kept, likely, writing, next, memory, drawMemory };
-  }
-
-  function bars(shares) {
-    const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY);
-    return best.map((byte) =>
-      element(
-        "li",
-        {},
-        element("span", {}, letterName(byte)),
-        element("span", { class: "sampler-bar", style: `--share: ${shares[byte].toFixed(4)}` }),
-        element("span", {}, `${Math.round(100 * shares[byte])}%`),
-      )
-    );
-  }
-
-  function showSide(side, writer, temperature) {
-    const text = clean(writer.bytes);
-    side.text.textContent = text.length > SHOWN ? `… ${text.slice(-SHOWN)}` : text;
-    side.written.textContent = count(writer.written);
-    side.pace.textContent = writer.pace ? `${digits(writer.pace)} ms` : "–";
-    side.kept.textContent = bytesText(4 * writer.machine.kept(writer.bytes.length));
-    side.likely.replaceChildren(...bars(Writers.probabilities(writer.logits, temperature || 1)));
-  }
-
-  function sentence(writers) {
-    if (!writers.length || !writers[0].written) return "Nothing is written yet.";
-    const told = writers.map(({ name, written, pace }) => {
-      const lately = pace ? `, lately at ${digits(pace)} ms each` : "", plural = written === 1 ? "" : "s";
-      return `${NAMES[name].toLowerCase()} has written ${count(written)} letter${plural}${lately}`;
-    });
-    const spent = Math.max(...writers.map((writer) => writer.spent)) / 1000;
-    return `In ${digits(spent)} s each: ${told.join("; ")}.`;
-  }
+  const encoded = (text) => new TextEncoder().encode(text);
 
   class Sampler {
     constructor(stage, data) {
@@ -88,15 +24,21 @@
         stage,
         data,
         writers: [],
+        states: {},
+        from: 0, // letters that a stored state has read; none: the reader's words
         seed: 0,
         running: false,
+        speed: "race",
         temperature: FIRST,
         layer: data.layers,
         drawn: 0,
       });
-      this.sides = data.models.map(sideOf);
+      this.sides = data.models.map(({ name }) => new Side(name, data));
+      const stations = data.stations.map(({ letters }) => letters);
+      this.scale = new SamplerScale.Scale(stage, { ...data, stations });
       this.makeControls(data);
-      this.line = element("p", { class: "stage-line", role: "status" }, sentence([]));
+      this.makeTeleport(data);
+      this.line = element("p", { class: "stage-line", role: "status" });
       this.picture = svg("svg", {
         class: "sampler-chart",
         role: "img",
@@ -118,7 +60,7 @@
         value: data.prompt,
         maxlength: 1000,
         autocomplete: "off",
-        onchange: () => this.over(),
+        onchange: () => this.place(0),
       });
       this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
         this.temperature = value;
@@ -129,13 +71,49 @@
         this.layer = Number(value);
         this.show();
       });
+      this.speeds = Stage.radios("Speed", SPEEDS, this.speed, (value) => {
+        this.speed = value;
+      });
       const button = (words, act) => element("button", { type: "button", onclick: act }, words);
       this.play = button("Write", () => (this.running ? this.pause() : this.start()));
       this.one = button("One letter", () => this.step());
       this.again = button("Start over", () => {
         this.seed++;
-        this.over();
+        this.place(0);
       });
+    }
+
+    /* Buttons to letters that were read before, and words that are taken in while it writes. */
+    makeTeleport(data) {
+      this.stations = data.stations.map(({ letters }) =>
+        element("button", {
+          type: "button",
+          "aria-pressed": false,
+          onclick: () => {
+            this.place(letters);
+            this.start();
+          },
+        }, count(letters))
+      );
+      this.said = element("input", {
+        type: "text",
+        "aria-label": "Words to interrupt them with",
+        placeholder: "Interrupt: your words, taken in at once",
+        maxlength: 1000,
+        autocomplete: "off",
+      });
+      this.interruption = element(
+        "form",
+        {
+          class: "sampler-said",
+          onsubmit: (event) => {
+            event.preventDefault();
+            this.interrupt();
+          },
+        },
+        element("div", { class: "figure-control" }, this.said),
+        element("button", { type: "submit" }, "Read this"),
+      );
     }
 
     /* What stands in the frame, from top to bottom. */
@@ -147,6 +125,8 @@
           digits(data.bytes / 1e6)
         } MB. They run in this page; what you type stays in it.`,
       );
+      const quiet = (words) => element("p", { class: "film-quiet" }, words);
+      const film = (part) => element("div", { class: "film" }, this.sides.map((side) => side[part]));
       return [
         element(
           "div",
@@ -166,42 +146,82 @@
             this.again,
           ),
         ),
+        element(
+          "div",
+          { class: "stage-row film-settings" },
+          element(
+            "fieldset",
+            { class: "figure-control" },
+            element("legend", { class: "figure-label" }, "Teleport to letter"),
+            element("div", { class: "stage-buttons" }, this.stations),
+          ),
+          this.speeds,
+        ),
         load,
-        this.line,
-        element("div", { class: "film" }, this.sides.map(({ writing }) => writing)),
-        this.picture,
-        element("div", { class: "film" }, this.sides.map(({ next }) => next)),
+        element(
+          "div",
+          { class: "sampler-view" },
+          element("div", {}, quiet("Memory, drawn to scale, by letters read"), this.scale.node),
+          element("div", {}, this.line, film("writing"), this.interruption),
+          element("div", {}, this.picture),
+        ),
+        film("next"),
         this.layers,
-        element("div", { class: "film" }, this.sides.map(({ memory }) => memory)),
+        film("memory"),
         Stage.provenance(data.sources),
       ];
     }
 
-    /* The models, once: loaded at the first call. A promise of whether they are there. */
-    ready() {
-      this.coming ??= (async () => {
-        this.line.textContent = "Loading the models …";
-        this.writers = await Promise.all(
-          this.data.models.map(async (model) =>
+    /* The models, once, and the state that is asked for: loaded at the first call. A promise of
+       whether they are there. */
+    async ready() {
+      const { from, data } = this;
+      try {
+        if (!this.writers.length || (from && !this.states[from])) {
+          this.line.textContent = "Loading the models …";
+        }
+        this.coming ??= Promise.all(
+          data.models.map(async (model) =>
             new Writer(model, await Writers.open(await Stored.bytes(model.file)))
           ),
         );
-        this.begin();
-        return true;
-      })().catch((error) => {
+        const writers = await this.coming, fresh = !this.writers.length;
+        const stored = data.stations.find(({ letters }) => letters === from);
+        const missing = stored && !this.states[from];
+        if (missing) {
+          this.states[from] = { ...stored, arrays: await Stored.arrays(await Stored.bytes(stored.file)) };
+        }
+        this.writers = writers;
+        if (fresh || missing) this.begin();
+        return from === this.from;
+      } catch (error) {
         this.line.textContent = `The models cannot run here: ${error.message}.`;
         this.coming = null;
         return false;
-      });
-      return this.coming;
+      }
+    }
+
+    /* Those that write: both, or linear attention alone where a novel was read before. */
+    get active() {
+      if (!this.from) return this.writers;
+      return this.states[this.from] ? this.writers.filter(({ name }) => name === "linear") : [];
     }
 
     begin() {
-      const prompt = new TextEncoder().encode(this.prompt.value || "\n");
-      for (const writer of this.writers) writer.begin(prompt, this.seed);
-      this.sides.forEach(({ text }) => text.replaceChildren(this.prompt.value));
+      const prompt = this.from ? [] : encoded(this.prompt.value || "\n");
+      for (const writer of this.active) writer.begin(prompt, this.seed, this.states[this.from]);
       this.show();
-      this.line.textContent = sentence(this.writers);
+      this.line.textContent = sentence(this.active, this.from);
+    }
+
+    /* Begin anew after so many letters of the novel, or with the reader's words. */
+    place(letters) {
+      if (this.running) this.pause();
+      this.from = letters;
+      this.stations.forEach((button, i) => {
+        button.setAttribute("aria-pressed", this.data.stations[i].letters === letters);
+      });
+      this.begin();
     }
 
     async start() {
@@ -218,52 +238,74 @@
       this.play.textContent = "Write";
       this.line.setAttribute("aria-live", "polite");
       this.show();
-      this.line.textContent = sentence(this.writers);
+      this.line.textContent = sentence(this.active, this.from);
     }
 
     async step() {
       if (!(await this.ready())) return;
       if (this.running) this.pause();
       if (this.full()) return;
-      for (const writer of this.writers) {
-        writer.read(Writers.drawn(Writers.probabilities(writer.logits, this.temperature), writer.dice()));
-      }
+      for (const writer of this.active) writer.draw(this.temperature);
       this.show();
-      this.line.textContent = sentence(this.writers);
+      this.line.textContent = sentence(this.active, this.from);
     }
 
-    over() {
-      if (this.running) this.pause();
-      this.begin();
+    /* Words of the reader's, in the middle of what is written. */
+    async interrupt() {
+      const words = encoded(this.said.value);
+      if (!words.length || !(await this.ready()) || this.full()) return;
+      this.said.value = "";
+      for (const writer of this.active) writer.hear(words);
+      this.show();
+      if (!this.running) this.line.textContent = sentence(this.active, this.from);
     }
 
     full() {
-      return this.writers.some(({ bytes }) => bytes.length >= MOST);
+      return this.active.some(({ bytes }) => bytes.length >= MOST);
     }
 
-    /* Between two frames: turns for whoever has had less time, so that both have the same. */
+    /* Between two frames: turns for whoever has had less time, so that both have the same. At
+       reading pace: a letter each, when it is due. */
     frame() {
       if (!this.running) return;
-      const until = performance.now() + FRAME;
-      do {
-        const next = this.writers.reduce((a, b) => (b.spent < a.spent ? b : a));
-        next.write(TURN, this.temperature);
-      } while (performance.now() < until && !this.full());
+      const { active } = this, now = performance.now();
+      if (this.speed === "race") {
+        do {
+          active.reduce((a, b) => (b.spent < a.spent ? b : a)).write(TURN, this.temperature);
+        } while (performance.now() < now + FRAME && !this.full());
+      } else if (now >= (this.due ?? 0)) {
+        for (const writer of active) writer.write(0, this.temperature);
+        this.due = now + READING;
+      }
       if (this.full()) return this.pause();
-      if (performance.now() - this.drawn > REDRAWN) {
+      if (now - this.drawn > REDRAWN) {
         this.show();
-        this.line.textContent = sentence(this.writers);
+        this.line.textContent = sentence(active, this.from);
       }
       requestAnimationFrame(() => this.frame());
     }
 
     show() {
       this.drawn = performance.now();
-      this.writers.forEach((writer, i) => {
-        showSide(this.sides[i], writer, this.temperature);
-        this.sides[i].drawMemory(writer.state[this.layer - 1], room(this.writers));
-      });
-      drawChart(this.picture, this.picture.clientWidth || 600, this.writers, this.data.bills);
+      const { active, from, data, prompt: { value } } = this, cost = price(active, data.bills);
+      const reached = Math.max(from || encoded(value).length, ...active.map((writer) => writer.reached));
+      const softmax = active.find(({ name }) => name === "softmax");
+      const far = room(reached, from > 0);
+      for (const side of this.sides) {
+        const writer = active.find(({ name }) => name === side.name);
+        if (writer) side.show(writer, this.temperature, this.layer, far);
+        else side.wait(reached, this.text(side), cost);
+      }
+      this.scale.draw(softmax?.reached ?? reached);
+      drawChart(this.picture, this.picture.clientWidth || 600, active, data.bills, Math.max(LEAST, far));
+    }
+
+    /* What stands on a side before its model is there; null: it cannot be had. */
+    text({ name }) {
+      if (!this.from) return this.prompt.value;
+      if (name === "softmax") return null;
+      const { text } = this.data.stations.find(({ letters }) => letters === this.from);
+      return `… ${text}`;
     }
   }
 
@@ -276,12 +318,19 @@
     const sampler = new Sampler(stage, JSON.parse(source.textContent));
     const prompt = Stage.setter((text) => {
       sampler.prompt.value = text;
-      sampler.over();
+      sampler.place(0);
     }, () => sampler.prompt.value);
+    const letter = Stage.setter((text) => {
+      const known = !text || sampler.data.stations.some(({ letters }) => String(letters) === text);
+      if (known) sampler.place(Number(text));
+      return known;
+    }, () => String(sampler.from || ""));
     return {
       temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST],
       prompt: [prompt, sampler.data.prompt],
       layer: [Stage.pick(sampler.layers), sampler.data.layers],
+      speed: [Stage.pick(sampler.speeds), "race"],
+      letter: [letter, ""],
     };
   });
 }

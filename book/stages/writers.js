@@ -48,6 +48,8 @@ window.Writers ??= (() => {
 
   const gelu = (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 
+  const phi = (x) => (x > 0 ? x + 1 : Math.exp(x)); // elu + 1
+
   /* Heads as machines: start(width) is a state, step(state, q, k, v, slope, o) a tick, which
      changes the state and writes o. slope: log of what a weight keeps of itself per letter. */
   const HEADS = {
@@ -97,7 +99,6 @@ window.Writers ??= (() => {
       start: (width) => ({ S: new Float32Array(width * width), z: new Float32Array(width) }),
       step({ S, z }, q, k, v, slope, o) {
         const width = q.length, keep = Math.exp(slope), scale = width ** -0.5;
-        const phi = (x) => (x > 0 ? x + 1 : Math.exp(x));
         let sum = EPS;
         o.fill(0);
         for (let r = 0, i = 0; r < width; r++) {
@@ -117,9 +118,10 @@ window.Writers ??= (() => {
   };
 
   /* The machine of a GPT: weights of `open`, which heads it has, and one slope for each of them.
-     start() is the empty state; read(state, letter) the logits of the letter after, good until the
-     next tick; kept(t) and products(t) what it keeps after t letters, and multiplies to read the
-     next. */
+     start() is the empty state; restore({S, z}) that of linear attention from all its layers' arrays,
+     flat; read(state, letter, note) the logits of the letter after, good until the next tick, where
+     note(layer, head, k, v) is told what each head is about to keep; kept(t) and products(t) what it
+     keeps after t letters, and multiplies to read the next. */
   function machine(weights, kind, slopes) {
     const { start, step, kept, products } = HEADS[kind];
     const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;
@@ -141,12 +143,15 @@ window.Writers ??= (() => {
         x[i] += y[i];
       });
 
-    function read(state, letter) {
+    function read(state, letter, note = null) {
       x.set(wte.subarray(letter * width, (letter + 1) * width));
       blocks.forEach((of, i) => {
         norm(x, of("ln_1.weight"), of("ln_1.bias"), y);
         affine(of("attn.c_attn.weight"), of("attn.c_attn.bias"), y, qkv);
-        parts.forEach(([q, k, v, out], head) => step(state[i][head], q, k, v, slopes[head], out));
+        parts.forEach(([q, k, v, out], head) => {
+          note?.(i, head, k, v);
+          step(state[i][head], q, k, v, slopes[head], out);
+        });
         affine(of("attn.c_proj.weight"), of("attn.c_proj.bias"), o, y);
         add();
         norm(x, of("ln_2.weight"), of("ln_2.bias"), y);
@@ -159,8 +164,17 @@ window.Writers ??= (() => {
     }
 
     const heads = layers.length * slopes.length, fixed = 12 * layers.length * width * width + wte.length;
+    const place = (all, size, i, head) => {
+      const at = (i * slopes.length + head) * size;
+      return all.slice(at, at + size);
+    };
     return {
+      slopes,
       start: () => layers.map(() => slopes.map(() => start(wide))),
+      restore: ({ S, z }) =>
+        layers.map((i) =>
+          slopes.map((_, head) => ({ S: place(S, wide * wide, i, head), z: place(z, wide, i, head) }))
+        ),
       read,
       kept: (t) => heads * kept(wide, t),
       products: (t) => fixed + heads * products(wide, t),
@@ -183,5 +197,5 @@ window.Writers ??= (() => {
     return found < 0 ? shares.indexOf(Math.max(...shares)) : found;
   }
 
-  return { open, machine, probabilities, drawn };
+  return { open, phi, machine, probabilities, drawn };
 })();

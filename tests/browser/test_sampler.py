@@ -81,13 +81,14 @@ def test_both_writers_get_the_same_time(open_stage):
     )
     press(frame, "Pause")
     softmax, linear = letters(frame)
-    assert min(softmax, linear) >= 256
+    assert min(softmax, linear) >= len(PROMPT.strip()) + 256
     told = line(frame)
     assert re.match(r"In [\d.]+ s each: softmax attention has written", told)
     assert "Milliseconds a letter" in frame.locator(".sampler-chart").text_content()
     press(frame, "One letter")
     assert letters(frame) == [softmax + 1, linear + 1]
-    assert all(200 < len(text) <= 282 for text in texts(frame))  # the last 280, and dots
+    # The last 280, and dots; a new line is shown with spaces around its sign.
+    assert all(200 < len(text.replace(" ↵ ", "↵")) <= 282 for text in texts(frame))
     assert frame.locator(".sampler-likely li").count() == 10
 
 
@@ -129,17 +130,95 @@ def test_what_a_layer_keeps_is_drawn_and_the_layer_chosen(open_stage):
 def test_words_of_the_reader_start_both_and_stay_in_the_address(open_stage, open_page):
     tab, frame = open_stage("sampler")
     words = "¿Dónde? & = ; 100%"
-    frame.get_by_role("textbox").fill(words)
-    frame.get_by_role("textbox").press("Enter")
+    frame.get_by_role("textbox", name="Both go on from").fill(words)
+    frame.get_by_role("textbox", name="Both go on from").press("Enter")
     assert texts(frame) == [words] * 2
     press(frame, "One letter")
     expect(frame.locator("[role=status]")).to_contain_text("written 1 letter;")
     assert all(text.startswith(words) for text in texts(frame))
     press(frame, "Start over")
-    assert texts(frame) == [words] * 2 and letters(frame) == [0, 0]
+    assert texts(frame) == [words] * 2 and letters(frame) == [len(words.encode())] * 2
     expect(tab).to_have_url(re.compile("#sampler:prompt="))
     again = open_page(f"book/sampling.html#{tab.url.partition('#')[2]}").locator("#sampler")
     assert texts(again) == [words] * 2
+
+
+FARTHEST = "1,000,000"
+
+
+def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_counted(open_stage):
+    tab, frame = open_stage("sampler", reduced_motion="reduce")
+    picture = frame.locator(".sampler-outlines")
+    assert "Linear attention keeps 130 KiB. Softmax attention keeps 250 KiB after 63" in (
+        picture.get_attribute("aria-label")
+    )
+    assert not tab.evaluate("window.BookFiles")  # nothing is loaded before a press
+    press(frame, FARTHEST)
+    text = frame.locator(".sampler-text").last
+    expect(text.locator("i")).to_contain_text("I saw a man")
+    expect(text).to_contain_text(re.compile(r"one mom\w"), timeout=60_000)  # and writes at once
+    press(frame, "Pause")
+    expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
+    softmax, linear = frame.locator(".sampler-facts").all_inner_texts()
+    assert "3.8 GiB" in softmax and "counted" in softmax.lower()
+    assert "130 KiB" in linear and letters(frame)[1] > 1_000_000
+    told = texts(frame)[0]
+    assert "cannot begin here" in told and "Counted, its next letter is" in told
+    # To scale: as many times the state's square as there are states in it, over the page.
+    cache, state = (
+        frame.locator(name).bounding_box() for name in (".sampler-cache", ".sampler-state")
+    )
+    ratio = letters(frame)[1] * 4096 / 133_120
+    assert cache["width"] * cache["height"] == pytest.approx(
+        ratio * state["width"] * state["height"], rel=0.02
+    )
+    assert cache["height"] > 700
+    press(frame, "Start over")
+    assert texts(frame) == [PROMPT.strip()] * 2
+    assert frame.locator(".sampler-cache").bounding_box()["height"] < 12
+
+
+def test_a_link_teleports_and_loads_nothing(open_page):
+    tab = open_page("book/sampling.html#sampler:letter=1000000")
+    frame = tab.locator("#sampler")
+    assert "read 1,000,000 letters" in line(frame)
+    assert texts(frame)[1].endswith("for one mom") and not tab.evaluate("window.BookFiles")
+    press(frame, "One letter")
+    expect(frame.locator("[role=status]")).to_contain_text("linear attention has written 1 letter")
+    assert letters(frame)[1] == 1_000_001
+
+
+@pytest.mark.parametrize("station", ["", FARTHEST])
+def test_words_of_the_reader_are_read_in_the_middle(open_stage, station):
+    _, frame = open_stage("sampler")
+    frame.get_by_role("radio", name="Reading pace").check(force=True)
+    press(frame, station or "Write")
+    expect(frame.locator("[role=status]")).to_contain_text(
+        re.compile(r"written \d"), timeout=60_000
+    )
+    said = frame.get_by_role("textbox", name="Words to interrupt")
+    said.fill("HELLO THERE")
+    said.press("Enter")
+    expect(frame.locator(".sampler-text i").last).to_have_text("HELLO THERE")
+    expect(said).to_have_value("")
+    press(frame, "Pause")
+    many = frame.locator(".sampler-text i", has_text="HELLO THERE").count()
+    assert many == (1 if station else 2)
+
+
+def test_at_reading_pace_both_write_as_one_reads(open_stage):
+    tab, frame = open_stage("sampler")
+    frame.get_by_role("radio", name="Reading pace").check(force=True)
+    press(frame, "Write")
+    expect(frame.locator("[role=status]")).to_contain_text(
+        re.compile(r"written \d"), timeout=60_000
+    )
+    before = letters(frame)
+    tab.wait_for_timeout(2000)
+    press(frame, "Pause")
+    after = letters(frame)
+    assert after[0] == after[1]
+    assert 3 <= after[0] - before[0] <= 60
 
 
 def test_without_the_models_the_stage_says_so(open_stage):

@@ -1,6 +1,6 @@
-"""Data of the stage `sampler`: two models of the race, whose weights are stored.
+"""Data of the stage `sampler`: two models of the race, and states of one of them.
 
-The page gets their names and the files of their weights, which it loads when a reader asks.
+The page gets their names and the files of weights and states, which it loads when a reader asks.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from lsa.cost import tick_cost
 from lsa.gpt import GPT, GPTConfig, gpt_config
 
 from ...explorable.markup import json_script
-from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Record, load, of_config, provenance
+from ..lib.format import in_words, size
+from ..lib.records import NotMeasuredError, Record, have, load, of_config, provenance, row
 from ..lib.tables import Missing
+from ..long_context import whole_novels
 
 MODELS = ("softmax", "linear")
 CONTEXT = 4096  # that of the first page's figure
@@ -33,18 +34,23 @@ def data(context: int = CONTEXT) -> HTML | Missing:
 
     prompt; layers, how many each model has; bytes, of the two files that the page loads, in base64;
     models, each with name, file (its name there) and slopes (log_decay of its heads); bills,
-    {name: multiply-adds of the first letter and what each letter before adds}; sources, where the
-    models come from.
+    {name: multiply-adds of the first letter and what each letter before adds}; state, the bytes of
+    linear attention's; row, those of a letter in the cache; stations, the states of a novel, each
+    with its letters, its file and the last of the text; sources, where all this comes from.
     """
     try:
         runs = [_trained(model, context) for model in MODELS]
     except NotMeasuredError:
         return Missing("race --only seed=0", f"No weights of both models at {context:,} bytes yet")
-    files = [_weights(run["path"]) for run in runs]
+    read = stations(context)
+    if not read:
+        return Missing("novel_states", f"No states of the model of {context:,} bytes yet")
+    cache, state = memory(context)
+    files = [_weights(run["path"]) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
         "layers": gpt_config(runs[0]["config"]["scale"]).n_layer,
-        "bytes": sum(-(-(record.ROOT / file).stat().st_size // 3) * 4 for file in files),
+        "bytes": sum(-(-(record.ROOT / file).stat().st_size // 3) * 4 for file in files[:2]),
         "models": [
             {
                 "name": run["config"]["model"],
@@ -54,7 +60,17 @@ def data(context: int = CONTEXT) -> HTML | Missing:
             for run in runs
         ],
         "bills": {run["config"]["model"]: bill(run["config"]) for run in runs},
-        "sources": [asdict(source) for source in provenance(runs)],
+        "state": state,
+        "row": cache,
+        "stations": [
+            {
+                "letters": run["config"]["letters"],
+                "file": run["name"],
+                "text": row(run, "state")["text"],
+            }
+            for run in read
+        ],
+        "sources": [asdict(source) for source in provenance([*runs, *read])],
     }
     return HTML(json_script(shown, id="sampler-data", data_files=" ".join(files)))
 
@@ -66,6 +82,13 @@ def _trained(model: str, context: int) -> Record:
         if run["complete"] and (record.ROOT / _weights(run["path"])).is_file()
     ]  # fmt: skip
     return of_config(kept, model=model, context=context, seed=0)
+
+
+def stations(context: int = CONTEXT) -> list[Record]:
+    """The runs that read a novel with the page's linear model, the fewest letters first."""
+    trained = f"linear-{context}-seed0"
+    found = [run for run in have("novel_states") if run["config"]["trained"] == trained]
+    return sorted(found, key=lambda run: run["config"]["letters"])
 
 
 def _weights(path: str) -> str:
@@ -87,6 +110,14 @@ def bill(config: dict[str, Any]) -> tuple[int, int]:
     return first, (later - first) // COUNTED
 
 
+def memory(context: int = CONTEXT) -> tuple[int, ...]:
+    """Bytes of a letter in softmax's cache, and of the linear state. Raises NotMeasuredError."""
+    return tuple(
+        tick_cost(_shape(_trained(model, context)["config"]), 0, itemsize=4).state
+        for model in MODELS
+    )
+
+
 def numbers(context: int = CONTEXT) -> dict[str, str]:
     """Numbers for the chapter: the two writers."""
 
@@ -95,6 +126,12 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
 
     def loss(model: str) -> str:
         return f"{run(model)['tables']['validation']['loss'][-1]:.2f}"
+
+    def farthest() -> int:
+        """Letters of the last station."""
+        if not (found := stations(context)):
+            raise NotMeasuredError("novel_states: nothing read")
+        return found[-1]["config"]["letters"]
 
     def level() -> str:
         """The letter at which the cache costs as much as the state."""
@@ -107,6 +144,11 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
         writers_updates=lambda: f"{run('linear')['config']['updates']:,}",
         writers_context=lambda: f"{run('linear')['config']['context']:,}",
         writers_level=level,
+        writers_state=lambda: size(memory(context)[1]),
+        writers_row=lambda: size(memory(context)[0]),
+        writers_farthest=lambda: f"{farthest():,}",
+        writers_far_cache=lambda: size(farthest() * memory(context)[0]),
+        writers_far_cost=lambda: whole_novels.cost("linear", context),
     )
 
 

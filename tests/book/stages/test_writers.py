@@ -9,7 +9,11 @@ import pytest
 import torch
 from py_mini_racer import MiniRacer
 
-from lsa import GPT, gpt_config
+from book.figures.sampling import writers
+from experiments.harness.core.record import ROOT
+from experiments.harness.core.weights import WEIGHTS, read_arrays
+from experiments.novel_states import resumed
+from lsa import GPT, LinearState, gpt_config
 from lsa.cost import tick_cost
 
 SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "writers.js"
@@ -21,6 +25,14 @@ RUN = """({ weights, kind, slopes, text }) => {
     const logits = text.map((letter) => [...machine.read(state, letter)]);
     return JSON.stringify({
         logits, kept: machine.kept(text.length), products: machine.products(text.length) });
+}"""
+
+RESTORED = """({ weights, stored, slopes, text }) => {
+    const floats = (all) => Object.fromEntries(
+        Object.entries(all).map(([name, values]) => [name, Float32Array.from(values)]));
+    const machine = Writers.machine(floats(weights), "linear", slopes);
+    const state = machine.restore(floats(stored));
+    return JSON.stringify(text.map((letter) => [...machine.read(state, letter)]));
 }"""
 
 
@@ -63,6 +75,25 @@ def test_a_machine_gives_the_logits_of_the_model(script, kind, heads, layers, sl
     cost = tick_cost(config, T - 1, itemsize=4)  # after so many letters
     assert 4 * found["kept"] == cost.state
     assert 2 * found["products"] == cost.flops
+
+
+def test_a_machine_goes_on_from_a_stored_state(script):
+    """After a thousand letters or a million: what lsa says of the same state and text."""
+    model, text = writers.model("linear").double(), b" and so it was, "
+    weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}
+    for run in writers.stations():
+        arrays = read_arrays((ROOT / run["path"]).with_suffix(WEIGHTS).read_bytes())
+        given = {name: arrays[name].ravel().tolist() for name in ("S", "z")}
+        slopes = run["config"]["attention_options"]["log_decay"]
+        found = script(RESTORED, weights=weights, stored=given, slopes=slopes, text=[*text])
+        layers = zip(*(torch.from_numpy(arrays[name]).double() for name in ("S", "z")), strict=True)
+        sums = (LinearState(S[None], z[None]) for S, z in layers)
+        machine = model.machine()
+        state = resumed(machine.initial_state, run["config"]["letters"], sums)
+        with torch.no_grad():
+            _, wanted = machine.prefill(state, torch.tensor([[*text]]))
+        logits = torch.tensor(found, dtype=torch.float64)
+        torch.testing.assert_close(logits, wanted[0], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1, 1.5])

@@ -1,5 +1,6 @@
 """What the sampler is told: two models whose weights are stored, or what to run."""
 
+import hashlib
 import json
 import re
 
@@ -7,12 +8,16 @@ import torch
 
 from book.figures.sampling import writers
 from experiments.harness.core.record import ROOT
+from experiments.novel_states import sums
 
 
-def test_without_weights_the_page_says_what_to_run(store):
+def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
     missing = writers.data()
     assert not missing and "experiments run race --only seed=0" in repr(missing)
     assert set(writers.numbers().values()) == {"not measured yet"}
+    monkeypatch.setattr(writers, "_trained", lambda *_: {})
+    missing = writers.data()
+    assert not missing and "experiments run novel_states" in repr(missing)
 
 
 def test_a_writer_can_be_had_in_torch_and_its_sums_looked_at():
@@ -31,8 +36,23 @@ def test_the_stage_gets_both_models_and_where_their_weights_are():
     files = re.search(r'data-files="([^"]*)"', html)[1].split()
     told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
     sizes = [(ROOT / file).stat().st_size for file in files]
-    assert told["bytes"] >= sum(sizes) * 4 / 3 and max(sizes) < 1e6
+    assert told["bytes"] >= sum(sizes[:2]) * 4 / 3 and max(sizes) < 1e6
     assert [model["name"] for model in told["models"]] == ["softmax", "linear"]
-    assert [f"/{model['file']}." in file for model, file in zip(told["models"], files, strict=True)]
+    loaded = [*told["models"], *told["stations"]]
+    assert all(f"/{one['file']}." in file for one, file in zip(loaded, files, strict=True))
     (first, grows), (flat, level) = told["bills"]["softmax"], told["bills"]["linear"]
     assert first < flat < first + 1000 * grows and level == 0
+
+
+def test_the_states_are_of_the_pages_model_and_of_the_size_that_is_told():
+    told = json.loads(re.search(r">(.*)<", writers.data().data, re.DOTALL)[1])
+    assert [one["letters"] for one in told["stations"]] == [1000, 10_000, 100_000, 1_000_000]
+    assert all(len(one["text"]) == 240 for one in told["stations"])
+    machine = writers.model("linear").machine()
+    assert told["state"] == 4 * sum(S.numel() + z.numel() for S, z in sums(machine.initial_state))
+    assert told["row"] == 4 * 2 * 4 * 128  # keys and values, layers, width
+    [trained] = ROOT.glob("results/race/*/linear-4096-seed0.weights.npz")
+    wanted = hashlib.sha256(trained.read_bytes()).hexdigest()
+    for run in writers.stations():
+        assert run["tables"]["weights"]["sha256"] == [wanted]
+        assert run["tables"]["state"]["bytes"] == [told["state"]]

@@ -1,0 +1,79 @@
+"use strict";
+
+/* Memory drawn to scale: linear attention's state, and softmax attention's cache, which grows with
+   the letters read and, after a million, over the page. */
+
+window.SamplerScale ??= (() => {
+  const { element, svg } = Stage;
+  const { count, digits } = SamplerChart;
+  const NARROW = 420, LINE = 18, GAP = 10; // px
+
+  const bytesText = (n) => {
+    const power = n < 2 ** 20 ? 1 : n < 2 ** 30 ? 2 : 3;
+    return `${digits(n / 2 ** (10 * power))} ${["KiB", "MiB", "GiB"][power - 1]}`;
+  };
+
+  class Scale {
+    /* stage: what it is at most as wide as; state: bytes of linear attention's; row: bytes of a letter
+       in the cache; stations: letters whose cache is outlined. */
+    constructor(stage, { state, row, stations }) {
+      Object.assign(this, { stage, state, row, stations });
+      this.picture = svg("svg", { class: "sampler-outlines", role: "img" });
+      this.cache = element("div", { class: "sampler-cache film-softmax", "aria-hidden": "true" });
+      this.node = element("div", { class: "sampler-scale" }, this.picture, this.cache);
+    }
+
+    /* letters: how many softmax attention keeps now. */
+    draw(letters) {
+      const { stage, state, row, stations, picture } = this;
+      const unit = stage.clientWidth < NARROW ? 3 : 4;
+      const side = (n) => unit * Math.sqrt((n * row) / state);
+      const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
+      const label = (y, words, at = x) => svg("text", { class: "roofline-tick", x: at, y }, words);
+      const lead = (at, y) => svg("path", { class: "roofline-grid", d: `M${at} ${y}H${x - 3}` });
+      picture.style.height = `${most + LINE + 4}px`;
+      picture.replaceChildren(
+        ...inside.map((n) =>
+          svg("rect", { class: "film-softmax sampler-outline", width: side(n), height: side(n) })
+        ),
+        ...inside.flatMap((n) => [
+          lead(side(n), side(n)),
+          label(side(n) + 4, `${count(n)}: ${bytesText(n * row)}`),
+        ]),
+        label(
+          most + LINE,
+          `${count(stations.at(-1))}: ${bytesText(stations.at(-1) * row)}, over the page`,
+          0,
+        ),
+        svg("rect", { class: "film-linear sampler-state", width: unit, height: unit }),
+        lead(unit, unit / 2),
+        svg(
+          "text",
+          { class: "sampler-label film-linear", x, y: unit / 2 + 4 },
+          `Linear: ${bytesText(state)}`,
+        ),
+      );
+      const told = stations.map((n) => `${bytesText(n * row)} after ${count(n)}`).join(", ");
+      picture.setAttribute(
+        "aria-label",
+        `Memory, drawn to scale. Linear attention keeps ${bytesText(state)}. Softmax attention keeps `
+          + `${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
+      );
+      this.grow(side(letters), most);
+    }
+
+    /* The cache as it is now: a square, or as wide as the stage and higher. */
+    grow(side, most) {
+      const { stage, node, cache } = this;
+      const wide = Math.min(side, stage.clientWidth), over = side > most + 1;
+      const below = over
+        ? document.body.getBoundingClientRect().bottom - node.getBoundingClientRect().top
+        : side;
+      const high = Math.min((side * side) / wide, below);
+      Object.assign(cache.style, { width: `${wide}px`, height: `${high}px` });
+      cache.classList.toggle("sampler-over", over);
+    }
+  }
+
+  return { Scale, bytesText };
+})();

@@ -1,0 +1,149 @@
+"use strict";
+
+/* The parts of the page that show one of the sampler's writers. */
+
+window.SamplerSide ??= (() => {
+  const { element } = Stage;
+  const { COLOURS, NAMES, count, digits } = SamplerChart;
+  const { bytesText } = SamplerScale;
+  const SHOWN = 280, LIKELY = 5; // letters, next letters
+
+  const readable = (text) => text.replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
+  const letterName = (
+    byte,
+  ) => ({ 10: "↵", 32: "space" }[byte]
+    ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
+
+  const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
+
+  /* The last words of a writer's text; those that it did not write itself are slanted. */
+  function words({ bytes, given, before }) {
+    const from = Math.max(0, bytes.length - SHOWN), parts = [];
+    for (let i = from; i < bytes.length; i++) {
+      if (i === from || given[i] !== given[i - 1]) parts.push([given[i], []]);
+      parts.at(-1)[1].push(bytes[i]);
+    }
+    const cut = from || before ? "… " : "";
+    const read = (text) => element("i", { class: "sampler-given" }, text);
+    const earlier = from ? "" : readable(before).slice(Math.min(0, bytes.length - SHOWN));
+    return [
+      cut,
+      bytes.length < SHOWN && earlier ? read(earlier) : null,
+      ...parts.map(([heard, one]) => (heard ? read(clean(one)) : clean(one))),
+    ].filter((part) => part !== null);
+  }
+
+  /* Bars of the likeliest next letters, as entries of a list. */
+  function bars(shares, many = LIKELY) {
+    const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, many);
+    return best.map((byte) =>
+      element(
+        "li",
+        {},
+        element("span", {}, letterName(byte)),
+        element("span", { class: "sampler-bar", style: `--share: ${shares[byte].toFixed(4)}` }),
+        element("span", {}, `${Math.round(100 * shares[byte])}%`),
+      )
+    );
+  }
+
+  const DAY = 24 * 60 * 60 * 1000;
+  const UNITS = [["days", DAY], ["hours", DAY / 24], ["min", 60000], ["s", 1000], ["ms", 0]];
+  const timeText = (ms) => {
+    const [name, size] = UNITS.find(([, size]) => ms >= 2 * size);
+    return `${digits(ms / (size || 1))} ${name}`;
+  };
+
+  /* What softmax attention would need to go on after so many letters, which it has not read. price:
+     milliseconds of a multiply-add, or null. */
+  function missing(letters, { bills: { softmax, linear }, row }, price) {
+    const next = softmax[0] + softmax[1] * letters;
+    const all = letters * softmax[0] + softmax[1] * letters * letters / 2;
+    const cache = `It would need the keys and values of all ${count(letters)} letters: ${
+      bytesText(row * letters)
+    }.`;
+    const more = `Counted, its next letter is ${
+      digits(next / linear[0])
+    } times as much work as linear attention’s`;
+    if (price === null) return `It cannot begin here. ${cache} ${more}.`;
+    return `It cannot begin here. ${cache} ${more}: ${timeText(next * price)} on this device. To read all `
+      + `letters up to here would take it ${timeText(all * price)}, and linear attention `
+      + `${timeText(letters * linear[0] * price)}.`;
+  }
+
+  class Side {
+    constructor(name, data) {
+      const of = `${NAMES[name]}, `, css = COLOURS[name];
+      const fact = (label) => {
+        const title = element("span", {}, label), value = element("b", {}, "–");
+        return { title, value, node: element("div", {}, title, value) };
+      };
+      Object.assign(this, { name, data });
+      this.text = element("p", { class: "film-text sampler-text", dir: "ltr" });
+      this.facts = ["At letter", "Time of one", "Memory"].map(fact);
+      this.likely = element("ol", { class: "sampler-likely" });
+      this.writing = element(
+        "section",
+        { class: `film-writing ${css}`, "aria-label": `${NAMES[name]} writes` },
+        element("p", { class: "film-name" }, NAMES[name]),
+        this.text,
+        element("div", { class: "stage-counts sampler-facts" }, this.facts.map(({ node }) => node)),
+      );
+      this.next = element(
+        "section",
+        { class: css, "aria-label": `${of}its next letter` },
+        element("p", { class: "film-quiet" }, "Its next letter"),
+        this.likely,
+      );
+      const { section, draw } = Remembered.panel(name, { class: css, "aria-label": `${of}what it keeps` });
+      Object.assign(this, { memory: section, drawMemory: draw });
+    }
+
+    /* There is no writer: what it would be given or need, after so many letters. */
+    wait(letters, text, price) {
+      const gone = text === null, { bills: { [this.name]: [first, grows] }, row, state } = this.data;
+      this.text.replaceChildren(gone ? missing(letters, this.data, price) : text);
+      const kept = this.name === "linear" ? state : row * letters;
+      const time = gone && price !== null ? timeText((first + grows * letters) * price) : "–";
+      this.tell(letters, time, kept, gone);
+      for (const one of [this.next, this.memory]) one.classList.toggle("sampler-gone", gone);
+    }
+
+    show(writer, temperature, layer, far) {
+      this.text.replaceChildren(...words(writer));
+      this.tell(
+        writer.reached,
+        writer.pace ? timeText(writer.pace) : "–",
+        4 * writer.machine.kept(writer.reached),
+      );
+      this.likely.replaceChildren(...bars(Writers.probabilities(writer.logits, temperature || 1)));
+      for (const one of [this.next, this.memory]) one.classList.remove("sampler-gone");
+      this.drawMemory(writer.state[layer - 1], far);
+    }
+
+    tell(letters, time, kept, counted = false) {
+      const told = [count(letters), time, bytesText(kept)];
+      this.facts.forEach(({ value }, i) => {
+        value.textContent = told[i];
+      });
+      this.facts[1].title.textContent = counted ? "One, counted" : "Time of one";
+    }
+  }
+
+  function sentence(writers, from) {
+    if (!writers.some(({ written, spent }) => written || spent)) {
+      return from
+        ? `Linear attention has read ${count(from)} letters of a novel.`
+        : "Nothing is written yet.";
+    }
+    const told = writers.map(({ name, written, pace }) => {
+      const lately = pace ? `, lately at ${timeText(pace)} each` : "", plural = written === 1 ? "" : "s";
+      return `${NAMES[name].toLowerCase()} has written ${count(written)} letter${plural}${lately}`;
+    });
+    const spent = Math.max(...writers.map((writer) => writer.spent)) / 1000;
+    const each = writers.length > 1 ? " each" : "";
+    return `In ${digits(spent)} s${each}: ${told.join("; ")}.`;
+  }
+
+  return { Side, bars, sentence, timeText };
+})();
