@@ -24,7 +24,7 @@ def _load(script: Path) -> None:
 
 
 def call(script: Path, function: str, *arguments) -> Any:
-    """What `function`, an expression, returns for `arguments` once `script` has run.
+    """The result of `function`, an expression, for `arguments` once `script` has run.
 
     A process has one V8 and runs each script once. Arguments and result pass as JSON.
     Raises py_mini_racer.JSEvalException where the function throws.

@@ -5,8 +5,9 @@ keeps the empty element, and a deferred script fills it before the stages run. A
 page read by hand, keep the data where they are.
 
 Files that a stage loads only when its reader asks for them are named by a cell, with `data-files`
-and their paths in the project. A page opened from a disk may load nothing but scripts, so each is
-a script too, which puts it as base64 into `window.BookFiles`, by its name up to the first point.
+and their paths in the project. A page opened from a disk may load nothing but scripts. So each file
+becomes a script, which puts it as base64 into `window.BookFiles`: its key is the name up to the
+first point.
 """
 
 from __future__ import annotations

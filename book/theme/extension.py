@@ -1,8 +1,8 @@
 """The Sphinx extension: all that the built book needs beyond Jupyter Book, and all of it local.
 
-The book must open by double-click with no network. So this extension puts the
-plotting library, each chapter's executed notebook and the results that figures
-cite beside the pages, and takes out what the theme would fetch or break on.
+The book must open by double-click with no network. So this extension puts the plotting library,
+each chapter's executed notebook and the results that figures cite beside the pages. It takes out
+the parts of the theme that would need a network, or fail without one.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ UNUSED_ASSETS = (
 )
 
 
-# The theme measures every code cell and table as the page opens and again after each change of it,
-# which lays out the whole page each time. shell.js does it when there is time.
+# The theme measures every code cell and table as the page opens, and again after each change. Each
+# time that lays out the whole page. shell.js does it when there is time.
 THEME_SCRIPT = "scripts/pydata-sphinx-theme.js"
 MEASURES_ALL = re.compile(
     r'(function \w+\(\)\{)const \w+=\(\)=>\{document\.querySelectorAll\(\["pre",'

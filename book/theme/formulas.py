@@ -2,7 +2,7 @@ r"""Formulas, set by KaTeX while the book is built.
 
 A page then carries its formulas as text and MathML: no script typesets them, nothing
 moves when it does, and they read without JavaScript. KaTeX runs in an embedded V8, so
-that building the book needs no Node. What it does not know fails the build: the line
+that building the book needs no Node. An unknown command fails the build; the line
 names the formula.
 """
 

@@ -1,8 +1,8 @@
 """A page's head: its description, scripts, and the policy on what it may load.
 
-The policy lets a page load the book's own files and nothing else, and lets no script stand
-in the page: whatever came into it from a result or a link could not run. A page loads only
-those scripts that something on it needs, and once its text is painted.
+The policy lets a page load the book's own files and nothing else. It lets no script stand in the
+page, so nothing that came into it from a result or a link can run. A page loads only those scripts
+that something on it needs, and once its text is painted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The choice of chapters that a build executes, and how many run at a time.
 
 A chapter's cells depend on more than its source: on the package, the experiments, the results
-and the figures. While none of these has changed since the last build, only chapters whose own
-text has are executed again; every page is written again all the same, for pages tell of each
-other: numbers, titles, previews.
+and the figures. While none of these has changed since the last build, only edited chapters are
+executed again. Every page is written again all the same, for pages show parts of each other:
+numbers, titles, previews.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Room for what is laid out late: how much a block of a page will need, by what stands in it.
 
 A page leaves out what is far from the screen (content-visibility in book.css) and keeps a guessed
-room for it. Where the guess is one height for all, a page grows by half while it is read, and its
-scroll bar misleads. So each block says in its style how many letters stand in its lines, which
-need less room on a wider screen, and how much the rest of it needs on any: code, rows, formulas.
+room for it. With one height for all, a page grows by half while it is read, and its scroll bar
+misleads. So each block says two things in its style: how many letters stand in its lines, which
+need less room on a wider screen, and the room of the rest on any screen: code, rows, formulas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 
 from sphinx.application import Sphinx
 
-# Of whose elements none has an end tag.
+# Tags whose elements have no end tag.
 EMPTY = frozenset(("br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"))
 UNSEEN_TAGS = frozenset(("noscript", "script", "style", "template"))
 # A table that scrolls in a box, whose height book.css knows.
@@ -89,7 +89,7 @@ class Rooms(HTMLParser):
         self.opened.append(element)
 
     def add(self, element: Element, *, is_block: bool) -> None:
-        """What `element` needs at any width, to its block."""
+        """Add what `element` needs at any width to its block."""
         block = element.block
         assert block
         if element.tag == "mtr" and self.inside("div", "math") and not self.inside("details"):

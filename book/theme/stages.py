@@ -5,7 +5,7 @@
     :part: ...          optional, handed to the script
     :needs: costs       optional, other scripts that it uses, explorable-… of the charts among them
 
-    What there is to see, for every reader: the caption, and all there is without JavaScript.
+    The caption: what to see, for every reader, and all there is without JavaScript.
     :::
 
 The script is book/stages/<name>.js; stage.js, which they share, comes before it. The frame

@@ -1,10 +1,9 @@
 """Definitions, results and proofs: sphinx-proof, with this book's words.
 
-sphinx-proof knows theorems and propositions; the book has *results*. Its kinds
-live in two dictionaries and its directives in a third, so the book's own are
-put there before the extension sets itself up. Its proof starts by writing
-"Proof." into the source's first line, which fails where a proof opens with an
-equation or a list; the one here does not touch the source.
+sphinx-proof knows theorems and propositions; the book has *results*. Its kinds stand in two
+dictionaries and its directives in a third, so the book's own are put there before the extension
+sets itself up. sphinx-proof writes "Proof." into the first line of a proof's source. That fails if
+the proof opens with an equation or a list. The one here does not touch the source.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One style sheet for all pages: the theme's and the book's, less what no page uses.
 
-The theme brings Bootstrap and all its own widgets, 65 KB compressed of which the pages use a
-sixth, in a dozen files of which each holds back the first paint. So, once every page is
-written, the sheets are joined in the order in which they would have been loaded, and rules
-that need a class which neither a page nor a script of the pages names are left out.
+The theme brings Bootstrap and all its own widgets, 65 KB compressed. The pages use a sixth of it.
+It comes in a dozen files, and each holds back the first paint. So, once every page is written, the
+sheets are joined in the order in which they would have been loaded. Rules for a class that neither
+a page nor a script names are left out.
 """
 
 from __future__ import annotations

@@ -256,10 +256,10 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
         id=id,
         caption=(
             "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: the "
-            "least time that mode can take on this processor, whichever is longest of its "
+            "least time that mode can take on this processor. It is the longest of three: its "
             "arithmetic at the speed of a large matrix product, its inputs and outputs at that of "
-            "a copy, and its steps at that of the smallest call; all three measured in the same "
-            "run. Softmax and attention mode form the same products, so their limits coincide."
+            "a copy, its steps at that of the smallest call. All three speeds are measured in the "
+            "same run. Softmax and attention mode form the same products, so their limits coincide."
         ),
         alt=(
             "Time against sequence length on logarithmic scales: four measured curves, each above "

@@ -43,7 +43,7 @@ def figure(id: str = "price") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**The price is recall.** Of the {HEADS} heads of a trained model a few look back; "
+            f"**The price is recall.** A few of the {HEADS} heads of a trained model look back; "
             "the others see 64 tokens and the first four. *Recall*: how much easier a passage "
             "is the second time."
         ),

@@ -1,7 +1,7 @@
 """Triton interpreted on the CPU: its names, what its kernels move, and stand-ins without it.
 
-Where Triton is not installed (it has no macOS version), a kernel can still be written down: it
-does nothing when launched, and whatever would check its result says that nothing was run.
+Where Triton is not installed (it has no macOS version), a kernel can still be written down. It
+does nothing when launched, and a check of its result says that nothing was run.
 """
 
 import os

@@ -56,9 +56,8 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Full registers, nothing spilled.** What Triton "
-            f"{compilers_of(records)[0]} made of every kernel of one call and its gradient, with "
-            "32 heads of 4,096 tokens."
+            "**Full registers, nothing spilled.** Every kernel of one call and its gradient, as "
+            f"Triton {compilers_of(records)[0]} compiles it, with 32 heads of 4,096 tokens."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "

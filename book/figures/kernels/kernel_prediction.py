@@ -151,7 +151,7 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
         caption=(
             "**Predicted, not measured.** The part of the memory limit of an H100 that each kernel "
             "should reach, as a CUDA graph or called from Python; the lines say how sure we are. "
-            "What fla has published of calls from Python is filled, and so will be what we measure."
+            "Filled: fla's published calls from Python, and in time our own measurements."
         ),
         alt=(
             "Bars of the share of the memory limit, by shape, with wide lines of uncertainty. "

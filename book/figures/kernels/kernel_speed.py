@@ -79,8 +79,8 @@ def published(id: str = "published-speed") -> Explorable:
         id=id,
         caption=(
             "**The published best leave most of the limit unused.** Times that others report for "
-            "the sum without a normaliser on one H100, in 16 bits, and the part of each that the "
-            "least possible traffic takes at the data sheet's memory speed. Not measured here."
+            "the sum without a normaliser on one H100, in 16 bits. The share is that of the least "
+            "possible traffic at the data sheet's memory speed. Not measured here."
         ),
         alt=(
             "Bars of the share of the memory limit, for six shapes, of two libraries. None is "
@@ -126,9 +126,9 @@ class NotRaced(Missing):
         return """
 :::{note}
 **The kernels of this book have not been measured on a GPU yet.** There was none.
-Of the kernels everything above is counted, compiled and interpreted; only the host's part is timed.
-Where a GPU with Triton is at hand, and with `pip install flash-linear-attention` for company, one
-command checks them against float64, races them and packs the results, and this page will show them:
+Everything above is counted, compiled and interpreted; only the host's part is timed.
+On a GPU with Triton one command checks the kernels against float64, races them and packs the
+results, and this page will show them. They race flash-linear-attention too, if it is installed:
 
     python -m experiments gpu --minutes 9 --out mine
 :::

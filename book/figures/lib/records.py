@@ -1,7 +1,7 @@
 """Stored runs as the figures read them: records, their rows, and where each comes from.
 
-Which runs exist decides what is drawn: a figure shows the best device for which runs are stored,
-and where it tells of losses alone, the seeds of others too.
+A figure shows the best device for which runs are stored. A figure of losses alone also shows the
+seeds of other devices.
 A number without a stored run raises NotMeasuredError; figures and words say "not measured yet".
 """
 

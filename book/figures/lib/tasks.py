@@ -187,7 +187,7 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
         every = [run["config"] for run in learned(EXPERIMENT) if run["config"]["task"] == task]
         tried, seeds = (len({one[key] for one in every}) for key in ("learning_rate", "seed"))
         if tried > 1:
-            said.append(f"Of {counted(tried)} learning rates validation chose one for each model.")
+            said.append(f"Validation chose one of {counted(tried)} learning rates for each model.")
         else:
             more = " and one seed are" if seeds == 1 else " is"
             said.append(f"So far one learning rate{more} stored.")

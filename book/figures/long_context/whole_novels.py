@@ -22,8 +22,8 @@ def runs_of(attention: str, context: int) -> list[Record]:
 def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     """Loss with all of a novel before a byte, less the loss with a window of it, by position.
 
-    A row for each doubling of the position that at least two novels reach: the mean over these
-    novels and over the seeds, half of its 95% interval, and how many novels they are.
+        A row for each doubling of the position that at least two novels reach. It has the mean over
+    these novels and over the seeds, half of its 95% interval, and the number of novels.
     """
     several: dict[int, list[list[dict]]] = {}
     for one in seeds:
@@ -74,9 +74,9 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**What all that lies far back does to a model.** The loss of held-out novels read "
-            "from their first byte, less the loss of the same bytes by the same model with only "
-            f"the last {window // 2:,} to {window:,} bytes before them. Above zero the far past "
+            "**The far past costs next to nothing.** The loss of a model reading held-out novels "
+            "from their first byte, less its loss on the same bytes with only the last "
+            f"{window // 2:,} to {window:,} bytes before them. Above zero the far past "
             "does harm, below it helps. A point stands for all positions from half of it on; "
             "bars: 95% intervals (Student's t over the five novels; the last point has three)."
         ),

@@ -49,10 +49,10 @@ def figure(id: str = "exchanges") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**Keys and values grow with the text; states do not.** What a rank receives for one "
-            "layer, forward, when the sequence is split evenly. Keys and values take 2 bytes a "
-            "number, and as many in a ring as in one all-gather. States take 4. By the formulas; "
-            "tests count the same bytes at the exchanges."
+            "**Keys and values grow with the text; states do not.** Bytes that a rank receives for "
+            "one layer, forward, when the sequence is split evenly. Keys and values take 2 bytes a "
+            "number, and as many bytes in a ring as in one all-gather. States take 4. By the "
+            "formulas; tests count the same bytes at the exchanges."
         ),
         alt=(
             "Bytes against sequence length on logarithmic scales: a rising line for keys and "

@@ -82,7 +82,7 @@ def _columns(points: list[Row], base: dict[int, float]) -> dict[str, list]:
 
 
 def here(points: list[Row]) -> Series:
-    """What `experiments.rnn_orders.measure_here` found, time-major; for `add_computer`."""
+    """Series of `experiments.rnn_orders.measure_here`, time-major; for `add_computer`."""
     by_order = {name: [row for row in points if row["order"] == name] for name in ORDERS}
     base = {row["layers"]: row["seconds"] for row in by_order[ORDERS[-1]]}
     keys = {key: points[0][key] for key in ("width", "length")}

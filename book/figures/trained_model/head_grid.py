@@ -45,8 +45,8 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
         id=id,
         caption=(
             "**The heads that bring recall are few and lie apart.** All heads by layer, coloured "
-            "by their place in the ranking. *What it brings*: how fast the gain falls as a head is "
-            "confined, a mean over four mixtures of softmax and window and over the texts that "
+            "by their place in the ranking. *What it brings* is how fast the gain falls as a head "
+            "is confined: a mean over four mixtures of softmax and window, and over the texts that "
             "rank."
         ),
         alt=(

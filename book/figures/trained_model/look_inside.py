@@ -117,7 +117,7 @@ def start(run: Record) -> int:
 def looked(run: Record, layer: int, head: int, after: int) -> float:
     """Mean weight of a head from the returning words on the first coming, so many words after each.
 
-    Of those words that have one so far after them there.
+    The mean is over words that have a word so far after them there.
     """
     found, config = arrays(run), run["config"]
     counts, length, lead = found["counts"].astype(int), config["passage"], config["lead"]

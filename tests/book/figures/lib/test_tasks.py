@@ -91,7 +91,7 @@ def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
     assert [*found] == ["rwkv", "delta"] and len(found["rwkv"]) == 2
     assert not any(map(tasks.is_probed, found["delta"]))
     figure = synthetic_tasks.recall_figure()
-    assert "Of two learning rates validation chose one for each model." in figure.caption
+    assert "Validation chose one of two learning rates for each model." in figure.caption
     assert "A short probe chose the rates of RWKV, which are being repeated." in figure.caption
     shares = synthetic_tasks.mean_shares(("rwkv", "delta"))
     assert [line[-1][-1] for line in shares.values()] == ["†", "%"]
