@@ -48,7 +48,7 @@ def svg_of(draw, name, theme=None):
 def picture(figure, width=660, height=None):
     """PNG of the default state, light: what a notebook shows before it is run. Sizes in dots."""
 
-    def drawn():
+    def on_white():
         canvas = _drawn(figure)
         if height:
             canvas.set_size_inches(WIDTH, WIDTH * height / width)
@@ -57,7 +57,7 @@ def picture(figure, width=660, height=None):
             line.set_color(GRID_ON_WHITE)
         return canvas
 
-    return png_of(drawn, width / WIDTH)
+    return png_of(on_white, width / WIDTH)
 
 
 def png_of(draw, dpi):

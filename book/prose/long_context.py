@@ -5,7 +5,7 @@ from math import hypot
 
 from ..figures.index.race_numbers import far_head_costs
 from ..figures.long_context import distant_recall, recall, whole_novels
-from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, asked, runs_of, told
+from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
 from ..figures.long_context.long_context_tables import rise
 from . import every
 
@@ -15,7 +15,7 @@ LITTLE = 0.02  # nats a byte
 
 def worth(name: str, context: int) -> float:
     """Gain from 16,384 bytes in place of 16, in nats a byte."""
-    return told(name, context, "given", 16384)["gain"]
+    return gain_at(name, context, "given", 16384)["gain"]
 
 
 def right(model: str, between: str, distance: int) -> float:
@@ -48,7 +48,7 @@ VERDICTS = {
     ),
     "They are no further ahead of those of 4,096 than the errors allow": lambda: every(
         worth(name, CONTEXTS[-1]) - worth(name, MAIN)
-        < 2 * max(told(name, n, "given", 16384)["error"] for n in (MAIN, CONTEXTS[-1]))
+        < 2 * max(gain_at(name, n, "given", 16384)["error"] for n in (MAIN, CONTEXTS[-1]))
         for name in MODELS
     ),
     "a few dozen bytes are nearly all that either model uses": lambda: every(
@@ -85,7 +85,7 @@ VERDICTS = {
     "In the mean, four times as far back leaves between a half and an eighth of it": lambda: every(
         2 < before["gain"] / after["gain"] < 8
         for name in MODELS
-        for before, after in pairwise(asked(name, MAIN, "again"))
+        for before, after in pairwise(gains(name, MAIN, "again"))
     ),
     "far past all that it was trained on": lambda: (
         abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1

@@ -10,7 +10,7 @@ from ..figures.trained_model.remove_exponential import (
     SOME,
     confined,
     everywhere,
-    kept,
+    first_alone,
     key_heads,
     layer_gain,
     least_layer_gain,
@@ -41,7 +41,7 @@ VERDICTS = {
         rise(everywhere()) < 0.2 and rise(confined(FEW)) < 0.06
     ),
     "What breaks is recall, and it hangs on a few heads": lambda: lost_recall(confined(FEW)) > 0.8,
-    "as with all 270": lambda: abs(missing(kept(SOME)).mean) < 0.1,
+    "as with all 270": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
     "Other heads do not have this effect": lambda: (
         lost_recall(confined(FEW, "random-0")) < 0.1 and lost_recall(confined(FEW, "mass")) < 0.3
     ),
@@ -75,7 +75,7 @@ VERDICTS = {
         and sum(one.mean < 0.05 for one in alone_by_rank().values()) > len(alone_by_rank()) / 2
     ),
     "all but 24 heads can be confined, and no gain is lost": lambda: (
-        SOME == 24 and abs(missing(kept(SOME)).mean) < 0.1
+        SOME == 24 and abs(missing(first_alone(SOME)).mean) < 0.1
     ),
     "So heads stand in for each other": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
     "Without a few such heads the guesses fall apart": lambda: (
@@ -89,7 +89,7 @@ VERDICTS = {
         for run in look_inside.stored()
     ),
     "a ranking by attention mass is a poor one": lambda: every(
-        gain(kept(n, "mass")) < gain(kept(n)) - 1 for n in (FEW, SOME)
+        gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME)
     ),
     "are the same as for passages": lambda: FEW / 2 < shared_heads() < FEW,
     "For head 18.6 the gradient says": lambda: (

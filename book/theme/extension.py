@@ -178,7 +178,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         publish_results(app, page, html)
-        html = icons.drawn(html)
+        html = icons.draw_icons(html)
         html = html.replace(BIBLIOGRAPHY_ROLE, 'role="listitem"').replace(*THEME_UNKNOWN)
         page.write_text(html, encoding="utf-8")
     drop_unused_assets(app)

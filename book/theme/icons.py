@@ -27,7 +27,7 @@ EMPTY = re.compile(r'(<(i|span) class="[^"]*\bfa-solid\s[^"]*"[^>]*>)(?=</\2>)')
 NAME = re.compile(r"\bfa-(?!solid\b|lg\b)([\w-]+)")
 
 
-def drawn(html: str) -> str:
+def draw_icons(html: str) -> str:
     """The page with a picture in each element that the theme marks as an icon."""
 
     def filled(element: re.Match) -> str:

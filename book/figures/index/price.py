@@ -8,7 +8,7 @@ from ..lib.records import NotMeasuredError, Record, provenance
 from ..lib.tables import Missing
 from ..relatives.synthetic_tasks import share
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
-from ..trained_model.remove_exponential import SOME, confined, everywhere, kept, lost_recall
+from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone, lost_recall
 
 WHAT = {"gain": "Recall of a passage", "rise": "Rise of the loss"}
 MOST = 40  # heads that the figure shows; more change nothing
@@ -68,7 +68,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         price_rise=lambda: measured(everywhere(), "rise"),
         price_heads=lambda: counted(SOME),
-        price_kept=lambda: percent(1 - lost_recall(kept(SOME))),
+        price_kept=lambda: percent(1 - lost_recall(first_alone(SOME))),
         recall_softmax=lambda: percent(share("recall", "softmax")),
         recall_linear=lambda: percent(share("recall", "linear")),
     )

@@ -10,7 +10,7 @@ LEFT_OUT = "softplus"  # its line would hide the one beside it
 COLORS = {"elu + 1": "linear"}  # the default map, in linear attention's colour
 
 
-def drawn(shares: Mapping[float, Mapping[str, float]], id: str = "picking") -> Explorable:
+def figure_of(shares: Mapping[float, Mapping[str, float]], id: str = "picking") -> Explorable:
     """Weight on the right key against the length of queries and keys.
 
     shares: by length, then by what weighs: softmax, or a feature map.

@@ -20,7 +20,7 @@ def runs_of(attention: str, context: int) -> list[Record]:
     return of_model("long_context", attention, context)
 
 
-def asked(attention: str, context: int, kind: str) -> list[dict[str, float]]:
+def gains(attention: str, context: int, kind: str) -> list[dict[str, float]]:
     """A row for every distance or length, the mean over seeds: `bytes`, `gain`, `error`, `loss`.
 
     kind: "again", a passage met before, or "given", more text. All seeds are asked at the same
@@ -36,9 +36,9 @@ def asked(attention: str, context: int, kind: str) -> list[dict[str, float]]:
     return found
 
 
-def told(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
-    """The row of `asked` at a distance or length. Raises NotMeasuredError."""
-    for one in asked(attention, context, kind):
+def gain_at(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
+    """The row of `gains` at a distance or length. Raises NotMeasuredError."""
+    for one in gains(attention, context, kind):
         if one["bytes"] == at:
             return one
     raise NotMeasuredError(f"long_context: no {kind} at {at}")
@@ -48,7 +48,7 @@ def _main(contexts: set[int]) -> int:
     return race.MAIN if race.MAIN in contexts else max(contexts)
 
 
-def drawn(losses: dict[int, float]) -> dict[int, float]:
+def without_lone(losses: dict[int, float]) -> dict[int, float]:
     """Without the last position of a window, which stands alone in its row: too few to draw."""
     return {last: loss for last, loss in losses.items() if last % 2}
 
@@ -61,7 +61,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
             for model, losses in race.positions(context, reading).items():
                 if model not in POSITIONS:
                     continue
-                kept = drawn(losses)
+                kept = without_lone(losses)
                 keys = {"attention": race.MODELS[model][0], "context": context, "reading": reading}
                 source = race.by_model(context)[model][0]["path"]
                 columns = {"position": [*kept], "loss": [*kept.values()]}
@@ -101,7 +101,7 @@ def figure(id: str = "long-past") -> Explorable | Missing:
     for attention, context in dict.fromkeys(map(model_of, learned("long_context"))):
         source = runs_of(attention, context)[0]["path"]
         for kind in ("again", "given"):
-            found = asked(attention, context, kind)
+            found = gains(attention, context, kind)
             columns = {
                 "bytes": [each["bytes"] for each in found],
                 "gain": [each["gain"] for each in found],

@@ -9,7 +9,7 @@ from ..lib.format import NOT_MEASURED, in_words
 from ..lib.records import NotMeasuredError, learned
 from ..lib.tables import Missing, Table
 from . import whole_novels
-from .long_context import CONTEXTS, MAIN, MODELS, drawn, runs_of, told
+from .long_context import CONTEXTS, MAIN, MODELS, gain_at, runs_of, without_lone
 
 
 def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1]) -> float:
@@ -19,7 +19,7 @@ def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1
     trained `at`. At most, over the later positions. Raises NotMeasuredError.
     """
     losses, others = (
-        drawn(race.positions(n, "whole").get(model, {}))
+        without_lone(race.positions(n, "whole").get(model, {}))
         for model, n in ((name, context), (like or name, at))
     )
     if context - 1 not in losses or losses.keys() - others.keys():
@@ -30,7 +30,7 @@ def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1
 
 def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
     """A gain in thousandths of a nat, with what two standard errors allow."""
-    found = told(attention, context, kind, at)
+    found = gain_at(attention, context, kind, at)
     gain = _plain(1000 * found["gain"]).replace("-", "−")
     return f"{gain} ± {_plain(2000 * found['error'], 1)}"
 
@@ -85,8 +85,8 @@ def numbers() -> dict[str, str]:
         given_linear_256=lambda: _worth("linear", "given", 256),
         given_softmax_far=lambda: _worth("softmax", "given", 16384),
         given_linear_far=lambda: _worth("linear", "given", 16384),
-        given_least=lambda: f"{told('linear', MAIN, 'given', 16)['loss']:.2f}",
-        given_most=lambda: f"{told('linear', MAIN, 'given', 16384)['loss']:.2f}",
+        given_least=lambda: f"{gain_at('linear', MAIN, 'given', 16)['loss']:.2f}",
+        given_most=lambda: f"{gain_at('linear', MAIN, 'given', 16384)['loss']:.2f}",
         given_softmax_longest=lambda: _worth("softmax", "given", 16384, last),
         given_linear_longest=lambda: _worth("linear", "given", 16384, last),
         longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",

@@ -11,7 +11,14 @@ from ..linear_self_attention import variants
 from ..sequence_transformations import rnn_orders
 from ..three_modes.chunk_sizes import best
 from ..trained_model.measured import measured
-from ..trained_model.remove_exponential import FEW, SOME, confined, everywhere, kept, lost_recall
+from ..trained_model.remove_exponential import (
+    FEW,
+    SOME,
+    confined,
+    everywhere,
+    first_alone,
+    lost_recall,
+)
 from ..training import scaling, state_tables
 from ..training.state_size import Arm, behind
 
@@ -87,8 +94,8 @@ def numbers() -> dict[str, str]:
             tick_first=lambda: duration(sampling_speed.seconds("linear", 1)),
             tick_last=lambda: duration(sampling_speed.seconds("linear", LONG)),
             recall_lost=lambda: percent(lost_recall(confined(FEW))),
-            recall_twelve=lambda: percent(1 - lost_recall(kept(12))),
-            recall_kept=lambda: percent(1 - lost_recall(kept(SOME))),
+            recall_twelve=lambda: percent(1 - lost_recall(first_alone(12))),
+            recall_kept=lambda: percent(1 - lost_recall(first_alone(SOME))),
             sinkless=lambda: measured(everywhere("window-64-0"), "rise"),
             with_sinks=lambda: measured(everywhere(), "rise"),
         ),

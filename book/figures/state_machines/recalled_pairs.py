@@ -15,7 +15,7 @@ DRAWS = 4
 KEYS = ("signed", "elu + 1")
 
 
-def drawn(recalled: Callable[[int, int, str], float], id: str = "recall") -> Explorable:
+def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") -> Explorable:
     """Share of values recalled against pairs stored, by width and sign of keys.
 
     recalled: of K features, a number of pairs and one of `KEYS`, the share that comes back, of

@@ -147,7 +147,7 @@ def everywhere(case: str = "window-64-4") -> Record:
     return run_of("all", case)
 
 
-def kept(number: int, order: str = "gradient", text: str = "passages") -> Record:
+def first_alone(number: int, order: str = "gradient", text: str = "passages") -> Record:
     """The run in which a ranking's first heads alone may look back. Raises NotMeasuredError."""
     return run_of("but", f"{order}-{number}", text=text)
 
@@ -234,12 +234,12 @@ def numbers() -> dict[str, str]:
         few_random=lambda: measured(confined(FEW, "random-0"), "gain"),
         few_mass=lambda: measured(confined(FEW, "mass"), "gain"),
         one_gain=lambda: measured(confined(1), "gain"),
-        some_gain=lambda: measured(kept(SOME), "gain"),
-        some_rise=lambda: measured(kept(SOME), "rise"),
-        some_random=lambda: measured(kept(SOME, "random-0"), "gain"),
-        some_mass=lambda: measured(kept(SOME, "mass"), "gain"),
-        kept_few_gain=lambda: measured(kept(FEW), "gain"),
-        kept_few_lost=lambda: percent(lost_recall(kept(FEW))),
+        some_gain=lambda: measured(first_alone(SOME), "gain"),
+        some_rise=lambda: measured(first_alone(SOME), "rise"),
+        some_random=lambda: measured(first_alone(SOME, "random-0"), "gain"),
+        some_mass=lambda: measured(first_alone(SOME, "mass"), "gain"),
+        kept_few_gain=lambda: measured(first_alone(FEW), "gain"),
+        kept_few_lost=lambda: percent(lost_recall(first_alone(FEW))),
         layer_gain=lambda: layer_gain(18),
         layers_least=lambda: f"{least_layer_gain(but=18):.2f}",
         layers_measured=lambda: str(len(layer_gains())),

@@ -25,7 +25,7 @@ def test_a_gain_is_the_mean_of_the_seeds_at_the_same_distance(monkeypatch):
 
     stored = [run(0, [0.1, 0.2]), run(1, [0.3, 0.2])]
     monkeypatch.setattr(records, "learned", lambda experiment: stored)
-    found = long_context.told("linear", 4096, "again", 64)
+    found = long_context.gain_at("linear", 4096, "again", 64)
     assert found["gain"] == pytest.approx(0.2)
     assert found["error"] == pytest.approx(math.sqrt(0.01**2 + 0.02 / 2))
-    assert long_context.told("linear", 4096, "again", 256)["error"] == pytest.approx(0.02)
+    assert long_context.gain_at("linear", 4096, "again", 256)["error"] == pytest.approx(0.02)

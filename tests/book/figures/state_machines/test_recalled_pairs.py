@@ -4,7 +4,7 @@ from book.figures.state_machines import recalled_pairs
 
 
 def test_both_signs_are_drawn_and_said():
-    figure = recalled_pairs.drawn(lambda K, n, keys: float(n <= (K if keys == "signed" else 4)))
+    figure = recalled_pairs.figure_of(lambda K, n, keys: float(n <= (K if keys == "signed" else 4)))
     found = {
         (one.keys["features"], one.keys["keys"]): dict(
             zip(one.columns["pairs"], one.columns["share"], strict=True)
