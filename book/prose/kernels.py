@@ -1,6 +1,15 @@
 """Of the chapter on kernels."""
 
-from ..figures.kernels import interpreted_errors, kernel_build, kernel_prediction
+from lsa.attention.triton.tuning.segments import Pass, segments
+from lsa.cost import design_cost
+
+from ..figures.kernels import (
+    design_bytes,
+    interpreted_errors,
+    kernel_build,
+    kernel_prediction,
+    kernel_speed,
+)
 from ..figures.kernels.interpreted_errors import DRAWN, error_at
 from ..figures.kernels.kernel_build import SERIALISED, compilers_of, launches, tile_launches
 from ..figures.kernels.kernel_prediction import (
@@ -44,7 +53,26 @@ def python_decides() -> bool:
     )
 
 
+def bytes_of(design: str) -> float:
+    """A token's bytes in the forward pass, of one head of 64 and the shortest text drawn."""
+    shortest, slots = min(design_bytes.LENGTHS), design_bytes.MULTIPROCESSORS
+    return design_cost(design, shortest, 1, 64, gradients=False, slots=slots).bytes
+
+
+def does_not_cut(heads: int) -> bool:
+    """Whether so many heads of 64 are left whole, in the chapter's example."""
+    needed = (Pass(heads, needed=0.95, vectors=11),)
+    return segments(needed, 64, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
+
+
 VERDICTS = {
+    "and does not cut 132 heads": lambda: does_not_cut(132),
+    "No time of fla passes the share that the account of stored states leaves it": lambda: (
+        0.5 < max(kernel_speed.fla_shares()) <= 1
+    ),
+    "segments move more than stored states in the forward pass": lambda: (
+        bytes_of("three passes") > bytes_of("chunk states")
+    ),
     "thousandths off. Rounding the exact $o$ alone": lambda: (
         max(row["error"] for row in interpreted_errors.errors()) <= interpreted_errors.BOUND
         and error_at(131_073, *DRAWN) < 1.2 * error_at(1000, *DRAWN)
