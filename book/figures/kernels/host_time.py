@@ -48,7 +48,7 @@ def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter on kernels: the host."""
+    """Numbers for the appendix on kernels: the host."""
 
     def span(found: list[float], digits: int) -> str:
         return " to ".join(dict.fromkeys(f"{end(found):,.{digits}f}" for end in (min, max)))

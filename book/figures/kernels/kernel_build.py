@@ -151,7 +151,7 @@ def gradient_passes(arch: int) -> int:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter on kernels: compiled kernels, by every version that is stored.
+    """Numbers for the appendix on kernels: compiled kernels, by every version that is stored.
 
     How many registers and which instructions, of the newest.
     """

@@ -225,7 +225,7 @@ def normaliser_cost() -> float:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter on kernels: the prediction."""
+    """Numbers for the appendix on kernels: the prediction."""
 
     def ahead(kind: str) -> str:
         low, high = times_ahead(128, kind)
