@@ -1,10 +1,10 @@
 """Time and memory of a trained model's token when only some of its heads may look back, or none.
 
-A model of SmolLM2-135M's shape, batch 1, whose heads attend in several ways: all with softmax; the
-first 8 or 24 of the ranking with softmax and the others with a window and the first tokens; all
-with the window; all with the window and a state. A token is timed at positions up to 65,536, all
-ways in turns. Neither weights nor the text before are real: what a token takes does not depend on
-them. The caches of a group of three heads are kept whole if one of the three looks back.
+A model of SmolLM2-135M's shape, batch 1, whose heads attend in four ways: all with softmax; the
+first 8 or 24 of the ranking with softmax, the others with a window and the first tokens; all with
+the window; all with the window and a state. A token is timed at positions up to 65,536, in all ways
+in turns. Weights and the text before are random, since the time of a token does not depend on them.
+The caches of a group of three heads are kept whole if one of the three looks back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Losses of models that count letters: the yardsticks beside every loss curve.
 
 An n-gram model predicts a byte from the n - 1 before it, by how often it followed them in the
-training text; where they were rare, shorter histories help out (Witten and Bell, 1991):
+training text. If they were rare, shorter histories count too (Witten and Bell, 1991):
 
     p_n(c | h) = (count(hc) + kinds(h) p_{n-1}(c | h')) / (count(h) + kinds(h))
 

@@ -1,7 +1,7 @@
 """The end of the plateau: a nano GPT-2 at 1,024 bytes, with one thing changed at a time.
 
-Where nothing tells near from far, a model of a long context stays at what counting letter pairs
-achieves. Here every remedy gets the same updates, with both attentions and three seeds: another
+If nothing tells near from far, a model of a long context stays at the loss of counted letter pairs.
+Here every remedy gets the same updates, with both attentions and three seeds. The remedies: another
 learning rate, four times the text an update, larger first weights, positions in several ways, a
 head whose weights fade with distance at several rates, a token shift. Controls tell whether the
 attention does the learning: every head near-sighted, the token before alone, the shift alone, and

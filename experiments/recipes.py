@@ -75,7 +75,7 @@ def model_of(
 
 
 def speed_table(runs: str) -> Table:
-    """What `time_updates` writes, in the runs that are named."""
+    """The table that `time_updates` writes, in the runs that are named."""
     return table(
         optional=f"of {runs} named `speed`",
         model=("name", "as in `config.model`"),
@@ -141,7 +141,7 @@ def ranked_heads(
 def first_heads(config: dict[str, Any], number: int, session: Session) -> list[tuple[int, int]]:
     """Layer and head of the first of a ranking; config has its model and its order.
 
-    Of the order "counted", which tries a run with a model that nobody ranked, they stand in the
+    The order "counted" is for a trial with a model that nobody ranked: then they stand in the
     first two layers. Raises FileNotFoundError without a ranking.
     """
     if config["order"] == "counted" or not number:

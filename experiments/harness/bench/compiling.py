@@ -1,7 +1,7 @@
 """Compile the kernels that a call would launch, for a GPU that need not be there.
 
-The calls run on tensors of torch's meta device, which have shapes and strides but no storage;
-their launches are recorded instead of made, and each is compiled as the GPU would have it.
+The calls run on tensors of torch's meta device, which have shapes and strides but no storage. Their
+launches are recorded and not made, and each is compiled for the GPU.
 """
 
 from __future__ import annotations

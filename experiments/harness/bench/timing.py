@@ -12,7 +12,7 @@ import torch
 
 ENOUGH_SECONDS = {"cpu": 1.0, "cuda": 0.3}  # a GPU of one's own is steadier
 FEWEST, MOST = 5, 200
-# What `Timing.columns` holds, for the tables that an experiment declares.
+# The columns of `Timing.columns`, for the tables that an experiment declares.
 TIMING: dict[str, Any] = {
     "seconds": ("s", "median of one call"),
     "low": ("s", "first quartile"),

@@ -23,10 +23,10 @@ def collect(
 ) -> list[str]:
     """Copy every record under `source` (a folder, or a .tar.* of one) into `results`.
 
-    All of them, and the weights beside them, are read and checked before the first is written, and
-    a record's place is made of its own fields, which are names: nothing is written outside
+    All records, and the weights beside them, are read and checked before the first is written. A
+    record's path is made of its own fields, which are names, so nothing is written outside
     `results`. A stored record is replaced only with force, or when it was partial and the new one
-    is further; one that is the same and lacks its weights gets them. Returns a line a file. Raises
+    is further. If the same record lacks its weights, it gets them. Returns a line a file. Raises
     RecordError.
     """
     source = Path(source)

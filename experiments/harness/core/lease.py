@@ -44,9 +44,9 @@ ENDING = bytes(2 * tarfile.BLOCKSIZE)  # what a tar file ends with
 def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tuple[Path, list[str]]:
     """All sound results under `out` in one archive there, for `collect`. Returns what was left too.
 
-    Every file is an xz stream of its own, so that its part of the whole is known once it is
-    compressed, which happens once, however often the archive is written. Checkpoints stay: they
-    are large, and of use only where their run goes on.
+    Every file is an xz stream of its own. So it is compressed once, however often the archive is
+    written, and its size in the archive is known then. Checkpoints stay: they are large, and of
+    use only where their run goes on.
     """
     ending = lzma.compress(ENDING)
     parts, left, room = [], [], most - len(ending)

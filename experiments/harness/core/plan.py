@@ -94,7 +94,7 @@ class Session:
                 tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def attempt(self, call: Callable[[], Any], what: str) -> Any:
-        """What `call` returns, or None with a warning: one that fails must not end a race.
+        """The result of `call`, or None with a warning: one that fails must not end a race.
 
         Raises DeviceLostError when the device answers no more: all that followed would fail too.
         """

@@ -1,8 +1,7 @@
 """One run, one JSON file: how results are written, named and read back.
 
-What a record holds, `schema` says, and what a table's columns are an experiment declares:
-`check_declared` in `tables`. Reading checks everything and says which file and which field is
-wrong.
+`schema` declares the fields of a record, and an experiment the columns of its tables (`tables`,
+`check_declared`). Reading checks everything and says which field of which file is wrong.
 """
 
 from __future__ import annotations

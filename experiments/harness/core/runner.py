@@ -113,12 +113,14 @@ def run_all(
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
-    budget: seconds for everything; a run that does not fit is kept as far as it came. corpus:
-    opens a text by name. begin: told the number of each run before it begins. A run that breaks
-    off does not keep the others from theirs; FailedError names it when all is done. A run that
-    another process is at is left to it. Raises Interrupted when a signal came, with everything
-    stored; DeviceLostError when no further run could use the device. max_updates: after how many
-    each training stops, kept as far as it came.
+    budget: seconds for everything; a run that does not fit is stored in part.
+    corpus: opens a text by name.
+    begin: called with the number of each run before it begins.
+    max_updates: after how many each training stops, stored in part.
+
+    If a run fails, the others go on; FailedError names it when all is done. A run on which another
+    process works is left to it. Raises Interrupted when a signal came, with everything stored;
+    DeviceLostError when no further run could use the device.
 
     In a team every rank calls it, and the first decides. A run that breaks off ends the team:
     other ranks would wait for this one.
@@ -235,8 +237,8 @@ def _asked_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:
 def clear(device: torch.device) -> None:
     """Leave nothing of a run to the next.
 
-    torch keeps what it compiled by the code it came from, and gives up on code that it has
-    compiled eight times: the fifth model trained would run uncompiled, with no more than a line.
+    torch keeps compiled code by its source, and gives up on a source that it has compiled eight
+    times. The fifth model trained would run uncompiled, with one line of warning.
     """
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()

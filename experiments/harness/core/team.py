@@ -1,7 +1,7 @@
 """The processes of one run: this one alone, or the ranks that torchrun started.
 
-Every rank goes through the same plan. What looks at files or at the clock is asked of the first
-rank alone, which tells the others; it alone writes and prints.
+Every rank goes through the same plan. Only the first rank looks at files and at the clock, and
+tells the others. It alone writes and prints.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Team:
         return self.rank == 0
 
     def first(self, call: Callable[[], Any]) -> Any:
-        """What `call` returns on the first rank, on every rank; raises there, too, what it does."""
+        """The first rank's result of `call`, on every rank; an error there is raised on all."""
         if self.size == 1:
             return call()
         said: list[Any] = [None, None]

@@ -1,9 +1,9 @@
 """Teaching a trained model other attention: its students are held to its own predictions.
 
-A student is the teacher with some heads that attend otherwise. First what its mixes have to learn
-(features, balances) is fitted to the outputs of the teacher's heads, from the teacher's q, k, v;
-then q, k, v and o of the layers in question learn through the whole model, by the divergence of its
-next-token distribution from the teacher's. All else stays as it was and is shared in memory. The
+A student is the teacher with some heads that attend otherwise. First the features and balances of
+its mixes are fitted to the outputs of the teacher's heads, from the teacher's q, k, v. Then q, k, v
+and o of these layers learn through the whole model, by the divergence of its next-token
+distribution from the teacher's. All else stays as it was and is shared in memory. The
 students of a run, its arms, see the same texts in the same order; the teacher reads these once.
 """
 
@@ -105,7 +105,7 @@ class Student:
 def fit_features(teacher: Llama, students: Sequence[Student], tokens: Tensor) -> list[float]:
     """Add the gradients of what the students' mixes miss of the teacher's heads; returns that.
 
-    What is missed is a mean over layers: squared error by squared output, of q, k and v of the
+    This error is a mean over layers: squared error by squared output, of q, k and v of the
     teacher.
     """
     missed = [0.0] * len(students)

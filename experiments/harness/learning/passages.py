@@ -32,8 +32,9 @@ def passage_gains(
 ) -> list[dict[str, Any]]:
     """Loss of a passage that comes again, and what it gains over another passage in its place.
 
-    A passage opens the text, what follows it in the novel stands between, and it comes again; or
-    a passage from elsewhere in the same novel opens the text, and all else is as before.
+    A passage opens the text, its continuation in the novel follows, and the passage comes again.
+    For comparison, a passage from elsewhere in the same novel opens the text, and all else is the
+    same.
     """
     passage, lead, rows = config["passage"], config["lead"], []
     pieces, _ = held_out_tokens(

@@ -1,7 +1,7 @@
 """Questions to a trained model: its loss by position, its continuation of a text, its attention.
 
-Of the last both the weights themselves (`attention_weights`) and how many tokens share them
-(`attended`).
+Attention is stored as the weights themselves (`attention_weights`), and as the number of tokens
+that share them (`attended`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def loss_by_position(
 ) -> Tables:
     """Mean loss of held-out text by how much of it a token has before it.
 
-    The same `VALIDATION_SPANS` spans of `window` tokens for every model, read twice: in windows of
-    the model's own context ("own"), and each as one text ("whole"), longer than any text the
-    model was trained on unless its context was the window. A row holds the tokens at positions
+    Every model reads the same `VALIDATION_SPANS` spans of `window` tokens twice: in windows of its
+    own context ("own"), and each as one text ("whole"). The latter is longer than any text of its
+    training, unless its context was the window. A row holds the tokens at positions
     first .. last, counted from 1, where both bounds double.
     """
     tables: Tables = {}

@@ -1,9 +1,9 @@
 """Checkpoints from which a stopped training continues, on any number of ranks.
 
 One process keeps all in one file. A team's ranks each write their shards, with
-`torch.distributed.checkpoint`, into a folder of the update's number, while training goes on; a file
-beside it, written when the shards are whole, says which folder is meant. Either goes on as the
-other.
+`torch.distributed.checkpoint`, into a folder named by the update, while training goes on. When the
+shards are whole, a file beside them names the folder. A team continues from the file of one
+process, and one process from the shards of a team.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `passages`: 64 tokens of a held-out novel come again after so many others of it. `recall_in_text`:
 a list of names and room numbers in plain English, then a piece of a novel, then the list again in
-another order; only the numbers are looked at, which nothing but the first list tells.
+another order. Only the numbers count, and only the first list tells them.
 """
 
 from __future__ import annotations

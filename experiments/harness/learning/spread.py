@@ -24,8 +24,8 @@ from ..core.team import TIMEOUT, Team
 from .shapes import layout, memory_needed
 
 Batch = tuple[Tensor, Tensor]
-# B of weights, gradients and moments up to which each rank keeps all of them: one sum of gradients
-# in an update costs less than to gather every block's weights twice.
+# Up to so many bytes of weights, gradients and moments each rank keeps all of them. One sum of
+# gradients in an update costs less than to gather every block's weights twice.
 REPLICATED = 10**9
 
 

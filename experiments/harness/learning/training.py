@@ -1,8 +1,8 @@
 """Training a GPT and keeping the curve: what the experiments that train have in common.
 
-The text by seed and update number alone, AdamW, a short warm-up and then a constant learning
-rate, which falls to zero over the last `cooldown_updates` where a run has these. Every update is
-timed: drawing its text, forward, backward and the step; compilation, warm-up and validation are
+Seed and update number alone choose the text. The optimiser is AdamW. After a short warm-up the
+learning rate is constant; over the last `cooldown_updates`, if a run has these, it falls to zero.
+Every update is timed: drawing its text, forward, backward and the step; compilation, warm-up and validation are
 apart.
 """
 
