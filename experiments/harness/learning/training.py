@@ -2,8 +2,8 @@
 
 Seed and update number alone choose the text. The optimiser is AdamW. After a short warm-up the
 learning rate is constant; over the last `cooldown_updates`, if a run has these, it falls to zero.
-Every update is timed: drawing its text, forward, backward and the step; compilation, warm-up and validation are
-apart.
+Every update is timed: drawing its text, forward, backward and the step. Compilation, warm-up and
+validation are apart.
 """
 
 from __future__ import annotations
