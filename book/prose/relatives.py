@@ -27,7 +27,7 @@ VERDICTS = {
     "One learning rate and one seed are stored so far, so the differences have no error yet": (
         tasks.is_one_rate_and_seed
     ),
-    "Of the layers with about 4 KiB of state, DeltaNet recalls most of 64 pairs": lambda: every(
+    "Among the layers with about 4 KiB of state, DeltaNet recalls most of 64 pairs": lambda: every(
         recalled(name) < 0.6 * min(recalled("delta"), recalled("delta-adds"))
         for name in ("linear", "gated", "gla", "gated-delta", "s6", "mamba")
     ),

@@ -75,7 +75,7 @@ VERDICTS = {
     "None of these changes ends the plateau": lambda: every(
         map(stays, ("as it was", "sinusoids", "four times the bytes", "larger weights"))
     ),
-    "Nor do a higher rate, a longer warm-up and no table of positions together": lambda: every(
+    "Neither do a higher rate, a longer warm-up and no table of positions together": lambda: every(
         map(stays, ("higher rate", "no positions"))
     ),
     "A head that fades does.": lambda: leave("fades in 4"),

@@ -69,7 +69,7 @@ VERDICTS = {
     "The normaliser should cost heads of 128 under a third": lambda: (
         kernel_prediction.normaliser_cost() < 1 / 3
     ),
-    "Of normalised heads of 256 the time depends on how well instructions overlap": overlap_decides,
+    "The time of normalised heads of 256 depends on how well instructions overlap": overlap_decides,
     "With gradients they should take at worst about what fla has published": at_worst_as_published,
     "no kernel is faster than its host": python_decides,
 }
