@@ -1,9 +1,8 @@
 """Sentences that are hard to read, in chapters, docstrings, captions and comments.
 
-    python tests/plain_words.py [FILE ...]
-
-prints `file:line: rule: sentence` for each, then how many there are of every rule. It fails on
-none: a person reads the list. Without arguments it reads the whole project.
+`python tests/plain_words.py [FILE ...]` prints `file:line: rule: sentence` for each, then how many
+there are of every rule. It fails on none: a person reads the list. Without arguments it reads the
+whole project.
 """
 
 import ast
@@ -33,6 +32,7 @@ ONE_WORD = [  # what counts as one word, or as none
 ]
 SENTENCE = re.compile(r"\S.*?(?:(?<!e\.g)(?<!i\.e)[.!?][\"')*”]*(?=\s+[^a-z\s])|$)", re.DOTALL)
 NO_PROSE = re.compile(r"\s*(\||:[\w-]+:|#+ |[-:`]{3,}|<|\(.*\)=$|@|\S+ (=|<-) )")
+BLOCK = re.compile(r"/\*.*?(?=\s*\*/)", re.DOTALL)
 ITEM = re.compile(r"\s*([-*]|\d+\.|[a-z_]\w*(, [a-z_]\w*)*:) ")  # of a list, or an argument
 FENCE = re.compile(r"\s*(```(?=\{(?:code|math|bib|toc|raw|eval)|[a-z])|\$\$(?!.*\$\$)|---$)")
 
@@ -68,6 +68,8 @@ def strings(source: str) -> Iterator[tuple[int, str]]:
 
 def findings(source: str, suffix: str) -> Iterator[tuple[int, str, str]]:
     """Line, rule and sentence of every place in a file's text."""
+    if suffix == ".js":  # a comment of several lines as lines of comment
+        source = BLOCK.sub(lambda block: re.sub(r"(?m)^\s*(/\*)?", "// ", block[0]), source)
     lines = source.splitlines()
     commented = [re.match(r"\s*(?:#:?|//) (.*)", line) for line in lines]
     shown = lines if suffix == ".md" else [match[1] if match else "" for match in commented]
@@ -91,8 +93,7 @@ def main(names: list[str]) -> None:
         if "vendor" not in path.parts
         for line, rule, sentence in findings(path.read_text(encoding="utf-8"), path.suffix)
     ]
-    for place in found:
-        print(*place, sep=": ")
+    print(*(": ".join(place) for place in found), sep="\n")
     print(", ".join(f"{rule}: {n}" for rule, n in sorted(Counter(f[1] for f in found).items())))
 
 

@@ -66,6 +66,7 @@ def test_docstrings_captions_comments_and_names_of_a_module():
 
 def test_a_script_has_comments():
     assert found("// Nor is it\n// read.\nlet x = 1;\n", ".js") == [(1, "opening")]
+    assert found("let x = 1;\n/* One.\n   Nor\n   two. */\n", ".js") == [(3, "opening")]
 
 
 def test_places_are_printed_and_counted(capsys):
