@@ -1,8 +1,7 @@
 """Sentences that are hard to read, in chapters, docstrings, captions and comments.
 
 `python tests/plain_words.py [FILE ...]` prints `file:line: rule: sentence` for each, then how many
-there are of every rule. It fails on none: a person reads the list. Without arguments it reads the
-whole project.
+there are of every rule. It fails on none. Without arguments it reads the whole project.
 """
 
 import ast
@@ -33,7 +32,7 @@ ONE_WORD = [  # what counts as one word, or as none
 SENTENCE = re.compile(r"\S.*?(?:(?<!e\.g)(?<!i\.e)[.!?][\"')*”]*(?=\s+[^a-z\s])|$)", re.DOTALL)
 NO_PROSE = re.compile(r"\s*(\||:[\w-]+:|#+ |[-:`]{3,}|<|\(.*\)=$|@|\S+ (=|<-) )")
 BLOCK = re.compile(r"/\*.*?(?=\s*\*/)", re.DOTALL)
-ITEM = re.compile(r"\s*([-*]|\d+\.|[a-z_]\w*(, [a-z_]\w*)*:) ")  # of a list, or an argument
+ITEM = re.compile(r"^\s*([-*]|\d+\.|[a-z_]\w*(, [a-z_]\w*)*:) ")  # of a list, or an argument
 FENCE = re.compile(r"\s*(```(?=\{(?:code|math|bib|toc|raw|eval)|[a-z])|\$\$(?!.*\$\$)|---$)")
 
 
@@ -47,13 +46,12 @@ def paragraphs(lines: list[str]) -> Iterator[tuple[int, str]]:
             inside = "" if re.match(rf"\s*{re.escape(inside)}|.*\$\$", line) else inside
         elif fence and (fence[1] != "---" or number == 1) and lines[number:]:
             inside = fence[1]
-        item = ITEM.match(line)
-        if text and (item or not shown):
+        if text and (not shown or ITEM.match(line)):
             yield first, "\n".join(text)
             text = []
         if shown:
             first = first if text else number
-            text.append(line[item.end() :] if item else line)
+            text.append(ITEM.sub("", line))
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:

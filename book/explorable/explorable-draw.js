@@ -195,7 +195,7 @@
     return element;
   }
 
-  /* What a curve looks like, as controls.py draws it. */
+  /* The look of a curve, as controls.py draws it. */
   function swatch(bars, { color, dash, role }) {
     const stroke = `var(--${color})`, filled = bars && role === "series";
     const path = filled

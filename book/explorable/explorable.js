@@ -264,7 +264,7 @@
     }));
   }
 
-  /* What the URL or a link in the text says of one of the figures, on top of its defaults. */
+  /* The settings of one of the figures in the URL or a link of the text, on top of its defaults. */
   function take(id, said) {
     const figure = figures.find(({ spec }) => spec.id === id);
     if (!figure) return null;
@@ -283,8 +283,8 @@
     return figure.element;
   }
 
-  /* A figure wakes when a reader touches it, or moves on a page where it is near. Whoever only
-     looks at the first screen has the still picture there, and loads no drawing library. */
+  /* A figure wakes when a reader touches it, or moves on a page where it is near. A
+     reader of the first screen alone has the still picture, and loads no drawing library. */
   function watchReader() {
     const moves = ["scroll", "pointermove", "pointerdown", "keydown"];
     let moved = false;

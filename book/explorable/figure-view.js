@@ -54,7 +54,7 @@ window.FigureView = (function () {
     tell(taker, "start");
   }
 
-  /* Have the URL say how everything on the page is set. What it says of others stays. */
+  /* Have the URL say how everything on the page is set. Settings of others stay. */
   function write() {
     // Back was pressed, and the page is not yet set back: writing now would undo that.
     if (location.hash !== followed) return;

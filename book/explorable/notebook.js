@@ -3,7 +3,7 @@
    which all figures of a kernel share. */
 const { adopt, release } = window.Explorables;
 
-/* Whatever a front end calls its themes, the text is light on dark or dark on light. */
+/* Front ends name their themes in many ways; the text is light on dark or dark on light. */
 function isDark(color) {
   const [r, g, b] = window.ExplorableDraw.rgba(color).match(/\d+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 127;
@@ -47,7 +47,7 @@ function render({ model, el }) {
     });
   };
 
-  /* What is scrolled away has no size, and cannot be drawn until it is back. */
+  /* A figure that is scrolled away has no size, and cannot be drawn until it is back. */
   const takeTheme = () => {
     const { color } = getComputedStyle(root);
     if (!root.clientWidth || color === root.dataset.ink) return;

@@ -277,7 +277,7 @@ window.BrowserKernels ??= (() => {
   }
 
   /* Time everything at each length, in turns, in batches that the browser's coarse clock can tell
-     apart. What takes longer than `limit` seconds is stopped, and left out of longer texts.
+     apart. A mode that takes longer than `limit` seconds is stopped, and left out of longer texts.
      tell({length}) before a length, tell({rows}) after it: {mode, pass, length, seconds, low, high},
      seconds null where it was stopped. */
   function clock({ padded, tick, softmaxToken, ...kernels }, draws, { lengths, width: d, limit }, tell) {
@@ -332,7 +332,7 @@ window.BrowserKernels ??= (() => {
     tell({ done: true });
   }
 
-  /* What a worker runs: it checks, then times; its address is that of a blob, since a page opened
+  /* The worker's program: it checks, then times; its address is that of a blob, since a page opened
      from a disk may start no other. */
   function source(settings, reference) {
     return `"use strict";

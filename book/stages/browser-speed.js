@@ -26,7 +26,7 @@
     return Object.fromEntries(rows.filter(([one]) => one === mode).map(([, n, seconds]) => [n, seconds]));
   }
 
-  /* What was found here, in words that it bears out. */
+  /* The finding on this computer, in words that the times bear out. */
   function verdict() {
     const found = (mode) => BrowserTimes.times("forward", mode), softmax = found("softmax");
     const longest = Math.max(...Object.keys(softmax).map(Number));

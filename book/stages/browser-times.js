@@ -1,6 +1,6 @@
 "use strict";
 
-/* What the reader's browser was measured to take, kept in it where it lets a page keep anything, and
+/* Times measured in the reader's browser, kept in it where it lets a page keep anything, and
    told to all that draw it. A row: {mode, pass, length, seconds, low, high}; seconds is null where
    the measurement was stopped. One head of width 64. */
 
@@ -15,7 +15,7 @@ window.BrowserTimes ??= (() => {
     MODES.includes(row?.mode) && ["forward", "token"].includes(row.pass) && Number.isInteger(row.length)
     && row.length > 0 && [row.seconds, row.low, row.high].every(measured);
 
-  /* What was kept may be another version's, or anybody's. */
+  /* Kept times may be another version's, or anybody's. */
   function kept() {
     try {
       const found = JSON.parse(localStorage.getItem(KEY));

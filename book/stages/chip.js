@@ -1,6 +1,6 @@
 "use strict";
 
-/* What a kernel of chunked mode fetches and stores, chunk by chunk, in two designs. One head of
+/* Loads and stores of a kernel of chunked mode, chunk by chunk, in two designs. One head of
    width 64, chunks of 64 tokens, 16 bits a number, forwards: the account of lsa.cost.design_cost. */
 
 {

@@ -197,7 +197,7 @@
       };
     }
 
-    /* What the open head looks at from a word: {place: weight}; the place but the first that it
+    /* The attention of the open head from a word: {place: weight}; the place but the first that it
        looks at most, and its weight. */
     look(word) {
       const [layer, head] = this.data.heads[this.open], found = this.looks?.look(layer, head, word) ?? [];

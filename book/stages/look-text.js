@@ -89,7 +89,7 @@ window.LookText ??= (() => {
       );
     }
 
-    /* What is seen from a word: found, {place: weight}; most, the place that an arrow goes to, or
+    /* The view from a word: found, {place: weight}; most, the place that an arrow goes to, or
        null; edge, where the window of a confined head begins. */
     mark(word, { found, most, edge }) {
       this.words.forEach((node, i) => {
@@ -103,7 +103,7 @@ window.LookText ??= (() => {
       this.arrow.draw(this.words[word], most === null ? null : this.words[most]);
     }
 
-    /* What was guessed for each word of the passage: guess(which, i), with all heads free (0) and with
+    /* Guesses for each word of the passage: guess(which, i), with all heads free (0) and with
        some confined (1), which `words` name. */
     guess(words, guess) {
       this.key.textContent = `with all heads free, then with ${words}. ✓: right.`;

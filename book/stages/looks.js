@@ -22,7 +22,7 @@ window.Looks ??= (() => {
       return found;
     }
 
-    /* What is guessed for token i of the passage by the set of heads in that row of `sets`:
+    /* Guesses for token i of the passage by the set of heads in that row of `sets`:
        [[row in the vocabulary, share]], likeliest first, and the share of the token itself. */
     function guess(set, i) {
       const at = set * passage + i;

@@ -51,7 +51,7 @@ window.MemoryLab ??= (() => {
     /* The pair asked for after n pairs: the last of them, where it is not written yet. */
     here = (n) => Math.min(this.asked, n - 1);
 
-    /* What is answered to each key written so far, null for one that is written again later, and
+    /* Answers to each key written so far, null for one that is written again later, and
        of how many a memory answers with what they were given last. */
     told(n) {
       if (this.last?.n === n) return this.last;

@@ -128,7 +128,7 @@ window.MemoryPictures ??= (() => {
       this.picture.querySelector(".memory-slide")?.remove();
     }
 
-    /* What was written last moves onto the state. */
+    /* The pair that was written last moves onto the state. */
     slide() {
       const scale = BOX / MINI, copy = this.grids.added.node.cloneNode(true);
       copy.setAttribute("class", "memory-slide");

@@ -164,7 +164,7 @@
     );
   }
 
-  /* What the reader sets: pairs(n), list(name), change({setting: value}), keys(which). */
+  /* The reader's settings: pairs(n), list(name), change({setting: value}), keys(which). */
   function controls({ pairs, list, change, keys, trained }) {
     const slider = (id, label, values, first, act) => Stage.slider(`memory-${id}`, label, values, first, act);
     const sliders = {
@@ -213,7 +213,7 @@
     return found;
   }
 
-  /* What is looked at less often, folded away at first. */
+  /* The parts that are used less often, folded away at first. */
   function fold({ pictures, settings, sources, unfolded }) {
     return element(
       "details",
@@ -243,7 +243,7 @@
       if (inside.open) look(n);
       before = n;
     }
-    /* What is folded away is not drawn. */
+    /* Folded parts are not drawn. */
     function look(n) {
       const here = lab.here(n);
       state.lay();

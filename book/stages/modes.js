@@ -49,7 +49,7 @@
       cells.map((cell) => element(tag, tag === "th" ? { scope: "col" } : {}, cell)),
     );
 
-  /* What a layer of a model meets: its table, and the row of each mode in it. */
+  /* A real layer: its table, and the row of each mode in it. */
   function realCosts() {
     const realRows = Object.fromEntries(
       Object.entries(MODES).map(([key, name]) => {

@@ -16,7 +16,7 @@
   const minutesText = (value) => `${formatNumber(value, value < 10 ? 2 : 3)} min`;
   const nats = (value, digits = 4) => formatNumber(value, digits);
 
-  /* What is known of one context: each model's minutes, losses and end. */
+  /* Data of one context: each model's minutes, losses and end. */
   function raceOf({ context, updates, seconds, loss }) {
     const ends = Object.fromEntries(MODELS.map((name) => [name, (updates.at(-1) * seconds[name]) / 60]));
     const [first, last] = ends.linear <= ends.softmax ? ["linear", "softmax"] : ["softmax", "linear"];

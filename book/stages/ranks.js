@@ -13,7 +13,7 @@
   const WAYS = { gather: "States, at once", scan: "States, scanned", ring: "Keys and values" };
 
   const before = (r) => RANKS.slice(0, r);
-  /* What each rank has of the others after each exchange, as lists of ranks. */
+  /* The parts that each rank has of the others after each exchange, as lists of ranks. */
   const exchanges = {
     gather: [RANKS.map(before)],
     scan: [
@@ -67,7 +67,7 @@
     const length = () => exchanges[way].length + (way === "ring" ? 1 : 2);
     const kilobytes = (bytes) => `${(bytes / 1000).toLocaleString("en")} kB`;
 
-    /* What is so at a step. A ring reads as it goes; states are read in the end. */
+    /* The status line of a step. A ring reads as it goes; states are read in the end. */
     function at(step) {
       const done = Math.max(0, Math.min(step - 1, exchanges[way].length));
       const own = step > 0;

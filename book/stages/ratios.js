@@ -28,7 +28,7 @@
     let drawn = lengths.map(() => 1), shown = false, last = null;
     const touched = () => drawn.some((value) => value !== 1);
 
-    /* What was passed over between two places of a quick drag lies on the line between them. */
+    /* Places passed over in a quick drag lie on the line between its two ends. */
     function draw(x, y) {
       const near = (i) => Math.abs(Math.log(lengths[i] / x));
       const here = lengths.reduce((best, _, i) => (near(i) < near(best) ? i : best), 0);

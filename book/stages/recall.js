@@ -95,7 +95,7 @@ window.Recall ??= (() => {
     return { S: S.map(after), z: z.map((x, r) => decay * x + f[r]), u };
   }
 
-  /* What the state answers to a query with features f. */
+  /* The state's answer to a query with features f. */
   function read({ S, z }, f, settings) {
     if (!normalized(settings)) return apply(S, f);
     const scale = f.length ** -0.5, q = scaled(f, scale);
@@ -110,7 +110,7 @@ window.Recall ??= (() => {
   }
   const mean = (weights, values) => apply(values, weights);
 
-  /* Which of the values is nearest to an answer, the oldest of equals; all have length 1. */
+  /* The value nearest to an answer, the oldest of equals; all have length 1. */
   function nearest(o, values) {
     const scores = values.map((v) => dot(o, v)), most = Math.max(...scores) - 1e-9;
     return scores.findIndex((score) => score >= most);

@@ -73,7 +73,7 @@ window.Recurrence ??= (() => {
     letter,
   ) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
   const keyOf = (write, letter) => (write === "alike" ? COMMON : vectors(letter).k);
-  /* What a letter writes, a row a channel: a matrix, or one number a channel. */
+  /* The numbers that a letter writes, a row a channel: a matrix, or one number a channel. */
   function written(write, letter) {
     const k = keyOf(write, letter), { v } = vectors(letter);
     return write === "channel"

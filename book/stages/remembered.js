@@ -16,7 +16,7 @@ window.Remembered ??= (() => {
     return [...context.getImageData(0, 0, 1, 1).data];
   }
 
-  /* What is drawn darkest, by a sample of some thousands of the numbers. */
+  /* The number that is drawn darkest, by a sample of some thousands of the numbers. */
   function size(numbers) {
     const stride = 1 + 2 * Math.floor(numbers.length / 2 ** 14);
     let squares = 0, many = 0;

@@ -29,7 +29,7 @@
   const flopText = (flops) => inUnits(flops, [[1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"]]);
   const byteText = (bytes) => inUnits(bytes, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]);
 
-  /* What the reader has chosen, and the limits that follow from it. */
+  /* The reader's choice, and the limits that follow from it. */
   class Limits {
     constructor(devices) {
       this.devices = devices;

@@ -28,7 +28,7 @@ window.SamplerChart ??= (() => {
     return known.length > 1 ? sum / (known.length * bills.linear[0]) : null;
   }
 
-  /* What the chart shows, up to letter `far`: writers at work, and `bills`, {name: multiply-adds a
+  /* Data of the chart, up to letter `far`: writers at work, and `bills`, {name: multiply-adds a
      letter as [of the first, more for each letter before]}. Milliseconds, once they have a price. */
   function charted(writers, bills, far) {
     const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));

@@ -54,7 +54,7 @@ window.SamplerSide ??= (() => {
     return `${digits(ms / (size || 1))} ${name}`;
   };
 
-  /* What softmax attention would need to go on after so many letters, which it has not read. price:
+  /* Memory and time that softmax attention would need to go on after so many letters, which it has not read. price:
      milliseconds of a multiply-add, or null. */
   function missing(letters, { bills: { softmax, linear }, row }, price) {
     const next = softmax[0] + softmax[1] * letters;

@@ -6,7 +6,7 @@ window.SamplerWriter ??= (() => {
   const MOST = 16384; // letters, the prompt's too
   const BUCKET = 128; // letters whose time is one point of the chart
 
-  /* What a model has written, and the time it took. */
+  /* A model's text, and the time it took. */
   class Writer {
     constructor({ name, slopes }, weights) {
       this.name = name;

@@ -2,7 +2,7 @@
 
 /* Two trained models write on the reader's own device, a letter a tick, and are timed doing so.
    Linear attention can begin where a novel's thousandth or millionth letter was, from a stored state.
-   Which models is data that the page's figures module writes: element #sampler-data. Weights and
+   The models are data that the page's figures module writes: element #sampler-data. Weights and
    states are files of the book, data/<file>.js, loaded when the reader asks for them. */
 
 {
@@ -116,7 +116,7 @@
       );
     }
 
-    /* What stands in the frame, from top to bottom. */
+    /* The parts of the frame, from top to bottom. */
     parts(data) {
       const load = element(
         "p",
@@ -300,7 +300,7 @@
       drawChart(this.picture, this.picture.clientWidth || 600, active, data.bills, Math.max(LEAST, far));
     }
 
-    /* What stands on a side before its model is there; null: it cannot be had. */
+    /* The text on a side before its model is there; null: it cannot be had. */
     text({ name }) {
       if (!this.from) return this.prompt.value;
       if (name === "softmax") return null;

@@ -1,6 +1,6 @@
 "use strict";
 
-/* What the stages share: mounting, a row of buttons, keys, a spoken line.
+/* Shared by the stages: mounting, a row of buttons, keys, a spoken line.
    A page may hold several of them, so this file may run more than once. */
 
 window.Stage ??= (() => {
@@ -24,8 +24,8 @@ window.Stage ??= (() => {
   const svg = (tag, attributes = {}, ...children) =>
     fill(document.createElementNS(SVG, tag), attributes, children);
 
-  /* Call build(stage, part) for each place on the page that asks for `name`. What it returns
-     says what a link in the text can set there, {name: [setter, text at first]}. A setter
+  /* Call build(stage, part) for each place on the page that asks for `name`. It returns the
+     settings that a link in the text can reach, {name: [setter, text at first]}. A setter
      returns false for a text that it cannot show; its `now()` is the text that would set what is
      shown, for the URL. */
   function mount(name, build) {

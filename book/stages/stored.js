@@ -6,7 +6,7 @@
 window.Stored ??= (() => {
   const HERE = document.currentScript?.src;
 
-  /* What a file of the book holds. It is a script, because a page opened from a disk may load no
+  /* Contents of a file of the book. It is a script, because a page opened from a disk may load no
      other kind. */
   function bytes(file) {
     return new Promise((resolve, reject) => {

@@ -82,7 +82,7 @@
     return { draws, dumb: stop + 1, quick: choices };
   }
 
-  /* What is seen at a step of a way, in words. */
+  /* The picture at a step of a way, in words. */
   function say(way, { draws, dumb, quick }, n) {
     if (way === "dumb") {
       if (!n) return `A number u = ${draws[0].toFixed(2)} is drawn. The leaves are visited in order.`;

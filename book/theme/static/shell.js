@@ -33,7 +33,7 @@
   const HIDE_AFTER_MS = 250;
   const PREVIEWED = ".proof, .citation, div.math, aside.footnote";
 
-  /* What `link` refers to, as a fresh node, or null. */
+  /* The target of `link` as a fresh node, or null. */
   function previewOf(link) {
     const href = link.getAttribute("href");
     const stored = document.querySelector(

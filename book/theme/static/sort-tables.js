@@ -6,7 +6,7 @@
 
   const DASHES = /^[–—-]?$/;
 
-  /* What a cell is sorted by: its first number, or its words. */
+  /* The key of a cell when rows are sorted: its first number, or its words. */
   function key(cell) {
     const text = cell.textContent.trim();
     if (DASHES.test(text)) return null;
