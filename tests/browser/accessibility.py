@@ -29,18 +29,29 @@ def grave_violations(tab: Page, context: dict | None = None) -> list[str]:
 
 
 @contextmanager
-def emptied_formulas(tab: Page) -> Iterator[None]:
-    """The page with its formulas empty.
+def without_repetition(tab: Page, *, formulas: bool = False) -> Iterator[None]:
+    """The page without what is made alike again and again. formulas: with all of these.
 
-    Their parts are two thirds of a long page, and all made alike. axe would go through them, though
-    it were told to leave them out.
+    Parts of formulas, words of code and rows of tables are nine tenths of a long page, and axe
+    would go through them, though it were told to leave them out. Of a table the first rows stay;
+    of the colours in code axe says nothing on these pages.
     """
-    tab.evaluate("""() => {
-        window.formulas = [...document.querySelectorAll("main .katex")]
-            .map((formula) => [formula, [...formula.childNodes]]);
-        for (const [formula] of window.formulas) formula.replaceChildren();
-    }""")
+    tab.evaluate(REDUCE, formulas)
     yield
-    tab.evaluate("""() => {
-        for (const [formula, parts] of window.formulas) formula.replaceChildren(...parts);
-    }""")
+    tab.evaluate("for (const [node, parts] of window.whole) node.replaceChildren(...parts)")
+
+
+REDUCE = """(formulas) => {
+    window.whole = [];
+    const put = (node, parts) => {
+        window.whole.push([node, [...node.childNodes]]);
+        node.replaceChildren(...parts);
+    };
+    for (const one of document.querySelectorAll("main .katex")) if (!formulas) put(one, []);
+    for (const body of document.querySelectorAll("main tbody")) {
+        put(body, [...body.rows].slice(0, 12));
+    }
+    for (const code of document.querySelectorAll("main div.highlight pre")) {
+        put(code, [code.textContent]);
+    }
+}"""

@@ -7,7 +7,6 @@ import importlib.util
 import itertools
 import os
 import re
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -17,7 +16,7 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page
 
-from tests.browser.accessibility import emptied_formulas, grave_violations
+from tests.browser.accessibility import grave_violations, without_repetition
 from tests.browser.pages import (
     CHAPTER_PAGES,
     CHAPTERS,
@@ -119,7 +118,7 @@ def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, p
     # Every other page is looked at in the other look: what they share is in all of them.
     if PAGES.index(page) % len(LOOKS) == LOOKS.index((theme, width)):
         # Of one page the formulas are looked at too.
-        with nullcontext() if page == "book/notation.html" else emptied_formulas(tab):
+        with without_repetition(tab, formulas=page == "book/notation.html"):
             assert not grave_violations(tab)
     if width == 1280:
         assert_references_show(tab, soup_of(built_book, page))
@@ -140,7 +139,7 @@ def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
 
 def test_a_finger_hits_one_name_of_a_long_legend(open_page):
     tab = open_page("book/relatives.html", width=412, has_touch=True, is_mobile=True)
-    with emptied_formulas(tab):
+    with without_repetition(tab):
         assert not grave_violations(tab, {"include": [["figure.explorable"]]})
 
 
