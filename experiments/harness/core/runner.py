@@ -114,10 +114,8 @@ def run_all(
     """Perform the runs that are not stored yet. Returns how many ended whole.
 
     budget: seconds for everything; a run that does not fit is stored in part.
-    corpus: opens a text by name.
-    begin: called with the number of each run before it begins.
+    corpus: opens a text by name. begin: called with the number of each run before it begins.
     max_updates: after how many each training stops, stored in part.
-
     If a run fails, the others go on; FailedError names it when all is done. A run on which another
     process works is left to it. Raises Interrupted when a signal came, with everything stored;
     DeviceLostError when no further run could use the device.
