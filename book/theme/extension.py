@@ -35,6 +35,7 @@ EXTENSIONS = (
     "previews",
     "apart",
     "head",
+    "code_lines",
     "rooms",
     "excerpts",
     "kernels",

@@ -4,12 +4,14 @@ A page leaves out what is far from the screen (content-visibility in book.css) a
 room for it. With one height for all, a page grows by half while it is read, and its scroll bar
 misleads. So each block says two things in its style: how many letters stand in its lines, which
 need less room on a wider screen, and the room of the rest on any screen: code, rows, formulas.
+On a phone lines of code are broken (code_lines.py) and need more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from math import ceil
 
 from sphinx.application import Sphinx
 
@@ -25,6 +27,7 @@ HALF_A_LINE = 0.4  # the last line of a paragraph is half empty
 GAP = 1.6  # between the parts of a block
 ITEM = 0.5
 CODE_BOX, CODE_LINE = 1.8, 1.016
+FITS, GOES_ON = 40, 32  # letters of a line of code on a phone, and of what is left of it
 FORMULA, FORMULA_ROW = 2.5, 0.9
 TABLE_ROW = 1.3
 TABLE_LETTER = 0.8  # beside one of the text: smaller type
@@ -36,9 +39,11 @@ class Block:
     end: int  # of its start tag
     letters: float = 0.0
     rest: float = 0.0
+    broken: float = 0.0  # what lines of code take more where they are broken
 
     def style(self) -> str:
-        return f' style="--letters:{self.letters:.0f};--rest:{max(0.0, self.rest):.1f}"'
+        more = f";--broken:{self.broken:.1f}" if self.broken else ""
+        return f' style="--letters:{self.letters:.0f};--rest:{max(0.0, self.rest):.1f}{more}"'
 
 
 @dataclass
@@ -57,6 +62,7 @@ class Rooms(HTMLParser):
         super().__init__()
         self.blocks: list[Block] = []
         self.opened = [Element("", frozenset())]
+        self.column = 0  # in code
         self.lines = [0]
         for line in body.split("\n"):
             self.lines.append(self.lines[-1] + len(line) + 1)
@@ -109,6 +115,15 @@ class Rooms(HTMLParser):
         elif element.tag == "div" and "math" in element.classes:
             block.rest += FORMULA
 
+    def add_code(self, block: Block, text: str) -> None:
+        for letter in text:
+            self.column += 1
+            if letter == "\n":
+                block.rest += CODE_LINE
+                if self.column > FITS and not self.inside("div", "output"):
+                    block.broken += CODE_LINE * ceil((self.column - FITS) / GOES_ON)
+                self.column = 0
+
     def handle_endtag(self, tag: str) -> None:
         if tag not in EMPTY:
             while len(self.opened) > 1 and self.opened.pop().tag != tag:
@@ -119,7 +134,7 @@ class Rooms(HTMLParser):
         if element.unseen or not element.block:
             return
         if self.inside("pre"):
-            element.block.rest += CODE_LINE * data.count("\n")
+            self.add_code(element.block, data)
         elif not (self.inside("summary") or self.inside("div", "math")):
             letters = len(" ".join(data.split())) + bool(data.strip())
             element.block.letters += letters * (TABLE_LETTER if self.inside("table") else 1)

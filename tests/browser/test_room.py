@@ -60,6 +60,13 @@ def test_what_a_cell_prints_is_whole(open_page, page):
     assert open_page(f"book/{page}.html", width=821).evaluate(CUT_LINES, "cell_output") == []
 
 
+@pytest.mark.parametrize("page", ["kernels", "relatives"])
+def test_code_fits_a_phone(open_page, page):
+    tab = open_page(f"book/{page}.html", width=320)
+    assert tab.locator(".cell_input pre").count() > 5
+    assert tab.evaluate(CUT_LINES, "cell_input") == []
+
+
 @pytest.mark.parametrize("page", ["sampling", "state-machines"])
 def test_what_is_printed_in_columns_stays_in_columns_on_a_phone(open_page, page):
     tab = open_page(f"book/{page}.html", width=375)
