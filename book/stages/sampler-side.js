@@ -54,8 +54,8 @@ window.SamplerSide ??= (() => {
     return `${digits(ms / (size || 1))} ${name}`;
   };
 
-  /* Memory and time that softmax attention would need to go on after so many letters, which it has not read. price:
-     milliseconds of a multiply-add, or null. */
+  /* Memory and time that softmax attention would need to go on after so many letters, which it has
+     not read. price: milliseconds of a multiply-add, or null. */
   function missing(letters, { bills: { softmax, linear }, row }, price) {
     const next = softmax[0] + softmax[1] * letters;
     const all = letters * softmax[0] + softmax[1] * letters * letters / 2;
