@@ -87,6 +87,17 @@ VERDICTS = {
         for name in MODELS
         for before, after in pairwise(gains(name, MAIN, "again"))
     ),
+    "In a novel the gain at 1,024 bytes cannot be told from zero": lambda: every(
+        gain_at(name, MAIN, "again", 1024)["gain"] < 2 * gain_at(name, MAIN, "again", 1024)["error"]
+        for name in MODELS
+    ),
+    "the sum finds as well after 16,384 tokens as after four": lambda: (
+        abs(right("linear", "noise", 4) - right("linear", "noise", 16384)) < 0.03
+    ),
+    "the sum, the gate and the delta rule lose most of them within 256": lambda: every(
+        right(model, "pairs", 256) < 0.5 * right(model, "pairs", 4)
+        for model in ("linear", "gated", "delta")
+    ),
     "far past all that it was trained on": lambda: (
         abs(right("linear", "noise", 16) - right("linear", "noise", 16384)) < 0.1
     ),

@@ -17,6 +17,7 @@ PLACES = {
     "diagram-machines": "book/state-machines.html",
     "machines": "book/state-machines.html",
     "memory": "book/linear-self-attention.html",
+    "ribbon": "book/long-context.html",
     "modes": "book/three-modes.html",
     "roofline": "book/three-modes.html",
     "browser-speed": "book/three-modes.html",
@@ -38,7 +39,7 @@ STEPPED = (
     "convolution", "ranks",
 )  # fmt: skip
 
-FEW_BUTTONS = {"roofline": 0, "race": 1, "ratios": 2}
+FEW_BUTTONS = {"roofline": 0, "ribbon": 0, "race": 1, "ratios": 2}
 
 ROOM = """(frame) => {
     const wide = frame.clientWidth >= 34 * 16;

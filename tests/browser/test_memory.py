@@ -130,6 +130,7 @@ def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
 def test_a_wider_state_has_no_more_elements_to_style_at_a_press(open_page):
     """2,240 squares of width 32 took a phone more than a tenth of a second as elements."""
     frame = open_page(f"{PAGE}#memory:pairs=12&width=32").locator("#memory")
+    frame.locator("summary").click()
     assert "32 × 32" in frame.locator(".memory-picture").inner_text()
     paths = frame.locator(".memory-picture g path")
     drawn = "".join(paths.evaluate_all("paths => paths.map((path) => path.getAttribute('d'))"))

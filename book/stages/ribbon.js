@@ -1,0 +1,214 @@
+"use strict";
+
+/* A text as a ribbon: something was planted in it, other text follows, and it comes again. The reader
+   drags it further back, and below stands what is left of it. The lines are data that the page's
+   figures module writes: element #ribbon-data. */
+
+{
+  const { element, svg } = Stage;
+  const MOST = 16384, LEFT = 34, RIGHT = 58, BAND = 44, TOP = 90, HEIGHT = 172, BOTTOM = 34;
+  const KINDS = {
+    novel: {
+      label: "a novel",
+      unit: "bytes",
+      axis: "Gain when it comes again, thousandths of a nat a byte",
+      planted: "64 bytes",
+      least: 32,
+      most: 20,
+      ticks: [0, 10, 20],
+      of: (value, low, high) => `${tidy(value)} ± ${tidy((high - low) / 2)}`,
+      is: "What it gains, in thousandths of a nat a byte",
+    },
+    noise: {
+      label: "noise",
+      unit: "tokens",
+      axis: "Questions answered right, %",
+      planted: "8 pairs",
+      least: 4,
+      most: 100,
+      ticks: [0, 50, 100],
+      of: (value, low, high) => `${Math.round(value)}% (${Math.round(low)} to ${Math.round(high)})`,
+      is: "Answered right, mean and range over seeds",
+    },
+  };
+  KINDS.pairs = { ...KINDS.noise, label: "other pairs" };
+  const drawn = (color) => `lines-line${color === "gated" ? " lines-dashed" : ""}`; // as blue as the sum
+  const tidy = (value) => value.toFixed(Math.abs(value) < 1 ? 2 : 1).replace("-", "−");
+  const count = (value) => value.toLocaleString("en");
+  const text = (attributes, ...words) => svg("text", { class: "lines-tick", ...attributes }, ...words);
+
+  /* What stands between: words of a text, specks of noise, or pairs. Each has its place for good. */
+  function texture(kind, from, to) {
+    const next = Stage.random(7), marks = [];
+    for (let x = 4; x < 900;) {
+      const wide = kind === "novel" ? 5 + 16 * next() : kind === "noise" ? 3 : 11;
+      const rows = [[13, 0], [22, 1], [31, 2]];
+      for (const [y] of rows) {
+        const shift = kind === "pairs" ? 0 : 4 * next();
+        if (x >= from && x + wide <= to && next() < 0.85) marks.push([x + shift, y, wide]);
+      }
+      x += wide + (kind === "novel" ? 4 : 6);
+    }
+    const d = kind === "pairs"
+      ? marks.map(([x, y]) => `M${x} ${y - 3}h5v6h-5zM${x + 6} ${y - 3}h5v6h-5z`)
+      : marks.map(([x, y, wide]) => `M${x.toFixed(1)} ${y - 1.5}h${wide.toFixed(1)}v3h-${wide.toFixed(1)}z`);
+    return svg("path", { class: "ribbon-text", d: d.join("") });
+  }
+
+  class Ribbon {
+    constructor(between) {
+      this.between = between;
+      this.picture = svg("svg", { class: "ribbon", role: "img" });
+      this.frame = element("div", { class: "ribbon-frame" }, this.picture);
+    }
+
+    x(distance) {
+      const right = this.width - RIGHT, { least } = KINDS[this.kind];
+      return right - (Math.log2(distance / least) / Math.log2(MOST / least)) * (right - LEFT - 8);
+    }
+    /* The distance among `list` that stands nearest to a place of the screen. */
+    nearest(clientX, list) {
+      const box = this.picture.getBoundingClientRect(), at = clientX - box.left;
+      const off = (distance) => Math.abs(this.x(distance) - at);
+      return list.reduce((best, one) => (off(one) < off(best) ? one : best));
+    }
+
+    draw(kind, distance, said) {
+      Object.assign(this, { kind, width: Math.max(280, this.frame.clientWidth || 600) });
+      const { width } = this, at = this.x(distance), bottom = TOP + HEIGHT, now = width - RIGHT;
+      const { axis, most, ticks, planted, unit, least } = KINDS[kind], lines = this.between[kind];
+      const y = (value) => bottom - (HEIGHT * Math.min(most, Math.max(-0.06 * most, value))) / most;
+      const block = (x, wide, css) =>
+        svg("rect", { class: css, x, y: 2, width: wide, height: BAND - 4, rx: 3 });
+      const end = (words, x, anchor) => text({ x, y: BAND + 16, "text-anchor": anchor }, words);
+      this.picture.setAttribute("viewBox", `0 0 ${width} ${bottom + BOTTOM}`);
+      this.picture.setAttribute("aria-label", said);
+      this.picture.replaceChildren(
+        svg("rect", { class: "ribbon-band", x: 0, y: 2, width, height: BAND - 4 }),
+        texture(kind, 0, at - 24),
+        texture(kind, at + 22, now - 4),
+        block(at - 20, 40, "ribbon-planted"),
+        block(now, RIGHT - 4, "ribbon-again"),
+        text({ class: "ribbon-inside", x: at, y: 26, "text-anchor": "middle" }, "⟷"),
+        text({ class: "ribbon-inside", x: now + (RIGHT - 4) / 2, y: 26, "text-anchor": "middle" }, "again"),
+        end(planted, Math.max(26, Math.min(width - 130, at)), "middle"),
+        end(kind === "novel" ? "now" : "asked", width - 4, "end"),
+        svg("path", { class: "ribbon-here", d: `M${at} ${TOP}V${bottom}` }),
+        text({ x: 0, y: TOP - 10 }, axis),
+        ...ticks.flatMap((value) => [
+          svg("path", { class: "lines-grid", d: `M${LEFT} ${y(value)}H${now}` }),
+          text({ x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, value),
+        ]),
+        ...[4, 64, 1024, 16384].filter((value) => value >= least).map((value) =>
+          text({ x: this.x(value), y: bottom + 17, "text-anchor": "middle" }, count(value))
+        ),
+        text({ x: now, y: bottom + 32, "text-anchor": "end" }, `${unit} back`),
+        ...lines.map(({ color, points }, i) => {
+          const shift = 3 * (i - (lines.length - 1) / 2); // so that bars of errors stand side by side
+          const place = points.map(([d, value]) =>
+            `${(this.x(d) + shift).toFixed(1)} ${y(value).toFixed(1)}`
+          );
+          const bars = points.map(([d, , low, high]) =>
+            svg("path", {
+              class: `ribbon-error${d === distance ? " ribbon-chosen" : ""}`,
+              d: `M${this.x(d) + shift} ${y(low)}V${y(high)}`,
+            })
+          );
+          const dots = points.map(([d, value]) =>
+            svg("circle", { cx: this.x(d) + shift, cy: y(value), r: d === distance ? 5.5 : 2.5 })
+          );
+          const line = svg("path", { class: drawn(color), d: `M${place.join("L")}` });
+          return svg("g", { class: "ribbon-line", style: `--line: var(--${color})` }, line, ...bars, ...dots);
+        }),
+      );
+    }
+  }
+
+  Stage.mount("ribbon", (stage) => {
+    const source = document.getElementById("ribbon-data");
+    if (!source) {
+      stage.append(element("p", { class: "film-quiet" }, "Not measured yet."));
+      return {};
+    }
+    const { between, sources } = JSON.parse(source.textContent);
+    const ribbon = new Ribbon(between), names = element("ul", { class: "lines-names" });
+    const line = element("p", { class: "stage-line", role: "status" });
+    const all = [...new Set(Object.values(between).flat().flatMap(({ points }) => points.map(([d]) => d)))]
+      .sort((a, b) => a - b);
+    let kind = "novel", distance = 256;
+    const list = () =>
+      all.filter((d) => between[kind].some(({ points }) => points.some(([one]) => one === d)));
+    const place = () => all.indexOf(distance);
+
+    function say(found) {
+      const { unit, is } = KINDS[kind];
+      const parts = found.map(({ name, words }) => `the ${name} ${words}`).join(", ");
+      return `${count(distance)} ${unit} back. ${is}: ${parts}.`;
+    }
+
+    function render() {
+      const found = between[kind].map(({ color, name, points }) => {
+        const point = points.find(([d]) => d === distance);
+        return { color, name, words: point ? KINDS[kind].of(...point.slice(1)) : "not asked" };
+      });
+      line.textContent = say(found);
+      names.replaceChildren(...found.map(({ color, name }) =>
+        element(
+          "li",
+          { style: `--line: var(--${color})` },
+          svg(
+            "svg",
+            { viewBox: "0 0 22 10", "aria-hidden": "true" },
+            svg("path", { class: drawn(color), d: "M0 5H22" }),
+          ),
+          `The ${name}`,
+        )
+      ));
+      ribbon.draw(kind, distance, `Against the distance. ${line.textContent}`);
+    }
+
+    /* To the nearest distance that was asked with what stands between. */
+    function move(wanted) {
+      const off = (one) => Math.abs(Math.log(one / wanted));
+      distance = list().reduce((best, one) => (off(one) < off(best) ? one : best));
+      Stage.put(back, all, place());
+      render();
+    }
+    const back = Stage.slider("ribbon-back", "How far back", all, distance, move);
+    const kinds = Stage.radios(
+      "What stands between",
+      Object.fromEntries(Object.entries(KINDS).map(([name, { label }]) => [name, label])),
+      kind,
+      (chosen) => {
+        kind = chosen;
+        move(distance);
+      },
+    );
+    const { picture, frame } = ribbon;
+    for (const type of ["pointerdown", "pointermove"]) {
+      picture.addEventListener(type, (event) => {
+        if (type === "pointerdown") picture.setPointerCapture(event.pointerId);
+        else if (!picture.hasPointerCapture(event.pointerId)) return;
+        move(ribbon.nearest(event.clientX, list()));
+      });
+    }
+    stage.append(
+      element("div", { class: "stage-row" }, kinds, back),
+      frame,
+      names,
+      line,
+      element(
+        "details",
+        { class: "figure-provenance" },
+        element("summary", {}, "Where the numbers come from"),
+        Stage.provenance(sources),
+      ),
+    );
+    render();
+    new ResizeObserver(render).observe(frame);
+    return {
+      between: [Stage.pick(kinds), "novel"],
+      back: [Stage.slide(back, all), 256],
+    };
+  });
+}
