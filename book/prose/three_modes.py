@@ -18,7 +18,41 @@ def steps() -> dict[str, float]:
     return {name: point["seconds"] for name, point in cpu_speed.rows_of_steps(cpu_speed.run())}
 
 
+def costs(mode: str, length: int = 16384) -> dict[str, float]:
+    """Seconds that each of a forward pass's costs takes on the device of the stored run."""
+    run = narrowest()
+    spent, speeds = mode_speed.cost(run, mode, length, "forward"), mode_speed.limits(run)
+    assert speeds, "mode_speed: no limits"
+    ends = mode_speed.cost(run, "recurrent", length, "forward").bytes  # inputs and outputs alone
+    waits = spent.steps if mode == "recurrent" else 0
+    return {
+        "arithmetic": spent.flops / speeds["matmul"],
+        "traffic": ends / speeds["copy"],
+        "waiting": waits * speeds["call"],
+    }
+
+
+def took(mode: str, length: int) -> float:
+    """Seconds of a stored forward pass."""
+    return mode_speed.seconds(narrowest(), mode, length, "forward")
+
+
 VERDICTS = {
+    "chunked mode is done when the others have hardly begun": lambda: (
+        took("chunked", 16384) < 0.1 * took("recurrent", 16384)
+        and took("chunked", 16384) < 0.1**2 * took("attention", 16384)  # its rows grow as squares
+    ),
+    "recurrent mode is last": lambda: (
+        took("recurrent", 1024) > max(took(mode, 1024) for mode in ("attention", "chunked"))
+    ),
+    "limited by its arithmetic, and recurrent mode by waiting": lambda: (
+        max(costs("attention"), key=costs("attention").__getitem__) == "arithmetic"
+        and max(costs("recurrent"), key=costs("recurrent").__getitem__) == "waiting"
+    ),
+    "Chunked mode has less of both": lambda: (
+        costs("chunked")["arithmetic"] < costs("attention")["arithmetic"]
+        and costs("chunked")["waiting"] < costs("recurrent")["waiting"]
+    ),
     "of a GPU attention mode is ahead at every length": lambda: every(
         attention < recurrent
         for _, _, attention, recurrent in UPDATE_TIMES.values()

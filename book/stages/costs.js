@@ -37,5 +37,29 @@ window.Costs ??= (() => {
     return { seconds: bills[by], by };
   }
 
-  return { mode, least };
+  /* Numbers as a reader would say them. */
+  const digits = (value, most = 3) =>
+    Number(value.toPrecision(most)).toLocaleString("en", { maximumSignificantDigits: most });
+  const inUnits = (units) => (value) => {
+    const [one, unit] = units.find(([size]) => value >= size) || units.at(-1);
+    return `${digits(value / one)} ${unit}`;
+  };
+  const text = {
+    digits,
+    seconds: inUnits([[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]),
+    flops: inUnits([[1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"]]),
+    bytes: inUnits([[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]),
+  };
+
+  /* The devices of a page, which its figures module writes: element #devices-data. */
+  const devices = () => JSON.parse(document.getElementById("devices-data")?.textContent ?? "[]");
+
+  /* The length that a page's stages show: who has it moved tells the others. */
+  const listeners = [];
+  const length = {
+    listen: (listener) => listeners.push(listener),
+    tell: (t, from) => listeners.filter((one) => one !== from).forEach((one) => one(t)),
+  };
+
+  return { mode, least, text, devices, length };
 })();

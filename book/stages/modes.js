@@ -1,175 +1,164 @@
 "use strict";
 
-/* The T x T grid of positions, computed in three modes. A square is a product of a query and a
-   key that is really formed; a striped area is reached through a state instead. Costs are for
-   one head and 16-bit numbers. */
+/* The triangle of products, filled in three modes side by side as fast as stored runs took: what is
+   filled is formed, and a striped area is reached through a state. Times are those of forward passes
+   in #devices-data; costs are for one head of that run's width. */
 
 {
   const { element, svg } = Stage;
-  const CELL = 12, GAP = 1.5, MOST = 24;
-  const MODES = { attention: "Attention", recurrent: "Recurrent", chunked: "Chunked" };
-  // The drawing must fit the screen. These are sizes of a real layer, which also has many more
-  // tokens than features.
-  const REAL = { t: 8192, d: 64, c: 64 };
-  const FIRST = { t: 24, d: 4, c: 6 };
-  const whole = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
-  const LISTS = { t: whole(2, MOST), d: [2, 4, 8, 16, 32, 64], c: whole(1, MOST) };
+  const MODES = { attention: "Attention mode", recurrent: "Recurrent mode", chunked: "Chunked mode" };
+  const CHUNKS = 16, STEPS = 60, MILLISECONDS = 100; // as many chunks are drawn, whatever the length
+  const FIRST = 16384;
+  const text = (n) => n.toLocaleString("en");
 
-  /* How many steps a mode takes. */
-  const stepsOf = (mode, { t, c }) => ({ attention: 1, recurrent: t, chunked: Math.ceil(t / c) })[mode];
-
-  /* The rows done at step n, from and to, and from which column on products are formed. */
-  const rows = (mode, { t, c }, n) =>
-    ({
-      attention: [0, t, 0],
-      recurrent: [n - 1, n, n],
-      chunked: [(n - 1) * c, Math.min(n * c, t), (n - 1) * c],
-    })[mode];
-
-  const number = (value) => value.toLocaleString("en");
-  const square = (i, j, css) =>
-    svg("rect", { class: css, x: j * CELL, y: i * CELL, width: CELL - GAP, height: CELL - GAP });
-  const area = (from, to, columns, css) =>
-    svg("rect", {
-      class: css,
-      x: 0,
-      y: from * CELL,
-      width: columns * CELL - GAP,
-      height: (to - from) * CELL - GAP,
-    });
-  const short = (value) => {
-    const power = [[1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([size]) => value >= size) ?? [1, ""];
-    return Number((value / power[0]).toPrecision(3)).toLocaleString("en") + power[1];
-  };
-  const line = (tag, first, cells) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: tag === "th" ? "col" : "row" }, first),
-      cells.map((cell) => element(tag, tag === "th" ? { scope: "col" } : {}, cell)),
+  /* {length: {mode: seconds}} of the lengths at which every mode was measured. */
+  function storedTimes({ points, width }) {
+    const found = {};
+    for (const [mode, t, seconds, heads] of points) {
+      if (mode in MODES && heads === 1 && width) (found[t] ??= {})[mode] = seconds;
+    }
+    return Object.fromEntries(
+      Object.entries(found).filter(([, times]) => Object.keys(MODES).every((mode) => times[mode])),
     );
-
-  /* A real layer: its table, and the row of each mode in it. */
-  function realCosts() {
-    const realRows = Object.fromEntries(
-      Object.entries(MODES).map(([key, name]) => {
-        const { flops, bytes, steps } = Costs.mode(key, REAL);
-        return [key, line("td", name, [short(flops), short(bytes), number(steps)])];
-      }),
-    );
-    const table = element(
-      "table",
-      { class: "modes-real" },
-      element("caption", {}, `With ${number(REAL.t)} tokens, head width ${REAL.d} and chunks of ${REAL.c}:`),
-      element("thead", {}, line("th", "Mode", ["FLOPs", "Bytes, at least", "Steps in a row"])),
-      element("tbody", {}, Object.values(realRows)),
-    );
-    return { table, realRows };
   }
 
-  function say(mode, sizes, n) {
-    if (n === 0) return "Nothing computed yet. Each empty square is a query meeting a key of its past.";
-    if (mode === "attention") return "One step: every query meets every key of its past, all at once.";
-    const [from, to] = rows(mode, sizes, n);
-    const step = `Step ${n} of ${stepsOf(mode, sizes)}`;
-    if (mode === "recurrent") {
-      return `${step}: token ${n} enters the state, and its query reads the state. `
-        + "No products of two positions are formed.";
+  /* The share of the rows that are done after a share of the time. The work of a row grows with its
+     place in attention mode; in the others every row is the same work. */
+  const rowsDone = (mode, share) => (mode === "attention" ? Math.sqrt(share) : share);
+
+  /* [filled, striped]: paths in a square of CHUNKS units, of the rows above `rows`. */
+  function shapes(mode, rows) {
+    const triangle = `M0 0V${rows}H${rows}Z`;
+    if (mode === "attention") return [triangle, ""];
+    if (mode === "recurrent") return ["", triangle];
+    const whole = Array.from({ length: Math.floor(rows) }, (_, i) => i);
+    return [
+      whole.map((i) => `M${i} ${i}V${i + 1}H${i + 1}Z`).join(""),
+      whole.map((i) => `M0 ${i}H${i}V${i + 1}H0Z`).join(""),
+    ];
+  }
+
+  /* One mode: its triangle, its time and its costs. */
+  function panel(mode) {
+    const parts = ["modes-open", "modes-state", "modes-product"].map((css) => svg("path", { class: css }));
+    const stripes = `modes-stripes-${mode}`;
+    parts[0].setAttribute("d", `M0 0V${CHUNKS}H${CHUNKS}Z`);
+    parts[1].setAttribute("fill", `url(#${stripes})`);
+    const pattern = svg(
+      "pattern",
+      {
+        id: stripes,
+        width: 0.5,
+        height: 0.5,
+        patternUnits: "userSpaceOnUse",
+        patternTransform: "rotate(45)",
+      },
+      svg("rect", { class: "modes-product", width: 0.18, height: 0.5 }),
+    );
+    const picture = svg(
+      "svg",
+      { viewBox: `0 0 ${CHUNKS} ${CHUNKS}`, "aria-hidden": "true" },
+      pattern,
+      ...parts,
+    );
+    const [took, done, flops, bytes, steps] = Array.from({ length: 5 }, (_, i) => element(i ? "span" : "b"));
+    const node = element(
+      "section",
+      {
+        "aria-label": MODES[mode],
+        "data-mode": mode,
+        style: `--mode: var(--${mode}); --mode-text: var(--${mode}-text)`,
+      },
+      element("p", { class: "roofline-name" }, MODES[mode]),
+      picture,
+      element("p", { class: "modes-costs" }, took, done),
+      element("p", { class: "roofline-quiet modes-costs" }, flops, bytes, steps),
+    );
+
+    function render(cost, seconds, share) {
+      const rows = rowsDone(mode, share);
+      shapes(mode, rows * CHUNKS).forEach((d, i) => parts[2 - i].setAttribute("d", d));
+      took.textContent = Costs.text.seconds(seconds);
+      done.textContent = share === 1 ? "done" : `${Math.floor(100 * rows)}% of rows`;
+      flops.textContent = Costs.text.flops(cost.flops);
+      bytes.textContent = `${Costs.text.bytes(cost.bytes)} moved`;
+      steps.textContent = cost.steps === 1 ? "1 step" : `${text(cost.steps)} steps`;
+      for (const key of ["flops", "bytes", "steps"]) node.dataset[key] = cost[key];
+      node.dataset.seconds = seconds;
     }
-    const inside = to - from === 1 ? "token" : "tokens";
-    const past = from
-      ? ` Everything before is read through the state after ${from} tokens.`
-      : " There is no past yet.";
-    return `${step}: ${inside} ${from + 1}${to - from > 1 ? ` to ${to}` : ""} meet each other.${past}`;
+
+    return { node, render };
   }
 
   Stage.mount("modes", (stage) => {
-    const sizes = { ...FIRST }, { table, realRows } = realCosts();
-    let mode = "chunked";
-    const last = () => stepsOf(mode, sizes);
-
-    const stripes = svg("pattern", {
-      id: "modes-stripes",
-      width: 4,
-      height: 4,
-      patternUnits: "userSpaceOnUse",
-      patternTransform: "rotate(45)",
-    }, svg("rect", { width: 1.4, height: 4 }));
-    const grid = svg("g");
-    const picture = svg(
-      "svg",
-      {
-        class: "modes-grid",
-        role: "img",
-        "aria-label": "Grid of queries, downwards, and keys, to the right",
-      },
-      svg("defs", {}, stripes),
-      grid,
-    );
-    const values = Object.fromEntries(
-      ["flops", "bytes", "steps", "products", "states"].map((key) => [key, element("b")]),
-    );
-    const counts = element(
-      "div",
-      { class: "stage-counts" },
-      Object.entries({
-        flops: "FLOPs",
-        bytes: "Bytes moved, at least",
-        steps: "Steps in a row",
-        products: "Products formed so far",
-        states: "States so far",
-      }).map(([key, name]) => element("p", {}, element("span", {}, name), values[key])),
-    );
+    const device = Costs.devices().find((one) => Object.keys(storedTimes(one)).length);
+    if (!device) {
+      stage.append(element("p", {}, "Not measured yet."));
+      return {};
+    }
+    const machine = device.name.replace(" (measured here)", "");
+    const stored = storedTimes(device), lengths = Object.keys(stored).map(Number);
+    const panels = Object.fromEntries(Object.keys(MODES).map((mode) => [mode, panel(mode)]));
+    let t = lengths.includes(FIRST) ? FIRST : lengths.at(-1);
+    const slowest = () => Math.max(...Object.values(stored[t]));
+    /* Where the first of them is done, which tells the most. */
+    const firstDone = () => Math.ceil(STEPS * Math.min(...Object.values(stored[t])) / slowest() - 1e-9);
+    const shareOf = (mode, n) => Math.min(1, (n / STEPS) * slowest() / stored[t][mode]);
 
     function render(n) {
-      const { t } = sizes, nodes = [];
-      let products = 0;
-      picture.setAttribute("viewBox", `0 0 ${t * CELL} ${t * CELL}`);
-      stage.style.setProperty("--mode", `var(--${mode})`);
-      for (let i = 0; i < t; i++) for (let j = 0; j <= i; j++) nodes.push(square(i, j, "modes-open"));
-      for (let step = 1; step <= n; step++) {
-        const [from, to, column] = rows(mode, sizes, step), now = step === n ? " modes-now" : "";
-        if (column > 0) nodes.push(area(from, to, Math.min(column, to), `modes-state${now}`));
-        for (let i = from; i < to; i++) {
-          for (let j = column; j <= i; j++, products++) nodes.push(square(i, j, `modes-product${now}`));
-        }
-      }
-      grid.replaceChildren(...nodes);
-      for (const [key, row] of Object.entries(realRows)) row.classList.toggle("modes-chosen", key === mode);
-      const { flops, bytes, steps } = Costs.mode(mode, sizes);
-      const states = mode === "attention" ? 0 : n;
-      for (const [key, value] of Object.entries({ flops, bytes, steps, products, states })) {
-        values[key].textContent = number(value);
+      for (const [mode, { render }] of Object.entries(panels)) {
+        const cost = Costs.mode(mode, { t, d: device.width, c: 64, item: device.item });
+        render(cost, stored[t][mode], shareOf(mode, n));
       }
     }
 
-    const steps = Stage.stepper({ length: last, render, say: (n) => say(mode, sizes, n), milliseconds: 450 });
+    function say(n) {
+      const slower = (STEPS * MILLISECONDS / 1000) / slowest();
+      const [factor, way] = slower > 1 ? [slower, "slower"] : [1 / slower, "faster"];
+      const pace = `Play runs ${Costs.text.digits(factor, 2)} times ${way} than ${machine}.`;
+      if (n === 0) return `Nothing is computed yet. ${pace}`;
+      const done = Object.keys(MODES).filter((mode) => shareOf(mode, n) === 1).map((mode) =>
+        MODES[mode].toLowerCase()
+      );
+      const who = done.length === 3
+        ? "all three modes are"
+        : done.length
+        ? `${done.join(" and ")} ${done.length > 1 ? "are" : "is"}`
+        : "no mode is";
+      return `After ${Costs.text.seconds((n / STEPS) * slowest())} ${who} done. ${pace}`;
+    }
 
-    const slider = (key, label) =>
-      Stage.slider(`modes-${key}`, label, LISTS[key], sizes[key], (value) => {
-        sizes[key] = value;
-        steps.show(Math.min(steps.step(), last()) || last());
-      });
-    const chooser = Stage.radios("Mode", MODES, mode, (chosen) => {
-      mode = chosen;
-      steps.show(last());
+    const steps = Stage.stepper({ length: () => STEPS, render, say, milliseconds: MILLISECONDS });
+    function setLength(value) {
+      t = value;
+      steps.show(firstDone());
+    }
+    const slider = Stage.slider("modes-t", "Tokens", lengths, t, (value) => {
+      setLength(value);
+      Costs.length.tell(value, follow);
     });
-    const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
+    function follow(value) {
+      if (value === t || !lengths.includes(value)) return;
+      Stage.put(slider, lengths, lengths.indexOf(value));
+      setLength(value);
+    }
+    Costs.length.listen(follow);
     stage.append(
-      element("div", { class: "stage-row" }, chooser, Object.values(sliders)),
-      element("div", { class: "modes" }, picture, counts),
+      element("div", { class: "modes" }, Object.values(panels).map(({ node }) => node)),
+      element("div", { class: "stage-row" }, slider, steps.bar),
       steps.line,
-      steps.bar,
-      table,
     );
-    Stage.keys(stage, steps, last);
-    steps.show(2);
+    Stage.keys(stage, steps, () => STEPS);
+    const numbered = Stage.whole(steps.show, steps.step, 0, STEPS);
+    const showStep = (value) => (value === "first" ? steps.show(firstDone()) : numbered(value));
+    const first = t;
+    setLength(first);
     return {
-      mode: [Stage.pick(chooser), "chunked"],
-      ...Object.fromEntries(
-        Object.entries(FIRST).map(([key, n]) => [key, [Stage.slide(sliders[key], LISTS[key]), n]]),
-      ),
-      step: [Stage.whole(steps.show, steps.step, 0, MOST), MOST],
+      t: [Stage.slide(slider, lengths), first],
+      step: [
+        Stage.setter(showStep, () => (steps.step() === firstDone() ? "first" : String(steps.step()))),
+        "first",
+      ],
     };
   });
 }

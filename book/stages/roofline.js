@@ -19,21 +19,17 @@
   const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
   const LISTS = { t: LENGTHS, d: powers(4, 8), c: powers(4, 10) };
 
-  const digits = (value) =>
-    Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
-  const inUnits = (value, units) => {
-    const [one, unit] = units.find(([size]) => value >= size) || units.at(-1);
-    return `${digits(value / one)} ${unit}`;
-  };
-  const duration = (seconds) => inUnits(seconds, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
-  const flopText = (flops) => inUnits(flops, [[1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"]]);
-  const byteText = (bytes) => inUnits(bytes, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]);
+  const { digits, seconds: duration, flops: flopText, bytes: byteText } = Costs.text;
 
   /* The reader's choice, and the limits that follow from it. */
   class Limits {
     constructor(devices) {
       this.devices = devices;
-      this.chosen = { ...FIRST, device: devices.findIndex(({ name }) => name.includes("H100")), step: null };
+      this.chosen = {
+        ...FIRST,
+        device: Math.max(0, devices.findIndex(({ points }) => points.length)),
+        step: null,
+      };
     }
 
     get device() {
@@ -201,9 +197,9 @@
   }
 
   Stage.mount("roofline", (stage) => {
-    const source = document.getElementById("devices-data");
-    if (!source) return;
-    const devices = JSON.parse(source.textContent), limits = new Limits(devices), { chosen } = limits;
+    const devices = Costs.devices();
+    if (!devices.length) return;
+    const limits = new Limits(devices), { chosen } = limits;
     const names = devices.map(({ name }) => name), first = names[chosen.device];
     const picture = svg("svg", { role: "img" });
     const frame = element("div", {}, picture);
@@ -238,7 +234,19 @@
       update();
     }
     const slider = (key, label) => Stage.slider(`roofline-${key}`, label, LISTS[key], chosen[key], set(key));
-    const sliders = { t: slider("t", "Tokens t"), d: slider("d", "Head width d"), c: slider("c", "Chunk c") };
+    const setLength = (t) => {
+      set("t")(t);
+      Costs.length.tell(t, follow);
+    };
+    function follow(t) {
+      Stage.put(sliders.t, LENGTHS, LENGTHS.indexOf(t));
+      set("t")(t);
+    }
+    const sliders = {
+      t: Stage.slider("roofline-t", "Tokens t", LENGTHS, chosen.t, setLength),
+      d: slider("d", "Head width d"),
+      c: slider("c", "Chunk c"),
+    };
     const waits = Stage.select(
       "roofline-step",
       "A step waits, on a GPU",
@@ -256,6 +264,7 @@
     );
     update();
     BrowserTimes.listen(update);
+    Costs.length.listen(follow);
     new ResizeObserver(drawHere).observe(frame);
     return {
       device: [Stage.entry(device, names), first],

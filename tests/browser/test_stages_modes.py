@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -46,57 +47,86 @@ def test_ranks_receive_what_the_account_says(open_stage):
                 assert float(said.removesuffix(" kB").replace(",", "")) * 1e3 == expected
 
 
-def counts(frame):
-    names, values = (
-        frame.locator(f".stage-counts {tag}").all_inner_texts() for tag in ("span", "b")
-    )
-    numbers = (int(value.replace(",", "")) for value in values)
-    return dict(zip(names, numbers, strict=True))
+MODES = ("attention", "recurrent", "chunked")
+LENGTHS = [64 * 2**i for i in range(12)]
 
 
-@pytest.mark.parametrize(("t", "d", "c"), [(24, 4, 6), (23, 16, 5), (7, 64, 24)])
-def test_modes_cost_what_the_package_says(open_stage, t, d, c):
-    tab, frame = open_stage("modes")
-    slide(frame, "Tokens", range(2, 25), t)
-    slide(frame, "Head width", [2, 4, 8, 16, 32, 64], d)
-    slide(frame, "Chunk", range(1, 25), c)
-    inside = sum(min(c, t - n) * (min(c, t - n) + 1) // 2 for n in range(0, t, c))
-    formed = {"attention": t * (t + 1) // 2, "recurrent": 0, "chunked": inside}
-    for mode, products in formed.items():
-        frame.get_by_role("radio", name=mode.capitalize()).check()
-        frame.get_by_role("button", name="Start over").click()
-        assert counts(frame)["Products formed so far"] == 0, mode
-        expected = mode_cost(mode, t, d, d, chunk_size=c)
-        step = frame.get_by_role("button", name="Step")
-        step.click()
-        tab.keyboard.press("End")
-        last = "One step:" if mode == "attention" else f"Step {expected.steps} of {expected.steps}:"
-        assert last in line(frame)
-        assert step.get_attribute("aria-disabled") == "true"
-        found = counts(frame)
-        assert found["FLOPs"] == expected.flops, mode
-        assert found["Bytes moved, at least"] == expected.bytes, mode
-        assert found["Steps in a row"] == expected.steps, mode
-        assert found["Products formed so far"] == products, mode
+def stored_times():
+    """The CPU's forward passes: {(mode, length): seconds}."""
+    one = next(r for r in load("mode_speed") if r["provenance"]["device"]["kind"] == "cpu")
+    rows = one["tables"]["rows"]
+    columns = (rows[name] for name in ("mode", "length", "seconds", "pass"))
+    return {
+        (mode, length): seconds
+        for mode, length, seconds, name in zip(*columns, strict=True)
+        if name == "forward"
+    }
 
 
-def test_the_triangle_tells_at_first_what_the_chapter_says(open_stage):
-    """Attention mode forms the most, recurrent mode waits the most, chunked mode does neither."""
+@pytest.mark.parametrize("t", [64, 1024, 16384])
+def test_modes_cost_what_the_package_says_and_take_what_was_stored(open_stage, t):
     _, frame = open_stage("modes")
-    flops, steps = {}, {}
-    for mode in ("attention", "recurrent", "chunked"):
-        frame.get_by_role("radio", name=mode.capitalize()).check()
-        found = counts(frame)
-        flops[mode], steps[mode] = found["FLOPs"], found["Steps in a row"]
-        row = frame.locator(".modes-real tr.modes-chosen")
-        assert row.locator("th").inner_text() == mode.capitalize()
-        cost = mode_cost(mode, 8192, 64, 64, chunk_size=64)
-        said = float(row.locator("td").first.inner_text().split()[0])
-        unit = {"G": 1e9, "M": 1e6}[row.locator("td").first.inner_text().split()[1]]
-        assert said * unit == pytest.approx(cost.flops, rel=5e-3)
-        assert row.locator("td").last.inner_text() == f"{cost.steps:,}"
-    assert flops["recurrent"] < flops["chunked"] < flops["attention"]
-    assert steps["attention"] < steps["chunked"] < steps["recurrent"]
+    slide(frame, "Tokens", LENGTHS, t)
+    for mode in MODES:
+        panel = frame.locator(f"[data-mode={mode}]")
+        found = {key: float(panel.get_attribute(f"data-{key}")) for key in COUNTED}
+        one = mode_cost(mode, t, 64, 64, chunk_size=64, itemsize=4)
+        assert (found["flops"], found["bytes"], found["steps"]) == (one.flops, one.bytes, one.steps)
+        assert found["seconds"] == stored_times()[mode, t]
+
+
+def test_the_triangles_tell_at_first_what_the_chapter_says(open_stage):
+    """Chunked mode is done, the others have hardly begun; each stops when its time is over."""
+    tab, frame = open_stage("modes")
+
+    def done():
+        texts = frame.locator("[data-mode] .modes-costs:first-of-type span")
+        said = frame.locator("[data-mode]").all_inner_texts()
+        assert texts.count() >= 3
+        return [re.search(r"done|\d+(?=% of rows)", one)[0] for one in said]
+
+    attention, recurrent, chunked = done()
+    assert chunked == "done"
+    assert int(attention) < 20
+    assert int(recurrent) < 10
+    assert "chunked mode is done" in line(frame)
+    slowest = max(stored_times()[mode, 16384] for mode in MODES)
+    assert f"Play runs {float(f'{6 / slowest:.2g}'):g} times slower than AMD EPYC" in line(frame)
+    frame.get_by_role("button", name="Step").focus()
+    tab.keyboard.press("End")
+    assert done() == ["done"] * 3
+    assert "all three modes are done" in line(frame)
+    filled, striped = (
+        [one.get_attribute("d") for one in frame.locator(f"[data-mode] path.{css}").all()]
+        for css in ("modes-product", "modes-state")
+    )
+    assert filled[0] == striped[1] == "M0 0V16H16Z"
+    assert filled[1] == striped[0] == ""
+    assert filled[2].count("Z") == striped[2].count("Z") == 16
+    tab.keyboard.press("Home")
+    assert "Nothing is computed yet" in line(frame)
+
+
+def test_one_length_moves_triangles_and_limits(open_stage):
+    tab, modes = open_stage("modes")
+    roofline = tab.locator("#roofline")
+    slide(modes, "Tokens", LENGTHS, 1024)
+    assert roofline.get_by_role("slider", name="Tokens").get_attribute("aria-valuetext") == "1,024"
+    assert roofline.locator("[data-mode=recurrent]").get_attribute("data-steps") == "1024"
+    slide(roofline, "Tokens", LENGTHS, 4096)
+    assert modes.locator("[data-mode=recurrent]").get_attribute("data-steps") == "4096"
+    slide(roofline, "Tokens", LENGTHS, 131072)  # where attention mode was not measured
+    assert modes.locator("[data-mode=recurrent]").get_attribute("data-steps") == "4096"
+
+
+def test_a_link_to_a_length_shows_the_moment_at_which_the_first_is_done(open_page):
+    tab = open_page("book/three-modes.html#modes:t=1024")
+    assert "chunked mode is done" in line(tab.locator("#modes"))
+
+
+def test_the_limits_open_on_a_device_that_was_measured(open_stage):
+    _, frame = open_stage("roofline")
+    assert frame.locator(".roofline-point").count() > 0
 
 
 @pytest.mark.parametrize(
@@ -105,7 +135,7 @@ def test_the_triangle_tells_at_first_what_the_chapter_says(open_stage):
 def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
     _, frame = open_stage("roofline")
     frame.get_by_role("radio", name=str(heads), exact=True).check()
-    slide(frame, "Tokens", [64 * 2**i for i in range(12)], t)
+    slide(frame, "Tokens", LENGTHS, t)
     slide(frame, "Head width", [2**i for i in range(4, 9)], d)
     slide(frame, "Chunk", [2**i for i in range(4, 11)], c)
     for device, peak in PEAKS.items():
@@ -127,7 +157,8 @@ def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
 
 def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
     _, frame = open_stage("roofline")
-    slide(frame, "Tokens", [64 * 2**i for i in range(12)], 1024)
+    frame.get_by_label("Device").select_option("NVIDIA H100 SXM")
+    slide(frame, "Tokens", LENGTHS, 1024)
     frame.get_by_label("A step waits").select_option("5 µs, a kernel launch")
     card = frame.locator("[data-mode=recurrent]")
     assert float(card.get_attribute("data-seconds")) == pytest.approx(1024 * 5e-6)
@@ -136,20 +167,12 @@ def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
 
 def test_measured_points_are_the_stored_ones(open_stage):
     """The device of the CPU's record: a dot a point, its time said, none at another width."""
-    one = next(r for r in load("mode_speed") if r["provenance"]["device"]["kind"] == "cpu")
-    rows = one["tables"]["rows"]
-    points = {
-        (mode, length): seconds
-        for mode, name, length, seconds in zip(
-            rows["mode"], rows["pass"], rows["length"], rows["seconds"], strict=True
-        )
-        if name == "forward"
-    }
+    points = stored_times()
     _, frame = open_stage("roofline")
     device = frame.get_by_label("Device")
     device.select_option(label=device.locator("option", has_text="measured here").inner_text())
     assert frame.locator(".roofline-point").count() == len(points)
-    slide(frame, "Tokens", [64 * 2**i for i in range(12)], 4096)
+    slide(frame, "Tokens", LENGTHS, 4096)
     said = frame.locator("[data-mode=chunked]").inner_text()
     assert f"{points['chunked', 4096] * 1e3:.3g} ms" in said
     slide(frame, "Head width", [2**i for i in range(4, 9)], 128)
