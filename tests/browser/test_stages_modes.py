@@ -80,9 +80,7 @@ def test_the_triangles_tell_at_first_what_the_chapter_says(open_stage):
     tab, frame = open_stage("modes")
 
     def done():
-        texts = frame.locator("[data-mode] .modes-costs:first-of-type span")
         said = frame.locator("[data-mode]").all_inner_texts()
-        assert texts.count() >= 3
         return [re.search(r"done|\d+(?=% of rows)", one)[0] for one in said]
 
     attention, recurrent, chunked = done()
