@@ -44,9 +44,9 @@ def both(pool, made_corpus, size, dtype, updates, task=tasks.train, **changes):
 )
 def test_ranks_repeat_the_curve_of_one(pool, made_corpus, size, dtype, task):
     """Two windows an update: four ranks part these too."""
-    found, wanted = both(pool, made_corpus, size, dtype, 50, task, spans=2)
+    found, wanted = both(pool, made_corpus, size, dtype, 25, task, spans=2)
     check(found, wanted, dtype)
-    assert wanted[0][-1] < wanted[0][0] - 0.5  # it learns, so that the curve says something
+    assert wanted[0][-1] < wanted[0][0] - 1.5  # it has learned, so that the curve says something
     assert [tuple(one[2].values()) for one in found] == [
         (2, size // 2, 1 if task is tasks.replicated else size)
     ] * size

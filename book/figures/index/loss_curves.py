@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lsa.gpt import SCALES
 
-from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
+from ...explorable.figure import Crossing, Explorable, Filter, Series, Toggle
+from ..lib.axes import LOSS, PROGRESS
 from ..lib.format import in_words
 from ..lib.records import (
     SCALE_LABELS,
@@ -87,15 +88,8 @@ def figure(id: str = "headline") -> Explorable | Missing:
             )
             for run in records
         ],
-        x=Choice(
-            "Against",
-            [
-                Axis("update", "Updates"),
-                Axis("minutes", "Time", "minutes of training", digits=3),
-            ],
-            default="minutes",
-        ),
-        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        x=PROGRESS,
+        y=LOSS,
         color="attention",
         mark="line+dot",
         controls=[

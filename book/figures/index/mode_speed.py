@@ -14,6 +14,7 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
 from ..lib.format import duration, in_words, size, times
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing, Table
@@ -219,12 +220,12 @@ def figure(id: str = "mode-speed") -> Explorable | Missing:
             )
             for run, keys, points in _groups(records)
         ],
-        x=Axis("length", "Sequence length", "tokens", log=2),
+        x=LENGTH,
         y=Choice(
             "Show",
             [
                 Axis("ms", "Time", "ms", log=10, low="ms_low", high="ms_high", digits=3),
-                Axis("us_token", "Time per token", "µs", log=10, digits=3),
+                TIME_A_TOKEN,
                 Axis("peak", "Peak memory", "MiB", log=10, digits=3),
             ],
         ),
@@ -267,11 +268,11 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
         ),
         series=series,
         ceilings=ceilings,
-        x=Axis("length", "Sequence length", "tokens", log=2),
+        x=LENGTH,
         y=Choice(
             "Show",
             [
-                Axis("ms", "Time", "ms", log=10, digits=3),
+                TIME,
                 Axis("times", "Times its limit", "×", log=10, digits=3),
             ],
         ),

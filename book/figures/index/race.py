@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from statistics import mean
 
-from ...explorable.figure import Axis, Choice, Crossing, Explorable, Filter, Series, Toggle
+from ...explorable.figure import Crossing, Explorable, Filter, Series, Toggle
 from ..lib import pairs
+from ..lib.axes import LOSS, PROGRESS
 from ..lib.records import (
     NotMeasuredError,
     Record,
@@ -196,15 +197,8 @@ def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explora
             "a model without attention."
         ),
         series=series,
-        x=Choice(
-            "Against",
-            [
-                Axis("update", "Updates"),
-                Axis("minutes", "Time", "minutes of training", digits=3),
-            ],
-            default="minutes",
-        ),
-        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        x=PROGRESS,
+        y=LOSS,
         color="attention",
         dash="sight",
         mark="line",

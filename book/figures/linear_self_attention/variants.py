@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ...explorable.figure import Choice, Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
+from ..lib.axes import LOSS, MINUTES, UPDATES
 from ..lib.format import duration, in_words
 from ..lib.records import NotMeasuredError, Record, curve, have, provenance
 from ..lib.tables import Missing, Table
@@ -73,11 +74,8 @@ def figure(id: str = "variants") -> Explorable | Missing:
             for where in NORMALISER
             if where == normalised(run) or run["config"]["attention"] != "linear"
         ],
-        x=Choice(
-            "Against",
-            [Axis("update", "Updates"), Axis("minutes", "Time", "minutes of training", digits=3)],
-        ),
-        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        x=Choice("Against", [UPDATES, MINUTES]),
+        y=LOSS,
         color="map",
         mark="line",
         controls=[

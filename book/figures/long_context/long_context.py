@@ -6,6 +6,7 @@ from statistics import mean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
+from ..lib.axes import LOSS
 from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
 from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing
@@ -79,7 +80,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
         alt="Loss by position, falling at first and level after some hundred bytes.",
         series=series,
         x=Axis("position", "Position", "bytes read", log=True),
-        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        y=LOSS,
         color="attention",
         mark="line+dot",
         controls=[

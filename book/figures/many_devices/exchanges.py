@@ -6,6 +6,7 @@ from lsa.cost import key_exchange, state_exchange
 from lsa.gpt import SCALES
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
+from ..lib.axes import LENGTH
 from ..lib.format import SMALL, size
 from ..lib.records import SCALE_LABELS
 from ..lib.tables import Table
@@ -59,7 +60,7 @@ def figure(id: str = "exchanges") -> Explorable:
             "values, two level lines for states. They cross where each rank has 65 tokens."
         ),
         series=series,
-        x=Axis("length", "Sequence length", "tokens", log=2),
+        x=LENGTH,
         y=Axis("MiB", "Received by a rank", "MiB", log=10, digits=3),
         color="attention",
         dash="way",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series
+from ..lib.axes import TIME
 from ..lib.format import in_words, times
 from ..lib.records import NotMeasuredError, Record, have, provenance, rows
 from ..lib.tables import Missing, Table
@@ -74,7 +75,7 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
             "Show",
             [
                 Axis("faster", "Faster than one process", "×", digits=3),
-                Axis("ms", "Time", "ms", log=10, digits=3),
+                TIME,
             ],
         ),
         color="attention",

@@ -6,6 +6,7 @@ from lsa.cost import update_flops
 from lsa.gpt import SCALES, gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
 from ..lib.format import in_words, times
 from ..lib.records import (
     SCALE_LABELS,
@@ -165,12 +166,12 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
         ),
         series=[curve for run in records for curve in _measured(run)],
         ceilings=[curve for run in records for curve in _ceilings(run)],
-        x=Axis("length", "Sequence length", "tokens", log=2),
+        x=LENGTH,
         y=Choice(
             "Show",
             [
-                Axis("ms", "Time", "ms", log=10, digits=3),
-                Axis("us_token", "Time per token", "µs", log=10, digits=3),
+                TIME,
+                TIME_A_TOKEN,
                 Axis("times", "Faster than softmax", "×", log=10, digits=3),
                 Axis("peak", "Peak memory", "GiB", log=10, digits=3),
             ],

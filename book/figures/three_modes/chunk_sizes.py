@@ -6,6 +6,7 @@ from lsa.cost import PEAKS, best_chunk_size
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index.mode_speed import PASSES, cost, limits
+from ..lib.axes import TIME
 from ..lib.format import in_words, listed
 from ..lib.records import NotMeasuredError, Record, device_name, have, provenance, rows
 from ..lib.tables import Marked, Missing, Table
@@ -124,7 +125,7 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
             for line in bill_lines(run, length, direction)
         ],
         x=Axis("chunk_size", "Chunk size", "tokens", log=2),
-        y=Axis("ms", "Time", "ms", log=10, digits=3),
+        y=TIME,
         color="mode",
         mark="line+dot",
         controls=[

@@ -7,6 +7,7 @@ from typing import Any
 from lsa.cost import least_bytes, mode_cost, training_cost
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import LENGTH, TIME
 from ..lib.format import duration, in_words, times
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing, Table
@@ -152,11 +153,11 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
         ),
         series=series,
         ceilings=ceilings,
-        x=Axis("length", "Sequence length", "tokens", log=2),
+        x=LENGTH,
         y=Choice(
             "Show",
             [
-                Axis("ms", "Time", "ms", log=10, digits=3),
+                TIME,
                 Axis("share", "The limit's time over its own", "%", digits=2),
             ],
         ),

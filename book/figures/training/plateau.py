@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from statistics import mean
 
-from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
 from ..lib import pairs
+from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs
 from ..lib.records import NotMeasuredError, Record, have, learned, provenance
@@ -112,8 +113,8 @@ def figure(id: str = "plateau") -> Explorable | Missing:
             "stays at the level of letter pairs; with a head that fades it falls below."
         ),
         series=series,
-        x=Axis("update", "Updates"),
-        y=Axis("loss", "Loss", "nats per byte", digits=4),
+        x=UPDATES,
+        y=LOSS,
         color="remedy",
         mark="line",
         controls=[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import mean
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, learned, provenance, row
@@ -140,7 +141,7 @@ def figure(id: str = "scaling") -> Explorable | Missing:
                 Axis("parameters", "Parameters", log=10, digits=3),
             ],
         ),
-        y=Axis("loss", "Loss", "nats per byte", digits=4, low="low", high="high"),
+        y=LOSS_OVER_SEEDS,
         color="attention",
         mark="line+dot",
         controls=[

@@ -8,6 +8,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import listed
 from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, learned, provenance, row, rows
@@ -190,7 +191,7 @@ def figure(id: str = "state-size") -> Explorable | Missing:
         ),
         series=series,
         x=Axis("state", "State of a layer after the context", "bytes", log=10, digits=3),
-        y=Axis("loss", "Loss", "nats per byte", digits=4, low="low", high="high"),
+        y=LOSS_OVER_SEEDS,
         color="weights",
         mark="dot",
         controls=[
