@@ -94,7 +94,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked at a text's end: prompt and answer, tokens; where the answer stood [n]."""
+    """Questions at a text's end: prompt and answer, tokens; where the answer stood [n]."""
 
     kind: str
     distance: int

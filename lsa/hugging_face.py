@@ -83,8 +83,8 @@ def attend(model: Any, attention: Attention | None = None) -> None:
     """Have the heads of a `LlamaForCausalLM` attend otherwise, with the same weights.
 
     attention: as for `lsa.llama.Llama`; None: as the model's configuration says, where
-        `lsa.llama_files.save_llama` or this function has written it. What heads have to learn
-        (features, balances) becomes parameters of the model, which begin anew.
+        `lsa.llama_files.save_llama` or this function has written it. Features and
+        balances that heads have to learn become parameters of the model, which begin anew.
 
     Raises ValueError.
     """

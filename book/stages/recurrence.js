@@ -1,7 +1,7 @@
 "use strict";
 
 /* One recurrence with three valves: how the state fades, what is written, how it is read. A text
-   runs through it. What each letter wrote is followed on its own: the state is the sum of these
+   runs through it. The part that each letter wrote is followed alone: the state is the sum of these
    parts, and the size of a part is how much of the letter is left. */
 
 {

@@ -117,11 +117,11 @@ def figure(id: str = "long-past") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**What a long past is worth.** *A passage met before*: by how much 56 bytes of a "
-            "held-out novel are better predicted because they stood, so many bytes earlier, in "
-            "the text. *More text*: by how much 64 bytes are better predicted with so much of the "
-            "novel before the first of them than with 16 bytes. Forty places, bars of two "
-            "standard errors."
+            "**A long past is worth thousandths of a nat.** *A passage met before*: by how much 56 "
+            "bytes of a held-out novel are better predicted because they stood, so many bytes "
+            "earlier, in the text. *More text*: by how much 64 bytes are better predicted with so "
+            "much of the novel before the first of them than with 16 bytes. Forty places, bars of "
+            "two standard errors."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,

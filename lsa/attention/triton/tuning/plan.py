@@ -169,7 +169,7 @@ def _forms_delta(case: Case) -> bool:
     float32 inputs have no need of it: their o is not rounded, and δ comes from there.
     """
     rounded = case.dtype != torch.float32
-    # With a map or decay it takes φ(k) in two tiles, for which registers are too few beside wide
+    # With a map or decay it takes φ(k) in two tiles. Registers are too few for both beside wide
     # values, and on an Ampere past 64.
     split = (case.mapped or case.decay) and case.dtype == torch.bfloat16
     if case.V > 128:

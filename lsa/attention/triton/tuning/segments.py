@@ -105,6 +105,6 @@ def stages_of_sums(device: torch.device, weighted: bool) -> int:
 def warps_of_sums(device: torch.device, weighted: bool, faded: bool, width: int) -> int:
     """Warps of a program of the segment sums, of bf16. width: the wider of K and V.
 
-    Faded terms are added in two parts, for which Ampere has no registers beside wide sums of δ.
+    Faded terms are added in two parts. Beside wide sums of δ Ampere has no registers for them.
     """
     return 8 if weighted and faded and width > 64 and not gpu_of(device).large else 4
