@@ -27,6 +27,7 @@ PLACES = {
     "film": "book/training.html",
     "look-inside": "book/trained-model.html",
     "recurrence": "book/relatives.html",
+    "play": "book/relatives.html",
     "convolution": "book/state-spaces.html",
 }
 BY_PAGE = {

@@ -1,0 +1,54 @@
+"""Data of the stage `play`: a few made-up texts, and what trained models answered to them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from IPython.display import HTML
+
+from ...explorable.markup import json_script
+from ..lib.records import Record, learned, provenance, rows
+from ..lib.tables import Missing
+
+EXPERIMENT = "task_examples"
+TASKS = ("recall", "selective copying", "copying", "induction")
+MODELS = ("softmax", "linear")
+
+
+def data() -> HTML | Missing:
+    """JSON in a script element, for the stage to read; what to run where a model is missing.
+
+    tasks: by name, texts of {tokens, asked, wanted, said}: the tokens; the places after which
+    something is asked; the right answers; and those of each model, by its name. sources: where
+    they come from.
+    """
+    found = {(run["config"]["task"], run["config"]["model"]): run for run in learned(EXPERIMENT)}
+    wanted = [(task, model) for task in TASKS for model in MODELS]
+    if not found.keys() >= set(wanted):
+        return Missing(EXPERIMENT)
+    shown = {
+        "tasks": {task: texts({model: found[task, model] for model in MODELS}) for task in TASKS},
+        "sources": [asdict(source) for source in provenance([found[one] for one in wanted])],
+    }
+    return HTML(json_script(shown, id="play-data"))
+
+
+def texts(runs: dict[str, Record]) -> list[dict]:
+    """The texts that models of one task were asked; see `data`."""
+    answers = {model: rows(run, "texts") for model, run in runs.items()}
+    first = answers[MODELS[0]]
+    found = []
+    for text in range(runs[MODELS[0]]["config"]["texts"]):
+        here = [i for i, row in enumerate(first) if row["text"] == text]
+        asked = [i for i in here if first[i]["wanted"] >= 0]
+        found.append(
+            {
+                "tokens": [first[i]["token"] for i in here],
+                "asked": [first[i]["place"] for i in asked],
+                "wanted": [first[i]["wanted"] for i in asked],
+                "said": {
+                    model: [told[i]["said"] for i in asked] for model, told in answers.items()
+                },
+            }
+        )
+    return found

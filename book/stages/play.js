@@ -1,0 +1,203 @@
+"use strict";
+
+/* Made-up tasks as strips of symbols. The reader answers, and then the layers' answers stand
+   underneath. Texts and answers are data that the page's figures module writes: element #play-data. */
+
+{
+  const { element } = Stage;
+  const letter = (i) => String.fromCharCode(65 + i);
+  const TASKS = {
+    recall: "Letters are keys, and each is followed by its value. Later a key comes again: which value?",
+    "selective copying": "Symbols stand anywhere in a text of dots. Say them again, in order.",
+    copying: "Symbols open the text. After the wait, say them again, in order.",
+    induction: "What followed the star when it stood here first?",
+  };
+  const LAYERS = { softmax: "Softmax", linear: "Linear" };
+
+  /* How the tokens of a text are written: {token: {name, hue}}. Its answers are names of hues. */
+  function namesOf(task, { tokens, asked }) {
+    const names = new Map();
+    const name = (token, said, hue) => names.has(token) || names.set(token, { said, hue });
+    if (task === "induction") name(0, "★");
+    name(0, "·");
+    if (task === "recall") {
+      const pairs = asked.length;
+      for (let i = 0; i < pairs; i++) name(tokens[2 * i], letter(i));
+      let values = 0;
+      for (let i = 0; i < pairs; i++) {
+        if (!names.has(tokens[2 * i + 1])) name(tokens[2 * i + 1], String(++values), values - 1);
+      }
+    } else {
+      if (task !== "induction") name(1, "?");
+      [...new Set(tokens)].sort((a, b) => a - b).forEach((token) => {
+        const first = task === "induction" ? 1 : 2;
+        name(token, letter(token - first), token - first);
+      });
+    }
+    return names;
+  }
+
+  /* A square with a symbol. */
+  function square(tag, symbol, attributes = {}) {
+    const { said, hue } = symbol ?? { said: "other" };
+    return element(
+      tag,
+      {
+        ...attributes,
+        class: `play-square ${attributes.class ?? ""}`.trim(),
+        style: hue === undefined ? null : `--hue: ${47 * hue}deg`,
+      },
+      said,
+    );
+  }
+
+  class Play {
+    text = 0;
+    answers = []; // of the reader, token by token
+
+    constructor(stage, { tasks, sources }) {
+      Object.assign(this, { tasks, task: "recall" });
+      this.rule = element("p", { class: "play-rule" });
+      this.strip = element("div", { class: "play-strip", role: "img" });
+      this.buttons = element("div", { class: "play-choices", role: "group", "aria-label": "Your answer" });
+      this.table = element("table", { class: "play-table" });
+      this.line = element("p", { class: "stage-line", role: "status" });
+      const press = (words, act) => element("button", { type: "button", onclick: act }, words);
+      this.kinds = Stage.radios(
+        "Task",
+        Object.fromEntries(Object.keys(TASKS).map((name) => [name, name])),
+        this.task,
+        (task) => this.open(task, 0),
+      );
+      stage.append(
+        this.kinds,
+        this.rule,
+        this.strip,
+        this.buttons,
+        element(
+          "div",
+          { class: "stage-buttons" },
+          press("Show the answers", () => this.reveal()),
+          press("Another text", () => this.open(this.task, (this.text + 1) % this.now.length)),
+        ),
+        element(
+          "div",
+          { class: "play-scroll", tabindex: 0, role: "region", "aria-label": "Answers" },
+          this.table,
+        ),
+        this.line,
+        element(
+          "details",
+          { class: "figure-provenance" },
+          element("summary", {}, "Where the answers come from"),
+          Stage.provenance(sources),
+        ),
+      );
+      this.open(this.task, 0);
+    }
+
+    get now() {
+      return this.tasks[this.task];
+    }
+
+    get done() {
+      return this.answers.length === this.now[this.text].asked.length;
+    }
+
+    open(task, text) {
+      Object.assign(this, { task, text, answers: [] });
+      this.names = namesOf(task, this.now[text]);
+      this.rule.textContent = TASKS[task];
+      const choices = [...this.names].filter(([, { hue }]) => hue !== undefined);
+      this.buttons.replaceChildren(
+        ...choices.map(([token, symbol]) =>
+          square("button", symbol, { type: "button", onclick: () => this.answer(token) })
+        ),
+      );
+      this.draw();
+    }
+
+    answer(token) {
+      if (!this.done) this.answers.push(token);
+      this.draw();
+    }
+
+    /* What was not answered stays empty. */
+    reveal() {
+      while (!this.done) this.answers.push(null);
+      this.draw();
+    }
+
+    draw() {
+      const { tokens, asked, wanted, said } = this.now[this.text], { names, answers } = this;
+      const here = asked[answers.length], done = answers.length;
+      this.strip.setAttribute(
+        "aria-label",
+        `The text: ${tokens.map((token) => names.get(token).said).join(" ")}`,
+      );
+      this.strip.replaceChildren(...tokens.map((token, place) =>
+        square("span", names.get(token), {
+          class: place === here ? "play-here" : asked.includes(place) ? "play-asked" : "",
+        })
+      ));
+      const row = (label, list) =>
+        element(
+          "tr",
+          {},
+          element("th", { scope: "row" }, label),
+          list.map((token, i) => {
+            const open = i >= done, mark = open && i === done && label === "You" ? "?" : "";
+            if (open) return element("td", {}, square("span", { said: mark }, { class: "play-open" }));
+            if (token === null) return element("td", {}, "–");
+            const right = token === wanted[i];
+            return element(
+              "td",
+              { class: right ? "" : "play-wrong" },
+              square("span", names.get(token)),
+              element("span", {}, right ? "✓" : "✗"),
+            );
+          }),
+        );
+      this.table.replaceChildren(
+        row("You", asked.map((_, i) => answers[i] ?? null)),
+        ...Object.entries(LAYERS).map(([name, label]) => row(label, said[name])),
+      );
+      this.line.textContent = this.say(here);
+    }
+
+    say(here) {
+      const { tokens, asked, wanted, said } = this.now[this.text], { names, answers } = this;
+      const done = answers.length,
+        right = (list) => list.slice(0, done).filter((one, i) => one === wanted[i]).length;
+      const scores = `Right of ${done}: you ${right(answers)}, softmax ${right(said.softmax)}, linear ${
+        right(said.linear)
+      }.`;
+      if (this.done) return scores;
+      const what = this.task === "recall"
+        ? `what belongs to ${names.get(tokens[here]).said}?`
+        : this.task === "induction"
+        ? "what comes after the star?"
+        : `which symbol was number ${done + 1}?`;
+      const question = `Question ${done + 1} of ${asked.length}: ${what}`;
+      return done ? `${question} ${scores}` : question;
+    }
+  }
+
+  Stage.mount("play", (stage) => {
+    const source = document.getElementById("play-data");
+    if (!source) {
+      stage.append(element("p", { class: "film-quiet" }, "No answers are stored yet."));
+      return {};
+    }
+    const play = new Play(stage, JSON.parse(source.textContent));
+    const shown = Stage.setter(
+      (value) => value === "yes" ? play.reveal() : value === "no",
+      () => play.done ? "yes" : "no",
+    );
+    return {
+      task: [Stage.pick(play.kinds), "recall"],
+      text: [Stage.whole((n) => play.open(play.task, n - 1), () => play.text + 1, 1, play.now.length), 1],
+      shown: [shown, "no"],
+    };
+  });
+}
