@@ -14,6 +14,7 @@
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
   const LINES = { ...MODES, linear: "One token" };
   const times = (value) => `${formatNumber(value, 2)} times`;
+  const BELOW = { chunked: 36, recurrent: 20, attention: 20 }; // px from a line’s end to its name
   const text = (n) => n.toLocaleString("en");
 
   /* Softmax's seconds over another's, at the lengths that have both: {length: ratio}. */
@@ -207,7 +208,7 @@
       );
       const labels = all.filter(({ here, color }) => !here || color === "linear").map(({ color, xs, ys }) => {
         const first = color === "recurrent", end = first ? 0 : xs.length - 1, [x, y] = at(xs[end], ys[end]);
-        const place = { x, y: y + (color === "linear" ? -10 : 20), "text-anchor": first ? "start" : "end" };
+        const place = { x, y: y + (BELOW[color] ?? -10), "text-anchor": first ? "start" : "end" };
         return svg(
           "text",
           { class: "lines-words", style: `fill: var(--${color}-text)`, ...place },
@@ -216,11 +217,6 @@
       });
       return [
         svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }),
-        svg(
-          "text",
-          { class: "lines-tick", x: box.right, y: even - 6, "text-anchor": "end" },
-          "as fast",
-        ),
         ...dots,
         ...labels,
       ];

@@ -115,7 +115,9 @@
     function say(n) {
       const slower = (STEPS * MILLISECONDS / 1000) / slowest();
       const [factor, way] = slower > 1 ? [slower, "slower"] : [1 / slower, "faster"];
-      const pace = `Play runs ${Costs.text.digits(factor, 2)} times ${way} than ${machine}.`;
+      const pace = Stage.calm
+        ? ""
+        : `Play runs ${Costs.text.digits(factor, 2)} times ${way} than ${machine}.`;
       if (n === 0) return `Nothing is computed yet. ${pace}`;
       const done = Object.keys(MODES).filter((mode) => shareOf(mode, n) === 1).map((mode) =>
         MODES[mode].toLowerCase()
