@@ -47,7 +47,7 @@ REDUCE = """(formulas) => {
         window.whole.push([node, [...node.childNodes]]);
         node.replaceChildren(...parts);
     };
-    for (const one of document.querySelectorAll("main .katex")) if (!formulas) put(one, []);
+    for (const one of document.querySelectorAll("main .katex")) if (!formulas) put(one, ["x"]);
     for (const body of document.querySelectorAll("main tbody")) {
         put(body, [...body.rows].slice(0, 12));
     }

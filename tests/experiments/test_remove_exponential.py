@@ -16,11 +16,7 @@ from experiments.harness.learning.returning import (
     scores,
     trained,
 )
-from lsa.llama import Llama, LlamaConfig
-
-
-def cut(text):
-    return [*text.encode()]
+from tests.experiments.distilled import cut, teacher
 
 
 def split_of(name="test"):
@@ -75,24 +71,12 @@ def test_a_model_that_looks_back_gains(made_corpus):
     assert scores(Copier(PASSAGE + 500), text)["gain"] < 0.5
 
 
-def tiny():
-    torch.manual_seed(1)
-    shape = LlamaConfig(
-        vocab_size=256, n_layer=2, n_head=4, n_kv_head=2, head_width=8, d_model=16, d_mlp=32
-    )
-    model = Llama(shape)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.mul_(5)  # scores that differ
-    return model.requires_grad_(False)
-
-
 def test_slopes_add_up_to_what_confining_all_heads_costs(made_corpus, monkeypatch):
     """The path from softmax to windows, in many steps: its integral is the difference."""
     steps = 100
     monkeypatch.setattr(remove_exponential, "MIXTURES", [(i + 0.5) / steps for i in range(steps)])
     (text,) = passages(split_of(), cut, distance=40, texts=1)
-    model, near = tiny(), {"window": 8, "first": 2}
+    model, near = teacher().model, {"window": 8, "first": 2}
     slope, mass = remove_exponential.slopes(model, text, near)
     full = scores(model, text)["gain"]
     model.attend({"all": {"kind": "window", **near}})
