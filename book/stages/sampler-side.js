@@ -33,19 +33,22 @@ window.SamplerSide ??= (() => {
     ].filter((part) => part !== null);
   }
 
-  /* Bars of the likeliest next letters, as entries of a list. */
-  function bars(shares, many = LIKELY) {
-    const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, many);
-    return best.map((byte) =>
+  /* [[letter, share]] of the likeliest, the first of them first; and bars of these, as entries of a
+     list. */
+  const likeliest = (shares) =>
+    [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY).map((
+      byte,
+    ) => [byte, shares[byte]]);
+  const bars = (likely) =>
+    likely.map(([byte, share]) =>
       element(
         "li",
         {},
         element("span", {}, letterName(byte)),
-        element("span", { class: "sampler-bar", style: `--share: ${shares[byte].toFixed(4)}` }),
-        element("span", {}, `${Math.round(100 * shares[byte])}%`),
+        element("span", { class: "sampler-bar", style: `--share: ${share.toFixed(4)}` }),
+        element("span", {}, `${Math.round(100 * share)}%`),
       )
     );
-  }
 
   const DAY = 24 * 60 * 60 * 1000;
   const UNITS = [["days", DAY], ["hours", DAY / 24], ["min", 60000], ["s", 1000], ["ms", 0]];
@@ -116,7 +119,8 @@ window.SamplerSide ??= (() => {
         writer.pace ? timeText(writer.pace) : "–",
         4 * writer.machine.kept(writer.reached),
       );
-      this.likely.replaceChildren(...bars(Writers.probabilities(writer.logits, temperature || 1)));
+      const shares = Writers.probabilities(writer.logits, temperature || 1);
+      this.likely.replaceChildren(...bars(likeliest(shares)));
       for (const one of [this.next, this.memory]) one.classList.remove("sampler-gone");
       this.drawMemory(writer.state[layer - 1], far);
     }
@@ -145,5 +149,5 @@ window.SamplerSide ??= (() => {
     return `In ${digits(spent)} s${each}: ${told.join("; ")}.`;
   }
 
-  return { Side, bars, sentence, timeText };
+  return { Side, bars, clean, likeliest, sentence };
 })();

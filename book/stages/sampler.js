@@ -88,7 +88,7 @@
       this.stations = data.stations.map(({ letters }) =>
         element("button", {
           type: "button",
-          "aria-pressed": false,
+          "aria-pressed": "false",
           onclick: () => {
             this.place(letters);
             this.start();

@@ -23,6 +23,7 @@ PLACES = {
     "browser-speed": "book/three-modes.html",
     "chip": "book/kernels.html",
     "sampler": "book/sampling.html",
+    "surgery": "book/sampling.html",
     "ranks": "book/many-devices.html",
     "film": "book/training.html",
     "look-inside": "book/trained-model.html",

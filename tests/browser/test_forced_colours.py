@@ -13,6 +13,7 @@ BARS = {
     "opener": "opener-bar",
     "memory": "memory-bar",
     "sampler": "sampler-bar",
+    "surgery": "sampler-bar",
     "look-inside": "sampler-bar",
 }
 # Where they lie in a picture of the frame.

@@ -17,7 +17,7 @@ def kept_in_the_address(page: str) -> list[str]:
     return [
         name
         for name in BY_PAGE[page]
-        if name not in ("opener", "sampler", "look-inside", "browser-speed")
+        if name not in ("opener", "sampler", "surgery", "look-inside", "browser-speed")
     ]
 
 

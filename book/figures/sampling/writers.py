@@ -5,6 +5,7 @@ The page gets their names and the files of weights and states, which it loads wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -39,26 +40,19 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     with its letters, its file and the last of the text; sources, where all this comes from.
     """
     try:
-        runs = [_trained(model, context) for model in MODELS]
+        runs = [trained(model, context) for model in MODELS]
     except NotMeasuredError:
         return Missing("race --only seed=0", f"No weights of both models at {context:,} bytes yet")
     read = stations(context)
     if not read:
         return Missing("novel_states", f"No states of the model of {context:,} bytes yet")
     cache, state = memory(context)
-    files = [_weights(run["path"]) for run in [*runs, *read]]
+    files = [weights_of(run["path"]) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
         "layers": gpt_config(runs[0]["config"]["scale"]).n_layer,
-        "bytes": sum(-(-(record.ROOT / file).stat().st_size // 3) * 4 for file in files[:2]),
-        "models": [
-            {
-                "name": run["config"]["model"],
-                "file": run["name"],
-                "slopes": run["config"]["attention_options"]["log_decay"],
-            }
-            for run in runs
-        ],
+        "bytes": sum(loaded_bytes(file) for file in files[:2]),
+        "models": [loaded(run) for run in runs],
         "bills": {run["config"]["model"]: bill(run["config"]) for run in runs},
         "state": state,
         "row": cache,
@@ -75,13 +69,27 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     return HTML(json_script(shown, id="sampler-data", data_files=" ".join(files)))
 
 
-def _trained(model: str, context: int) -> Record:
+def trained(model: str, context: int) -> Record:
     """The run whose weights are stored. Raises NotMeasuredError."""
     kept = [
         run for run in load("race")
-        if run["complete"] and (record.ROOT / _weights(run["path"])).is_file()
+        if run["complete"] and (record.ROOT / weights_of(run["path"])).is_file()
     ]  # fmt: skip
     return of_config(kept, model=model, context=context, seed=0)
+
+
+def loaded(run: Record) -> dict[str, Any]:
+    """What a page knows of a model that it can load: name, file, and slopes of the heads."""
+    return {
+        "name": run["config"]["model"],
+        "file": run["name"],
+        "slopes": run["config"]["attention_options"]["log_decay"],
+    }
+
+
+def loaded_bytes(file: str) -> int:
+    """The size of a file of the project as a page loads it, in base64."""
+    return -(-(record.ROOT / file).stat().st_size // 3) * 4
 
 
 def stations(context: int = CONTEXT) -> list[Record]:
@@ -91,7 +99,7 @@ def stations(context: int = CONTEXT) -> list[Record]:
     return sorted(found, key=lambda run: run["config"]["letters"])
 
 
-def _weights(path: str) -> str:
+def weights_of(path: str) -> str:
     """The file beside a record that holds the weights."""
     return path.removesuffix(".json") + WEIGHTS
 
@@ -113,7 +121,7 @@ def bill(config: dict[str, Any]) -> tuple[int, int]:
 def memory(context: int = CONTEXT) -> tuple[int, ...]:
     """Bytes of a letter in softmax's cache, and of the linear state. Raises NotMeasuredError."""
     return tuple(
-        tick_cost(_shape(_trained(model, context)["config"]), 0, itemsize=4).state
+        tick_cost(_shape(trained(model, context)["config"]), 0, itemsize=4).state
         for model in MODELS
     )
 
@@ -122,7 +130,7 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
     """Numbers for the chapter: the two writers."""
 
     def run(model: str) -> Record:
-        return _trained(model, context)
+        return trained(model, context)
 
     def loss(model: str) -> str:
         return f"{run(model)['tables']['validation']['loss'][-1]:.2f}"
@@ -154,23 +162,31 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
 
 def model(name: str, context: int = CONTEXT) -> GPT:
     """A writer of the page, as a model of lsa. Raises NotMeasuredError."""
-    run = _trained(name, context)
+    run = trained(name, context)
     found = GPT(_shape(run["config"]))
-    packed = (record.ROOT / _weights(run["path"])).read_bytes()
+    packed = (record.ROOT / weights_of(run["path"])).read_bytes()
     found.load_state_dict(unpack_weights(packed))
     return found.eval().requires_grad_(False)
 
 
+def layers(state: Any) -> Iterator[LinearState]:
+    """S and z of every layer of linear attention in a GPT's state, the first layer first."""
+    if isinstance(state, LinearState):
+        yield state
+    elif isinstance(state, tuple):
+        for part in state:
+            yield from layers(part)
+
+
+def with_layers(state: Any, changed: Iterator[LinearState]) -> Any:
+    """A GPT's state with other sums in its layers."""
+    if isinstance(state, LinearState):
+        return next(changed)
+    return (
+        tuple(with_layers(part, changed) for part in state) if isinstance(state, tuple) else state
+    )
+
+
 def sums(state: Any) -> torch.Tensor:
     """S of every layer of linear attention in a GPT's state: [layers, H, K, V], of one text."""
-    found: list[torch.Tensor] = []
-
-    def look(part: Any) -> None:
-        if isinstance(part, LinearState):
-            found.append(part.S[0])
-        elif isinstance(part, tuple):
-            for one in part:
-                look(one)
-
-    look(state)
-    return torch.stack(found)
+    return torch.stack([one.S[0] for one in layers(state)])

@@ -31,8 +31,10 @@ RESTORED = """({ weights, stored, slopes, text }) => {
     const floats = (all) => Object.fromEntries(
         Object.entries(all).map(([name, values]) => [name, Float32Array.from(values)]));
     const machine = Writers.machine(floats(weights), "linear", slopes);
-    const state = machine.restore(floats(stored));
-    return JSON.stringify(text.map((letter) => [...machine.read(state, letter)]));
+    return JSON.stringify(stored.map((arrays) => {
+        const state = machine.restore(floats(arrays));
+        return text.map((letter) => [...machine.read(state, letter)]);
+    }));
 }"""
 
 
@@ -79,21 +81,21 @@ def test_a_machine_gives_the_logits_of_the_model(script, kind, heads, layers, sl
 
 def test_a_machine_goes_on_from_a_stored_state(script):
     """After a thousand letters or a million: what lsa says of the same state and text."""
-    model, text = writers.model("linear").double(), b" and so it was, "
+    model, text = writers.model("linear").double(), b"and so"
+    machine, runs = model.machine(), writers.stations()
     weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}
-    for run in writers.stations():
-        arrays = read_arrays((ROOT / run["path"]).with_suffix(WEIGHTS).read_bytes())
-        given = {name: arrays[name].ravel().tolist() for name in ("S", "z")}
-        slopes = run["config"]["attention_options"]["log_decay"]
-        found = script(RESTORED, weights=weights, stored=given, slopes=slopes, text=[*text])
-        layers = zip(*(torch.from_numpy(arrays[name]).double() for name in ("S", "z")), strict=True)
+    arrays = [read_arrays((ROOT / run["path"]).with_suffix(WEIGHTS).read_bytes()) for run in runs]
+    stored = [{name: one[name].ravel().tolist() for name in ("S", "z")} for one in arrays]
+    slopes = runs[0]["config"]["attention_options"]["log_decay"]
+    found = script(RESTORED, weights=weights, stored=stored, slopes=slopes, text=[*text])
+    for run, one, logits in zip(runs, arrays, found, strict=True):
+        layers = zip(*(torch.from_numpy(one[name]).double() for name in ("S", "z")), strict=True)
         sums = (LinearState(S[None], z[None]) for S, z in layers)
-        machine = model.machine()
         state = resumed(machine.initial_state, run["config"]["letters"], sums)
         with torch.no_grad():
             _, wanted = machine.prefill(state, torch.tensor([[*text]]))
-        logits = torch.tensor(found, dtype=torch.float64)
-        torch.testing.assert_close(logits, wanted[0], rtol=1e-3, atol=1e-3)
+        found_here = torch.tensor(logits, dtype=torch.float64)
+        torch.testing.assert_close(found_here, wanted[0], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1, 1.5])

@@ -15,7 +15,7 @@ def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
     missing = writers.data()
     assert not missing and "experiments run race --only seed=0" in repr(missing)
     assert set(writers.numbers().values()) == {"not measured yet"}
-    monkeypatch.setattr(writers, "_trained", lambda *_: {})
+    monkeypatch.setattr(writers, "trained", lambda *_: {})
     missing = writers.data()
     assert not missing and "experiments run novel_states" in repr(missing)
 

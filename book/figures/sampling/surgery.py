@@ -1,0 +1,178 @@
+"""What the stage `surgery` shows before its reader does anything: operations on a state, in lsa.
+
+The page does the same with the same model once it is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from IPython.display import HTML
+from torch import Tensor
+
+from lsa import LinearState
+from lsa.gpt import GPT
+
+from ...explorable.markup import json_script
+from ..lib.format import in_words, percent
+from ..lib.records import NotMeasuredError, provenance
+from ..lib.tables import Missing
+from . import writers
+
+TEXT = "The captain stood on the deck of the ship, and the cap"
+SECOND = "The ship, the sea and the storm were far from the shore, said the captain to the mate. "
+PICKED = "the"  # its last coming
+SHARE = 0.5  # of the second text's state that is added
+LIKELY = 5  # next letters that are shown
+WORD = re.compile(rb"[A-Za-z0-9'\x80-\xff-]+")
+
+
+class Operated(NamedTuple):
+    """A state after an operation and the last letter, and the next letter's shares [256]."""
+
+    state: Any
+    shares: Tensor
+
+
+class Reading:
+    """A text that the linear writer has read but for its last letter, which comes after operations.
+
+    S [layers, H, K, V], z [layers, H, K]: its sums. f, v [layers, H, T, K]: what each letter added
+    is f ⊗ v, which fades by log_decay [H] a letter.
+    """
+
+    @torch.no_grad()
+    def __init__(self, model: GPT, text: bytes) -> None:
+        self.machine = model.double().machine()
+        read = torch.tensor([[*text[:-1]]], dtype=torch.long)
+        self.last = torch.tensor([text[-1]])
+        self.state, _ = self.machine.prefill(self.machine.initial_state, read)
+        self.S, self.z = (
+            torch.cat(parts) for parts in zip(*writers.layers(self.state), strict=True)
+        )
+        features, values, x = [], [], model.embed(read)
+        self.log_decay: Tensor = model.blocks[0].attn.log_decay.double()  # type: ignore
+        for block in model.blocks:
+            _, k, v = block.attn.qkv(block.ln_1(x))  # type: ignore
+            features.append(F.elu(k[0].transpose(0, 1)) + 1)
+            values.append(v[0].transpose(0, 1))
+            x = block(x)
+        self.f, self.v = torch.stack(features), torch.stack(values)
+        self.length = read.shape[1]
+
+    def products(self, start: int, end: int) -> tuple[Tensor, Tensor]:
+        """The part of S and z that letters start..end brought, as faded as it is by now."""
+        ages = self.length - 1 - torch.arange(start, end)
+        keep = torch.exp(self.log_decay[:, None] * ages)[None, :, :, None]  # [1, H, T, 1]
+        f = keep * self.f[:, :, start:end]
+        return f.mT @ self.v[:, :, start:end], f.sum(2)
+
+    @torch.no_grad()
+    def operated(self, S: Tensor, z: Tensor, share: float) -> Operated:
+        """After `share` of these sums is added to the state, and the last letter read."""
+        changed = zip(self.S + share * S, self.z + share * z, strict=True)
+        parts = (LinearState(S[None], z[None]) for S, z in changed)
+        state, logits = self.machine.step(writers.with_layers(self.state, parts), self.last)
+        return Operated(state, logits[0].softmax(-1))
+
+    def sizes(self, S: Tensor) -> list[float]:
+        """How large other sums are beside these, by head: the mean over layers."""
+        return (S.norm(dim=(2, 3)) / self.S.norm(dim=(2, 3))).mean(0).tolist()
+
+
+def whole_state(one: Reading) -> tuple[Tensor, Tensor]:
+    """S and z of a text that is read to its end."""
+    state, _ = one.machine.step(one.state, one.last)
+    S, z = (torch.cat(parts) for parts in zip(*writers.layers(state), strict=True))
+    return S, z
+
+
+def moved(before: Tensor, after: Tensor) -> float:
+    """The part of the next letter's probability that went from some letters to others."""
+    return (before - after).abs().sum().item() / 2
+
+
+def words(text: bytes) -> list[tuple[int, int]]:
+    """Where the words of a text begin and end; its last letter is of none."""
+    return [found.span() for found in WORD.finditer(text[:-1])]
+
+
+def picked(text: bytes = TEXT.encode()) -> int:
+    """Which of the words is subtracted at first."""
+    every = [text[start:end].decode() for start, end in words(text)]
+    return max(i for i, word in enumerate(every) if word == PICKED)
+
+
+def _likely(shares: Tensor) -> list[tuple[int, float]]:
+    best = shares.topk(LIKELY)
+    return [(i, round(p, 5)) for i, p in zip(*(b.tolist() for b in best[::-1]), strict=True)]
+
+
+def _shown(reading: Reading, S: Tensor, z: Tensor, share: float) -> dict[str, Any]:
+    """What the page shows of an operation."""
+    before = reading.operated(S, z, 0.0).shares
+    after = reading.operated(S, z, share).shares
+    return {
+        "sizes": [round(abs(share) * size, 4) for size in reading.sizes(S)],
+        "moved": round(moved(before, after), 4),
+        "likely": _likely(after),
+    }
+
+
+def found() -> dict[str, Any]:
+    """Every word's subtraction from the stage's first text, and the sum with the second's state.
+
+    words, each with its place, sizes, moved, likely; other, the same; likely, before an operation.
+    Raises NotMeasuredError.
+    """
+    model = writers.model("linear")
+    text = TEXT.encode()
+    one, second = Reading(model, text), Reading(model, SECOND.encode())
+    S, z = whole_state(second)
+    return {
+        "likely": _likely(one.operated(S, z, 0.0).shares),
+        "words": [
+            {"place": place, **_shown(one, *one.products(*place), -1.0)} for place in words(text)
+        ],
+        "other": _shown(one, S, z, SHARE),
+    }
+
+
+def data() -> HTML | Missing:
+    """JSON in a script element, for the stage.
+
+    `found`; text, second, share of its state; picked, the word; model, as `writers.loaded`;
+    megabytes of its file; sources.
+    """
+    try:
+        run, shown = writers.trained("linear", writers.CONTEXT), found()
+    except NotMeasuredError:
+        return Missing("race --only seed=0", "No weights of the linear model yet")
+    file = writers.weights_of(run["path"])
+    shown |= {
+        "text": TEXT,
+        "second": SECOND,
+        "share": SHARE,
+        "picked": picked(),
+        "model": writers.loaded(run),
+        "megabytes": round(writers.loaded_bytes(file) / 1e6, 1),
+        "sources": [asdict(source) for source in provenance([run])],
+    }
+    return HTML(json_script(shown, id="surgery-data", data_files=file))
+
+
+def numbers() -> dict[str, str]:
+    """What the chapter says of the stage's first text."""
+
+    def word(i: int) -> dict[str, Any]:
+        return found()["words"][i]
+
+    return in_words(
+        surgery_picked=lambda: percent(word(picked())["moved"]),
+        surgery_first=lambda: percent(word(1)["moved"]),
+        surgery_first_size=lambda: percent(word(1)["sizes"][1]),
+    )

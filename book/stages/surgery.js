@@ -1,0 +1,300 @@
+"use strict";
+
+/* Operations on the linear writer's memory: a word is subtracted from its state, or half of another
+   text's state is added, and the model goes on from both states side by side. What the first text
+   gives is data of the page, element #surgery-data; for more the model is loaded. */
+
+{
+  const { element } = Stage;
+  const { bars, clean, likeliest } = SamplerSide;
+  const { Reading, moved, wordsOf } = Surgeon;
+  const MOST = 400, SHOWN = 90, DUE = 60; // letters of a text, shown of it; ms between two letters
+  const TEMPERATURE = 0.8, SEED = 1;
+  const WAYS = { cut: "Subtract a word", add: "Add half a second text" };
+
+  const encoded = (text) => [...new TextEncoder().encode(text || "\n")];
+  const percent = (share) => (share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
+
+  class Surgery {
+    constructor(stage, data) {
+      Object.assign(this, { data, way: "cut", timer: 0 });
+      this.makeControls(data);
+      stage.append(...this.parts(data));
+      this.begin();
+    }
+
+    makeControls(data) {
+      const input = (id, label, value) => {
+        const node = element("input", {
+          type: "text",
+          id,
+          value,
+          maxlength: MOST / 2,
+          autocomplete: "off",
+          onchange: () => this.begin(),
+        });
+        const name = element("label", { class: "figure-label", for: id }, label);
+        return [node, element("div", { class: "figure-control" }, name, node)];
+      };
+      [this.text, this.firstText] = input("surgery-text", "The model has read", data.text);
+      [this.second, this.secondText] = input("surgery-second", "The second text", data.second);
+      this.ways = Stage.radios("Operation", WAYS, this.way, (way) => {
+        this.way = way;
+        this.apply();
+      });
+      this.chips = element("div", {
+        class: "surgery-words",
+        role: "group",
+        "aria-label": "Words to subtract",
+      });
+      this.line = element("p", { class: "stage-line", role: "status" });
+      this.sides = ["As it was", "After the operation"].map((name) => {
+        const likely = element("ol", { class: "sampler-likely" }),
+          text = element("p", { class: "film-text" });
+        const words = element("p", { class: "film-name" }, `${name}: the next letter`);
+        const node = element("section", { class: "film-linear", "aria-label": name }, words, likely, text);
+        return { likely, text, node };
+      });
+      const button = (words, act) => element("button", { type: "button", onclick: act }, words);
+      this.play = button("Go on", () => (this.timer ? this.pause() : this.start()));
+      this.buttons = [
+        this.play,
+        button("One letter", () => this.step()),
+        button("Start over", () => this.begin()),
+      ];
+    }
+
+    parts(data) {
+      const load = `The first text needs no model. Anything else loads it once, ${data.megabytes} MB.`;
+      return [
+        this.firstText,
+        this.ways,
+        element("p", { class: "film-quiet" }, "Beside each word: how far the next letter moves without it"),
+        this.chips,
+        this.secondText,
+        this.line,
+        element("div", { class: "film" }, this.sides.map(({ node }) => node)),
+        element("div", { class: "stage-buttons", role: "group", "aria-label": "Writing" }, this.buttons),
+        element("p", { class: "film-quiet" }, load),
+        Stage.provenance(data.sources),
+      ];
+    }
+
+    /* Anew, with the texts as they stand. The data of the page are those of its own texts. */
+    begin() {
+      const { data, text, second } = this;
+      this.stop();
+      Object.assign(this, { reading: null, picked: data.picked, bytes: encoded(text.value) });
+      this.known = text.value === data.text && second.value === data.second;
+      return this.apply(this.known ? data : null);
+    }
+
+    /* The model and what it makes of the text, once. A promise of whether they are there. */
+    async ready() {
+      try {
+        const { file, slopes } = this.data.model;
+        const fresh = !this.machine;
+        if (fresh) this.line.textContent = "Loading the model …";
+        this.machine ??= Writers.machine(await Writers.open(await Stored.bytes(file)), "linear", slopes);
+        if (!this.reading) {
+          this.reading = new Reading(this.machine, this.bytes);
+          this.other = new Reading(this.machine, encoded(this.second.value)).whole.state;
+          this.found = this.measured();
+        }
+        if (fresh) this.line.textContent = this.say();
+        return true;
+      } catch (error) {
+        this.line.textContent = `The model cannot run here: ${error.message}.`;
+        return false;
+      }
+    }
+
+    /* As in the page's data: what each word's subtraction and the sum with the other state do. */
+    measured() {
+      const { reading, data: { share }, other } = this, { whole } = reading;
+      const before = Writers.probabilities(whole.logits, 1);
+      const effect = (sums, times) => {
+        const after = reading.operated(sums, times), shares = Writers.probabilities(after.logits, 1);
+        return {
+          ...after,
+          sizes: reading.sizes(sums).map((size) => Math.abs(times) * size),
+          moved: moved(before, shares),
+          likely: likeliest(shares),
+        };
+      };
+      const words = wordsOf(reading.bytes)
+        .map((place) => ({ place, ...effect(reading.products(...place), -1) }));
+      return { whole, words, likely: likeliest(before), other: effect(other, share) };
+    }
+
+    /* Operate. found: what is known already. */
+    async apply(found = this.known && !this.reading ? this.data : null) {
+      this.stop();
+      if (!found && !(await this.ready())) return;
+      this.found = found ?? this.found;
+      this.picked = Math.min(this.picked, this.found.words.length - 1);
+      this.pair = null;
+      this.secondText.hidden = this.way === "cut";
+      this.drawChips();
+      const { likely } = this.found, text = this.shown(this.bytes);
+      this.draw([likely, this.result?.likely ?? likely], [text, text]);
+      this.line.textContent = this.say();
+    }
+
+    get result() {
+      return this.way === "add" ? this.found.other : this.found.words[this.picked];
+    }
+
+    /* Whether the first has written by now, so that its words are no longer those of the text. */
+    get gone() {
+      return this.bytes.length > encoded(this.text.value).length;
+    }
+
+    word({ place }) {
+      return clean(this.bytes.slice(...place));
+    }
+
+    say() {
+      const { result, way } = this;
+      if (!result) return "There is no word to subtract yet.";
+      const [near, far] = result.sizes.map(percent), by = percent(result.moved);
+      const what = way === "add" ? "Half of the second text’s state" : `“${this.word(result)}”`;
+      return `${what} is ${near} as large as the near heads’ sums and ${far} as large as the far heads’. `
+        + `${way === "add" ? "With" : "Without"} it the next letter moves by ${by}.`;
+    }
+
+    /* The text, its words as buttons. */
+    drawChips() {
+      const { bytes, found: { words } } = this, nodes = [];
+      let at = 0;
+      words.forEach((word, i) => {
+        const [from, to] = word.place;
+        nodes.push(clean(bytes.slice(at, from)).trim());
+        nodes.push(element(
+          "button",
+          {
+            type: "button",
+            style: `--share: ${word.moved.toFixed(3)}`,
+            "aria-pressed": String(this.way === "cut" && !this.pair && i === this.picked),
+            onclick: () => this.pick(i),
+          },
+          element("span", {}, this.word(word)),
+          " ",
+          element("small", {}, percent(word.moved)),
+        ));
+        at = to;
+      });
+      nodes.push(clean(bytes.slice(at)).trim());
+      const held = [...this.chips.children].indexOf(document.activeElement);
+      this.chips.replaceChildren(...nodes.filter(Boolean));
+      this.chips.querySelectorAll("button")[held]?.focus();
+    }
+
+    pick(i) {
+      this.picked = i;
+      if (this.way !== "cut") this.ways.querySelector("input").click();
+      else this.apply();
+    }
+
+    shown(bytes) {
+      return `${bytes.length > SHOWN ? "… " : ""}${clean(bytes.slice(-SHOWN))}`;
+    }
+
+    draw(likely, texts) {
+      this.sides.forEach((side, i) => {
+        side.likely.replaceChildren(...bars(likely[i]));
+        side.text.textContent = texts[i];
+      });
+    }
+
+    /* Both write a letter, by the same draw of the dice. False: at the end of the room, or no model. */
+    async write() {
+      if (!(await this.ready())) return false;
+      this.pair ??= [this.found.whole, this.result ?? this.found.whole].map(({ state, logits }) => ({
+        state: structuredClone(state),
+        logits,
+        bytes: [...this.bytes],
+        dice: Stage.random(SEED),
+      }));
+      if (this.pair[0].bytes.length >= MOST) return false;
+      for (const one of this.pair) {
+        const letter = Writers.drawn(Writers.probabilities(one.logits, TEMPERATURE), one.dice());
+        one.logits = this.machine.read(one.state, letter).slice();
+        one.bytes.push(letter);
+      }
+      const shares = this.pair.map(({ logits }) => likeliest(Writers.probabilities(logits, 1)));
+      this.draw(shares, this.pair.map(({ bytes }) => this.shown(bytes)));
+      return true;
+    }
+
+    async step() {
+      this.pause();
+      if (await this.write()) this.told();
+    }
+
+    start() {
+      this.play.textContent = "Pause";
+      this.line.setAttribute("aria-live", "off");
+      const next = async () => {
+        const going = await this.write();
+        if (this.timer && going) this.timer = setTimeout(next, DUE);
+        else this.pause();
+      };
+      this.timer = setTimeout(next, 0);
+    }
+
+    stop() {
+      clearTimeout(this.timer);
+      this.timer = 0;
+      this.play.textContent = "Go on";
+      this.line.setAttribute("aria-live", "polite");
+    }
+
+    /* What the first has written by now is text whose words can be picked. */
+    pause() {
+      const going = this.timer !== 0;
+      this.stop();
+      if (going && this.pair) this.told();
+    }
+
+    told() {
+      const [{ bytes }] = this.pair;
+      for (const byte of bytes.slice(this.bytes.length)) this.reading.push(byte);
+      this.bytes = [...bytes];
+      this.found = this.measured();
+      this.picked = this.found.words.length - 1;
+      this.drawChips();
+      this.line.textContent =
+        "Both have gone on. Pick a word that the first has read or written to operate anew.";
+    }
+  }
+
+  Stage.mount("surgery", (stage) => {
+    const source = document.getElementById("surgery-data");
+    if (!source) {
+      stage.append(element("p", { class: "film-quiet" }, "No trained model is stored yet."));
+      return {};
+    }
+    const data = JSON.parse(source.textContent), surgery = new Surgery(stage, data);
+    const typed = (input) =>
+      Stage.setter((text) => {
+        if (input.value === text) return;
+        input.value = text;
+        surgery.begin();
+      }, () => input.value);
+    return {
+      text: [typed(surgery.text), data.text],
+      second: [typed(surgery.second), data.second],
+      way: [Stage.pick(surgery.ways), "cut"],
+      word: [
+        Stage.whole(
+          (i) => surgery.picked === i || surgery.pick(i),
+          () => (surgery.gone ? data.picked : surgery.picked),
+          0,
+          MOST,
+        ),
+        data.picked,
+      ],
+    };
+  });
+}
