@@ -91,7 +91,7 @@ VERDICTS = {
         gain_at(name, MAIN, "again", 1024)["gain"] < 2 * gain_at(name, MAIN, "again", 1024)["error"]
         for name in MODELS
     ),
-    "the sum finds as well after 16,384 tokens as after four": lambda: (
+    "are found by the sum as well after 16,384 tokens as after four": lambda: (
         abs(right("linear", "noise", 4) - right("linear", "noise", 16384)) < 0.03
     ),
     "the sum, the gate and the delta rule lose most of them within 256": lambda: every(
