@@ -171,7 +171,7 @@ def _measured(config: dict[str, Any], session: Session) -> Outcome:
         same = {"heads": heads, "width": width, "length": length, "matmul": rate}
         is_step = direction == "steps"
         calls = steps(shape, config) if is_step else in_turns(shape, direction, config)
-        for name, timing in measure_in_turns(calls, session.device).items():
+        for name, timing in measure_in_turns(calls, session.device, settle=True).items():
             own = {"step": name} if is_step else {"implementation": name, "pass": direction}
             append(tables, "steps" if is_step else "rows", own | same | timing.columns)
         session.save(tables)

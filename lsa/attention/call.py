@@ -28,7 +28,8 @@ class Call(NamedTuple):
     S, z: the state before the first token, or None. g: the logarithm of the decay, [B, T, H], or
         [1, 1, H] where it is the same for all tokens, or None.
     chunk_size: 0 leaves it to the body. feature_map: applied to q and k by the body.
-    with_z: z is wanted even if nothing is divided by it; of a gradient, z_T has one.
+    with_z: the state is asked for, so z is wanted even if nothing is divided by it; of a gradient,
+        z_T has one.
     with_dg: the gradient of g is wanted; the forward pass does not ask.
     """
 

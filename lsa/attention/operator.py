@@ -26,6 +26,7 @@ from ..operators import gradients_where_needed, launching_on, operator
 from . import differentiable, dispatch
 from .call import CHUNK_SIZE, INPUTS, UPSTREAM, Call, Grads, Saved, signature
 
+PLAIN = {Tensor, Parameter}
 CALL, SAVED = len(Call._fields), len(Saved._fields)
 
 
@@ -42,7 +43,7 @@ def _gradient(*flat: Any) -> Grads:
 
 
 def _is_plain(x: Any) -> bool:
-    return type(x) in (Tensor, Parameter) or not isinstance(x, Tensor)
+    return type(x) in PLAIN or not isinstance(x, Tensor)
 
 
 def _chosen(known: Any, body: Any, flat: tuple) -> Any:
@@ -128,19 +129,21 @@ class _Recorded(torch.autograd.Function):
 
 
 def attend(call: Call) -> differentiable.Sums:
-    """o, S_T and z_T; z_T is empty where nothing asks for it."""
+    """o, S_T and z_T; z_T, or both states, are empty where nothing asks for them."""
     if call.g is not None and not dispatch.differentiates_decay(call):
         return differentiable.attend(call)
-    inputs = call[:INPUTS]
+    inputs = [x for x in call[:INPUTS] if x is not None]
     if is_transformed(inputs):
         return differentiable.attend(call)
     if torch.compiler.is_compiling():
         o, S, z, *_ = attend_operator(*call)
-    elif torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
+    elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
         o, S, z, *_ = _Recorded.apply(*call)
+    elif is_at_hand(call.q) and {*map(type, inputs)} <= PLAIN:
+        return dispatch.attend(call)
     else:
         with below_autograd():
-            o, S, z, *_ = _chosen(attend_operator, _forward, call)(*call)
+            o, S, z, *_ = attend_operator(*call)
     return o, S, z
 
 

@@ -65,10 +65,12 @@ def measure_in_turns(
     device: torch.device,
     between: Callable[[], object] = nothing,
     most: int = MOST,
+    settle: bool = False,
 ) -> dict[str, Timing]:
     """Time several calls interleaved, each once a round, so that drift affects all equally.
 
-    between: done before each timed call, and not timed. most: rounds, at most.
+    between: done before each timed call, and not timed. most: rounds, at most. settle: call each
+    once more, untimed, just before, so that no call pays for the memory that another gave back.
     """
     for call in calls.values():
         for _ in range(2):
@@ -78,6 +80,8 @@ def measure_in_turns(
     while rounds < FEWEST or (spent < enough and rounds < most):
         for name, call in calls.items():
             between()
+            if settle:
+                call()
             synchronize(device)
             began = time.perf_counter()
             call()

@@ -22,17 +22,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..call import CHUNK_SIZE, INPUTS, Call, Grads, Saved
+from ..call import INPUTS, Call, Grads, Saved
 from ..feature_maps import FEATURE_MAPS, feature_slope
 
+# Of few tokens a chunk has few products inside; each chunk reads and writes the state.
+CHUNK_SIZE = 32
 LONGEST_CHUNK = 1024  # a longer one only fills memory
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 # "torch" asks for plain torch, "compiled" for an error where there is nothing better, "avx2",
 # "avx512" or "neon" for one set of instructions.
 SETTING = "LSA_CPU"
-# `Call` of body.cpp: sizes, scale and eps, nine tensors, pointers.
-CALL = struct.Struct("8q2f50q")
-NO_TENSOR = (0, 0, 0, 0)
+# `Call` of body.cpp, and what stands in it of a gradient: tensors and pointers.
+FORWARD, GRADIENT = struct.Struct("8q2f25q"), struct.Struct("25q")
+NOTHING = torch.empty(0)
 
 
 class Library(NamedTuple):
@@ -76,7 +79,7 @@ def _load(name: bytes | None) -> Library | str:
         if library.lsa_sources() != digest.encode():
             return f"{built[0].name} was built from other sources, as make would do anew"
     library.lsa_run.argtypes = [
-        ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
+        ctypes.c_char_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
     ]  # fmt: skip
     if has := library.lsa_body(name):
         return Library(library.lsa_run, has.decode(), name, _parallel_for())
@@ -100,19 +103,18 @@ AVAILABLE = isinstance(BODY, Library)
 
 def takes(q: Tensor) -> bool:
     """Whether the compiled body computes a call with this q."""
-    return (
-        q.device.type == "cpu"
-        and q.dtype in (torch.float32, torch.float16, torch.bfloat16)
-        and AVAILABLE
-    )
+    return AVAILABLE and q.dtype in DTYPES and q.device.type == "cpu"
 
 
 def _as_floats(call: Call) -> Call:
     """The same sum in float32, mapped where no map of the body's is asked for."""
-    for name, x in zip("qkv", call[:3], strict=True):
+    for x in call[:3]:
         if x.layout is not torch.strided:
+            name = "qkv"[[y is x for y in call].index(True)]
             raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
-    floats = Call._make((*map(_float, call[:INPUTS]), *call[INPUTS:]))
+    floats = call
+    if call.q.dtype is not torch.float32 or not call.S is call.z is call.g is None:
+        floats = Call._make((*map(_float, call[:INPUTS]), *call[INPUTS:]))
     if call.feature_map in MAPS:
         return floats
     phi = FEATURE_MAPS[call.feature_map]
@@ -123,16 +125,16 @@ def _float(x: Tensor | None) -> Tensor | None:
     return None if x is None else x.float()
 
 
-def _both(
-    S: Tensor | None, z: Tensor | None, like_S: Tensor, like_z: Tensor
-) -> tuple[Tensor | None, Tensor | None]:
-    """S and z, both or neither: zeros for one that is missing."""
-    if S is None and z is None:
-        return None, None
-    return (
-        torch.zeros_like(like_S) if S is None else S,
-        torch.zeros_like(like_z) if z is None else z,
-    )
+def attend(call: Call) -> tuple[Tensor, Tensor, Tensor]:
+    """o, S_T and z_T where no gradient is wanted; the states are empty unless asked for."""
+    own, nothing = _as_floats(call), NOTHING
+    B, T, H, K, V = call.sizes
+    empty = own.q.new_empty
+    o, S_T, z_T = empty(B, T, H, V), nothing, nothing
+    if call.with_z:
+        S_T, z_T = empty(B, H, K, V), empty(B, H, K)
+    _run(own, o, (own.S, own.z, S_T, z_T, nothing))
+    return o if o.dtype is call.v.dtype else o.to(call.v.dtype), S_T, z_T
 
 
 def forward(call: Call) -> Saved:
@@ -142,12 +144,7 @@ def forward(call: Call) -> Saved:
     empty = own.q.new_empty
     o, S_T, z_T = empty(B, T, H, V), empty(B, H, K, V), empty(B, H, K)
     den = empty((B, T, H) if call.normalize else 0)
-    S, z = _both(own.S, own.z, S_T, z_T)
-    if o.numel():
-        _run(own, False, (o,), (den, S, z, S_T, z_T))
-    else:
-        _fill(S_T, S)
-        _fill(z_T, z)
+    _run(own, o, (own.S, own.z, S_T, z_T, den))
     # No two results share memory, and none shares it with an argument.
     exact = o if call.normalize and call.v.dtype != o.dtype else empty(0)
     z_T = z_T if call.keeps_z else empty(0)
@@ -164,16 +161,10 @@ def backward(
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in own[:3])
     dS, dz = empty(B, H, K, V), empty(B, H, K)
     dg, *rows = (empty((B, T, H) if call.with_dg else 0) for _ in range(3))
-    dS_T, dz_T = _both(_float(dS_T), _float(dz_T), dS, dz)
-    if dv.numel():
-        o = saved.exact if saved.exact.numel() else saved.o
-        before = saved.den, *_both(own.S, own.z, dS, dz), saved.S_T, saved.z_T
-        numbers = (*before, dS_T, dz_T, dS, dz, dg, *rows)
-        _run(own, True, (o, _rows(do.float()), dq, dk, dv), numbers)
-    else:
-        _fill(dS, dS_T)
-        _fill(dz, dz_T)
-        dg.zero_()
+    o = saved.exact if saved.exact.numel() else saved.o
+    states = own.S, own.z, None, None, saved.den
+    numbers = _float(dS_T), _float(dz_T), dS, dz, dg, *rows, None, None
+    _run(own, o, states, (do.float(), dq, dk, dv), numbers)
     if call.feature_map not in MAPS:
         dq *= feature_slope(call.q.float(), call.feature_map)
         dk *= feature_slope(call.k.float(), call.feature_map)
@@ -183,44 +174,35 @@ def backward(
     return Grads(dq, dk, dv, dS, dz, dg)
 
 
-def _fill(out: Tensor, given: Tensor | None) -> None:
-    """Results of an empty sequence."""
-    if given is None:
-        out.zero_()
-    else:
-        out.copy_(given)
-
-
-def _rows(x: Tensor) -> Tensor:
-    """x with each row of features in one piece."""
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
-
-
 def _run(
-    x: Call, back: bool, tensors: tuple[Tensor, ...], numbers: tuple[Tensor | None, ...]
-) -> None:
-    """Call the body. tensors: o, and of a gradient do, dq, dk, dv. numbers: `Call`'s pointers."""
-    q, k, v = _rows(x.q), _rows(x.k), _rows(x.v)
+    x: Call, o: Tensor, states: tuple[Tensor | None, ...],
+    grads: tuple[Tensor, ...] = (), numbers: tuple[Tensor | None, ...] = (),
+) -> None:  # fmt: skip
+    """Call the body. states, grads, numbers: `Call`'s pointers after o, in its order."""
     B, T, H, K, V = x.sizes
     chunk = min(x.chunk_size or CHUNK_SIZE, LONGEST_CHUNK)
     if x.mode == "attention":
         chunk = T
-    if x.mode == "recurrent" and not back:
+    if x.mode == "recurrent" and not grads:
         chunk = 1
-    # Contiguous copies live until the call is over.
-    kept = [None if y is None or not y.numel() else y.contiguous() for y in numbers]
-    g = NO_TENSOR
+    # Rows of features in one piece, and contiguous copies, that live until the call is over.
+    rows = [(y, y.stride()) for y in (x.q, x.k, x.v, o, *grads)]
+    for i, (y, strides) in enumerate(rows):
+        if strides[3] != 1:
+            rows[i] = (y := y.contiguous()), y.stride()
+    kept = [y if y is None else y.contiguous() for y in (*states, *numbers)]
+    places = [n for y, (b, t, h, _) in rows for n in (y.data_ptr(), b, t, h)]
+    pointers = [0 if y is None else y.data_ptr() for y in kept]
+    g = (0, 0, 0, 0)
     if x.g is not None:
         wide = x.g.expand(B, T, H)
         g = (wide.data_ptr(), *wide.stride())
-    each = [y for t in (q, k, v) for y in (t.data_ptr(), *t.stride()[:3])]
-    others = [y for t in tensors for y in (t.data_ptr(), *t.stride()[:3])]
-    pointers = [0 if y is None else y.data_ptr() for y in kept]
-    packed = CALL.pack(
-        B, T, H, K, V, max(1, min(chunk, T)),
-        MAPS[x.feature_map], x.normalize, x.scale, x.eps,
-        *each, *g, *others, *[0] * (20 - len(others)), *pointers, *[0] * (14 - len(pointers)),
+    packed = FORWARD.pack(
+        B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize, x.scale, x.eps,
+        *places[:16], *g, *pointers[:5],
     )  # fmt: skip
+    if grads:
+        packed += GRADIENT.pack(*places[16:], *pointers[5:])
     assert isinstance(BODY, Library)  # `takes` has said so
-    if BODY.run(packed, back, BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
+    if BODY.run(packed, len(packed), BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
         raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")

@@ -8,19 +8,23 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #define INLINE inline __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, ints{__VA_ARGS__})
 #endif
 
 namespace {
@@ -41,9 +45,9 @@ struct Tensor4 {
 struct Call {
     int64_t B, T, H, K, V, C, map, normalize;
     float scale, eps;
-    Tensor4 q, k, v, g, o, d_o, dq, dk, dv;
-    float *den;                        // [B, T, H]
-    float *S, *z, *S_T, *z_T;          // [B, H, K, V] and [B, H, K]
+    Tensor4 q, k, v, o, g;
+    float *S, *z, *S_T, *z_T, *den;    // [B, H, K, V] and [B, H, K]; [B, T, H]
+    Tensor4 d_o, dq, dk, dv;           // from here on of a gradient alone
     float *dS_T, *dz_T, *dS, *dz;
     float *dg, *inside, *written;      // [B, T, H]
     float *states, *through;           // of every chunk, while dg is computed
@@ -223,8 +227,8 @@ struct Cuts {
         std::vector<float> now(state);
         for (int64_t head = 0; head < heads; ++head) {
             std::fill(now.begin(), now.end(), 0.0f);
-            if (S0) std::copy_n(z0 + head * call.K, call.K,
-                                std::copy_n(S0 + head * KV, KV, now.data()));
+            if (S0) std::copy_n(S0 + head * KV, KV, now.data());
+            if (z0) std::copy_n(z0 + head * call.K, call.K, now.data() + KV);
             for (int64_t step = 0; step < parts; ++step) {
                 const int64_t i = head * parts + (back ? parts - 1 - step : step);
                 for (int64_t n = 0; n < state; ++n) {
@@ -318,12 +322,14 @@ const char* lsa_body(const char* wanted) {
     const Body* body = chosen(wanted);
     return body ? body->name : nullptr;
 }
-// 0, or 1 where there is no memory.
-int lsa_run(const Call* call, int back, const char* wanted, ParallelFor each, int64_t threads) {
+// A `Call`, of which the first `size` bytes are given. 0, or 1 where there is no memory.
+int lsa_run(const void* given, int64_t size, const char* wanted, ParallelFor each, int64_t threads) {
     static const Body* best = chosen(nullptr);
     const Body* body = wanted ? chosen(wanted) : best;
+    Call call{};
+    std::memcpy(&call, given, size);
     try {
-        (back ? backward : forward)(*body, *call, Threads{each, threads});
+        (size > int64_t(offsetof(Call, d_o)) ? backward : forward)(*body, call, Threads{each, threads});
     } catch (const std::bad_alloc&) {
         return 1;
     }

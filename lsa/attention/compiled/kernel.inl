@@ -36,12 +36,28 @@ INLINE void store(float* p, vec x, long n) {
     store(some, x);
     std::copy_n(some, n, p);
 }
+// n numbers will be wanted soon.
+INLINE void soon(const float* p, long n) {
+    for (long i = 0; i < n; i += 16) __builtin_prefetch(p + i, 0, 2);
+}
 INLINE vec splat(float x) { return vec{} + x; }
 INLINE long padded(long n) { return (n + NR - 1) / NR * NR; }
+// Every second number of the result is of a, from number `first` on, and those between are of b.
+template <int first, int... I>
+INLINE vec zipped(vec a, vec b, std::integer_sequence<int, I...>) {
+    return SHUFFLE(a, b, (first + I / 2 + I % 2 * int(W))...);
+}
+using Lanes = std::make_integer_sequence<int, W>;
+// first, first + 1, ...
+template <int... I>
+INLINE ints counted(long first, std::integer_sequence<int, I...>) {
+    return ints{I...} + int32_t(first);
+}
+INLINE ints places(long first) { return counted(first, Lanes{}); }
+template <long n = W / 2>
 INLINE float sum(vec x) {
-    float total = 0;
-    for (long i = 0; i < W; ++i) total += x[i];
-    return total;
+    if constexpr (n == 0) return x[0];
+    else return sum<n / 2>(zipped<0>(x, x, Lanes{}) + zipped<W / 2>(x, x, Lanes{}));
 }
 INLINE float dot(const float* a, const float* b, long n) {
     vec total = vec{};
@@ -87,18 +103,18 @@ INLINE vec slope(vec x, int map) {
 }
 
 // One block: acc[r] += sum over p of a[r * row + p * step] times row p of b.
-template <int M>
-INLINE void multiply(vec (&acc)[M][VECTORS], const float* a, long row, long step, const float* b,
+template <int M, int N>
+INLINE void multiply(vec (&acc)[M][N], const float* a, long row, long step, const float* b,
                      long width, long n) {
     for (long p = 0; p < n; ++p, a += step, b += width) {
-        vec right[VECTORS];
+        vec right[N];
         UNROLL
-        for (int v = 0; v < VECTORS; ++v) right[v] = load(b + v * W);
+        for (int v = 0; v < N; ++v) right[v] = load(b + v * W);
         UNROLL
         for (int r = 0; r < M; ++r) {
             const float left = a[r * row];
             UNROLL
-            for (int v = 0; v < VECTORS; ++v) acc[r][v] += right[v] * left;
+            for (int v = 0; v < N; ++v) acc[r][v] += right[v] * left;
         }
     }
 }
@@ -149,7 +165,7 @@ static void accumulate(float* out, long rows, long width, Matrix a, Matrix b, lo
         constexpr int M = decltype(count)::value;
         for (long c = 0; c < width; c += NR) {
             vec acc[M][VECTORS] = {};
-            multiply<M>(acc, a.at + r0, 1, a.row, b.at + c, b.row, n);
+            multiply(acc, a.at + r0, 1, a.row, b.at + c, b.row, n);
             for (int r = 0; r < M; ++r)
                 for (int v = 0; v < VECTORS; ++v) {
                     float* at = out + (r0 + r) * width + c + v * W;
@@ -159,12 +175,27 @@ static void accumulate(float* out, long rows, long width, Matrix a, Matrix b, lo
     });
 }
 
+// out[c][r] = x[r][c], in squares of W. Zipping the first half of the rows with the second moves the
+// highest bit of a number's row to its column's lowest, and that of its column to its row's lowest.
 static void transpose(float* out, long width, Matrix x, long rows, long columns) {
-    for (long c0 = 0; c0 < columns; c0 += 16)
-        for (long r0 = 0; r0 < rows; r0 += 16)
-            for (long c = c0; c < std::min(c0 + 16, columns); ++c)
-                for (long r = r0; r < std::min(r0 + 16, rows); ++r)
-                    out[c * width + r] = x[r][c];
+    for (long r0 = 0; r0 < rows; r0 += W)
+        for (long c0 = 0; c0 < columns; c0 += W) {
+            vec tile[W], next[W];
+            UNROLL
+            for (long r = 0; r < W; ++r)
+                tile[r] = r0 + r < rows ? load(x[r0 + r] + c0, columns - c0) : vec{};
+            UNROLL
+            for (long n = 1; n < W; n *= 2) {
+                UNROLL
+                for (long r = 0; r < W; ++r)
+                    next[r] = r % 2 ? zipped<W / 2>(tile[r / 2], tile[(r + W) / 2], Lanes{})
+                                    : zipped<0>(tile[r / 2], tile[(r + W) / 2], Lanes{});
+                UNROLL
+                for (long r = 0; r < W; ++r) tile[r] = next[r];
+            }
+            for (long c = 0; c < std::min(W, columns - c0); ++c)
+                store(out + (c0 + c) * width + r0, tile[c]);
+        }
 }
 
 // A row of dq or dk: times the derivative of the map and a number.
@@ -175,44 +206,51 @@ INLINE void finish(float* to, const float* d, const float* x, long n, int map, f
 
 // What decay does inside a chunk, in the order of processing. A token that fades by more than float32
 // can tell is a reset: sums begin anew behind it, so that what follows is exact however strong it
-// was. A sum is kept as two floats, whose differences are exact to the last bit that matters.
+// was. A sum is kept as two floats, whose differences are exact to the last bit that matters. Where
+// little fades, a weight is a product of two numbers: it takes no exponential for each pair.
 struct Decay {
     float *high, *low, *read, *write;  // read: left of the state before; write: of a token, at the end
+    float* grown;                      // 1 / what is left of the first token
     int32_t* from;                     // the first token that still counts here
     float whole = 1.0f, sign = 1.0f;
+    bool gentle = false;
 
     void take(const float* g, long step, long n, bool back) {
         double total = 0;
-        long start = 0, cuts = 0;
+        int32_t first = int32_t(n), last = 0;  // resets
         for (long i = 0; i < n; ++i) {
-            const bool cut = g[i * step] < RESET;
-            cuts += cut;
-            if (cut) start = i;
-            total = cut ? 0 : total + g[i * step];
+            total += g[i * step];
+            if (g[i * step] < RESET) total = 0, last = int32_t(i), first = std::min(first, last);
             high[i] = float(total);
             low[i] = float(total - high[i]);
-            from[i] = int32_t(start);
-            read[i] = cuts ? 0.0f : float(std::exp(total));
+            from[i] = last;
         }
+        for (long i = 0; i < n; i += W) {
+            const vec h = load(high + i), l = load(low + i);
+            const vec rest = (splat(high[n - 1]) - h) + (splat(low[n - 1]) - l);
+            store(grown + i, exponential(-h) * (1.0f - l));
+            store(read + i, places(i) < first ? exponential(h) * (l + 1.0f) : vec{});
+            store(write + i, places(i) < last ? vec{} : exponential(rest));
+        }
+        gentle = first == n && total > -60.0;
         whole = read[n - 1];
         sign = back ? -1.0f : 1.0f;
+        if (!back) return;
         for (long j = n - 1, end = n; j >= 0; --j) {
-            write[j] = end < n ? 0.0f : float(std::exp(total - high[j] - low[j]));
-            if (back) from[j] = int32_t(n - end);
+            from[j] = int32_t(n - end);
             if (g[j * step] < RESET) end = j;
         }
-        if (!back) return;
         std::swap(read, write);
         std::reverse(from, from + n);
-        for (float* x : {high, low, read, write}) std::reverse(x, x + n);
+        for (float* x : {high, low, read, write, grown}) std::reverse(x, x + n);
     }
 
     // Weights of the tokens first, first + 1, ... of one vector at token i.
     INLINE vec between(long i, long first) const {
+        if (gentle)
+            return sign > 0 ? load(grown + first) * read[i] : load(write + first) * grown[i];
         vec gap = (splat(high[i]) - load(high + first)) + (splat(low[i]) - load(low + first));
-        ints place;
-        for (long c = 0; c < W; ++c) place[c] = int32_t(first + c);
-        const ints outside = (place < from[i]) | (place > int32_t(i));
+        const ints outside = (places(first) < from[i]) | (places(first) > int32_t(i));
         return outside ? vec{} : exponential(outside ? vec{} : gap * sign);
     }
 };
@@ -234,7 +272,8 @@ struct Room {
         probe = take(probes * C * Y), y_across = take(probes * Y * width);
         G = take(probes * (C + 1) * width);
         // A vector is read from any place, so there is one behind the last.
-        for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write}) *x = take(width + W);
+        for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write, &decay.grown})
+            *x = take(width + W);
         decay.from = reinterpret_cast<int32_t*>(take(width));
     }
     float* take(long n) {
@@ -305,7 +344,8 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     const Kind kind = part.kind;
     const bool back = kind == DK || kind == DV, across = kind == DQ || kind == DK;
     const Rows as(call, part, OF[kind][0]), bs(call, part, OF[kind][1]), ys(call, part, OF[kind][2]);
-    const long K = as.width, Y = ys.width, C = std::min(call.C, part.length), width = padded(C);
+    const long K = as.width, Y = ys.width, C = std::max<long>(1, std::min(call.C, part.length)), width = padded(C);
+    const long N = (part.length + C - 1) / C;
     const bool fades = call.g.data, probes = call.dg && across, pairs = call.dg && kind == DK;
     const Room room(call, C, K, Y, memory);
     float *b_across = room.b_across, *y_left = room.y_left, *A = room.A, *out = room.out;
@@ -313,24 +353,20 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     float *dd = room.dd, *left = room.left, *y_across = room.y_across, *G = room.G;
     Decay decay = room.decay;
     if (fades)
-        for (float* x : {decay.high, decay.low, decay.read, decay.write})
+        for (float* x : {decay.high, decay.low, decay.read, decay.write, decay.grown})
             std::fill_n(x, width + W, 0.0f);
     std::fill_n(ones, width, 1.0f);
     std::fill_n(dd, width, 0.0f);
     const float *c = kind == DQ ? dd : ones, *d = kind == DK ? dd : ones;
     const int map = across ? int(call.map) : int(IDENTITY);
     if (kind == OUT && part.S_after && Y == call.V && K == call.K) S = part.S_after;
-    bool met = part.S;  // a state: at the beginning there may be none
-    if (met) {
-        if (K * Y > call.K * call.V) std::fill_n(S, K * Y, 0.0f);
-        if (across) transpose(S, Y, {part.S, call.V}, call.K, call.V);
-        else copy_rows(S, Y, part.S, call.V, call.K, call.V);
-        std::fill_n(across ? e : z, across ? Y : K, 0.0f);
-        std::copy_n(part.z, call.K, across ? e : z);
-    }
+    bool met = part.S || part.z;  // a state: at the beginning there may be none
+    if (met || N == 0) std::fill_n(S, K * Y, 0.0f), std::fill_n(e, Y, 0.0f), std::fill_n(z, K, 0.0f);
+    if (part.S && across) transpose(S, Y, {part.S, call.V}, call.K, call.V);
+    if (part.S && !across) copy_rows(S, Y, part.S, call.V, call.K, call.V);
+    if (part.z) std::copy_n(part.z, call.K, across ? e : z);
     const Tensor4& to = kind == OUT ? call.o : kind == DQ ? call.dq : kind == DK ? call.dk : call.dv;
     const Rows raw(call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES);
-    const long N = (part.length + C - 1) / C;
     float passed = 1.0f;
     for (long chunk = 0; chunk < N; ++chunk) {
         const long start = (back ? N - 1 - chunk : chunk) * C, n = std::min(C, part.length - start);
@@ -344,24 +380,35 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
         if (!part.adds) blocks(n, [&](auto count, long i0) {
             constexpr int M = decltype(count)::value;
             const long end = i0 + M;
-            for (long j = 0; j < end; j += NR) {
-                vec acc[M][VECTORS] = {};
-                multiply<M>(acc, a[i0], a.row, 1, b_across + j, width, K);
+            // A processor reads nothing ahead beyond a page, and a chunk of a head is some pages.
+            for (long i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
+                if (i < 0 || i >= part.length) break;
+                soon(Rows::at(as.x, part, i), as.columns), soon(Rows::at(bs.x, part, i), bs.columns);
+                soon(Rows::at(ys.x, part, i), ys.columns), soon(Rows::at(to, part, i), raw.columns);
+                if (kind != OUT) soon(Rows::at(call.o, part, i), call.V);
+            }
+            auto weigh = [&](auto vectors, long j) {
+                constexpr int N = decltype(vectors)::value;
+                vec acc[M][N] = {};
+                multiply(acc, a[i0], a.row, 1, b_across + j, width, K);
                 for (int r = 0; r < M; ++r)
-                    for (int s = 0; s < VECTORS; ++s) {
+                    for (int s = 0; s < N; ++s) {
                         vec x = acc[r][s];
                         if (across) x += load(d + j + s * W) * c[i0 + r];
                         if (fades) x *= decay.between(i0 + r, j + s * W);
                         store(A + r * width + j + s * W, x);
                     }
-                if (!pairs) continue;
-                vec other[M][VECTORS] = {};
-                multiply<M>(other, probe[i0], probe.row, 1, y_across + j, width, Y);
+                if (!pairs) return;
+                vec other[M][N] = {};
+                multiply(other, probe[i0], probe.row, 1, y_across + j, width, Y);
                 for (int r = 0; r < M; ++r)
-                    for (int s = 0; s < VECTORS; ++s)
+                    for (int s = 0; s < N; ++s)
                         store(G + (i0 + r) * width + j + s * W,
                               load(A + r * width + j + s * W) * other[r][s]);
-            }
+            };
+            long j = 0;
+            for (; j + NR - W < end; j += NR) weigh(std::integral_constant<int, VECTORS>{}, j);
+            for (; j < end; j += W) weigh(std::integral_constant<int, 1>{}, j);
             float divided[M];
             for (int r = 0; r < M; ++r) {
                 const long i = i0 + r, last = (end + W - 1) / W * W;
@@ -371,18 +418,18 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 if (kind != OUT || !call.normalize) continue;
                 float den = met ? dot(a[i], z, K) * (fades ? decay.read[i] : 1.0f) : 0.0f;
                 den += dot(row, ones, last);
-                call.den[part.row(call, t + i * step)] = den;
+                if (call.den) call.den[part.row(call, t + i * step)] = den;
                 divided[r] = 1.0f / (den + call.eps);
             }
             for (long at = 0; at < Y; at += NR) {
                 vec acc[M][VECTORS] = {};
                 if (met) {
-                    multiply<M>(acc, a[i0], a.row, 1, S + at, Y, K);
+                    multiply(acc, a[i0], a.row, 1, S + at, Y, K);
                     if (across) add_row<M>(acc, e + at, c + i0);
                     if (fades) scale_rows<M>(acc, decay.read + i0);
                 }
                 if (probes) store_rows<M>(past + at, Y, acc);
-                multiply<M>(acc, A, width, 1, y.at + at, y.row, end);
+                multiply(acc, A, width, 1, y.at + at, y.row, end);
                 store_rows<M>(out + at, Y, acc);
             }
             for (int r = 0; r < M; ++r) {
@@ -401,7 +448,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
         if (pairs) std::fill_n(before, width, 0.0f);
         for (long r = pairs ? n - 1 : -1; r >= 0; --r) {
             call.inside[part.row(call, t + r * step)] = dot(before, ones, r + 1);
-            add_rows(before, {G + r * width, 0}, padded(r), 1, 1.0f, ones);
+            add_rows(before, {G + r * width, 0}, (r + W - 1) / W * W, 1, 1.0f, ones);
         }
         const float keep = !met ? 0.0f : fades ? decay.whole : 1.0f;
         if (call.dg && across) {
@@ -413,6 +460,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 call.through[part.chunk(call, start)] =
                     met ? keep * (dot(states, S, K * Y) + dot(states + K * Y, e, Y)) : 0.0f;
         }
+        if (chunk + 1 == N && !part.S_after && !part.z_after) break;
         const Matrix written = fades ? Matrix{y_left, Y} : y;
         for (long r = 0; r < (fades ? n : 0); ++r)
             for (long at = 0; at < Y; at += W)
@@ -433,7 +481,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
 // Bytes that it needs, and numbers of a state with its padding.
 static int64_t room(const Call& call) {
     const long D = padded(std::max(call.K, call.V));
-    return Room(call, std::min(call.C, call.T), D, D, nullptr).bytes;
+    return Room(call, call.C, D, D, nullptr).bytes;
 }
 static int64_t state(const Call& call) { return padded(call.K) * (padded(call.V) + 1); }
 
