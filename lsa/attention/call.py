@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 EPS = 1e-6
-CHUNK_SIZE = 64  # of chunked mode where the call names none and no kernel plans it
+CHUNK_SIZE = 64  # of chunked mode in plain torch where the call names none
 UPSTREAM = "Tensor do, Tensor? dS_T, Tensor? dz_T"  # what a gradient starts from
 
 

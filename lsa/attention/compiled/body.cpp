@@ -192,7 +192,7 @@ void in_parallel(Threads threads, int64_t n, int64_t bytes, F f) {
 
 // Into how many parts each head is cut: one where the heads are enough for the threads.
 int64_t parts_of(const Call& call, Threads threads) {
-    const int64_t heads = call.B * call.H;
+    const int64_t heads = std::max<int64_t>(call.B * call.H, 1);
     if (!threads.each || heads >= threads.count) return 1;
     return std::max<int64_t>(
         1, std::min((threads.count + heads - 1) / heads, call.chunks() / 4));
