@@ -144,8 +144,9 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
         id=id,
         caption=(
             "**How near linear attention comes to the limit of one core.** All on one thread, in "
-            "turns. Dashed: the operations of chunked mode at the speed of a large product of "
-            "matrices, or its inputs and outputs at that of a copy, whichever is longer."
+            "turns. Dashed: the operations of chunked mode, in chunks of 64, at the speed of a "
+            "large product of matrices, or its inputs and outputs at that of a copy, whichever is "
+            "longer."
         ),
         alt=(
             "Time against sequence length on logarithmic scales, of linear attention compiled and "
