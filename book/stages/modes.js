@@ -124,8 +124,10 @@
       );
       const who = done.length === 3
         ? "all three modes are"
+        : done.length === 2
+        ? `${done.join(" and ")} are`
         : done.length
-        ? `${done.join(" and ")} ${done.length > 1 ? "are" : "is"}`
+        ? `only ${done[0]} is`
         : "no mode is";
       return `After ${Costs.text.seconds((n / STEPS) * slowest())} ${who} done. ${pace}`;
     }
