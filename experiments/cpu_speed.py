@@ -1,8 +1,8 @@
 """Time linear attention on one core: compiled, in plain torch; softmax; and the core's limit.
 
-All of one shape take turns on one thread: each timed call follows an untimed one of its own, since
-plain torch gives back memory that the next would pay for. Just before, a large product of matrices
-is timed: what the core can do at best. `steps` is the way from plain torch to the compiled body, at
+All of one shape take turns on one thread. Each timed call follows an untimed one of its own, so
+none pays for what another left in caches and memory. Just before, a large product of matrices is
+timed: what the core can do at best. `steps` is the way from plain torch to the compiled body, at
 one shape, in turns.
 """
 
