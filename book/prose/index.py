@@ -8,10 +8,10 @@ from ..figures.trained_model.measured import measured
 from ..figures.trained_model.remove_exponential import SOME, everywhere, first_alone, lost_recall
 
 VERDICTS = {
-    "Update by update, it learns the same.": lambda: (
+    "It learns about as much from an update.": lambda: (
         abs(linear_behind().mean) < 0.02 and abs(linear_behind(16384).mean) < 0.02
     ),
-    "Both learn the same from an update. Linear attention ends": lambda: (
+    "From an update both learn about as much. Linear attention ends": lambda: (
         -0.02 < linear_behind().mean < 0
     ),
     "In a trained model, recall hangs on a few heads": lambda: lost_recall(first_alone(SOME)) < 0.1,

@@ -33,7 +33,7 @@ def odd(name: str, above: float) -> bool:
 
 
 VERDICTS = {
-    "The normaliser matters more than the map": lambda: (
+    "The normaliser matters more than which positive map it is": lambda: (
         normaliser_costs(have("variants"))[0] > map_spread() + seed_gap()
     ),
     "and softmax is still {glue:text}`map_behind` ahead of it": lambda: (

@@ -37,7 +37,7 @@ def layers() -> list[int]:
 
 VERDICTS = {
     "# Eight heads of 270": lambda: FEW == 8 and len(ranking()) == HEADS == 270,
-    "The loss on prose hardly changes": lambda: (
+    "The loss on prose rises by": lambda: (
         rise(everywhere()) < 0.2 and rise(confined(FEW)) < 0.06
     ),
     "What breaks is recall, and it hangs on a few heads": lambda: lost_recall(confined(FEW)) > 0.8,
@@ -59,7 +59,6 @@ VERDICTS = {
     ),
     "is far worse: the loss rises by": lambda: rise(everywhere("linear")) > 3,
     "The heads that bring recall lie apart": lambda: len(layers()) >= 6,
-    "in layers 7 and 8 and from layer 14 on": lambda: layers()[:2] == [7, 8] and layers()[2] == 14,
     "One head stands out. Head 18.6 alone": lambda: (
         ranking()[0].name == "18.6"
         and ranking()[0].slope.mean < 2 * ranking()[1].slope.mean

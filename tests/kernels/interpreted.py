@@ -11,7 +11,6 @@ from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
 from lsa.attention.triton.tuning.plan import Case, plan
 from tests.helpers import RELATIVE, relative_rms
-from tests.kernels import patched_once as patched_once
 from tests.kernels.cases import draw, errors
 
 MODES = {"attention": attention, "recurrent": recurrent, "chunked": chunked}

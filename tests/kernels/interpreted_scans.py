@@ -7,7 +7,6 @@ from lsa.layers.mamba import S6
 from lsa.scans import selective_operator, selective_scan
 from lsa.scans.kernels import selective
 from tests.helpers import RELATIVE, relative_rms
-from tests.kernels import patched_once as patched_once
 from tests.kernels.scan_cases import draw, errors, exactly
 
 

@@ -63,7 +63,7 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The longer the text, the more a second process brings.** Attention of two heads, "
+            "**What further processes bring, by the length of the text.** Attention of two heads, "
             "forward and backward, over processes of one thread each. Dashed: as many times as "
             f"fast as there are processes. Tokens in all: {told}."
         ),
