@@ -37,9 +37,7 @@ def layers() -> list[int]:
 
 VERDICTS = {
     "# Eight heads of 270": lambda: FEW == 8 and len(ranking()) == HEADS == 270,
-    "The loss on prose rises by": lambda: (
-        rise(everywhere()) < 0.2 and rise(confined(FEW)) < 0.06
-    ),
+    "The loss on prose rises by": lambda: rise(everywhere()) < 0.2 and rise(confined(FEW)) < 0.06,
     "What breaks is recall, and it hangs on a few heads": lambda: lost_recall(confined(FEW)) > 0.8,
     "as with all 270": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
     "Other heads do not have this effect": lambda: (
