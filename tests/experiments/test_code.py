@@ -117,6 +117,18 @@ def test_kernels_count_on_a_gpu_and_where_they_are_imported():
     assert "lsa/kernels/sums.py" in code_files(files, "sums", kernels=False)
 
 
+def test_the_cpp_of_a_package_counts_with_its_init(project):
+    commit, told, _ = project
+    source = "// A sum.\nfloat sum(float a, float b) { return a + b; }\nauto says = \"// a\";\n"
+    files = {"lsa/__init__.py": "def add(a, b):\n    return a + b\n", "lsa/body.cpp": source}
+    first = commit("First", **{**FILES, **files})
+    commit("Words", **{"lsa/body.cpp": source.replace("A sum", "Both").replace("{ ", "{\n/* */ ")})
+    assert told(first) == []
+    for subject, old, new in (("A sign", "a + b", "a - b"), ("A string", "// a", "// b")):
+        sha = commit(subject, **{"lsa/body.cpp": source.replace(old, new)})
+        assert (sha, subject, ("lsa/body.cpp",)) == told(first)[0], subject
+
+
 class Flip(ast.NodeTransformer):
     """Turns the first sum of a file into a difference, or the other way round."""
 
@@ -129,6 +141,10 @@ class Flip(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
+def _is_python(path, package):
+    return path.rpartition("/")[0] == package and path.endswith(".py")
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
     """In the first of its files that has a sum and that an experiment imports."""
@@ -138,7 +154,7 @@ def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
         pytest.skip("no history here")
     monkeypatch.setattr(code, "_at", lambda commit: files)
     closures = {name: code_files(files, name, kernels=True) for name in EXPERIMENTS}
-    for path in (one for one in files if one.rpartition("/")[0] == package):
+    for path in (one for one in files if _is_python(one, package)):
         flip, users = Flip(), [name for name in closures if path in closures[name]]
         source = ast.unparse(flip.visit(ast.parse(files[path]))).encode()
         if not (flip.done and users):

@@ -2,8 +2,9 @@
 
 A result depends on the files that its experiment imports, and those that these import, within
 `lsa` and `experiments`. A package's `__init__.py` that only hands a name on stands for the module
-that defines it. Comments, docstrings and formatting do not count. Commits that a person has looked
-at and found harmless are listed, with a reason each, in `experiments/reviewed.txt`.
+that defines it, and a package's C++ stands for its `__init__.py`. Comments, docstrings and
+formatting do not count. Commits that a person has looked at and found harmless are listed, with a
+reason each, in `experiments/reviewed.txt`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ast
 import hashlib
 import io
 import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -22,8 +24,10 @@ from .record import ROOT
 
 PACKAGES = ("lsa", "experiments")
 REVIEWED = ROOT / "experiments" / "reviewed.txt"
+SUFFIXES = (".py", ".cpp", ".inl")
 KERNELS = {"triton", "kernels"}  # folders whose modules are imported by names put together
 BY_NAME = {"import_module", "triton_module"}
+CPP_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/""", re.DOTALL)  # 1: a string
 DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 EDITED = "edits"
 
@@ -104,12 +108,15 @@ def _between(commit: str, experiment: str, on_gpu: bool) -> tuple[Change, ...]:
     before, today = _at(commit), worktree()
     assert before is not None
     earlier, paths = (code_files(tree, experiment, kernels=on_gpu) for tree in (before, today))
-    if {bare(before[path]) for path in earlier} == {bare(today[path]) for path in paths}:
+    then, now = ({bare(one, tree[one]) for one in names} for tree, names in ((before, earlier), (today, paths)))
+    if then == now:
         return ()
     harmless, found = _harmless(commit, experiment), []
     at_head = _at("HEAD") or {}
     edited = tuple(
-        path for path in sorted(paths) if bare(today[path]) != bare(at_head.get(path, b""))
+        path
+        for path in sorted(paths)
+        if bare(path, today[path]) != bare(path, at_head.get(path, b""))
     )
     if edited:
         found.append(Change(EDITED, "that no commit holds", edited))
@@ -158,7 +165,7 @@ def _log() -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
     """
     said = git(
         "log", "--no-merges", "--raw", "--no-abbrev", "-r", "-M", "--format=%x00%H%x00%s", "HEAD",
-        "--", *(f"{package}/*.py" for package in PACKAGES),
+        "--", *(f"{package}/*{suffix}" for package in PACKAGES for suffix in SUFFIXES),
     )  # fmt: skip
     parts = (said or "").split("\0")[1:]
     found = []
@@ -168,7 +175,11 @@ def _log() -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
         for line in filter(None, lines):
             head, *paths = line.split("\t")
             _, _, before, after, _ = head.split()
-            differs = cache(lambda a=before, b=after: bare(_blob(a)) != bare(_blob(b)))
+            differs = cache(
+                lambda path=paths[-1], a=before, b=after: (
+                    bare(path, _blob(a)) != bare(path, _blob(b))
+                )
+            )
             touched.append((paths[0], paths[-1], differs))
         found.append((sha, subject, touched))
     return found
@@ -189,7 +200,7 @@ def _at(commit: str) -> Tree | None:
         return {
             one.name: opened.read()
             for one in files
-            if one.name.endswith(".py") and (opened := files.extractfile(one)) is not None
+            if one.name.endswith(SUFFIXES) and (opened := files.extractfile(one)) is not None
         }
 
 
@@ -199,13 +210,16 @@ def worktree() -> Tree:
     return {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
         for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
+        for path in sorted((ROOT / package).rglob("*"))
+        if path.suffix in SUFFIXES
     }
 
 
 @cache
-def bare(source: bytes) -> str:
+def bare(path: str, source: bytes) -> str:
     """A file's code without comments, docstrings and formatting."""
+    if not path.endswith(".py"):
+        return " ".join(CPP_COMMENT.sub(lambda found: found[1] or " ", source.decode()).split())
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
@@ -224,7 +238,7 @@ def code_files(tree: Tree, experiment: str, *, kernels: bool) -> set[str]:
     while waiting:
         path, follow = _resolve(tree, *waiting.pop())
         if path and path not in found and follow is None:
-            found.add(path)
+            found |= {path, *_beside(tree, path)}
             names, beginnings, _ = imports(tree[path], _package(path))
             follow = [(module, name) for _, module, name in names]
             if beginnings and (kernels or path.startswith("experiments/")):
@@ -234,6 +248,14 @@ def code_files(tree: Tree, experiment: str, *, kernels: bool) -> set[str]:
     if not kernels and any(KERNELS & {*path.split("/")} for path in found):
         return code_files(tree, experiment, kernels=True)
     return found
+
+
+def _beside(tree: Tree, path: str) -> list[str]:
+    """The C++ in the folder of a package's `__init__.py`."""
+    folder, _, name = path.rpartition("/")
+    if name != "__init__.py":
+        return []
+    return [one for one in tree if one.rpartition("/")[0] == folder and not one.endswith(".py")]
 
 
 def _resolve(tree: Tree, module: str, name: str) -> tuple[str, list[tuple[str, str]] | None]:
