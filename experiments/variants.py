@@ -1,4 +1,4 @@
-"""Feature maps in the exponential's place: nano GPT-2 with each of them, normalised or not.
+"""Feature maps in the exponential's place: nano GPT-2 with each of them, normalised three ways.
 
 Everything but the weights of the attention is the same: initial parameters, text in the same
 order, updates, learning rate. Nothing is tuned for any of them. A run whose loss stops being a
@@ -42,6 +42,12 @@ BASE = {
     "validate_every": 100,
     "validation_span": 16384,  # from each held-out novel: the text that the counting models read
 }
+# What keeps the size of an output: the sum of the weights; nothing; the output's own size.
+NORMS = {
+    "normalised": {"normalize": True},
+    "sum": {"normalize": False},
+    "output-norm": {"normalize": False, "output_norm": True},
+}
 SMOKE = {
     "context": 64,
     "span": 64,
@@ -53,26 +59,25 @@ SMOKE = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every feature map with and without the normaliser, softmax and Taylor beside them.
-
-    A second seed of three of them, last, tells how much of a difference is chance.
+    """Every feature map with the normaliser, without, and with outputs normalised in its place;
+    softmax and Taylor beside them. More seeds of four of them, last, tell what chance does.
     """
     rest = SMOKE if smoke else {}
     maps = ["elu_plus_one"] if smoke else list(FEATURE_MAPS)
     plan = [_run("softmax", 15, attention="softmax", **rest)]
     for i, feature_map in enumerate(maps):
-        plan += [_linear(feature_map, norm, 16 + i, **rest) for norm in (True, False)]
+        plan += [_linear(feature_map, norm, 16 + i, **rest) for norm in NORMS]
     plan.append(_run("taylor-2", 25, attention="taylor", taylor_degree=2, **rest))
     if not smoke:
-        plan.append(_run("softmax", 26, attention="softmax", seed=1))
-        plan += [_linear("elu_plus_one", norm, 26, seed=1) for norm in (True, False)]
+        for seed in (1, 2):
+            plan.append(_run("softmax", 25 + seed, attention="softmax", seed=seed))
+            plan += [_linear("elu_plus_one", norm, 25 + seed, seed=seed) for norm in NORMS]
     return plan
 
 
-def _linear(feature_map: str, normalize: bool, priority: int, **rest: Any) -> Run:
-    name = f"{feature_map.replace('_', '-')}-{'normalised' if normalize else 'sum'}"
-    changed = {"attention": "linear", "feature_map": feature_map, "normalize": normalize}
-    return _run(name, priority, **changed, **rest)
+def _linear(feature_map: str, norm: str, priority: int, **rest: Any) -> Run:
+    changed = {"attention": "linear", "feature_map": feature_map, **NORMS[norm]}
+    return _run(f"{feature_map.replace('_', '-')}-{norm}", priority, **changed, **rest)
 
 
 def _run(name: str, priority: int, *, seed: int = 0, **rest: Any) -> Run:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..attention.api import LONGEST_CHUNK, MODES, LinearState, linear_attention
-from ..attention.call import accumulator_dtype
+from ..attention.call import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
@@ -23,6 +24,8 @@ class LinearAttention(MultiHead):
 
     feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     mode, chunk_size, normalize: see `lsa.linear_attention`.
+    output_norm: each head's output to root mean square 1, in the normaliser's place, as in
+        TransNormer, Qin et al. (2022). A normaliser would cancel, so both together are refused.
     log_decay: one number a head, at most 0, by which its state fades at each token; or None.
     """
 
@@ -37,6 +40,7 @@ class LinearAttention(MultiHead):
         mode: str = "chunked",
         chunk_size: int | None = None,
         normalize: bool = True,
+        output_norm: bool = False,
         log_decay: Sequence[float] | None = None,
         bias: bool = True,
     ) -> None:
@@ -46,9 +50,13 @@ class LinearAttention(MultiHead):
         if chunk_size is not None:
             whole("chunk_size", chunk_size, most=LONGEST_CHUNK)
         boolean("normalize", normalize)
+        boolean("output_norm", output_norm)
+        if normalize and output_norm:
+            raise ValueError("normalize: expected False with output_norm, got True")
         self.fix("log_decay", checked_decays(log_decay, n_heads))
         self.feature_map = feature_map
         self.mode, self.chunk_size, self.normalize = mode, chunk_size, normalize
+        self.output_norm = output_norm
 
     def attend(
         self,
@@ -69,7 +77,11 @@ class LinearAttention(MultiHead):
             log_decay=self.log_decay,
             cu_seqlens=cu_seqlens,
         )
-        return self.out(o), state
+        return self.read(o), state
+
+    def read(self, o: Tensor) -> Tensor:
+        """The heads' outputs [..., H, V], projected to [..., D]."""
+        return self.out(F.rms_norm(o, o.shape[-1:], eps=EPS) if self.output_norm else o)
 
     def forward(
         self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
@@ -84,7 +96,7 @@ class LinearAttention(MultiHead):
         exchange = attention.start(k, v, ranks=ranks, **shared)
         (q,) = self.some(x, 0, 1)  # while states travel
         options = {"mode": self.mode, "chunk_size": self.chunk_size, "normalize": self.normalize}
-        return self.out(attention.read(q, k, v, exchange.before(), **shared, **options))
+        return self.read(attention.read(q, k, v, exchange.before(), **shared, **options))
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V + K numbers a head, always."""

@@ -37,6 +37,7 @@ CASES = {
         if mode != "chunked"
     },
     "linear-unnormalized": partial(LinearAttention, D, 2, normalize=False, chunk_size=3),
+    "linear-output-norm": partial(LinearAttention, D, 2, normalize=False, output_norm=True),
     **{
         f"linear-{name}": partial(LinearAttention, D, 2, feature_map=name)
         for name in FEATURE_MAPS

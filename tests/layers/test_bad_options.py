@@ -22,6 +22,9 @@ BAD = {
     "feature_map: expected one of elu_plus_one.*": lambda: LinearAttention(
         D, 2, feature_map="sigmoid"
     ),
+    "normalize: expected False with output_norm, got True": lambda: LinearAttention(
+        D, 2, output_norm=True
+    ),
     "degree: expected at least 0, got -1": lambda: TaylorAttention(D, 2, degree=-1),
     "scale: expected a finite number above 0, got 0.0": lambda: TaylorAttention(D, 2, scale=0.0),
     "scale: expected a number, got 'half'": lambda: TaylorAttention(D, 2, scale="half"),

@@ -8,7 +8,12 @@ from lsa.cost import training_memory
 from lsa.gpt import GPTConfig, gpt_config
 
 # Names under which a configuration may give an option of its attention's own.
-OPTIONS = {"feature_map": "feature_map", "normalize": "normalize", "taylor_degree": "degree"}
+OPTIONS = {
+    "feature_map": "feature_map",
+    "normalize": "normalize",
+    "output_norm": "output_norm",
+    "taylor_degree": "degree",
+}
 
 
 def attention_of(config: dict[str, Any]) -> dict[str, Any]:
