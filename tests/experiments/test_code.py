@@ -119,7 +119,7 @@ def test_kernels_count_on_a_gpu_and_where_they_are_imported():
 
 def test_the_cpp_of_a_package_counts_with_its_init(project):
     commit, told, _ = project
-    source = "// A sum.\nfloat sum(float a, float b) { return a + b; }\nauto says = \"// a\";\n"
+    source = '// A sum.\nfloat sum(float a, float b) { return a + b; }\nauto says = "// a";\n'
     files = {"lsa/__init__.py": "def add(a, b):\n    return a + b\n", "lsa/body.cpp": source}
     first = commit("First", **{**FILES, **files})
     commit("Words", **{"lsa/body.cpp": source.replace("A sum", "Both").replace("{ ", "{\n/* */ ")})

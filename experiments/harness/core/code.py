@@ -108,7 +108,10 @@ def _between(commit: str, experiment: str, on_gpu: bool) -> tuple[Change, ...]:
     before, today = _at(commit), worktree()
     assert before is not None
     earlier, paths = (code_files(tree, experiment, kernels=on_gpu) for tree in (before, today))
-    then, now = ({bare(one, tree[one]) for one in names} for tree, names in ((before, earlier), (today, paths)))
+    then, now = (
+        {bare(one, tree[one]) for one in names}
+        for tree, names in ((before, earlier), (today, paths))
+    )
     if then == now:
         return ()
     harmless, found = _harmless(commit, experiment), []
