@@ -5,6 +5,9 @@ from lsa.cost import design_cost
 
 from ..figures.kernels import design_bytes, interpreted_errors, kernel_speed
 from ..figures.kernels.interpreted_errors import DRAWN, error_at
+from ..figures.kernels.published import LARGE
+from ..figures.three_modes import cpu_speed
+from . import every
 
 
 def bytes_of(design: str) -> float:
@@ -19,15 +22,26 @@ def does_not_cut(heads: int) -> bool:
     return segments(needed, 64, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
 
 
+def change_little() -> bool:
+    """Whether the gain of wider vectors in chunks is small beside that of chunks."""
+    narrow, wide = (cpu_speed.step(body, "chunked")["seconds"] for body in ("avx2", "avx512"))
+    return 0.9 < narrow / wide < 1.3 and cpu_speed.step("avx2", "recurrent")["seconds"] > 1.5 * wide
+
+
 VERDICTS = {
     "and does not cut 132 heads": lambda: does_not_cut(132),
-    "No time of fla passes the share that the account of stored states leaves it": lambda: (
+    "No time of fla passes the share that the account leaves it": lambda: (
         0.5 < max(kernel_speed.fla_shares()) <= 1
     ),
+    "With gradients Helion passes that share on all large shapes": lambda: every(
+        one > 1
+        for one in kernel_speed.shares_of_stored_states("Helion", "forward+backward", LARGE)
+    ),
+    "Vectors of twice the width change little": change_little,
     "segments move more than stored states in the forward pass": lambda: (
         bytes_of("three passes") > bytes_of("chunk states")
     ),
-    "thousandths off. Rounding the exact $o$ alone": lambda: (
+    "thousandths off, by its relative RMS": lambda: (
         max(row["error"] for row in interpreted_errors.errors()) <= interpreted_errors.BOUND
         and error_at(131_073, *DRAWN) < 1.2 * error_at(1000, *DRAWN)
         and error_at(64, "dq") < error_at(16_384, "dq")

@@ -1,11 +1,14 @@
 """Guarded sentences of the chapter on the three modes."""
 
 from ..figures.index import mode_speed
-from ..figures.index.mode_speed import narrowest
-from ..figures.three_modes import chunk_sizes, cpu_speed
-from ..figures.three_modes.block_speed import lengths, peak, ratio_to_softmax, seconds
+from ..figures.index.mode_speed import narrowest, times_limit, token_ratios
+from ..figures.lib.records import rows
+from ..figures.three_modes import cpu_speed
+from ..figures.three_modes.block_speed import lengths, peak, point, ratio_to_softmax
 from ..figures.three_modes.published import BEHIND_AT, UPDATE_TIMES, WAITS_AT, recurrent_waits
 from . import every
+
+LINEAR = ("attention", "recurrent", "chunked")
 
 
 def both() -> list[int]:
@@ -13,67 +16,80 @@ def both() -> list[int]:
     return lengths("1.5B", "softmax", "chunked")
 
 
-def steps() -> dict[str, float]:
-    """Seconds of each step from plain torch to the compiled body, by its name on the page."""
-    return {name: point["seconds"] for name, point in cpu_speed.rows_of_steps(cpu_speed.run())}
+def took(mode: str, length: int, direction: str = "forward") -> float:
+    """Seconds of a stored pass."""
+    return mode_speed.seconds(narrowest(), mode, length, direction)
 
 
-def costs(mode: str, length: int = 16384) -> dict[str, float]:
-    """Seconds that each of a forward pass's costs takes on the device of the stored run."""
-    run = narrowest()
-    spent, speeds = mode_speed.cost(run, mode, length, "forward"), mode_speed.limits(run)
-    assert speeds, "mode_speed: no limits"
-    ends = mode_speed.cost(run, "recurrent", length, "forward").bytes  # inputs and outputs alone
-    waits = spent.steps if mode == "recurrent" else 0
-    return {
-        "arithmetic": spent.flops / speeds["matmul"],
-        "traffic": ends / speeds["copy"],
-        "waiting": waits * speeds["call"],
-    }
-
-
-def took(mode: str, length: int) -> float:
-    """Seconds of a stored forward pass."""
-    return mode_speed.seconds(narrowest(), mode, length, "forward")
+def grows(mode: str, least: float, most: float, first: int = 1024) -> bool:
+    """Whether a forward pass takes so many times longer whenever the length doubles."""
+    found = [one["length"] for one in rows(narrowest(), mode=mode, **{"pass": "forward"})]
+    return every(
+        least < took(mode, 2 * n) / took(mode, n) < most
+        for n in found
+        if n >= first and 2 * n in found
+    )
 
 
 VERDICTS = {
-    "chunked mode is done when the others have hardly begun": lambda: (
-        took("chunked", 16384) < 0.1 * took("recurrent", 16384)
-        and took("chunked", 16384) < 0.1**2 * took("attention", 16384)  # its rows grow as squares
+    "chunked mode is done first, and attention mode has hardly begun": lambda: (
+        took("chunked", 16384) < took("recurrent", 16384)
+        and took("chunked", 16384) < 0.15**2 * took("attention", 16384)  # its rows grow as squares
     ),
-    "recurrent mode is last": lambda: (
-        took("recurrent", 1024) > max(took(mode, 1024) for mode in ("attention", "chunked"))
+    "recurrent mode has the lowest bound, and is farther from it than chunked mode.": lambda: (
+        times_limit("recurrent", 16384) > 1.5 * times_limit("chunked", 16384)
     ),
-    "limited by its arithmetic, and recurrent mode by waiting": lambda: (
-        max(costs("attention"), key=costs("attention").__getitem__) == "arithmetic"
-        and max(costs("recurrent"), key=costs("recurrent").__getitem__) == "waiting"
+    "Arithmetic bounds all three.": lambda: every(
+        found.flops / speeds["matmul"] > ends / speeds["copy"]
+        for speeds in [mode_speed.limits(narrowest()) or {}]
+        for ends in [mode_speed.cost(narrowest(), "recurrent", 16384, "forward").bytes]
+        for mode in LINEAR
+        for found in [mode_speed.cost(narrowest(), mode, 16384, "forward")]
     ),
-    "Chunked mode has less of both": lambda: (
-        costs("chunked")["arithmetic"] < costs("attention")["arithmetic"]
-        and costs("chunked")["waiting"] < costs("recurrent")["waiting"]
+    "faster than recurrent mode, at every length measured": lambda: min(token_ratios()) > 1.5,
+    "about the same time for each token, from about a thousand tokens on": lambda: (
+        grows("recurrent", 1.7, 2.4)
     ),
-    "of a GPU attention mode is ahead at every length": lambda: every(
-        attention < recurrent
-        for _, _, attention, recurrent in UPDATE_TIMES.values()
-        if recurrent is not None
+    "take as long as each other": lambda: every(
+        0.8 < took("attention", n) / took("softmax", n) < 1.25 for n in (64, 1024, 16384)
     ),
-    "chunked mode is ahead of softmax at every length in published times": lambda: every(
-        chunked < softmax for softmax, chunked, *_ in UPDATE_TIMES.values()
+    "On long ones twice the length takes four times the time": lambda: (
+        grows("softmax", 3.4, 4.6) and grows("attention", 3.4, 4.6)
+    ),
+    "for softmax and {glue:text}`memory_linear` in every mode": lambda: (
+        len({mode_speed.point(narrowest(), mode, 16384)["peak"] for mode in LINEAR}) == 1
+    ),
+    "With gradients chunked mode is ahead of softmax": lambda: (
+        (mode_speed.overtakes(narrowest(), "chunked", "softmax") or 1e9) < 1024
+    ),
+    "On long texts chunked mode is the fastest": lambda: every(
+        took("chunked", 16384, direction) < took(mode, 16384, direction)
+        for mode in ("softmax", "attention", "recurrent")
+        for direction in mode_speed.PASSES
+    ),
+    "Recurrent mode is the farthest from its bound": lambda: (
+        times_limit("recurrent", 16384)
+        > times_limit("chunked", 16384)
+        > times_limit("attention", 16384)
+    ),
+    "each token takes {ref}`dozens of times longer <kernel-core>`": lambda: (
+        cpu_speed.step("torch", "recurrent")["seconds"]
+        > 24 * cpu_speed.step("avx512", "recurrent")["seconds"]
+    ),
+    "At 64 tokens it takes as long as softmax": lambda: (
+        0.9 < cpu_speed.point("softmax", 64)["seconds"] / cpu_speed.point("compiled", 64)["seconds"]
+        < 1.1
+    ),
+    "ahead of softmax in published times from 4,096 tokens on, and level with it at 1,024": (
+        lambda: every(
+            1 < softmax / chunked and (tokens < 4096) == (softmax / chunked < 1.05)
+            for tokens, (softmax, chunked, *_) in UPDATE_TIMES.items()
+        )
     ),
     "a token and layer at every length": lambda: every(
         0.98 < (recurrent_waits(tokens)[1] / tokens) / (recurrent_waits()[1] / WAITS_AT) < 1.02
         for tokens in UPDATE_TIMES
         if tokens <= BEHIND_AT
-    ),
-    "the line lies lower and is as straight": lambda: (
-        steps()["compiled, AVX2, token by token"] < steps()["plain PyTorch, token by token"] / 10
-    ),
-    "On long texts chunked mode is the fastest": lambda: every(
-        mode_speed.seconds(narrowest(), "chunked", 16384, direction)
-        < mode_speed.seconds(narrowest(), mode, 16384, direction)
-        for mode in ("softmax", "attention", "recurrent")
-        for direction in mode_speed.PASSES
     ),
     "far less than for the layer alone": lambda: every(
         1 < ratio_to_softmax("1.5B", n) < 0.5 * mode_speed.ratio_to_softmax(n)
@@ -83,23 +99,14 @@ VERDICTS = {
     "the lines part earlier": lambda: (
         ratio_to_softmax("124M", both()[-1]) > ratio_to_softmax("1.5B", both()[-1])
     ),
-    "Recurrent mode loses less here than alone": lambda: (
-        seconds("1.5B", "attention", 4096) > seconds("1.5B", "recurrent", 4096)
+    "Recurrent mode takes as long as chunked mode here": lambda: every(
+        0.95 < point(scale, "recurrent", n)["seconds"] / point(scale, "chunked", n)["seconds"] < 1.06
+        for scale in ("1.5B", "124M")
+        for n in lengths(scale, "recurrent", "chunked")
     ),
     "Softmax needs the least": lambda: every(
-        peak("1.5B", "softmax", n) < peak("1.5B", mode, n)
-        for n in both()[2:]
-        for mode in ("chunked", "attention", "recurrent")
-        if n <= 4096
-    ),
-    "in all four cases": lambda: (
-        len(
-            {
-                chunk_sizes.best(narrowest(), length, of)[1]
-                for length in chunk_sizes.LENGTHS
-                for of in mode_speed.PASSES
-            }
-        )
-        == 1
+        peak("1.5B", "softmax", n) <= peak("1.5B", mode, n)
+        for mode in LINEAR
+        for n in lengths("1.5B", "softmax", mode)
     ),
 }

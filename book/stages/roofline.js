@@ -15,7 +15,7 @@
     chunked: { name: "Chunked mode", measured: ["chunked"] },
   };
   const NAMES = { softmax: "softmax", attention: "attention mode" };
-  const FIRST = { t: 16384, d: 64, c: 64, heads: 1 }, HEADS = [1, 12, 25];
+  const FIRST = { t: 16384, d: 64, c: 32, heads: 1 }, HEADS = [1, 12, 25];
   const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
   const LISTS = { t: LENGTHS, d: powers(4, 8), c: powers(4, 10) };
 

@@ -1,7 +1,7 @@
 """One attention layer in every mode: measured times beside the limits of the hardware.
 
-Limits are those of `lsa.cost`, at the speeds of a copy, a matrix product and a smallest call that
-the same run measured. `roofline` draws the same against the vendors' peaks.
+Limits are the rooflines of `lsa.cost`, at the speeds of a copy and of a large matrix product that the
+same run measured. `roofline` draws the same against the vendors' peaks.
 """
 
 from __future__ import annotations
@@ -10,23 +10,31 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from lsa.attention.compiled import CHUNK_SIZE
 from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
-from ..lib.format import duration, in_words, size, times
+from ..lib.format import counted, in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
-from ..lib.tables import Missing, Table
+from ..lib.tables import Missing
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 ITEM_BYTES = {"float32": 4, "bfloat16": 2}
-CHUNK = 64  # of a record whose chunks nobody chose
+GPU_CHUNK = 64  # tokens, where nobody chose and registers are not full
 
 
-def cost(run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK) -> Cost:
-    """Costs of a stored point, all its heads together; steps do not add up."""
+def cost(
+    run: Record, mode: str, length: int, direction: str, chunk_size: int | None = None
+) -> Cost:
+    """Costs of a stored point, all its heads together; steps do not add up.
+
+    chunk_size: that of the program which the record timed, if None.
+    """
     config = run["config"]
+    if chunk_size is None:
+        chunk_size = CHUNK_SIZE if run["provenance"]["device"]["kind"] == "cpu" else GPU_CHUNK
     formula = mode_cost if direction == "forward" else training_cost
     head = formula(
         mode, length, config["width"], config["width"],
@@ -37,34 +45,29 @@ def cost(run: Record, mode: str, length: int, direction: str, chunk_size: int = 
 
 
 def limits(run: Record) -> dict[str, float] | None:
-    """`copy` B/s, `matmul` FLOP/s and `call` s of a record's device, if they were measured."""
+    """`copy` B/s and `matmul` FLOP/s of a record's device, if they were measured."""
     table = run["tables"].get("limits")
     return {name: values[0] for name, values in table.items()} if table else None
 
 
-def least_seconds(
-    run: Record, mode: str, length: int, direction: str, chunk_size: int = CHUNK
-) -> float | None:
+def least_seconds(run: Record, mode: str, length: int, direction: str) -> float | None:
     """The roofline of a stored point on its own device; None without measured limits.
 
-    Only inputs and outputs count as traffic, once each: all else may stay in a cache.
-    On a CPU a step of recurrent mode is a call into the library or more. The other modes' steps
-    are taken inside calls, and a GPU's inside one kernel: they are not charged.
+    The arithmetic of the timed program, with masked products left out, and its inputs and outputs,
+    once each: all else may stay in a cache. Waiting is not charged. A step waits for one multiply-add,
+    which takes less time than the arithmetic of a step on a CPU.
     """
     found = limits(run)
     if not found:
         return None
-    waits = mode == "recurrent" and run["provenance"]["device"]["kind"] == "cpu"
     config = run["config"]
     ends = least_bytes(
         length, config["width"], config["width"],
         itemsize=ITEM_BYTES[config["dtype"]], training=direction != "forward",
     )  # fmt: skip
-    spent = replace(
-        cost(run, mode, length, direction, chunk_size),
-        bytes=ends * config["batch"] * config["heads"],
-    )
-    return spent.seconds(found["matmul"], found["copy"], found["call"] if waits else 0.0)
+    spent = cost(run, mode, length, direction)
+    moved = ends * config["batch"] * config["heads"]
+    return replace(spent, bytes=moved).seconds(found["matmul"], found["copy"])
 
 
 def narrowest() -> Record:
@@ -95,17 +98,43 @@ def ratio_to_softmax(length: int, direction: str = "forward+backward") -> float:
 
 
 def overtakes(run: Record, fast: str, slow: str, direction: str = "forward+backward") -> int | None:
-    """The shortest length from which `fast` stays ahead of `slow`; None if it never does."""
-    fast_seconds, slow_seconds = (
-        {found["length"]: found["seconds"] for found in rows(run, mode=mode, **{"pass": direction})}
+    """The shortest length from which `fast` stays ahead of `slow`, by more than their quartiles.
+
+    None if it never does.
+    """
+    fast_points, slow_points = (
+        {found["length"]: found for found in rows(run, mode=mode, **{"pass": direction})}
         for mode in (fast, slow)
     )
     ahead = None
-    for length in sorted(fast_seconds.keys() & slow_seconds.keys(), reverse=True):
-        if fast_seconds[length] >= slow_seconds[length]:
+    for length in sorted(fast_points.keys() & slow_points.keys(), reverse=True):
+        if fast_points[length]["high"] >= slow_points[length]["low"]:
             break
         ahead = length
     return ahead
+
+
+def token_ratios() -> list[float]:
+    """How many times longer recurrent mode takes than chunked mode forwards, at each length.
+
+    Raises NotMeasuredError.
+    """
+    run = narrowest()
+    lengths = [found["length"] for found in rows(run, mode="recurrent", **{"pass": "forward"})]
+    if not lengths:
+        raise NotMeasuredError("mode_speed: no recurrent mode")
+    return [
+        seconds(run, "recurrent", n, "forward") / seconds(run, "chunked", n, "forward")
+        for n in lengths
+    ]
+
+
+def times_limit(mode: str, length: int) -> float:
+    """Seconds of a forward pass over its roofline. Raises NotMeasuredError where one is missing."""
+    run = narrowest()
+    if not (least := least_seconds(run, mode, length, "forward")):
+        raise NotMeasuredError("mode_speed: no limits")
+    return seconds(run, mode, length, "forward") / least
 
 
 def numbers() -> dict[str, str]:
@@ -117,31 +146,36 @@ def numbers() -> dict[str, str]:
             raise NotMeasuredError(f"mode_speed: no {mode} mode")
         return max(point["length"] for point in measured)
 
-    def ahead(fast: str, slow: str) -> str:
-        length = overtakes(narrowest(), fast, slow)
+    def ahead(fast: str, slow: str, direction: str = "forward+backward") -> str:
+        length = overtakes(narrowest(), fast, slow, direction)
         return f"{length:,}" if length else "no length measured"
-
-    def forward(mode: str) -> float:
-        return seconds(narrowest(), mode, 1024, "forward")
 
     def memory(mode: str) -> str:
         return size(point(narrowest(), mode, longest("attention"))["peak"])
+
+    def longest_softmax() -> str:
+        softmax, chunked = (
+            point(narrowest(), mode, longest("chunked")) for mode in ("softmax", "chunked")
+        )
+        return times_between(softmax, chunked)
 
     attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
     return in_words(
         flops_ratio=lambda: times(attention.flops / recurrent.flops),
         dense_ratio=lambda: times(2 * attention.flops / recurrent.flops),
-        t_attention=lambda: duration(forward("attention")),
-        t_recurrent=lambda: duration(forward("recurrent")),
-        t_ratio=lambda: times(forward("recurrent") / forward("attention")),
-        recurrent_over_attention=lambda: ahead("recurrent", "attention"),
+        token_span=lambda: " to ".join(times(end(token_ratios())) for end in (min, max)),
+        recurrent_over_attention=lambda: ahead("recurrent", "attention", "forward"),
         chunked_over_softmax=lambda: ahead("chunked", "softmax"),
         longest=lambda: f"{longest('chunked'):,}",
-        longest_softmax=lambda: times(ratio_to_softmax(longest("chunked"))),
+        longest_softmax=longest_softmax,
         longest_attention=lambda: f"{longest('attention'):,}",
-        memory_attention=lambda: memory("attention"),
         memory_softmax=lambda: memory("softmax"),
-        memory_chunked=lambda: memory("chunked"),
+        memory_linear=lambda: memory("chunked"),
+        fewest_repeats=lambda: counted(min(one["repeats"] for one in rows(narrowest()))),
+        **{
+            f"limit_{mode}": lambda mode=mode: times(times_limit(mode, longest("attention")))
+            for mode in ("attention", "recurrent", "chunked")
+        },
     )
 
 
@@ -156,18 +190,6 @@ def passes(factor: float) -> tuple[int, int]:
     raise NotMeasuredError(f"mode_speed: nothing {factor} times faster")
 
 
-def ratio_table(lengths: tuple[int, ...] = (1024, 4096, 8192, 16384)) -> Table:
-    """Softmax's time over chunked mode's, forwards, by length."""
-    words = in_words(
-        **{
-            f"{length:,}": lambda n=length: times(ratio_to_softmax(n, "forward"))
-            for length in lengths
-        }
-    )
-    titles = ["tokens", "softmax's time over chunked linear's"]
-    return Table(titles, [list(line) for line in words.items()], align="rr")
-
-
 def _groups(records: list[Record]) -> list[tuple[Record, dict[str, Any], list[dict[str, Any]]]]:
     """(record, keys, points) of every curve."""
     return [
@@ -179,13 +201,9 @@ def _groups(records: list[Record]) -> list[tuple[Record, dict[str, Any], list[di
     ]
 
 
-def _controls(records: list[Record], default: str) -> list[Filter | Toggle]:
+def _controls(records: list[Record]) -> list[Filter | Toggle]:
     heads = [Filter("heads", "Heads")] if len(records) > 1 else []
-    measured = {point["pass"] for run in records for point in rows(run)}
-    shown = default if default in measured else None
-    return [
-        *heads, Filter("pass", "Pass", options=PASSES, default=shown), Toggle("mode", "Mode"),
-    ]  # fmt: skip
+    return [*heads, Filter("pass", "Pass", options=PASSES), Toggle("mode", "Mode")]
 
 
 def figure(id: str = "mode-speed") -> Explorable | Missing:
@@ -197,13 +215,12 @@ def figure(id: str = "mode-speed") -> Explorable | Missing:
         id=id,
         caption=(
             "**One head, four ways to compute it.** Attention mode and softmax grow with the "
-            "square of the length; recurrent and chunked mode grow with the length. Chunked mode "
-            "takes the better of both."
+            "square of the length; recurrent and chunked mode grow with the length. Chunked mode is "
+            "the fastest on long texts."
         ),
         alt=(
-            "Time against sequence length on logarithmic scales. Recurrent mode is slowest at most "
-            "lengths; attention mode and softmax bend upwards; chunked mode stays lowest at long "
-            "lengths."
+            "Time against sequence length on logarithmic scales. Attention mode and softmax bend "
+            "upwards together; recurrent and chunked mode rise more slowly, chunked mode below."
         ),
         series=[
             Series(
@@ -231,7 +248,7 @@ def figure(id: str = "mode-speed") -> Explorable | Missing:
         ),
         color="mode",
         mark="line+dot",
-        controls=_controls(records, "forward+backward"),
+        controls=_controls(records),
         provenance=provenance(records),
     )
 
@@ -240,7 +257,7 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
     """Every curve beside its roofline."""
     records = [run for run in records or have("mode_speed") if limits(run)]
     if not records:
-        what = "The speeds of a copy, a matrix product and a smallest call are not stored yet"
+        what = "The speeds of a copy and of a matrix product are not stored yet"
         return Missing("mode_speed --force", what)
     series, ceilings = [], []
     for run, keys, points in _groups(records):
@@ -256,11 +273,10 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
     return Explorable(
         id=id,
         caption=(
-            "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: the "
-            "least time that mode can take on this processor. It is the longest of three: its "
-            "arithmetic at the speed of a large matrix product, its inputs and outputs at that of "
-            "a copy, its steps at that of the smallest call. All three speeds are measured in the "
-            "same run. Softmax and attention mode form the same products, so their limits coincide."
+            "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: its "
+            "arithmetic at the speed of a large matrix product, or its inputs and outputs at that "
+            "of a copy, whichever takes longer. Both speeds are measured in the same run. Softmax "
+            "and attention mode form the same products, so their limits coincide."
         ),
         alt=(
             "Time against sequence length on logarithmic scales: four measured curves, each above "
@@ -278,6 +294,6 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
         ),
         color="mode",
         mark="line+dot",
-        controls=_controls(records, "forward"),
+        controls=_controls(records),
         provenance=provenance(records),
     )

@@ -11,7 +11,7 @@ from lsa.attention.triton.tuning.segments import (
 from lsa.cost import DESIGNS, design_cost, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import size, times
+from ..lib.format import percent, size, times
 
 DESIGN_LABELS = {
     "chunk states": "every chunk's state stored",
@@ -135,7 +135,9 @@ def numbers() -> dict[str, object]:
         "few_segments": few,
         "segment_least": SEGMENT_MULTIPLE,
         "few_states": size((alone - 1) * 4 * (128 * 128 + 128)),
+        "few_tensors": size(least_bytes(FEW_LENGTH, 128, 128)),
         "states_forward": times(relative("chunk states", False)),
         "states_both": times(relative("chunk states", True)),
+        "states_share": percent(1 / relative("chunk states", True)),
         "three_both": times(relative("three passes", True)),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lib.format import in_words, times
+from ..lib.format import duration_between, in_words, times
 from ..lib.records import NotMeasuredError, Row, have, rows
 from ..lib.tables import Missing, Table
 
@@ -16,10 +16,6 @@ def measured(**wanted: object) -> list[Row]:
     if not found:
         raise NotMeasuredError(f"host_time: nothing with {wanted}")
     return found
-
-
-def _microseconds(row: Row) -> str:
-    return f"{row['seconds'] * 1e6:,.0f} µs"
 
 
 def _pairs(**wanted: object) -> list[tuple[Row, Row]]:
@@ -37,14 +33,14 @@ def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
     lines = [
         [
             f"{SUMS[ours['normalized']]} {PASSES[ours['pass']]}",
-            _microseconds(ours),
-            _microseconds(empty),
+            duration_between(ours),
+            duration_between(empty),
             times(ours["seconds"] / empty["seconds"]),
             str(ours["launches"]),
         ]
         for ours, empty in pairs
     ]
-    return Table(["", "a call", "empty", "ratio", "launches"], lines, align="lrrrr")
+    return Table(["", "a call", "empty", "ratio", "launches"], lines, align="lrrrr", wrap=True)
 
 
 def numbers() -> dict[str, str]:

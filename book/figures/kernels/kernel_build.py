@@ -72,6 +72,7 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
                 Axis("shared", "Shared memory per program", "KiB", digits=3),
                 Axis("products", "Tensor-core instructions"),
                 Axis("programs", "Programs", log=10),
+                Axis("resident", "Programs that a multiprocessor holds"),
                 Axis("traffic", "Least traffic per token and head", "B"),
             ],
         ),
@@ -116,6 +117,7 @@ def _built(found: list[Row]) -> dict[str, list]:
         "shared": [row["shared"] / 1024 for row in found],
         "products": [row["wgmma"] + row["mma"] for row in found],
         "programs": [row["programs"] for row in found],
+        "resident": [row["resident"] for row in found],
         "traffic": [row["traffic"] for row in found],
     }
 
@@ -151,21 +153,19 @@ def gradient_passes(arch: int) -> int:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the appendix on kernels: compiled kernels, by every version that is stored.
-
-    How many registers and which instructions, of the newest.
-    """
+    """Numbers for the appendix on kernels: compiled kernels, by the newest version."""
 
     def new_instructions() -> str:
         tiles = tile_launches()
         return f"{sum(row['wgmma'] > 0 for row in tiles)} of the {len(tiles)}"
 
     return in_words(
-        launches=lambda: f"{len(launches(have('kernel_build'))):,}",
+        launches=lambda: f"{len(launches(newest('kernel_build'))):,}",
         newest_compiler=lambda: f"Triton {of_config(newest('kernel_build'))['config']['triton']}",
         full=lambda: sum(row["registers"] >= FULL for row in launches(newest("kernel_build"))),
         got_wgmma=new_instructions,
-        old_mma=lambda: sum(row["mma"] > 0 for row in tile_launches()),
+        mma_too=lambda: sum(row["mma"] > 0 < row["wgmma"] for row in tile_launches()),
+        mma_alone=lambda: sum(row["mma"] > 0 == row["wgmma"] for row in tile_launches()),
         built_hopper=lambda: f"{least_traffic(90):,.0f}",
         built_ampere=lambda: f"{least_traffic(80):,.0f}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsa.cost import PEAKS, least_bytes
 
-from ..lib.format import duration, times
+from ..lib.format import duration, percent
 from . import (
     design_bytes,
     host_time,
@@ -15,17 +15,16 @@ from . import (
 )
 
 
-def of_computed(errors: dict[str, float], bound: dict[bool, float]) -> dict[str, object]:
-    """errors: of dq, by where δ is from. bound: on C + d, without and with gradients."""
-    rounded, exact = errors["δ from the rounded output"], errors["δ from the sum itself"]
+def of_computed(bound: dict[bool, float]) -> dict[str, object]:
+    """bound: on C + d, without and with gradients."""
     memory = PEAKS["H200"].bytes
     return {
         **design_bytes.numbers(),
         **interpreted_errors.numbers(),
         **kernel_speed.numbers(),
-        "delta_gain": times(rounded / exact),
         "bound_forward": f"{bound[False]:.0f}",
         "bound_both": f"{bound[True]:.0f}",
+        "edge_share": percent((64 + 128) / bound[True]),
         "floor_forward": duration(least_bytes(1, 64, 64) / memory),
         "floor_both": duration(least_bytes(1, 64, 64, training=True) / memory),
     }

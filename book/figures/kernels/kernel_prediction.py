@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from math import sqrt
 
@@ -11,8 +10,8 @@ from lsa.cost import PEAKS, least_bytes
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Row, have, provenance, rows
-from ..lib.tables import Missing, Table
-from .kernel_speed import LADDERS, LAUNCHES, PASS_LABELS, shape_label
+from ..lib.tables import Missing
+from .kernel_speed import COLUMNS, LADDERS, LAUNCHES, PASS_LABELS, shape_label
 from .published import LARGE, PUBLISHED
 
 IMPLEMENTATIONS = {
@@ -68,11 +67,11 @@ def expected_of_stored(row: Row) -> tuple[float, float]:
     return _of_case(row, "stored states")
 
 
-def published_seconds(row: Row) -> float | None:
-    """Published times of fla for this shape and pass."""
-    for B, T, H, d, _, _, forward, both in PUBLISHED:
-        if (B, T, H, d) == tuple(row[key] for key in SHAPE):
-            return 1e-3 * (forward if row["pass"] == "forward" else both)
+def published_seconds(row: Row, library: str = "fla") -> float | None:
+    """Published times of a library for this shape and pass."""
+    for found in PUBLISHED:
+        if found[:4] == tuple(row[key] for key in SHAPE):
+            return 1e-3 * found[COLUMNS[library, row["pass"]]]
     return None
 
 
@@ -199,12 +198,12 @@ def large(width: int, normalized: str, kind: str) -> list[Row]:
     return found
 
 
-def times_ahead(width: int, kind: str) -> tuple[float, float]:
-    """How often our call should fit into fla's published time, at worst and at best."""
+def times_ahead(width: int, kind: str, library: str = "fla") -> tuple[float, float]:
+    """How often our call should fit into a published time, at worst and at best."""
     ratios = [
         published / seconds
         for row in large(width, "no", kind)
-        if (published := published_seconds(row))
+        if (published := published_seconds(row, library))
         for seconds in expected(row)
     ]
     return min(ratios), max(ratios)
@@ -227,8 +226,8 @@ def normaliser_cost() -> float:
 def numbers() -> dict[str, str]:
     """Numbers for the appendix on kernels: the prediction."""
 
-    def ahead(kind: str) -> str:
-        low, high = times_ahead(128, kind)
+    def ahead(kind: str, library: str = "fla") -> str:
+        low, high = times_ahead(128, kind, library)
         return f"{low:.1f} to {high:.1f}"
 
     return in_words(
@@ -236,32 +235,6 @@ def numbers() -> dict[str, str]:
         nearest_account=lambda: f"{100 * nearness()[1]:.0f}%",
         ahead_forward=lambda: ahead("forward"),
         ahead_both=lambda: ahead(BOTH),
+        helion_forward=lambda: ahead("forward", "Helion"),
+        helion_both=lambda: ahead(BOTH, "Helion"),
     )
-
-
-def table() -> Table | Missing:
-    """Heads of 256, with the normaliser and without: milliseconds expected, and published ones."""
-
-    def span(row: Row, seconds: Callable[[Row], tuple[float, float]]) -> str:
-        low, high = seconds(row)
-        return f"{low * 1e3:.1f} to {high * 1e3:.1f}"
-
-    try:
-        wide = {
-            normalized: [large(256, normalized, kind)[0] for kind in PASS_LABELS]
-            for normalized in ("no", "yes")
-        }
-        cells = [
-            [IMPLEMENTATIONS[name], *(span(row, seconds) for row in wide[normalized])]
-            for name, normalized, seconds in (
-                ("normalised", "yes", expected),
-                ("stored normalised", "yes", expected_of_stored),
-                ("chunked", "no", expected),
-                ("stored states", "no", expected_of_stored),
-            )
-        ]
-    except NotMeasuredError:
-        return Missing("kernel_prediction")
-    told = [published_seconds(row) for row in wide["no"]]
-    cells.append(["fla, as published", *("–" if s is None else f"{s * 1e3:.2f}" for s in told)])
-    return Table(["heads of 256", *(f"{label}, ms" for label in PASS_LABELS.values())], cells)

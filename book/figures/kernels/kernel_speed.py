@@ -14,6 +14,10 @@ from .published import PUBLISHED
 
 PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
 
+COLUMNS = {  # of PUBLISHED
+    ("Helion", "forward"): 4, ("Helion", "forward+backward"): 5,
+    ("fla", "forward"): 6, ("fla", "forward+backward"): 7,
+}  # fmt: skip
 PUBLISHED_MEMORY = PEAKS["H100 SXM"].bytes
 
 
@@ -35,14 +39,19 @@ def share_of_stored_states(B: int, T: int, H: int, d: int, ms: float, gradients:
     return published_share(B, T, H, d, ms, gradients) / (100 * least / moved)
 
 
-def fla_shares(least_tokens: int = 0) -> list[float]:
-    """`share_of_stored_states` of fla's published times, of so many tokens of all heads or more."""
+def shares_of_stored_states(library: str, direction: str, least_tokens: int = 0) -> list[float]:
+    """`share_of_stored_states` of the published times, of so many tokens of all heads or more."""
+    column = COLUMNS[library, direction]
     return [
-        share_of_stored_states(B, T, H, d, ms, gradients)
-        for B, T, H, d, _, _, forward, both in PUBLISHED
-        for ms, gradients in ((forward, False), (both, True))
-        if least_tokens <= B * T * H
+        share_of_stored_states(*row[:4], row[column], direction != "forward")
+        for row in PUBLISHED
+        if least_tokens <= prod(row[:3])
     ]
+
+
+def fla_shares() -> list[float]:
+    """`shares_of_stored_states` of fla, in both passes."""
+    return [one for direction in PASS_LABELS for one in shares_of_stored_states("fla", direction)]
 
 
 def numbers() -> dict[str, str]:
@@ -72,13 +81,12 @@ def published(id: str = "published-speed") -> Explorable:
                 "ms": [row[column] for row in PUBLISHED],
             },
         )
-        for library, first in (("Helion", 4), ("fla", 6))
-        for column, direction in enumerate(PASS_LABELS, first)
+        for (library, direction), column in COLUMNS.items()
     ]
     return Explorable(
         id=id,
         caption=(
-            "**The published best leave most of the limit unused.** Times that others report for "
+            "**The published times leave most of the limit unused.** Times that others report for "
             "the sum without a normaliser on one H100, in 16 bits. The share is that of the least "
             "possible traffic at the data sheet's memory speed. Not measured here."
         ),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from .records import NotMeasuredError
+from .records import NotMeasuredError, Row
 
 NOT_MEASURED = "not measured yet"
+UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -52,6 +53,14 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
 
 
+def times_between(slow: Row, fast: Row) -> str:
+    """A ratio of two timings, and what their quartiles allow: 290× (260–300)."""
+    ratio = slow["seconds"] / fast["seconds"]
+    ends = ratio, slow["low"] / fast["high"], slow["high"] / fast["low"]
+    found, low, high = (times(float(f"{end:.2g}") if ratio >= 100 else end) for end in ends)
+    return f"{found} ({low.removesuffix('×')}–{high.removesuffix('×')})"
+
+
 def probability(p: float) -> str:
     """A small probability: 0.15, 0.006, 3 × 10⁻⁶."""
     if p >= 0.001:
@@ -65,12 +74,21 @@ def counted(number: int) -> str:
     return SMALL[number] if 0 <= number < len(SMALL) else f"{number:,}"
 
 
+def _unit(seconds: float) -> tuple[str, float]:
+    return next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
+
+
 def duration(seconds: float) -> str:
     """Seconds in the unit that fits: 310 µs, 4.2 ms, 1.3 s."""
-    for unit, length in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
+    unit, length = _unit(seconds)
+    return f"{seconds / length:.3g} {unit}"
+
+
+def duration_between(timing: Row) -> str:
+    """The seconds of a timing and its quartiles: 1.17 ms (1.14–1.24)."""
+    unit, length = _unit(timing["seconds"])
+    found, low, high = (f"{timing[name] / length:.3g}" for name in ("seconds", "low", "high"))
+    return f"{found} {unit} ({low}–{high})"
 
 
 def size(count: float) -> str:

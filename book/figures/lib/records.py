@@ -47,7 +47,7 @@ def load(experiment: str | None = None) -> list[Record]:
 
 
 def stored(experiment: str, **wanted: list) -> list[Record]:
-    """The whole runs of one device: a GPU before a CPU, then the device that has most of them.
+    """The whole runs of one device: a GPU before a CPU, then the most runs, then the newest.
 
     wanted: keys of the configuration and the values of each that a device must have runs of,
     where words were written for them. Runs that were stopped are drawn only while no other are.
@@ -66,8 +66,8 @@ def stored(experiment: str, **wanted: list) -> list[Record]:
     def rank(place: tuple) -> tuple:
         found = devices[place]
         fits = all({one["config"][key] for one in found} >= {*wanted[key]} for key in wanted)
-        is_gpu, name, count = place
-        return fits, is_gpu, len(found), name, count
+        is_gpu, *_ = place
+        return fits, is_gpu, len(found), max(one["provenance"]["started"] for one in found)
 
     return devices[max(devices, key=rank)]
 

@@ -7,11 +7,12 @@ from lsa.gpt import SCALES, gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
-from ..lib.format import in_words, times
+from ..lib.format import in_words, percent, times, times_between
 from ..lib.records import (
     SCALE_LABELS,
     NotMeasuredError,
     Record,
+    Row,
     have,
     of_config,
     provenance,
@@ -21,14 +22,19 @@ from ..lib.records import (
 from ..lib.tables import Missing
 
 
+def point(scale: str, mode: str, length: int) -> Row:
+    """One block's update. Raises NotMeasuredError where it was not timed."""
+    return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)
+
+
 def seconds(scale: str, mode: str, length: int) -> float:
     """Seconds of one block's update. Raises NotMeasuredError where it was not timed."""
-    return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)["seconds"]
+    return point(scale, mode, length)["seconds"]
 
 
 def peak(scale: str, mode: str, length: int) -> int:
     """Most bytes at once of one block's update. Raises NotMeasuredError where it was not timed."""
-    return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)["peak"]
+    return point(scale, mode, length)["peak"]
 
 
 def lengths(scale: str, *modes: str) -> list[int]:
@@ -49,20 +55,16 @@ def ratio_to_softmax(scale: str, length: int) -> float:
 
 
 def overtakes(scale: str, fast: str, slow: str) -> int | None:
-    """The shortest length from which `fast` stays ahead of `slow`; None if it never does."""
+    """The shortest length from which `fast` stays ahead of `slow`, by more than their quartiles.
+
+    None if it never does.
+    """
     ahead = None
     for length in reversed(lengths(scale, fast, slow)):
-        if seconds(scale, fast, length) >= seconds(scale, slow, length):
+        if point(scale, fast, length)["high"] >= point(scale, slow, length)["low"]:
             break
         ahead = length
     return ahead
-
-
-def doubles(scale: str, mode: str, base: int) -> int | None:
-    """The shortest length at which a token takes twice what it takes at `base`; None if none."""
-    token = seconds(scale, mode, base) / base
-    longer = (length for length in lengths(scale, mode) if length > base)
-    return next((n for n in longer if seconds(scale, mode, n) / n >= 2 * token), None)
 
 
 def least_seconds(run: Record, mode: str, length: int) -> float:
@@ -83,22 +85,35 @@ def numbers() -> dict[str, str]:
     def longest() -> int:
         return lengths("1.5B", "softmax", "chunked")[-1]
 
+    def faster(scale: str, length: int) -> str:
+        return times_between(point(scale, "softmax", length), point(scale, "chunked", length))
+
+    def counted() -> float:
+        run = of_config(have("block_speed"), scale="1.5B")
+        return least_seconds(run, "softmax", longest()) / least_seconds(run, "chunked", longest())
+
+    def operations() -> float:
+        return longest() / (longest() + equal["1.5B"])
+
     def named(length: int | None) -> str:
         if length is None:
             raise NotMeasuredError("block_speed: at no length measured")
         return f"{length:,}"
 
+    equal = {scale: 12 * SCALES[scale]["d_model"] for scale in ("1.5B", "nano")}
     return in_words(
-        block_1024=lambda: times(ratio_to_softmax("1.5B", 1024)),
-        block_4096=lambda: times(ratio_to_softmax("1.5B", 4096)),
-        block_longest=lambda: times(ratio_to_softmax("1.5B", longest())),
+        block_1024=lambda: faster("1.5B", 1024),
+        block_4096=lambda: faster("1.5B", 4096),
+        block_longest=lambda: faster("1.5B", longest()),
         block_length=lambda: f"{longest():,}",
-        block_small=lambda: times(ratio_to_softmax("124M", longest())),
-        block_doubles=lambda: named(doubles("1.5B", "softmax", 1024)),
+        block_small=lambda: faster("124M", longest()),
+        block_counted=lambda: times(counted()),
+        block_operations=lambda: percent(operations()),
+        block_attention=lambda: percent(1 - 1 / ratio_to_softmax("1.5B", longest())),
         block_over_attention=lambda: named(overtakes("1.5B", "chunked", "attention")),
         blocks=lambda: SCALES["1.5B"]["n_layer"],
-        equal_wide=lambda: f"{12 * SCALES['1.5B']['d_model']:,}",
-        equal_nano=lambda: f"{12 * SCALES['nano']['d_model']:,}",
+        equal_wide=lambda: f"{equal['1.5B']:,}",
+        equal_nano=lambda: f"{equal['nano']:,}",
     )
 
 

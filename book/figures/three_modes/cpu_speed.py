@@ -1,18 +1,18 @@
-"""Linear attention on one core of a CPU, compiled and in plain torch, beside the core's limit."""
+"""Linear attention on one core of a CPU, compiled and in plain torch, beside a large product."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lsa.cost import least_bytes, mode_cost, training_cost
+from lsa.attention.compiled import CHUNK_SIZE
+from lsa.cost import mode_cost, training_cost
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME
-from ..lib.format import duration, in_words, times
+from ..lib.format import duration_between, in_words, percent, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing, Table
 
-CHUNK = 64  # tokens: at which the limit's operations are counted
 IMPLEMENTATIONS = {
     "compiled": "compiled",
     "decayed": "compiled, with decay",
@@ -20,8 +20,7 @@ IMPLEMENTATIONS = {
     "softmax": "softmax",
 }
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
-SETS = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compiled, AVX-512"}
-MODES = {"recurrent": "token by token", "chunked": "in chunks"}
+BODIES = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compiled, AVX-512"}
 
 
 def run() -> Record:
@@ -31,83 +30,85 @@ def run() -> Record:
     raise NotMeasuredError("cpu_speed: nothing stored")
 
 
-def limit(record: Record, point: Row, direction: str = "forward") -> float:
-    """Seconds of a point's operations at the speed of a large product, or of its bytes.
+def as_product(point: Row, direction: str = "forward") -> float:
+    """Seconds that a point's operations would take as one large product of matrices.
 
-    Counted at chunks of 64 tokens, of whose products the masked half is left out; inputs and
-    outputs travel once, as fast as a copy.
+    Those of the compiled body's chunks, masked products left out.
     """
     formula = mode_cost if direction == "forward" else training_cost
     shape = point["length"], point["width"], point["width"]
-    flops = formula("chunked", *shape, chunk_size=min(CHUNK, point["length"])).flops
-    moved = least_bytes(*shape, itemsize=4, training=direction != "forward")
-    copy = record["tables"]["limits"]["copy"][0]
-    return point["heads"] * max(flops / point["matmul"], moved / copy)
+    flops = formula("chunked", *shape, chunk_size=CHUNK_SIZE).flops
+    return point["heads"] * flops / point["matmul"]
 
 
-def seconds(implementation: str, length: int, heads: int = 1, direction: str = "forward") -> float:
-    """Seconds of one call, heads of 64. Raises NotMeasuredError where it was not timed."""
+def point(implementation: str, length: int, direction: str = "forward", heads: int = 1) -> Row:
+    """One measured point, heads of 64. Raises NotMeasuredError where it was not timed."""
     found = {"implementation": implementation, "length": length, "heads": heads, "width": 64}
-    return row(run(), **found, **{"pass": direction})["seconds"]
+    return row(run(), **found, **{"pass": direction})
 
 
 def share(length: int, direction: str = "forward") -> float:
-    """Share of the limit that the compiled body reaches with one head of 64."""
-    found = {"implementation": "compiled", "length": length, "heads": 1, "width": 64}
-    point = row(run(), **found, **{"pass": direction})
-    return limit(run(), point, direction) / point["seconds"]
+    """Share of a large product's speed that the compiled body reaches with one head of 64."""
+    found = point("compiled", length, direction)
+    return as_product(found, direction) / found["seconds"]
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter on the three modes: one core."""
-
-    def percent(length: int, direction: str = "forward") -> str:
-        return f"{100 * share(length, direction):.0f}%"
+    """Numbers for the chapters on the modes and on kernels: one core."""
 
     def faster(slow: str, length: int) -> str:
-        return times(seconds(slow, length) / seconds("compiled", length))
+        return times_between(point(slow, length), point("compiled", length))
 
     return in_words(
-        core_share=lambda: percent(8192),
-        core_share_both=lambda: percent(8192, "forward+backward"),
-        core_share_64=lambda: percent(64),
+        core_share=lambda: percent(share(8192)),
+        core_share_both=lambda: percent(share(8192, "forward+backward")),
+        core_share_64=lambda: percent(share(64)),
         core_softmax_64=lambda: faster("softmax", 64),
         core_softmax_8192=lambda: faster("softmax", 8192),
         core_torch_64=lambda: faster("torch", 64),
         core_torch_8192=lambda: faster("torch", 8192),
-        core_decay=lambda: times(seconds("decayed", 8192) / seconds("compiled", 8192)),
+        core_decay=lambda: times_between(point("decayed", 8192), point("compiled", 8192)),
+        core_chunk=lambda: CHUNK_SIZE,
+        core_wider=lambda: times_between(step("avx2", "chunked"), step("avx512", "chunked")),
+        core_token=lambda: times_between(step("avx512", "recurrent"), step("avx512", "chunked")),
     )
 
 
-def steps() -> Table | Missing:
-    """From plain PyTorch, token by token, to the limit: each step's time, gain and share."""
+def steps() -> dict[tuple[str, str], Row]:
+    """The points of `steps`, by body and mode. Raises NotMeasuredError where there are none."""
+    found = {}
+    for one in rows(run(), "steps"):
+        body, mode = one["step"].split()
+        found[body, mode] = one
+    if not found:
+        raise NotMeasuredError("cpu_speed: no steps")
+    return found
+
+
+def step(body: str, mode: str) -> Row:
+    """One of `steps`. Raises NotMeasuredError where there is none."""
+    if not (found := steps().get((body, mode))):
+        raise NotMeasuredError(f"cpu_speed: no {body} {mode}")
+    return found
+
+
+def step_table() -> Table | Missing:
+    """Token by token and in chunks, by what runs it: time, quartiles, gain and share."""
     try:
-        points = rows_of_steps(run())
+        points = steps()
     except NotMeasuredError:
         return Missing("cpu_speed")
-    lines, before = [], None
-    for name, point in points:
-        gain = "" if before is None else times(before / point["seconds"])
-        part = limit(run(), point) / point["seconds"]
-        lines.append([name, duration(point["seconds"]), gain, f"{100 * part:.1f}%"])
-        before = point["seconds"]
-    lines.append(["the limit", duration(limit(run(), points[0][1])), "", "100%"])
-    return Table(["", "a call", "faster by", "of the limit"], lines, align="lrrr")
-
-
-def rows_of_steps(record: Record) -> list[tuple[str, Row]]:
-    """The steps, slowest first, each with its name. Raises NotMeasuredError where there is none."""
-    columns = record["tables"].get("steps") or {}
-    points = [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
-    if not points:
-        raise NotMeasuredError("cpu_speed: no steps")
-    named = []
-    for point in sorted(points, key=lambda point: -point["seconds"]):
-        body, mode = point["step"].split()
-        named.append((f"{SETS.get(body, f'compiled, {body}')}, {MODES[mode]}", point))
-    return named
+    cells = []
+    for body in dict.fromkeys(body for body, _ in points):
+        token, chunks = (points.get((body, mode)) for mode in ("recurrent", "chunked"))
+        if not (token and chunks):
+            continue
+        part = percent(as_product(chunks) / chunks["seconds"])
+        gain = times(token["seconds"] / chunks["seconds"])
+        name = BODIES.get(body, f"compiled, {body}")
+        cells.append([name, duration_between(token), duration_between(chunks), gain, part])
+    titles = ["", "token by token", "in chunks", "chunks faster by", "of a large product"]
+    return Table(titles, cells, wrap=True)
 
 
 def _curves(record: Record) -> list[tuple[dict[str, Any], list[Row]]]:
@@ -124,7 +125,7 @@ def _curves(record: Record) -> list[tuple[dict[str, Any], list[Row]]]:
 
 
 def figure(id: str = "cpu-speed") -> Explorable | Missing:
-    """How near linear attention comes to the limit of one core, by length."""
+    """How near linear attention comes to a large product on one core, by length."""
     try:
         record = run()
     except NotMeasuredError:
@@ -132,25 +133,24 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
     series, ceilings = [], []
     for keys, points in _curves(record):
         lengths = [point["length"] for point in points]
-        least = [limit(record, point, keys["pass"]) for point in points]
+        least = [as_product(point, keys["pass"]) for point in points]
         took = [point["seconds"] for point in points]
         parts = [100 * a / b for a, b in zip(least, took, strict=True)]
         columns = {"length": lengths, "ms": [1e3 * s for s in took], "share": parts}
         series.append(Series(keys, columns, source=record["path"]))
         if keys["implementation"] == "compiled":
             columns = {"length": lengths, "ms": [1e3 * s for s in least]}
-            ceilings.append(Series(keys, columns, label="limit"))
+            ceilings.append(Series(keys, columns, label="as one large product"))
     return Explorable(
         id=id,
         caption=(
-            "**How near linear attention comes to the limit of one core.** All on one thread, in "
-            "turns. Dashed: the operations of chunked mode, in chunks of 64, at the speed of a "
-            "large product of matrices, or its inputs and outputs at that of a copy, whichever is "
-            "longer."
+            "**How near linear attention comes to a large product of matrices.** Dashed: its operations, "
+            f"in chunks of {CHUNK_SIZE} and without masked products, at the speed of one large product. "
+            "That is a yardstick and no limit."
         ),
         alt=(
             "Time against sequence length on logarithmic scales, of linear attention compiled and "
-            "in plain PyTorch, and of softmax, with the limit of the core below them."
+            "in plain PyTorch, and of softmax, with a dashed line for a large product below them."
         ),
         series=series,
         ceilings=ceilings,
@@ -159,7 +159,7 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
             "Show",
             [
                 TIME,
-                Axis("share", "The limit's time over its own", "%", digits=2),
+                Axis("share", "Share of a large product's speed", "%", digits=2),
             ],
         ),
         color="implementation",

@@ -23,7 +23,7 @@ def data() -> str:
 
     A list of devices: name, peaks in FLOP/s and B/s, s a step, bytes of a number, and measured
     points of forward passes: mode, length, seconds, heads, at width d. Steps are charged to the
-    modes in `waits` (see `mode_speed.least_seconds`).
+    modes in `waits`: a GPU's; what a step of a CPU waits is less than its arithmetic takes.
     """
     devices = {
         name: {
@@ -48,11 +48,10 @@ def data() -> str:
 
 def _measured_device(run: Record) -> dict[str, Any]:
     """A device that no data sheet describes; its speeds are None until they are measured."""
-    speeds = limits(run) or dict.fromkeys(("matmul", "copy", "call"))
-    cpu = run["provenance"]["device"]["kind"] == "cpu"
+    speeds = limits(run) or dict.fromkeys(("matmul", "copy"))
     return {
         "name": f"{device_name(run)} (measured here)", "flops": speeds["matmul"],
-        "bytes": speeds["copy"], "step": speeds["call"],
-        "item": ITEM_BYTES[run["config"]["dtype"]], "waits": ["recurrent"] if cpu else [],
+        "bytes": speeds["copy"], "step": 0.0,
+        "item": ITEM_BYTES[run["config"]["dtype"]], "waits": [],
         "vendor": False, "points": [],
     }  # fmt: skip

@@ -23,7 +23,7 @@ MODULES = [
     and found.name.rpartition(".")[2] not in NOT_FIGURES
 ]
 SHOWN = (
-    "figure", "rooflines", "published", "table", "ratio_table", "numbers",
+    "figure", "rooflines", "published", "table", "step_table", "numbers",
     "front_numbers", "stored_runs", "by_experiment", "versions", "data", "time_table",
     "by_position",
     "conclusions", "by_context", "level_table", "same_time_table", "far_head_table",

@@ -76,6 +76,17 @@ def test_the_device_with_most_whole_runs_is_shown_not_the_one_with_most_memory(m
     assert records.stored("loss_curves") == whole
 
 
+def test_of_two_devices_with_as_many_runs_the_newer_is_shown(monkeypatch):
+    """A name that sorts last says nothing of a measurement."""
+    older = [
+        {**one, "provenance": {**one["provenance"], "started": "2000-01-01T00:00:00+00:00"}}
+        for one in (on(one, name="Z") for one in LOAD("cpu_speed"))
+    ]
+    for found in (LOAD("cpu_speed") + older, older + LOAD("cpu_speed")):
+        monkeypatch.setattr(record, "load", lambda experiment, found=found: found)
+        assert records.stored("cpu_speed") == LOAD("cpu_speed")
+
+
 def test_stopped_runs_are_shown_while_there_are_no_others(monkeypatch):
     only = [stopped(LOAD("loss_curves")[0])]
     monkeypatch.setattr(record, "load", lambda experiment: only)

@@ -1,8 +1,9 @@
-"""One core's figure: its limit is counted as the chapter counts, and nothing is said unmeasured."""
+"""One core's figure: its yardstick is counted as the chapter counts; nothing is said unmeasured."""
 
 import pytest
 import torch
 
+from book.figures.lib import format
 from book.figures.lib.records import NotMeasuredError
 from book.figures.three_modes import cpu_speed
 from experiments import cpu_speed as experiment
@@ -30,29 +31,38 @@ def record(tmp_path, monkeypatch):
     return record
 
 
-def test_the_limit_is_the_operations_of_chunks_at_the_speed_of_a_product(record):
+def test_the_yardstick_is_the_operations_of_chunks_of_32_at_the_speed_of_a_product():
     point = {"heads": 3, "width": 64, "length": 128, "matmul": 1e9}
-    record["tables"]["limits"]["copy"] = [1e30]
-    pairs, state = 2 * 64 * 65 / 2, 128 * 64
-    products = 2 * 2 * 64 * (pairs + state)
-    assert cpu_speed.limit(record, point) == pytest.approx(3 * products / 1e9, rel=0.02)
-    record["tables"]["limits"]["copy"] = [1.0]
-    assert cpu_speed.limit(record, point) == pytest.approx(3 * 4 * 4 * 64 * 128)
+    pairs, states = 4 * 32 * 33 / 2, 2 * 128 * 64
+    operations = 2 * 2 * 64 * pairs + 2 * 64 * states
+    assert cpu_speed.as_product(point) == pytest.approx(3 * operations / 1e9)
+    both = cpu_speed.as_product(point, "forward+backward")
+    assert both == pytest.approx(9 * operations / 1e9)
 
 
-def test_a_small_run_is_drawn_and_its_steps_are_listed_slowest_first(record):
+def test_a_small_run_is_drawn_and_each_of_its_bodies_has_a_line(record):
     assert cpu_speed.figure()
     drawn = {keys["implementation"] for keys, _ in cpu_speed._curves(record)}
     assert drawn == {*record["tables"]["rows"]["implementation"]}
-    took = [point["seconds"] for _, point in cpu_speed.rows_of_steps(record)]
-    assert took == sorted(took, reverse=True)
-    assert "the limit" in repr(cpu_speed.steps())
+    bodies = {step.split()[0] for step in record["tables"]["steps"]["step"]}
+    cells = cpu_speed.step_table().cells
+    assert [cell[0] for cell in cells] == [
+        name for body, name in cpu_speed.BODIES.items() if body in bodies
+    ]
+    plain = cpu_speed.steps()["torch", "chunked"]
+    assert cells[0][2] == format.duration_between(plain)
     with pytest.raises(NotMeasuredError):
         cpu_speed.share(8192)
+
+
+def test_a_body_whose_steps_were_stopped_half_way_has_no_line(record):
+    steps = record["tables"]["steps"]
+    record["tables"]["steps"] = {name: column[:3] for name, column in steps.items()}
+    assert [cell[0] for cell in cpu_speed.step_table().cells] == ["plain PyTorch"]
 
 
 def test_without_a_run_the_command_stands_there(monkeypatch):
     monkeypatch.setattr(cpu_speed, "have", lambda name: [])
     command = "python -m experiments run cpu_speed"
-    assert command in repr(cpu_speed.figure()) and command in repr(cpu_speed.steps())
+    assert command in repr(cpu_speed.figure()) and command in repr(cpu_speed.step_table())
     assert "core_share" in cpu_speed.numbers()
