@@ -32,7 +32,7 @@ def grows(mode: str, least: float, most: float, first: int = 1024) -> bool:
 
 
 VERDICTS = {
-    "chunked mode is done first, and attention mode has hardly begun": lambda: (
+    "chunked mode is done first, and attention mode last by far": lambda: (
         took("chunked", 16384) < took("recurrent", 16384)
         and took("chunked", 16384) < 0.15**2 * took("attention", 16384)  # its rows grow as squares
     ),

@@ -49,7 +49,7 @@
         } softmax’s speed.`
         : `Linear attention is no faster than softmax in this browser, up to ${text(longest)} tokens.`,
       best === "recurrent"
-        ? "No step here is a call into a library, and the mode with the least arithmetic wins."
+        ? "In plain JavaScript the mode with the least arithmetic wins."
         : "",
       behind.length
         ? `In chunked mode it is slower than softmax at ${behind.map(text).join(", ")} tokens.`
@@ -167,7 +167,7 @@
     const names = element(
       "ul",
       { class: "lines-names" },
-      key(`Stored: PyTorch on ${device}`, [dash(""), dot("lines-dot")]),
+      key(`Stored: the package on ${device}`, [dash(""), dot("lines-dot")]),
       key("This browser", [dash("lines-dashed lines-thin"), dot("lines-dot lines-hollow")]),
     );
     let stop = null;

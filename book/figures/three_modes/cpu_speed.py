@@ -59,17 +59,19 @@ def numbers() -> dict[str, str]:
     def faster(slow: str, length: int) -> str:
         return times_between(point(slow, length), point("compiled", length))
 
+    more, least = (
+        mode_cost(mode, 4096, 64, 64, chunk_size=CHUNK_SIZE) for mode in ("chunked", "recurrent")
+    )
     return in_words(
         core_share=lambda: percent(share(8192)),
         core_share_both=lambda: percent(share(8192, "forward+backward")),
         core_share_64=lambda: percent(share(64)),
-        core_softmax_64=lambda: faster("softmax", 64),
         core_softmax_8192=lambda: faster("softmax", 8192),
-        core_torch_64=lambda: faster("torch", 64),
         core_torch_8192=lambda: faster("torch", 8192),
         core_decay=lambda: times_between(point("decayed", 8192), point("compiled", 8192)),
         core_chunk=lambda: CHUNK_SIZE,
         core_wider=lambda: times_between(step("avx2", "chunked"), step("avx512", "chunked")),
+        core_more=lambda: times(more.flops / least.flops),
         core_token=lambda: times_between(step("avx512", "recurrent"), step("avx512", "chunked")),
     )
 
