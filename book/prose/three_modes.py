@@ -3,12 +3,13 @@
 from ..figures.index import mode_speed
 from ..figures.index.mode_speed import narrowest, times_limit, token_ratios
 from ..figures.lib.records import rows
-from ..figures.three_modes import cpu_speed
+from ..figures.three_modes import chunk_sizes, cpu_speed
 from ..figures.three_modes.block_speed import lengths, peak, point, ratio_to_softmax
 from ..figures.three_modes.published import BEHIND_AT, UPDATE_TIMES, WAITS_AT, recurrent_waits
 from . import every
 
 LINEAR = ("attention", "recurrent", "chunked")
+CASES = [(length, of) for length in chunk_sizes.LENGTHS for of in mode_speed.PASSES]
 
 
 def both() -> list[int]:
@@ -108,5 +109,12 @@ VERDICTS = {
         peak("1.5B", "softmax", n) <= peak("1.5B", mode, n)
         for mode in LINEAR
         for n in lengths("1.5B", "softmax", mode)
+    ),
+    "of the lengths tried in all four cases": lambda: (
+        len({chunk_sizes.best(narrowest(), *case)[1] for case in CASES}) == 1
+    ),
+    "tokens are as fast as the fastest, by their quartiles. Longer ones form more products": lambda: (
+        len(set.intersection(*(chunk_sizes.level(narrowest(), *case) for case in CASES))) > 1
+        and every(max(chunk_sizes.level(narrowest(), *case)) < 128 for case in CASES)
     ),
 }

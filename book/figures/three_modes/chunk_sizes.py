@@ -79,6 +79,14 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
     return fastest, min(paid, key=paid.get)
 
 
+def level(run: Record, length: int, direction: str) -> set[int]:
+    """Chunk sizes whose quartiles reach those of the fastest. Raises NotMeasuredError."""
+    fastest, _ = best(run, length, direction)
+    points = rows(run, "chunks", length=length, **{"pass": direction})
+    (high,) = (one["high"] for one in points if one["chunk_size"] == fastest)
+    return {one["chunk_size"] for one in points if one["low"] <= high}
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: the fastest chunks and the predicted ones."""
 
@@ -87,16 +95,16 @@ def numbers() -> dict[str, str]:
             raise NotMeasuredError("mode_speed: nothing stored")
         return records[0]
 
-    def bills_say() -> str:
-        said = {best(run(), length, of)[1] for length in LENGTHS for of in PASSES}
-        return listed(f"{size}" for size in sorted(said, key=str))
+    def sizes(found: set[int | None]) -> str:
+        if not found or None in found:
+            raise NotMeasuredError("mode_speed: no chunk sizes, or no limits")
+        return listed(f"{size}" for size in sorted(found))
 
-    told = {
-        f"chunk_{name}_{length}": lambda length=length, of=of: best(run(), length, of)[0]
-        for length in LENGTHS
-        for name, of in (("forward", "forward"), ("both", "forward+backward"))
-    }
-    return in_words(**told, chunk_bills=bills_say)
+    cases = [(length, of) for length in LENGTHS for of in PASSES]
+    return in_words(
+        chunk_level=lambda: sizes(set.intersection(*(level(run(), *case) for case in cases))),
+        chunk_bills=lambda: sizes({best(run(), *case)[1] for case in cases}),
+    )
 
 
 def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explorable | Missing:
@@ -108,13 +116,14 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
     return Explorable(
         id=id,
         caption=(
-            "**Short chunks move states, long chunks form products.** Time of chunked mode against "
-            "its chunk size. Dashed: what its arithmetic and its traffic cost by the formula, and "
-            "both together. One rises and the other falls, so the best size lies in between."
+            "**Long chunks form products.** Time of chunked mode against its chunk size. Dashed: what "
+            "its arithmetic and its traffic would take, and one after the other, if every state "
+            "went to main memory. This program keeps the state in a cache."
         ),
         alt=(
-            "Time against chunk size on logarithmic scales: a measured curve with a lowest point "
-            "in the middle, a falling dashed line for traffic and a rising one for arithmetic."
+            "Time against chunk size on logarithmic scales: a measured curve, level for short chunks "
+            "and rising for long ones, a falling dashed line for traffic and a rising one for "
+            "arithmetic."
         ),
         series=curves(records),
         ceilings=[
