@@ -7,7 +7,7 @@ from lsa.gpt import SCALES, gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
-from ..lib.format import in_words, percent, times, times_between
+from ..lib.format import counted, in_words, percent, times, times_between
 from ..lib.records import (
     SCALE_LABELS,
     NotMeasuredError,
@@ -88,7 +88,7 @@ def numbers() -> dict[str, str]:
     def faster(scale: str, length: int) -> str:
         return times_between(point(scale, "softmax", length), point(scale, "chunked", length))
 
-    def counted() -> float:
+    def by_operations() -> float:
         run = of_config(have("block_speed"), scale="1.5B")
         return least_seconds(run, "softmax", longest()) / least_seconds(run, "chunked", longest())
 
@@ -107,10 +107,11 @@ def numbers() -> dict[str, str]:
         block_longest=lambda: faster("1.5B", longest()),
         block_length=lambda: f"{longest():,}",
         block_small=lambda: faster("124M", longest()),
-        block_counted=lambda: times(counted()),
+        block_counted=lambda: times(by_operations()),
         block_operations=lambda: percent(operations()),
         block_attention=lambda: percent(1 - 1 / ratio_to_softmax("1.5B", longest())),
         block_over_attention=lambda: named(overtakes("1.5B", "chunked", "attention")),
+        block_repeats=lambda: counted(point("1.5B", "softmax", longest())["repeats"]),
         blocks=lambda: SCALES["1.5B"]["n_layer"],
         equal_wide=lambda: f"{equal['1.5B']:,}",
         equal_nano=lambda: f"{equal['nano']:,}",
