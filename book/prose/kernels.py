@@ -34,8 +34,7 @@ VERDICTS = {
         0.5 < max(kernel_speed.fla_shares()) <= 1
     ),
     "With gradients Helion passes that share on all large shapes": lambda: every(
-        one > 1
-        for one in kernel_speed.shares_of_stored_states("Helion", "forward+backward", LARGE)
+        one > 1 for one in kernel_speed.shares_of_stored_states("Helion", "forward+backward", LARGE)
     ),
     "Vectors of twice the width change little": change_little,
     "segments move more than stored states in the forward pass": lambda: (

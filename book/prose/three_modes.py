@@ -48,8 +48,8 @@ VERDICTS = {
         for found in [mode_speed.cost(narrowest(), mode, 16384, "forward")]
     ),
     "faster than recurrent mode, at every length measured": lambda: min(token_ratios()) > 1.5,
-    "about the same time for each token, from about a thousand tokens on": lambda: (
-        grows("recurrent", 1.7, 2.4)
+    "about the same time for each token, from about a thousand tokens on": lambda: grows(
+        "recurrent", 1.7, 2.4
     ),
     "take as long as each other": lambda: every(
         0.8 < took("attention", n) / took("softmax", n) < 1.25 for n in (64, 1024, 16384)
@@ -78,7 +78,8 @@ VERDICTS = {
         > 24 * cpu_speed.step("avx512", "recurrent")["seconds"]
     ),
     "At 64 tokens it takes as long as softmax": lambda: (
-        0.9 < cpu_speed.point("softmax", 64)["seconds"] / cpu_speed.point("compiled", 64)["seconds"]
+        0.9
+        < cpu_speed.point("softmax", 64)["seconds"] / cpu_speed.point("compiled", 64)["seconds"]
         < 1.1
     ),
     "ahead of softmax in published times from 4,096 tokens on, and level with it at 1,024": (
@@ -101,7 +102,9 @@ VERDICTS = {
         ratio_to_softmax("124M", both()[-1]) > ratio_to_softmax("1.5B", both()[-1])
     ),
     "Recurrent mode takes as long as chunked mode here": lambda: every(
-        0.95 < point(scale, "recurrent", n)["seconds"] / point(scale, "chunked", n)["seconds"] < 1.06
+        0.95
+        < point(scale, "recurrent", n)["seconds"] / point(scale, "chunked", n)["seconds"]
+        < 1.06
         for scale in ("1.5B", "124M")
         for n in lengths(scale, "recurrent", "chunked")
     ),

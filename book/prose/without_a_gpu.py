@@ -71,11 +71,9 @@ VERDICTS = {
         kernel_prediction.normaliser_cost() < 1 / 3
     ),
     "the prediction cannot tell whether they are ahead of stored states": overlap_decides,
-    "With it the prediction is in essence the ratio of the bytes": lambda: (
-        every(
-            0.9 * times_ahead(128, kind)[0] < more < 1.1 * times_ahead(128, kind)[1]
-            for kind, more in (("forward", 20 / 8), (BOTH, 88 / 32))  # bytes by the account
-        )
+    "With it the prediction is in essence the ratio of the bytes": lambda: every(
+        0.9 * times_ahead(128, kind)[0] < more < 1.1 * times_ahead(128, kind)[1]
+        for kind, more in (("forward", 20 / 8), (BOTH, 88 / 32))  # bytes by the account
     ),
     "Helion has published faster times": lambda: every(
         times_ahead(128, kind, "Helion")[0] < times_ahead(128, kind)[0] for kind in PASS_LABELS
