@@ -57,7 +57,7 @@ VERDICTS = {
     "On long ones twice the length takes four times the time": lambda: (
         grows("softmax", 3.4, 4.6) and grows("attention", 3.4, 4.6)
     ),
-    "for softmax and {glue:text}`memory_linear` in every mode": lambda: (
+    "`memory_linear` in every mode": lambda: (
         len({mode_speed.point(narrowest(), mode, 16384)["peak"] for mode in LINEAR}) == 1
     ),
     "With gradients chunked mode is ahead of softmax": lambda: (
@@ -84,7 +84,7 @@ VERDICTS = {
     ),
     "ahead of softmax in published times from 4,096 tokens on, and level with it at 1,024": (
         lambda: every(
-            1 < softmax / chunked and (tokens < 4096) == (softmax / chunked < 1.05)
+            softmax / chunked > 1 and (tokens < 4096) == (softmax / chunked < 1.05)
             for tokens, (softmax, chunked, *_) in UPDATE_TIMES.items()
         )
     ),
@@ -116,7 +116,7 @@ VERDICTS = {
     "of the lengths tried in all four cases": lambda: (
         len({chunk_sizes.best(narrowest(), *case)[1] for case in CASES}) == 1
     ),
-    "tokens are as fast as the fastest, by their quartiles. Longer ones form more products": lambda: (
+    "as fast as the fastest, by their quartiles. Longer ones form more products": lambda: (
         len(set.intersection(*(chunk_sizes.level(narrowest(), *case) for case in CASES))) > 1
         and every(max(chunk_sizes.level(narrowest(), *case)) < 128 for case in CASES)
     ),

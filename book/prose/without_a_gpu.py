@@ -58,7 +58,7 @@ VERDICTS = {
         for row in tile_launches()
         if row["mma"]
     ),
-    "one kernel forms all gradients on Hopper, with both states on chip. On Ampere two do.": lambda: (
+    "forms all gradients on Hopper, with both states on chip. On Ampere two do.": lambda: (
         kernel_build.gradient_passes(90) == 1 and kernel_build.gradient_passes(80) == 2
     ),
     "times the speed that fla has published forwards": lambda: every(

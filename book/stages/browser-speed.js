@@ -48,9 +48,7 @@
           times(ratio)
         } softmax’s speed.`
         : `Linear attention is no faster than softmax in this browser, up to ${text(longest)} tokens.`,
-      best === "recurrent"
-        ? "In plain JavaScript the mode with the least arithmetic wins."
-        : "",
+      best === "recurrent" ? "In plain JavaScript the mode with the least arithmetic wins." : "",
       behind.length
         ? `In chunked mode it is slower than softmax at ${behind.map(text).join(", ")} tokens.`
         : "",

@@ -1,7 +1,7 @@
 """One attention layer in every mode: measured times beside the limits of the hardware.
 
-Limits are the rooflines of `lsa.cost`, at the speeds of a copy and of a large matrix product that the
-same run measured. `roofline` draws the same against the vendors' peaks.
+Limits are the rooflines of `lsa.cost`, at the speeds of a copy and of a large matrix product that
+the same run measured. `roofline` draws the same against the vendors' peaks.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def limits(run: Record) -> dict[str, float] | None:
 def least_seconds(run: Record, mode: str, length: int, direction: str) -> float | None:
     """The roofline of a stored point on its own device; None without measured limits.
 
-    The arithmetic of the timed program, with masked products left out, and its inputs and outputs,
-    once each: all else may stay in a cache. Waiting is not charged. A step waits for one multiply-add,
-    which takes less time than the arithmetic of a step on a CPU.
+    The arithmetic of the timed program, with masked products left out, and its inputs and
+    outputs, once each: all else may stay in a cache. Waiting is not charged. A step waits for one
+    multiply-add, which takes less time than the arithmetic of a step on a CPU.
     """
     found = limits(run)
     if not found:
@@ -215,8 +215,8 @@ def figure(id: str = "mode-speed") -> Explorable | Missing:
         id=id,
         caption=(
             "**One head, four ways to compute it.** Attention mode and softmax grow with the "
-            "square of the length; recurrent and chunked mode grow with the length. Chunked mode is "
-            "the fastest on long texts."
+            "square of the length; recurrent and chunked mode grow with the length. Chunked mode "
+            "is the fastest on long texts."
         ),
         alt=(
             "Time against sequence length on logarithmic scales. Attention mode and softmax bend "

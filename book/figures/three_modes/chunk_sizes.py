@@ -116,14 +116,14 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
     return Explorable(
         id=id,
         caption=(
-            "**Long chunks form products.** Time of chunked mode against its chunk size. Dashed: what "
-            "its arithmetic and its traffic would take, and one after the other, if every state "
-            "went to main memory. This program keeps the state in a cache."
+            "**Long chunks form products.** Time of chunked mode against its chunk size. Dashed: "
+            "what its arithmetic and its traffic would take, and one after the other, if every "
+            "state went to main memory. This program keeps the state in a cache."
         ),
         alt=(
-            "Time against chunk size on logarithmic scales: a measured curve, level for short chunks "
-            "and rising for long ones, a falling dashed line for traffic and a rising one for "
-            "arithmetic."
+            "Time against chunk size on logarithmic scales: a measured curve, level for short "
+            "chunks and rising for long ones, a falling dashed line for traffic and a rising one "
+            "for arithmetic."
         ),
         series=curves(records),
         ceilings=[

@@ -146,9 +146,9 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**How near linear attention comes to a large product of matrices.** Dashed: its operations, "
-            f"in chunks of {CHUNK_SIZE} and without masked products, at the speed of one large product. "
-            "That is a yardstick and no limit."
+            "**How near linear attention comes to a large product of matrices.** Dashed: its "
+            f"operations, in chunks of {CHUNK_SIZE} and without masked products, at the speed of "
+            "one large product. That is a yardstick and no limit."
         ),
         alt=(
             "Time against sequence length on logarithmic scales, of linear attention compiled and "
