@@ -1,7 +1,7 @@
 """The end of the plateau: a nano GPT-2 at 1,024 bytes, with one thing changed at a time.
 
-If nothing tells near from far, a model of a long context stays at the loss of counted letter pairs.
-Here every remedy gets the same updates, with both attentions and three seeds. The remedies: another
+GPT-2 at a long context stays at the loss of counted letter pairs for thousands of updates. Here
+every remedy gets the same updates, with both attentions and three seeds. The remedies: another
 learning rate, four times the text an update, larger first weights, positions in several ways, a
 head whose weights fade with distance at several rates, a token shift. Controls tell whether the
 attention does the learning: every head near-sighted, the token before alone, the shift alone, and

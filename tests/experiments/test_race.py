@@ -43,11 +43,11 @@ def test_every_model_is_timed_in_turn(made_corpus, tmp_path):
     assert one["tables"]["speed"]["model"] == list(race.MODELS)
 
 
-@pytest.mark.parametrize("attention", ["linear", "none"])
+@pytest.mark.parametrize("attention", ["linear", "conv", "none"])
 def test_a_run_keeps_its_curve_its_film_and_its_losses_by_position(
     attention, made_corpus, tmp_path, monkeypatch
 ):
-    names = {"linear": "linear", "none": "no attention"}
+    names = {"linear": "linear", "conv": "two bytes", "none": "no attention"}
     only = f"model={names[attention]}"
     arguments = ["run", "race", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
     assert main([*arguments, "--only", only]) == 0
@@ -64,7 +64,7 @@ def test_a_run_keeps_its_curve_its_film_and_its_losses_by_position(
     mean = sum(loss * n for loss, n, reading in whole if reading == "own") / (5 * 256)
     assert mean == pytest.approx(one["tables"]["validation"]["loss"][-1], abs=1e-3)
     weights = list((tmp_path / "out").rglob("*.weights.npz"))
-    assert len(weights) == (attention != "none")
+    assert len(weights) == (attention == "linear")
 
 
 @pytest.mark.parametrize("attention", ["softmax", "linear"])
