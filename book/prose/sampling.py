@@ -1,14 +1,15 @@
 """Guarded sentences of the chapter on sampling."""
 
-from ..figures.index.sampling_speed import longest, seconds
-from ..figures.long_context import whole_novels
-from ..figures.sampling import surgery, writers
-
-
-def ratio(scale: str) -> float:
-    """Softmax's time of a token over linear attention's, at the last position measured."""
-    last = longest(scale)
-    return seconds("softmax", last, scale) / seconds("linear", last, scale)
+from ..figures.index.sampling_speed import (
+    SHORT,
+    batch_gain,
+    bytes_rise,
+    longest,
+    seconds,
+    spread,
+)
+from ..figures.sampling import surgery
+from . import every
 
 
 def moves() -> list[float]:
@@ -16,21 +17,32 @@ def moves() -> list[float]:
     return [word["moved"] for word in surgery.found()["words"]]
 
 
+def rise(position: int) -> float:
+    """Seconds by which a token of the 124M model with a cache takes longer than the first."""
+    return seconds("softmax", position) - seconds("softmax", 1)
+
+
 VERDICTS = {
-    "The model misses its last words and hardly any other": lambda: (
+    "With softmax attention the cost of a token grows with the text before it": lambda: (
+        seconds("softmax", longest()) > 2 * seconds("softmax", 1)
+    ),
+    "With linear attention it stays the same": lambda: spread("linear") < 0.1,
+    "rises as the bytes of the cache do": lambda: every(
+        0.75 < rise(position) / position / (rise(longest()) / longest()) < 1.35
+        for position in (4096, 8192)
+    ),
+    "That of the nano model does not": lambda: (
+        bytes_rise(SHORT) > 2
+        and seconds("softmax", SHORT, "nano") < 1.2 * seconds("softmax", 1, "nano")
+    ),
+    "Of this sentence the model misses the last words and hardly any other": lambda: (
         min(moves()[-2:]) > 0.5 and max(moves()[:-2]) < 0.15
     ),
-    "The million letters do not help it": lambda: (
-        whole_novels.last_read("linear", writers.CONTEXT)["cost"] > -0.001
+    "The near-sighted heads decide": lambda: every(
+        near > 0.8 * moves()[surgery.picked()] > 4 * far
+        for near, far in [surgery.by_head(surgery.picked())]
     ),
-    "With a cache the time of a token grows with the text. With a state": lambda: (
-        seconds("linear", longest()) < 1.2 * seconds("linear", 1)
-        and seconds("softmax", longest()) > 2 * seconds("softmax", 1)
-    ),
-    "At the beginning both kinds of attention cost the same": lambda: (
-        0.9 < seconds("softmax", 1) / seconds("linear", 1) < 1.1
-    ),
-    "The smaller the model, the sooner its cache outweighs its weights": lambda: (
-        ratio("nano") > ratio("124M")
+    "The one with the state, once texts are long": lambda: (
+        batch_gain("linear") > 2 * batch_gain("softmax")
     ),
 }

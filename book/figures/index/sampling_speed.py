@@ -6,7 +6,7 @@ from lsa.cost import tick_cost
 from lsa.gpt import gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import duration, in_words, size, times
+from ..lib.format import duration, in_words, percent, size, times
 from ..lib.records import (
     SCALE_LABELS,
     NotMeasuredError,
@@ -19,6 +19,8 @@ from ..lib.records import (
     rows,
 )
 from ..lib.tables import Missing
+
+SHORT = 1024  # a position at which the bytes of a small model have doubled, and its time has not
 
 
 def figure(id: str = "sampling-speed") -> Explorable | Missing:
@@ -121,6 +123,29 @@ def crossing() -> int:
     return t
 
 
+def spread(attention: str, scale: str = "124M") -> float:
+    """By which share the slowest position of a model takes longer than the fastest."""
+    run = of_config(have("sampling_speed"), scale=scale, batch=1)
+    found = [point["seconds"] for point in rows(run, attention=attention)]
+    if not found:
+        raise NotMeasuredError(f"sampling_speed: no {attention}")
+    return max(found) / min(found) - 1
+
+
+def bytes_rise(position: int, scale: str = "nano") -> float:
+    """Bytes that a token at a position reads with a KV cache, over those of the first; a count."""
+    config = gpt_config(scale, attention="softmax", vocab_size=256)
+    there, first = (tick_cost(config, t, itemsize=4).bytes for t in (position, 1))
+    return there / first
+
+
+def batch_gain(attention: str, batch: int = 16, scale: str = "nano") -> float:
+    """Tokens a second of so many texts at the last position, over those of one."""
+    last = longest(scale)
+    one, several = (seconds(attention, last, scale, texts) for texts in (1, batch))
+    return batch * one / several
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on sampling."""
 
@@ -139,12 +164,19 @@ def numbers() -> dict[str, str]:
         kv_last=lambda: duration(seconds("softmax", longest())),
         state_first=lambda: duration(seconds("linear", 1)),
         state_last=lambda: duration(seconds("linear", longest())),
+        state_spread=lambda: percent(spread("linear")),
         ratio=lambda: ratio("124M"),
         rises=risen,
         kv_size=lambda: size(tick("softmax", longest())["state"]),
         state_size=lambda: size(tick("linear", longest())["state"]),
         crossing=crossing,
+        outweighs=lambda: f"{6 * gpt_config('124M').d_model:,}",
+        nano_outweighs=lambda: f"{6 * gpt_config('nano').d_model:,}",
         nano_ratio=lambda: ratio("nano"),
+        nano_bytes=lambda: times(bytes_rise(SHORT)),
+        nano_time=lambda: times(seconds("softmax", SHORT, "nano") / seconds("softmax", 1, "nano")),
+        state_gain=lambda: times(batch_gain("linear")),
+        cache_gain=lambda: times(batch_gain("softmax")),
     )
 
 

@@ -10,7 +10,7 @@ from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, Row, learned, provenance
 from ..lib.seeds import bars
-from ..lib.tables import Missing, Table
+from ..lib.tables import Missing
 from ..lib.tasks import (
     RIGHT,
     Share,
@@ -33,7 +33,13 @@ NAMES = {
     "none": "none",
 }
 BETWEEN = {"noise": "noise", "pairs": "other pairs"}
-TOLD = 16, 4096, 16384  # distances that the table tells
+# Model, what stands between, distance: ranges over seeds that the chapter tells.
+RANGES = (
+    ("linear", "noise", 16), ("linear", "noise", 16384),
+    *(("gated", "noise", at) for at in (16, 1024, 16384)),
+    ("fades", "noise", 16), ("delta", "noise", 16384), ("gated-delta", "noise", 16384),
+    *(("softmax", "pairs", at) for at in (16, 4096)),
+)  # fmt: skip
 
 
 def by_model() -> dict[str, list[Record]]:
@@ -153,48 +159,28 @@ def _label(name: str) -> str:
     return palette.label(name) or name[0].upper() + name[1:]
 
 
-def table() -> Table | Missing:
-    """Answered right at three distances, with noise and with other pairs between."""
-    if not (found := shares()):
-        return Missing(EXPERIMENT)
-    where = [("noise", distance) for distance in TOLD] + [("pairs", at) for at in TOLD[:2]]
-    cells = [
-        [
-            _label(NAMES[model]),
-            *(
-                percent(found[model, *what].mean) if (model, *what) in found else "–"
-                for what in where
-            ),
-        ]
-        for model in by_model()
-    ]
-    titles = [f"{BETWEEN[between]}, {distance:,}" for between, distance in where]
-    return Table(["", *titles], cells)
-
-
-def _ends(model: str, between: str, distance: int) -> tuple[float, float]:
-    """The least and the most over seeds. Raises NotMeasuredError."""
+def span(model: str, between: str, distance: int) -> str:
+    """The least and the most over seeds, in words. Raises NotMeasuredError."""
     found = shares()
     of(found, model, between, distance)
-    one = found[model, between, distance]
-    return one.low, one.high
+    low, high = (percent(x) for x in found[model, between, distance][1:3])
+    return low if low == high else f"{low} to {high}"
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on long context."""
     found = shares()
     told = {
-        f"again_linear_noise_{where}": (
-            lambda distance=distance: percent(of(found, "linear", "noise", distance))
-        )
-        for where, distance in (("near", TOLD[0]), ("farthest", TOLD[-1]))
+        f"{between}_{model.replace('-', '_')}_{at}": lambda what=(model, between, at): span(*what)
+        for model, between, at in RANGES
+    }
+    told |= {
+        f"pairs_{model}": lambda model=model: percent(of(found, model, "pairs", 256))
+        for model in ("linear", "gated", "delta")
     }
     return in_words(
         **told,
-        again_gated_delta_1024=lambda: "{} to {}".format(
-            *map(percent, _ends("gated-delta", "noise", 1024))
-        ),
-        again_gated_delta_best=lambda: percent(_ends("gated-delta", "noise", TOLD[-1])[1]),
+        again_width=lambda: _first()["config"]["d_model"] // _first()["config"]["n_head"],
         again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),
         again_trained=lambda: str(_longest_trained()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, log10
+import math
 
 from ..index import race
 from ..lib.format import NOT_MEASURED, in_words
@@ -39,7 +39,7 @@ def _plain(value: float, digits: int = 2) -> str:
     """A number of `digits` significant digits, without an exponent: 0.00046."""
     if not value:
         return "0"
-    places = digits - 1 - floor(log10(abs(value)))
+    places = digits - 1 - math.floor(math.log10(abs(value)))
     return f"{value:.{max(0, places)}f}"
 
 
@@ -59,12 +59,21 @@ def by_context() -> Table | Missing:
         found = _far_at(context)
         if NOT_MEASURED not in found.values():
             cells.append([f"{context:,}", *found.values()])
-    titles = ["trained at", *(f"{what}, {n}" for what in ("more text", "passage") for n in MODELS)]
-    return Table(titles, cells, align="rrrrr") if cells else Missing("long_context")
+    passages = (f"{what}, {n}" for what in ("more text", "passage") for n in MODELS)
+    titles = ["trained at", "bytes read", *passages]
+    return Table(titles, cells, align="r" * len(titles)) if cells else Missing("long_context")
+
+
+def bytes_read(context: int) -> int:
+    """Bytes that the training of a model read, whichever its attention."""
+    for run in race.curves(context):
+        return math.prod(run["config"][name] for name in ("updates", "spans", "span"))
+    raise NotMeasuredError(f"race: nothing trained at {context}")
 
 
 def _far_at(context: int) -> dict[str, str]:
     return in_words(
+        read=lambda: f"{bytes_read(context):,}",
         **{
             f"{kind} {name}": lambda kind=kind, name=name, at=at: _worth(name, kind, at, context)
             for kind, at in (("given", 16384), ("again", 1024))
@@ -85,10 +94,11 @@ def numbers() -> dict[str, str]:
         given_linear_256=lambda: _worth("linear", "given", 256),
         given_softmax_far=lambda: _worth("softmax", "given", 16384),
         given_linear_far=lambda: _worth("linear", "given", 16384),
+        given_best=lambda: _plain(
+            1000 * max(gain_at(n, at, "given", last)["gain"] for n in MODELS for at in CONTEXTS)
+        ),
         given_least=lambda: f"{gain_at('linear', MAIN, 'given', 16)['loss']:.2f}",
         given_most=lambda: f"{gain_at('linear', MAIN, 'given', 16384)['loss']:.2f}",
-        given_softmax_longest=lambda: _worth("softmax", "given", 16384, last),
-        given_linear_longest=lambda: _worth("linear", "given", 16384, last),
         longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",
     )
 
@@ -96,7 +106,6 @@ def numbers() -> dict[str, str]:
 def conclusions() -> Table:
     """Questions about a long past, and the answers for each attention."""
     asked = {
-        "what it costs to read on to 16,384 bytes after training at 4,096": _late,
         "16,384 bytes given in place of 16": lambda name: _worth(name, "given", 16384),
         "what a whole novel costs, in place of its last few thousand bytes": whole_novels.cost,
         "a passage 1,024 bytes back": lambda name: _worth(name, "again", 1024),
@@ -107,15 +116,3 @@ def conclusions() -> Table:
         for question, of in asked.items()
     ]
     return Table(["what was asked", *MODELS], cells, wrap=True)
-
-
-def _late(attention: str) -> str:
-    def late(context: int) -> float:
-        losses = race.positions(context, "whole").get(attention)
-        if not losses or not {2047, 16383} <= losses.keys():
-            raise NotMeasuredError(f"race: no positions of {attention} trained at {context}")
-        return losses[16383] - losses[2047]
-
-    # Later pages may be harder, for whichever model: what the longest context makes of them is
-    # taken off.
-    return f"{1000 * (late(MAIN) - late(CONTEXTS[-1])):.0f}".replace("-", "−")

@@ -6,8 +6,8 @@ from collections import defaultdict
 from statistics import mean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, Row, learned, provenance
+from ..lib.format import in_words, percent, times
+from ..lib.records import NotMeasuredError, Record, Row, learned, provenance, rows
 from ..lib.seeds import bars
 from ..lib.tables import Missing, Table
 from ..lib.tasks import (
@@ -101,7 +101,8 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**How many, not how long.** The share of keys whose value is answered, by the length "
+            "**Longer texts change no answers; more pairs lower those of small states.** The share "
+            "of keys whose value is answered, by the length "
             "of the text they stand in; the rest is noise. One layer of width "
             f"{config['d_model']}, one head. {rates} {bars(seeds_of(found))}"
         ),
@@ -123,6 +124,19 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
     )
 
 
+def by_seed(model: str, pairs: int = MANY) -> list[float]:
+    """Share of so many pairs that each seed answers, all lengths together.
+
+    Raises NotMeasuredError.
+    """
+    if not (runs := by_model().get(model)):
+        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+    asked = [[row["accuracy"] for row in _asked(run) if row["pairs"] == pairs] for run in runs]
+    if not all(asked):
+        raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
+    return [mean(shares) for shares in asked]
+
+
 def table() -> Table | Missing:
     """Answered right by pairs, all lengths together, beside the bytes after the longest."""
     if not (found := by_model()):
@@ -130,28 +144,46 @@ def table() -> Table | Missing:
     cells = []
     for model in found:
         told = in_words(
-            **{str(n): lambda model=model, n=n: percent(recalled(model, n)) for n in PAIRS}
+            **{str(n): lambda model=model, n=n: _spread(by_seed(model, n)) for n in PAIRS}
         )
         cells.append([label(model), f"{_state(model):,}", *told.values()])
     return Table(["", "state, B", *(f"{n} pairs" for n in PAIRS)], cells)
 
 
-def by_seed(model: str) -> list[float]:
-    """Share of most pairs answered by each seed, all lengths together. Raises NotMeasuredError."""
+def _spread(shares: list[float]) -> str:
+    """A mean over seeds with the least and the most: 31% (23–37)."""
+    low, high = (f"{100 * x:.0f}" for x in (min(shares), max(shares)))
+    return percent(mean(shares)) if low == high else f"{percent(mean(shares))} ({low}–{high})"
+
+
+def learners(model: str) -> int:
+    """How many seeds answered the share of validation that ends a training.
+
+    Raises NotMeasuredError.
+    """
     if not (runs := by_model().get(model)):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
-    return [mean(row["accuracy"] for row in _asked(run) if row["pairs"] == MANY) for run in runs]
+    return sum(_ending(run) == "solved" for run in runs)
+
+
+def _ending(run: Record) -> str:
+    """Of the training at the rate that was taken, in either plan's tables."""
+    return (rows(run, "end") or rows(run, "rates", chosen="yes"))[0]["ending"]
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on long context."""
 
-    def apart() -> str:
-        found = by_seed("taylor-2")
-        return f"{percent(min(found))} to {percent(max(found))}"
+    def updates() -> int:
+        for runs in by_model().values():
+            return runs[0]["config"]["updates"]
+        raise NotMeasuredError(EXPERIMENT)
 
     return in_words(
-        windows_softmax=lambda: percent(recalled("softmax", MANY)),
         windows_linear=lambda: percent(recalled("linear", MANY)),
-        windows_taylor_2_range=apart,
+        windows_linear_4=lambda: percent(recalled("linear", PAIRS[0])),
+        windows_delta=lambda: percent(recalled("delta", MANY)),
+        windows_delta_16=lambda: percent(recalled("delta", PAIRS[1])),
+        windows_taylor_4_times=lambda: times(_state("taylor-4") / _state("softmax")),
+        windows_updates=lambda: f"{updates():,}",
     )

@@ -8,18 +8,15 @@ from statistics import mean
 from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
-from ..lib import tasks
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, Row, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import how_many_seeds
-from ..lib.tables import Missing, Table
+from ..lib.tables import Missing
 from ..lib.tasks import (
     RIGHT,
     Kind,
     at_best_rates,
-    in_order,
     is_probed,
-    label,
     layers_toggle,
     of_usual_size,
     rates_in_words,
@@ -188,31 +185,8 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
     )
 
 
-def scores() -> Table | Missing:
-    """Every layer at every task."""
-    tables = {task: by_layer(task) for task in TASKS}
-    if not any(tables.values()):
-        return Missing(EXPERIMENT)
-    asked = _asked()
-    largest = asked["recall"]["pairs"]
-    cells = []
-    for name in in_order({name for runs in tables.values() for name in runs}):
-        found = {
-            task: _score(runs.get(name, []), asked.get(task, {})) for task, runs in tables.items()
-        }
-        if any(found.values()):
-            state = found["recall"].state if found["recall"] else None
-            cells.append([
-                label(name),
-                *(_share(found[task]) for task in TASKS),
-                "–" if state is None else f"{state:,}",
-            ])  # fmt: skip
-    titles = ["layer", *TASKS[:3], f"recall, {largest} pairs", "state in recall, B"]
-    return Table(titles, cells)
-
-
 def _asked() -> dict[str, dict[str, int]]:
-    """The test of a task that is in the table: most pairs, the length trained at."""
+    """The test of a task whose share is told: most pairs, the length trained at."""
     every = (run for runs in by_layer("recall").values() for run in runs)
     asked_for = (row["pairs"] for run in every for row in rows(run, "test"))
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
@@ -241,30 +215,15 @@ def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
         return None
 
 
-def _share(found: Score | None) -> str:
-    if found is None:
-        return "–"
-    spread = f" ± {50 * (found.high - found.low):.0f}" if found.seeds > 1 else ""
-    return f"{100 * found.mean:.0f}%{spread}{found.mark}"
-
-
 def share(task: str, model: str) -> float:
-    """Share right of a model of the usual size in the table's test. Raises NotMeasuredError."""
+    """Share right of a model of the usual size in the test that is told. Raises NotMeasuredError."""
     return score(by_layer(task).get(model, []), **_asked().get(task, {})).mean
 
 
-# Models of each task that the chapters' sentences name.
-TOLD = {
-    "copying": ("copying", ("s4", "s4d")),
-    "selective": (
-        "selective copying",
-        ("softmax", "linear", "gated", "gla", "delta", "s6", "mamba", "s4", "s4d"),
-    ),
-    "recall": (
-        "recall",
-        ("softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power", "s6"),
-    ),
-}
+# Whose recall the chapters name.
+TOLD = (
+    "softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power", "s6",
+)  # fmt: skip
 CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, of which the law is told
 
 
@@ -272,18 +231,9 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapters: the made-up tasks and the law of random codes."""
 
     told = {
-        f"{short}_{model.replace('-', '_')}": lambda task=task, model=model: percent(
-            share(task, model)
-        )
-        for short, (task, models) in TOLD.items()
-        for model in models
+        f"recall_{model.replace('-', '_')}": lambda model=model: percent(share("recall", model))
+        for model in TOLD
     }
-
-    def newest() -> Row:
-        """The configuration of the runs whose rates were trained in full."""
-        for run in learned(tasks.EXPERIMENT):
-            return run["config"]
-        raise NotMeasuredError(tasks.EXPERIMENT)
 
     law = [random_codes.right_by_the_law(*case) for case in CASES]
     drawn = [random_codes.right_when_drawn(*case) for case in CASES]
@@ -295,7 +245,5 @@ def numbers() -> dict[str, str]:
         law_off=lambda: max(
             abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
         ),
-        task_updates=lambda: f"{newest()['updates']:,}",
-        task_solved=lambda: f"{100 * newest()['solved']:g}%",
         **told,
     )

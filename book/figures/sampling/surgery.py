@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -142,6 +143,27 @@ def found() -> dict[str, Any]:
     }
 
 
+def earlier(text: bytes = TEXT.encode()) -> list[int]:
+    """The same word as the picked one, further back."""
+    every = [text[start:end].decode() for start, end in words(text)]
+    return [i for i, word in enumerate(every[: picked(text)]) if word == PICKED]
+
+
+def by_head(i: int) -> list[float]:
+    """How far the next letter moves when word i is subtracted from one head of each layer.
+
+    The near-sighted head first. Raises NotMeasuredError.
+    """
+    reading = Reading(writers.model("linear"), TEXT.encode())
+    S, z = reading.products(*words(TEXT.encode())[i])
+    before = reading.operated(S, z, 0.0).shares
+    alone = torch.eye(S.shape[1], dtype=S.dtype)  # a row a head
+    return [
+        moved(before, reading.operated(S * one[:, None, None], z * one[:, None], -1.0).shares)
+        for one in alone
+    ]
+
+
 def data() -> HTML | Missing:
     """JSON in a script element, for the stage.
 
@@ -168,11 +190,18 @@ def data() -> HTML | Missing:
 def numbers() -> dict[str, str]:
     """What the chapter says of the stage's first text."""
 
+    @cache
+    def every() -> list[dict[str, Any]]:
+        return found()["words"]
+
     def word(i: int) -> dict[str, Any]:
-        return found()["words"][i]
+        return every()[i]
 
     return in_words(
         surgery_picked=lambda: percent(word(picked())["moved"]),
+        surgery_earlier=lambda: percent(max(word(i)["moved"] for i in earlier())),
         surgery_first=lambda: percent(word(1)["moved"]),
         surgery_first_size=lambda: percent(word(1)["sizes"][1]),
+        surgery_near=lambda: percent(by_head(picked())[0]),
+        surgery_far=lambda: percent(by_head(picked())[1]),
     )

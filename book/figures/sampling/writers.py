@@ -188,5 +188,5 @@ def with_layers(state: Any, changed: Iterator[LinearState]) -> Any:
 
 
 def sums(state: Any) -> torch.Tensor:
-    """S of every layer of linear attention in a GPT's state: [layers, H, K, V], of one text."""
-    return torch.stack([one.S[0] for one in layers(state)])
+    """S of every layer of linear attention in a GPT's state: [layers, B, H, K, V]."""
+    return torch.stack([one.S for one in layers(state)])

@@ -25,6 +25,16 @@ def test_the_cost_is_that_of_the_same_pages():
     assert found["error"] == pytest.approx(12.71 * math.sqrt(2) * 0.001 / math.sqrt(2))
 
 
+def test_the_t_is_that_of_the_fewer_of_novels_and_seeds():
+    run = novels(
+        (0, 4097, 8192, 1.501, 1.5), (1, 4097, 8192, 2.003, 2.0), (2, 4097, 8192, 1.002, 1.0)
+    )
+    standard = 0.001 / math.sqrt(3)
+    for seeds, t in ((1, 4.303), (2, 12.71), (3, 4.303), (4, 4.303)):
+        (found,) = whole_novels.by_doubling([run] * seeds)
+        assert found["error"] == pytest.approx(t * standard)
+
+
 def test_dense_texts_teach_and_are_not_shown(monkeypatch):
     asked = [(8, 32), (16, 64), (64, 256), (4, 128), (16, 128), (64, 1024)]
     tables = {
@@ -40,5 +50,16 @@ def test_dense_texts_teach_and_are_not_shown(monkeypatch):
     monkeypatch.setattr(recall, "learned", lambda experiment: [run])
     assert [*recall.shares("delta")] == [(4, 128), (16, 128), (64, 256), (64, 1024)]
     assert recall.recalled("delta", 64) == 0.5
+    assert recall.by_seed("delta", 16) == [0.5]
     with pytest.raises(NotMeasuredError):
         recall.shares("linear")
+
+
+def test_who_learned_a_task_is_told_by_either_plan(monkeypatch):
+    rates = {"rate": [0.01, 0.02], "chosen": ["no", "yes"], "ending": ["stopped", "solved"]}
+    older, newer = {"tables": {"rates": rates}}, {"tables": {"end": {"ending": ["solved"]}}}
+    stopped = {"tables": {"end": {"ending": ["stopped"]}}}
+    monkeypatch.setattr(recall, "by_model", lambda: {"delta": [older, newer, stopped]})
+    assert recall.learners("delta") == 2
+    with pytest.raises(NotMeasuredError):
+        recall.learners("linear")

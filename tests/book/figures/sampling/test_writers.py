@@ -25,7 +25,7 @@ def test_a_writer_can_be_had_in_torch_and_its_sums_looked_at():
     text = torch.randint(256, (1, 9), generator=torch.Generator().manual_seed(0))
     before, _ = machine.prefill(machine.initial_state, text[:, :8])
     after, _ = machine.step(before, text[:, 8])
-    more = writers.sums(after)[0] - writers.sums(before)[0]
+    more = writers.sums(after)[0, 0] - writers.sums(before)[0, 0]
     assert more.shape == (2, 64, 64)  # of the first layer, whose keys and values are no head's work
     # A head that never fades has one outer product more; one that fades has lost some besides.
     assert [torch.linalg.matrix_rank(one, rtol=1e-4).item() > 1 for one in more] == [True, False]

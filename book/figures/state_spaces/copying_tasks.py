@@ -1,0 +1,89 @@
+"""Copying and selective copying: what layers answer, each plan of training apart from the other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from ..lib import tasks
+from ..lib.format import in_words, percent
+from ..lib.records import NotMeasuredError, Record, learned
+from ..lib.seeds import how_many_seeds
+from ..lib.tables import Missing, Table
+from ..lib.tasks import Kind, at_best_rates, in_order, kind_of, label, of_usual_size
+from ..relatives.synthetic_tasks import EXPERIMENT, score
+
+TASKS = ("copying", "selective copying")
+COMPARED = {"s4", "s4d", "s6"}  # which the chapter is about
+
+Runs = dict[str, list[Record]]  # by model, a seed each
+
+
+def older(task: str) -> Runs:
+    """Those whose learning rate a short probe chose."""
+    found: dict[Kind, list[Record]] = defaultdict(list)
+    for run in learned(EXPERIMENT):
+        if run["complete"] and run["config"]["task"] == task:
+            found[kind_of(run)].append(run)
+    return of_usual_size(found)
+
+
+def newer(task: str) -> Runs:
+    """Those of the plan that trains every rate in full."""
+    return of_usual_size(at_best_rates(task))
+
+
+PLANS: dict[str, Callable[[str], Runs]] = {"older plan": older, "newer plan": newer}
+
+
+def scores() -> Table | Missing:
+    """The layers that the newer plan has trained, and S4 and S4D, at both tasks by both plans."""
+    columns = {f"{task}, {plan}": of(task) for task in TASKS for plan, of in PLANS.items()}
+    columns = {title: runs for title, runs in columns.items() if runs}
+    if not columns:
+        return Missing(tasks.EXPERIMENT)
+    shown = COMPARED.union(*map(newer, TASKS))
+    cells = [
+        [label(name), *(_share(runs.get(name, ())) for runs in columns.values())]
+        for name in in_order(shown)
+    ]
+    return Table(["layer", *columns], cells)
+
+
+def _share(runs: Iterable[Record]) -> str:
+    """Share right, ± half of its range over several seeds."""
+    try:
+        found = score(runs)
+    except NotMeasuredError:
+        return "–"
+    spread = f" ± {50 * (found.high - found.low):.0f}" if found.seeds > 1 else ""
+    return f"{100 * found.mean:.0f}%{spread}"
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter on state spaces."""
+
+    def config(runs: Runs) -> dict:
+        """Of the runs of one plan. Raises NotMeasuredError."""
+        for first, *_ in runs.values():
+            return first["config"]
+        raise NotMeasuredError(EXPERIMENT)
+
+    told = {
+        f"older_{short}_{model}": lambda task=task, model=model: _share(older(task).get(model, ()))
+        for short, task in zip(("copying", "selective"), TASKS, strict=True)
+        for model in sorted(COMPARED)
+    }
+    told |= {
+        f"selective_{model}": lambda model=model: percent(
+            score(newer("selective copying").get(model, ())).mean
+        )
+        for model in ("linear", "gated", "mamba")
+    }
+    return in_words(
+        older_updates=lambda: f"{config(older('copying'))['updates']:,}",
+        older_seeds=lambda: how_many_seeds(score(older("selective copying").get("s4", ())).seeds),
+        task_updates=lambda: f"{config(newer('selective copying'))['updates']:,}",
+        task_solved=lambda: f"{100 * config(newer('selective copying'))['solved']:g}%",
+        **told,
+    )
