@@ -15,7 +15,6 @@ NAMES = {
     "mamba_ssm": "Mamba's own",
 }
 CHUNK = 8  # tokens between the states that the kernel keeps for the gradients
-CHANNELS = 16  # whose dB and dC a program adds up before it stores them
 
 
 def measured() -> list[Record]:
@@ -120,8 +119,6 @@ def numbers(N: int = 16, item: int = 4) -> dict[str, str]:
     return {
         "scan_states": f"{item * N}",
         "scan_least": f"{3 * item}",
-        "scan_least_back": f"{5 * item}",
         "scan_kept": f"{item * N // CHUNK}",
-        "scan_partial": f"{2 * item * N // CHANNELS}",
         **in_words(scan_tree=lambda: _range("tree", "steps")),
     }
