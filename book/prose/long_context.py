@@ -56,9 +56,7 @@ VERDICTS = {
         rise(name, context) < LITTLE for name in MODELS for context in SHORTER
     ),
     "Models trained at 16,384 bytes gain the most": lambda: every(
-        worth(name, context) <= worth(name, CONTEXTS[-1])
-        for name in MODELS
-        for context in CONTEXTS
+        worth(name, context) <= worth(name, CONTEXTS[-1]) for name in MODELS for context in CONTEXTS
     ),
     "Their lead over those trained at 4,096 is within the error": lambda: every(
         worth(name, CONTEXTS[-1]) - worth(name, MAIN)
@@ -78,7 +76,8 @@ VERDICTS = {
             for context in CONTEXTS
             for one in whole_novels.at_the_end(context)
             if one["cost"] > one["error"]
-        } == {256, 1024}
+        }
+        == {256, 1024}
         and not any(
             one["cost"] < -one["error"]
             for context in CONTEXTS
@@ -94,7 +93,7 @@ VERDICTS = {
         for name in MODELS
         for n in CONTEXTS
     ),
-    "At 64 bytes the gains are more than twice their standard error": lambda: every(
+    "the gains at 64 bytes are more than twice their standard error": lambda: every(
         errors(name, 64) > 2 for name in MODELS
     ),
     "From 1,024 bytes on none can be told from zero": lambda: every(

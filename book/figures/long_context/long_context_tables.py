@@ -78,7 +78,7 @@ def _far_at(context: int) -> dict[str, str]:
             f"{kind} {name}": lambda kind=kind, name=name, at=at: _worth(name, kind, at, context)
             for kind, at in (("given", 16384), ("again", 1024))
             for name in MODELS
-        }
+        },
     )
 
 

@@ -216,7 +216,7 @@ def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
 
 
 def share(task: str, model: str) -> float:
-    """Share right of a model of the usual size in the test that is told. Raises NotMeasuredError."""
+    """Share right of a model of the usual size in the test of `_asked`. Raises NotMeasuredError."""
     return score(by_layer(task).get(model, []), **_asked().get(task, {})).mean
 
 
