@@ -64,7 +64,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on state spaces."""
 
     def config(runs: Runs) -> dict:
-        """Of the runs of one plan. Raises NotMeasuredError."""
+        """Configuration of the runs of one plan. Raises NotMeasuredError."""
         for first, *_ in runs.values():
             return first["config"]
         raise NotMeasuredError(EXPERIMENT)

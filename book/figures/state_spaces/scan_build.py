@@ -12,7 +12,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on state spaces."""
 
     def instructions(kernel: str) -> float:
-        """Of a warp, for a number of the state."""
+        """Instructions of a warp for a number of the state."""
         return row(of_config(have("scan_build"), arch=90), kernel=kernel, **CASE)["instructions"]
 
     def cut() -> str:
