@@ -8,7 +8,7 @@
   const { element, svg } = Stage;
   const { formatNumber, interpolate } = window.ExplorableModel;
   const NAMES = { softmax: "Softmax", linear: "Linear" }, MODELS = Object.keys(NAMES);
-  const VIEWS = { update: "Updates", guess: "Your guess", minutes: "Time" };
+  const VIEWS = { update: "Updates", guess: "Guess", minutes: "Time" };
   const FIRST = "update", OPENS_AT = 16384, LOSS = [1.4, 4.6], STEPS = 60;
   const DIAL = 20; // half of a clock
   const NARROW = 360; // px of a plot that holds few words
@@ -149,8 +149,10 @@
       const { updates, loss, ends, first, last, then } = race, many = updates.at(-1).toLocaleString("en");
       if (view === "update") {
         const apart = Math.abs(loss.softmax.at(-1) - loss.linear.at(-1)).toFixed(3);
-        const next = "And after the same time? Guess, or press Time.";
-        return `After ${many} updates the two are ${apart} nats apart. ${next}`;
+        const took = ends[last] < 1.2 * ends[first]
+          ? "and took about the same time."
+          : "but one took longer. Guess how much, or press Time.";
+        return `After ${many} updates the two are ${apart} nats apart, ${took}`;
       }
       if (view === "guess") {
         return guessed
@@ -169,11 +171,12 @@
     function setClocks() {
       const { updates, loss, ends } = race, many = updates.at(-1).toLocaleString("en");
       for (const name of MODELS) {
-        const { value, words } = clocks[name], hidden = view === "guess" && name === "linear";
+        const { node, value, words } = clocks[name], hidden = view === "guess" && name === "linear";
         const took = hidden ? guessMinutes() : ends[name];
         value.textContent = view === "update"
           ? nats(loss[name].at(-1))
           : `${minutesText(took)}${hidden ? "?" : ""}`;
+        node.classList.toggle("race-untimed", view === "update");
         words.textContent = view === "update" ? `nats after ${many} updates` : `for ${many} updates`;
       }
     }

@@ -90,7 +90,7 @@ def test_the_context_takes_both_lines_along(open_stage):
 @pytest.mark.parametrize("by", ["pointer", "keys"])
 def test_a_guess_is_held_against_what_was_measured(open_stage, by):
     tab, frame = open_stage("race", reduced_motion="reduce")
-    frame.get_by_role("radio", name="Your guess").check(force=True)
+    frame.get_by_role("radio", name="Guess").check(force=True)
     handle = frame.get_by_role("slider", name="When linear is done")
     expect(handle).to_have_attribute("aria-valuenow", "60")
     if by == "pointer":

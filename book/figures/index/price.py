@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
+from ..lib import tasks
 from ..lib.format import counted, in_words, percent
-from ..lib.records import NotMeasuredError, Record, provenance
+from ..lib.records import NotMeasuredError, Record, learned, provenance, row
 from ..lib.tables import Missing
-from ..relatives.synthetic_tasks import share
+from ..relatives import synthetic_tasks
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
-from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone, lost_recall
+from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
 WHAT = {"gain": "Recall of a passage", "rise": "Rise of the loss"}
 MOST = 40  # heads that the figure shows; more change nothing
+PAIRS = 64  # keys and values of a text that recall is asked of
 
 
 def _runs() -> dict[int, Record]:
@@ -37,19 +39,21 @@ def figure(id: str = "price") -> Explorable | Missing:
         series = [
             Series({"what": what}, _columns(what), source=_runs()[0]["path"]) for what in WHAT
         ]
+        least, some = (measured(run, "rise").mean for run in (everywhere(), first_alone(SOME)))
     except (NotMeasuredError, KeyError):
         return Missing(EXPERIMENT)
     ends = {"heads": [0, MOST], "nats": [whole] * 2, "low": [whole] * 2, "high": [whole] * 2}
     return Explorable(
         id=id,
         caption=(
-            f"**The price is recall.** A few of the {HEADS} heads of a trained model look back; "
-            "the others see 64 tokens and the first four. *Recall*: how much easier a passage "
-            "is the second time."
+            f"**Recall needs a few of the {HEADS} heads.** *Recall*: nats a token by which a "
+            "passage is easier the second time; below zero, harder. *Rise of the loss*: of all "
+            "other text, above the whole model's."
         ),
         alt=(
             "Recall against the number of heads that may look back: below zero with none, at its "
-            "full height with 24. The rise of the loss stays near zero throughout."
+            f"full height with {SOME}. The rise of the loss falls from {least:.2f} nats a token "
+            f"with none to {some:.2f} with {SOME}."
         ),
         series=series,
         ceilings=[Series({}, ends, label=f"Recall with all {HEADS}")],
@@ -63,12 +67,38 @@ def figure(id: str = "price") -> Explorable | Missing:
     )
 
 
+def recalled(model: str) -> list[float]:
+    """Share right of 64 keys by every stored run of a layer with one head, at its best rate.
+
+    Of both experiments that ask for recall: in the older one a short probe chose the rate.
+    Raises NotMeasuredError.
+    """
+    kind = tasks.Kind(model, 1)
+    older = [run for run in learned(synthetic_tasks.EXPERIMENT) if run["complete"]]
+    runs = [
+        *tasks.at_best_rates("recall").get(kind, ()),
+        *(run for run in older if run["config"]["task"] == "recall" and tasks.kind_of(run) == kind),
+    ]
+    if not runs:
+        raise NotMeasuredError(f"{tasks.EXPERIMENT}: no recall by {model}")
+    return [row(run, "test", pairs=PAIRS)["accuracy"] for run in runs]
+
+
+def _span(shares: list[float]) -> str:
+    """The least and the most: "17% to 37%"; one of them where they read the same."""
+    return " to ".join(dict.fromkeys(percent(end(shares)) for end in (min, max)))
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the first page."""
     return in_words(
+        price_all=lambda: str(HEADS),
         price_rise=lambda: measured(everywhere(), "rise"),
         price_heads=lambda: counted(SOME),
-        price_kept=lambda: percent(1 - lost_recall(first_alone(SOME))),
-        recall_softmax=lambda: percent(share("recall", "softmax")),
-        recall_linear=lambda: percent(share("recall", "linear")),
+        price_some_rise=lambda: measured(first_alone(SOME), "rise"),
+        price_some_gain=lambda: measured(first_alone(SOME), "gain"),
+        price_all_gain=lambda: measured(confined(0), "gain"),
+        recall_softmax=lambda: _span(recalled("softmax")),
+        recall_linear=lambda: _span(recalled("linear")),
+        recall_runs=lambda: counted(len(recalled("linear"))),
     )

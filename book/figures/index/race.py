@@ -1,7 +1,7 @@
 """The race: both attentions with one head that fades, beside models that see less.
 
 Curves are means over seeds. Their time axis is updates times the seconds of an update, which were
-measured apart, interleaved, on a quiet computer.
+measured separately, interleaved, on a quiet computer.
 """
 
 from __future__ import annotations
@@ -221,11 +221,11 @@ def _caption(context: int) -> str:
     found = by_model(context)
     each = seeds_in_words([*map(len, found.values())])
     return (
-        "**The same GPT-2 with and without the exponential**, each with one head that fades. Loss "
-        f"on five novels that were never trained on, {each}. At a context every model makes the "
-        f"same number of updates, fixed beforehand, on the same text. Time is updates times the "
-        "seconds of an update, measured apart on a quiet computer, all models taking turns. Grey: "
-        "what counting letters achieves."
+        "**One small model with and without the exponential**, each with one head that fades. "
+        f"Loss on five novels that were never trained on, {each}. At each context all models make "
+        "the same number of updates, fixed beforehand, on the same text. Time is updates times the "
+        "median seconds of an update, measured separately on an idle CPU, all models in turn. "
+        "Grey: the loss of models that only count letters."
     )
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from itertools import product
 from math import log
 
 from lsa.gpt import GPT, gpt_config
 
-from ..lib.format import in_words, probability, times
-from ..lib.pairs import Pairs, compare
+from ..lib.format import counted, in_words, probability, times
+from ..lib.pairs import Pairs, by_seed, compare, compare_seeds
 from ..lib.records import NotMeasuredError
+from ..linear_self_attention import variants
 from . import ngram_baseline
 from .race import CONTEXTS, MAIN, PAIR, by_model, curves, differences, end, ratio, seconds
+
+LINEAR_BEHIND = ("linear", "softmax")
 
 
 def paired(first: str, second: str, contexts: Iterable[int] = CONTEXTS) -> Pairs:
@@ -40,6 +45,33 @@ def far_head_costs() -> Pairs:
             except NotMeasuredError:
                 continue
     return compare(found)
+
+
+def over_seeds(*changes: tuple[str, str]) -> Pairs:
+    """The ends of the first models less those of the second: a mean for each seed, compared.
+
+    Runs of one seed share first weights and text over contexts and attentions, so pairs of runs
+    are not independent. Seeds are. Raises NotMeasuredError.
+    """
+    found: list[dict[int, float]] = []
+    for context, (first, second) in product(CONTEXTS, changes):
+        runs = by_model(context)
+        with suppress(NotMeasuredError):
+            found.append(by_seed(runs.get(first, ()), runs.get(second, ())))
+    return compare_seeds(found)
+
+
+def far_costs() -> Pairs:
+    """`far_head_costs` with seeds for units. Raises NotMeasuredError."""
+    return over_seeds(*((name, f"{name}, near only") for name in PAIR))
+
+
+def table_behind() -> float:
+    """Nats by which linear attention ends behind softmax in GPT-2 with its table of positions.
+
+    One run each, at 256 bytes. Raises NotMeasuredError.
+    """
+    return variants.final_loss("linear") - variants.final_loss("softmax")
 
 
 def minutes(model: str, context: int) -> float:
@@ -89,6 +121,17 @@ def numbers() -> dict[str, str]:
         "far_costs": lambda: far_head_costs().spread(4),
         "far_costs_of": lambda: far_head_costs().of(),
         "far_costs_p": lambda: probability(far_head_costs().p),
+        "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
+        "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
+        "seeds_behind_of": lambda: over_seeds(LINEAR_BEHIND).of(),
+        "seeds_behind_p": lambda: probability(over_seeds(LINEAR_BEHIND).p),
+        "seeds_far_costs": lambda: far_costs().spread(),
+        "seeds_far_costs_of": lambda: far_costs().of(),
+        "seeds_far_costs_p": lambda: probability(far_costs().p),
+        "near_lead_16384": lambda: (
+            f"{end('linear', 16384) - end('softmax, near only', 16384):.3f}"
+        ),
+        "table_behind": lambda: f"{table_behind():.2f}",
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
     }
     for n in (256, MAIN, 16384):

@@ -187,5 +187,4 @@ def front_numbers() -> dict[str, str]:
         tick_last=lambda: duration(seconds("softmax", 16384)),
         tick_state_first=lambda: duration(seconds("linear", 1)),
         tick_state=lambda: duration(seconds("linear", 16384)),
-        tick_ratio=lambda: times(seconds("softmax", 16384) / seconds("linear", 16384)),
     )

@@ -50,15 +50,9 @@ def data() -> HTML:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the first page."""
+    """Numbers for the pages: ratios of the table."""
     return in_words(
         layer_4096=lambda: times(mode_speed.ratio_to_softmax(4096)),
         layer_longest=lambda: times(mode_speed.ratio_to_softmax(131072)),
         small_4096=lambda: times(block_speed.ratio_to_softmax("124M", 4096)),
-        wide_4096=lambda: times(block_speed.ratio_to_softmax("1.5B", 4096)),
-        small_16384=lambda: times(block_speed.ratio_to_softmax("124M", 16384)),
-        wide_16384=lambda: times(block_speed.ratio_to_softmax("1.5B", 16384)),
-        published_longest=lambda: times(published.update_ratio(131072)),
-        twenty=lambda: "{:,} and {:,}".format(*mode_speed.passes(20)),
-        two_hundred=lambda: "{:,} and {:,}".format(*mode_speed.passes(200)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -40,8 +40,8 @@ class Pairs(NamedTuple):
         return f"{self.agreeing} of {self.count}"
 
 
-def differences(first: Iterable[Record], second: Iterable[Record]) -> list[float]:
-    """The last validation loss of runs less that of others, in the order of their seeds.
+def by_seed(first: Iterable[Record], second: Iterable[Record]) -> dict[int, float]:
+    """The last validation loss of runs less that of others, by seed.
 
     The runs of a list are those of one configuration, a seed each. Raises NotMeasuredError where
     no seed has both.
@@ -52,7 +52,12 @@ def differences(first: Iterable[Record], second: Iterable[Record]) -> list[float
     )
     if not (shared := sorted(last.keys() & other.keys())):
         raise NotMeasuredError("no seed of both")
-    return [last[seed] - other[seed] for seed in shared]
+    return {seed: last[seed] - other[seed] for seed in shared}
+
+
+def differences(first: Iterable[Record], second: Iterable[Record]) -> list[float]:
+    """The same, in the order of the seeds."""
+    return [*by_seed(first, second).values()]
 
 
 def compare(differences: Sequence[float]) -> Pairs:
@@ -64,6 +69,17 @@ def compare(differences: Sequence[float]) -> Pairs:
     error = stdev(differences) / sqrt(count) if count > 1 else None
     agreeing = sum(x * middle > 0 for x in differences)
     return Pairs(middle, error, agreeing, count, _sign_test(differences))
+
+
+def compare_seeds(every: Iterable[Mapping[int, float]]) -> Pairs:
+    """`compare` of each seed's mean over several `by_seed`. Raises NotMeasuredError for none.
+
+    Runs of one seed share text and order over contexts and layers, so their differences are not
+    independent; seeds are. Taken are the seeds that all have.
+    """
+    maps = [*every]
+    shared = set.intersection(*map(set, maps)) if maps else set()
+    return compare([mean(one[seed] for one in maps) for seed in sorted(shared)])
 
 
 def _sign_test(differences: Sequence[float]) -> float:

@@ -67,3 +67,12 @@ def test_pairs_of_all_contexts_are_counted_together(raced):
     assert repr(race_tables.far_head_table()).splitlines()[2:] == [
         f"| 4,096 | {told} | {told} |", "| 16,384 | – | −0.030 (1 of 1) |"
     ]  # fmt: skip
+
+
+def test_pairs_of_one_seed_count_once(raced):
+    raced(near({"softmax": (0, 1), "linear": (0, 1)}, by=(-0.01, -0.03)))
+    raced(near({"softmax": (0, 1), "linear": (0, 1)}, by=(-0.02, 0.01)), at=16384)
+    found = race_numbers.far_costs()
+    assert found.mean == pytest.approx((0.015 + 0.01) / 2)
+    assert found.error == pytest.approx(0.0025)
+    assert found.of() == "2 of 2" and found.p == pytest.approx(0.5)

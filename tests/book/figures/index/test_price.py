@@ -1,0 +1,48 @@
+"""Recall of the first page: every stored run of a layer, at its best rate, in two experiments."""
+
+import pytest
+
+from book.figures.index import price
+from book.figures.lib import tasks
+from book.figures.lib.records import NotMeasuredError
+from book.figures.relatives import synthetic_tasks
+
+
+def run(model, seed, right, *, heads=1, task="recall", complete=True):
+    config = {
+        "task": task, "attention": model, "n_head": heads, "attention_options": {}, "seed": seed,
+        "learning_rate": 0.003,
+    }  # fmt: skip
+    return {
+        "name": f"{task}-{model}-{seed}", "config": config, "complete": complete,
+        "tables": {
+            "test": {"pairs": [8, 64], "accuracy": [1.0, right]},
+            "curve": {"accuracy": [right], "loss": [1.0]},
+            "end": {"ending": ["solved"]},
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture
+def recalls(monkeypatch):
+    newer = [run("linear", 0, 0.25), run("linear", 0, 0.9, heads=2)]
+    older = [
+        run("linear", 1, 0.17), run("linear", 2, 0.37), run("linear", 3, 0.9, complete=False),
+        run("linear", 4, 0.9, task="copying"), run("softmax", 1, 0.99),
+    ]  # fmt: skip
+    monkeypatch.setattr(tasks, "learned", lambda experiment: newer)
+    monkeypatch.setattr(price, "learned", lambda experiment: older)
+    assert synthetic_tasks.EXPERIMENT != tasks.EXPERIMENT
+
+
+def test_both_experiments_are_told_and_a_span_names_its_ends(recalls):
+    assert sorted(price.recalled("linear")) == [0.17, 0.25, 0.37]
+    numbers = price.numbers()
+    assert numbers["recall_linear"] == "17% to 37%"
+    assert numbers["recall_softmax"] == "99%"
+    assert numbers["recall_runs"] == "three"
+
+
+def test_a_layer_that_was_never_asked_is_not_measured(recalls):
+    with pytest.raises(NotMeasuredError, match="no recall by delta"):
+        price.recalled("delta")
