@@ -46,9 +46,9 @@ def figure(id: str = "price") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**Recall needs a few of the {HEADS} heads.** *Recall*: nats a token by which a "
-            "passage is easier the second time; below zero, harder. *Rise of the loss*: of all "
-            "other text, above the whole model's."
+            f"**In this model recall needs a few of the {HEADS} heads.** *Recall*: nats a "
+            "token by which a passage is easier the second time; below zero, harder. *Rise of the "
+            "loss*: of all other text, above the whole model's."
         ),
         alt=(
             "Recall against the number of heads that may look back: below zero with none, at its "

@@ -82,6 +82,11 @@ def minutes(model: str, context: int) -> float:
     return found[0]["config"]["updates"] * seconds(model, context) / 60
 
 
+def window_minutes(context: int) -> float:
+    """Minutes of all updates of softmax in a window of 128 bytes. Raises NotMeasuredError."""
+    return updates(context) * seconds("window", context) / 60
+
+
 def _config(context: int) -> dict:
     found = curves(context)
     if not found:
@@ -131,6 +136,7 @@ def numbers() -> dict[str, str]:
         "near_lead_16384": lambda: (
             f"{end('linear', 16384) - end('softmax, near only', 16384):.3f}"
         ),
+        "window_minutes_16384": lambda: f"{window_minutes(16384):.0f}",
         "table_behind": lambda: f"{table_behind():.2f}",
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
     }
