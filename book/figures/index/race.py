@@ -73,20 +73,25 @@ def _seed(run: Record) -> int:
 def _speeds(context: int) -> Record:
     """Where an update's seconds at a context are stored. Raises NotMeasuredError.
 
-    They are of the processor that trained most, whatever number of its threads was used for either.
+    They are of a device of the kind that trained: of the one that trained most, if it was timed,
+    whatever number of its threads was used for either, else of the one timed last.
     """
     trained = Counter(_processor(run) for run in curves())
+    kinds = {kind for kind, _ in trained}
     found = [
         run
         for run in load("race")
         if run["config"]["model"] == "all" and run["config"]["context"] == context
-        and run["complete"] and (not trained or _processor(run) in trained)
+        and run["complete"] and (not kinds or _processor(run)[0] in kinds)
     ]  # fmt: skip
     if not found:
         raise NotMeasuredError(f"race: no seconds of an update at {context}")
-    return max(
-        found, key=lambda run: (trained[_processor(run)], run["provenance"]["device"]["count"])
-    )
+
+    def rank(run: Record) -> tuple[int, int, str]:
+        threads = run["provenance"]["device"]["count"]
+        return trained[_processor(run)], threads, run["provenance"]["started"]
+
+    return max(found, key=rank)
 
 
 def _processor(run: Record) -> tuple[str, str]:

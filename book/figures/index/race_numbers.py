@@ -133,9 +133,7 @@ def numbers() -> dict[str, str]:
         "seeds_far_costs": lambda: far_costs().spread(),
         "seeds_far_costs_of": lambda: far_costs().of(),
         "seeds_far_costs_p": lambda: probability(far_costs().p),
-        "near_lead_16384": lambda: (
-            f"{end('linear', 16384) - end('softmax, near only', 16384):.3f}"
-        ),
+        "near_lead_16384": lambda: f"{end('linear', 16384) - end('softmax, near only', 16384):.3f}",
         "window_minutes_16384": lambda: f"{window_minutes(16384):.0f}",
         "table_behind": lambda: f"{table_behind():.2f}",
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",

@@ -76,3 +76,23 @@ def test_pairs_of_one_seed_count_once(raced):
     assert found.mean == pytest.approx((0.015 + 0.01) / 2)
     assert found.error == pytest.approx(0.0025)
     assert found.of() == "2 of 2" and found.p == pytest.approx(0.5)
+
+
+def timed(name, seconds, started, kind="cpu"):
+    return {
+        "config": {"model": "all", "context": race.MAIN}, "complete": True,
+        "provenance": {"device": {"kind": kind, "name": name, "count": 2}, "started": started},
+        "tables": {"speed": {"model": ["linear"], "seconds": [seconds]}},
+    }  # fmt: skip
+
+
+def test_seconds_are_of_the_processor_that_trained_else_of_the_one_timed_last(raced, monkeypatch):
+    raced({"softmax": {0: 1.6}, "linear": {0: 1.6}})
+    trained = {"device": {"kind": "cpu", "name": "A", "count": 1}, "started": "0"}
+    runs = [{**run, "provenance": trained} for run in race.curves(race.MAIN)]
+    monkeypatch.setattr(race, "curves", lambda context=None: runs)
+    stored = [timed("B", 2.0, "1"), timed("C", 3.0, "2"), timed("G", 0.1, "3", kind="cuda")]
+    monkeypatch.setattr(race, "load", lambda experiment: stored)
+    assert race.seconds("linear", race.MAIN) == 3.0
+    stored.append(timed("A", 4.0, "0"))
+    assert race.seconds("linear", race.MAIN) == 4.0
