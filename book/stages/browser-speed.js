@@ -14,7 +14,7 @@
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
   const LINES = { ...MODES, linear: "One token" };
   const times = (value) => `${formatNumber(value, 2)} times`;
-  const BELOW = { chunked: 36, recurrent: 20, attention: 20 }; // px from a line’s end to its name
+  const BELOW = { recurrent: 20, attention: 20 }; // px from a line’s end to its name
   const text = (n) => n.toLocaleString("en");
 
   /* Softmax's seconds over another's, at the lengths that have both: {length: ratio}. */

@@ -13,8 +13,9 @@ from ..lib.format import duration_between, in_words, percent, times, times_betwe
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing, Table
 
+COLOURED = {"compiled": "chunked"}  # the palette's name for what has a colour on every page
 IMPLEMENTATIONS = {
-    "compiled": "compiled",
+    "chunked": "compiled",
     "decayed": "compiled, with decay",
     "torch": "plain PyTorch",
     "softmax": "softmax",
@@ -117,10 +118,11 @@ def _curves(record: Record) -> list[tuple[dict[str, Any], list[Row]]]:
     table = record["tables"]["rows"]
     shapes = dict.fromkeys(zip(table["heads"], table["width"], strict=True))
     return [
-        ({"implementation": name, "pass": direction, "shape": f"{heads} × {width}"}, points)
+        ({"implementation": COLOURED.get(name, name), "pass": direction,
+          "shape": f"{heads} × {width}"}, points)
         for heads, width in shapes
         for direction in PASSES
-        for name in IMPLEMENTATIONS
+        for name in dict.fromkeys(table["implementation"])
         if (points := rows(record, implementation=name, heads=heads, width=width,
                            **{"pass": direction}))
     ]  # fmt: skip
@@ -140,7 +142,7 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
         parts = [100 * a / b for a, b in zip(least, took, strict=True)]
         columns = {"length": lengths, "ms": [1e3 * s for s in took], "share": parts}
         series.append(Series(keys, columns, source=record["path"]))
-        if keys["implementation"] == "compiled":
+        if keys["implementation"] == "chunked":
             columns = {"length": lengths, "ms": [1e3 * s for s in least]}
             ceilings.append(Series(keys, columns, label="as one large product"))
     return Explorable(

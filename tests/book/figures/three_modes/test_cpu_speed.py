@@ -43,7 +43,9 @@ def test_the_yardstick_is_the_operations_of_chunks_of_32_at_the_speed_of_a_produ
 def test_a_small_run_is_drawn_and_each_of_its_bodies_has_a_line(record):
     assert cpu_speed.figure()
     drawn = {keys["implementation"] for keys, _ in cpu_speed._curves(record)}
-    assert drawn == {*record["tables"]["rows"]["implementation"]}
+    named = record["tables"]["rows"]["implementation"]
+    assert drawn == {cpu_speed.COLOURED.get(name, name) for name in named}
+    assert drawn <= {*cpu_speed.IMPLEMENTATIONS}
     bodies = {step.split()[0] for step in record["tables"]["steps"]["step"]}
     cells = cpu_speed.step_table().cells
     assert [cell[0] for cell in cells] == [
