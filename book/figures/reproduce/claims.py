@@ -55,11 +55,11 @@ def best_chunk() -> int:
     return best(mode_speed.narrowest(), LONG, "forward+backward")[0]
 
 
-def recurrent_is_slower() -> float:
-    """How many times longer a layer takes than in attention mode. Raises NotMeasuredError."""
+def attention_is_slower() -> float:
+    """How many times longer a layer takes than in recurrent mode. Raises NotMeasuredError."""
     seconds = (
         mode_speed.seconds(mode_speed.narrowest(), mode, 1024)
-        for mode in ("recurrent", "attention")
+        for mode in ("attention", "recurrent")
     )
     return next(seconds) / next(seconds)
 
@@ -89,7 +89,7 @@ def numbers() -> dict[str, str]:
             layer_65536=lambda: times(mode_speed.ratio_to_softmax(65536)),
             chunk=best_chunk,
             flops_ratio=lambda: times(attention.flops / recurrent.flops),
-            recurrent_slower=lambda: times(recurrent_is_slower()),
+            attention_slower=lambda: times(attention_is_slower()),
             normaliser=lambda: f"{variants.normaliser_costs(have('variants'))[0]:.3f}",
             tick_first=lambda: duration(sampling_speed.seconds("linear", 1)),
             tick_last=lambda: duration(sampling_speed.seconds("linear", LONG)),
