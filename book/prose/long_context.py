@@ -55,7 +55,7 @@ VERDICTS = {
     "Neither attention's loss turns upwards past the length of its training": lambda: every(
         rise(name, context) < LITTLE for name in MODELS for context in SHORTER
     ),
-    "Models trained at 16,384 bytes gain the most": lambda: every(
+    "Models trained at 16,384 bytes gain the most from more text": lambda: every(
         worth(name, context) <= worth(name, CONTEXTS[-1]) for name in MODELS for context in CONTEXTS
     ),
     "Their lead over those trained at 4,096 is within the error": lambda: every(
