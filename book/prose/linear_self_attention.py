@@ -4,12 +4,13 @@ from ..figures.index import ngram_baseline
 from ..figures.lib.records import have
 from ..figures.linear_self_attention import taylor_error
 from ..figures.linear_self_attention.variants import (
-    best_sum,
     final_loss,
     map_spread,
     normaliser_costs,
     ranking,
+    relu_behind,
     seed_gap,
+    sums,
 )
 from ..figures.training.state_tables import gap
 from . import every
@@ -32,20 +33,32 @@ def odd(name: str, above: float) -> bool:
     )
 
 
+def best_other_sum() -> float:
+    """Lowest loss without the normaliser of a map that is never negative."""
+    return min(loss for name, loss in sums().items() if name != "identity")
+
+
 VERDICTS = {
-    "The normaliser matters more than which positive map it is": lambda: (
+    "dropping the normaliser costs more than changing the map": lambda: (
         normaliser_costs(have("variants"))[0] > map_spread() + seed_gap()
     ),
     "and softmax is still {glue:text}`map_behind` ahead of it": lambda: (
         final_loss(ranking()[0]) - final_loss("softmax") > seed_gap()
     ),
     "The best is exp": lambda: ranking()[0] == "exp",
-    "the last of the four, relu, picks better than elu + 1": lambda: ranking()[-1] == "relu",
+    "relu picks better than elu + 1 and ends": lambda: relu_behind() > 0,
+    "behind it, about the spread of seeds": lambda: relu_behind() < 2 * seed_gap(),
     "and it ends behind elu + 1": lambda: final_loss("taylor") > final_loss("linear"),
     "Over three pairs, with the same seed in each, the Taylor sum ends": lambda: (
         gap("nothing changed").mean > 0 and gap("nothing changed").of() == "3 of 3"
     ),
-    "it is the best of the sums": lambda: best_sum() == "identity",
+    "level with the best of the other sums": lambda: (
+        abs(final_loss("identity", "without") - best_other_sum()) < 2 * seed_gap()
+    ),
+    "helps each map that is never negative, and hurts the one that can be": lambda: (
+        normaliser_costs(have("variants"))[0] > 0
+        and final_loss("identity") > final_loss("identity", "without")
+    ),
     "worse than counting pairs of letters": lambda: final_loss("identity") > ngram_baseline.loss(2),
     "each pair of terms brings the error down": lambda: falls(0, 1) and falls(0, 2),
     "the odd lines fall with them": lambda: falls(1, 1),

@@ -14,6 +14,7 @@ from lsa import (
     BidirectionalAttention,
     SoftmaxAttention,
     all_prefixes,
+    gpt_config,
     linear_attention,
     take_last,
     tape,
@@ -75,6 +76,12 @@ def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
             state, _ = machine.step(state, torch.ones(1, 64))
         found[f"state_{name}"] = f"{state_bytes(state) / 1e3:.1f} kB"
     return found
+
+
+def gpt_cache() -> dict[str, str]:
+    """Numbers that the caches of GPT-2 124M keep for a token: a key and a value in each layer."""
+    config = gpt_config("124M")
+    return {"gpt_cache_numbers": f"{2 * config.n_layer * config.d_model:,}"}
 
 
 def equal_keys(length: int = 100) -> dict[str, str]:

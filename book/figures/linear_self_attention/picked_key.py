@@ -1,44 +1,67 @@
-"""How sharply a query picks one key from a crowd: drawn of what a chapter computed."""
+"""How sharply a query picks one key of many: drawn of what a chapter computed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
+from ..lib.format import listed
 
 LEFT_OUT = "softplus"  # its line would hide the one beside it
 COLORS = {"elu + 1": "linear"}  # the default map, in linear attention's colour
 
 
-def figure_of(shares: Mapping[float, Mapping[str, float]], id: str = "picking") -> Explorable:
-    """Weight on the right key against the length of queries and keys.
+def bounds(features: Mapping[str, int], keys: int) -> dict[int, float]:
+    """The most weight that so many features put on the right key, where that is less than all."""
+    return {K: K / keys for K in sorted(set(features.values())) if K < keys}
 
-    shares: by length, then by what weighs: softmax, or a feature map.
+
+def figure_of(
+    shares: Mapping[float, Mapping[str, float]],
+    features: Mapping[str, int],
+    keys: int,
+    id: str = "picking",
+) -> Explorable:
+    """Weight on the right key against the length of queries and keys, below its bounds.
+
+    shares: by length, then by what weighs: softmax, or a feature map; features: how many each map
+    has; keys: how many there are to choose from.
     """
     lengths = list(shares)
     names = [name for name in shares[lengths[0]] if name != LEFT_OUT]
-    keys = {COLORS.get(name, name): name for name in names}
+    weights = {COLORS.get(name, name): name for name in names}
+    most = bounds(features, keys)
+    limits = listed(f"{100 * bound:.3g}% for {K}" for K, bound in most.items())
     return Explorable(
         id=id,
         caption=(
-            "**Softmax can single out one key in a crowd. Maps that act on each feature alone "
-            "cannot.** Taylor sums do better than these maps, and then level off: far from zero "
-            "they are powers, and opposed keys weigh as much. (Softplus runs beside elu + 1.)"
+            "**Softmax can pick one key of many. A few features cannot.** Dashed: the most that so "
+            f"many features can reach, {limits}. The maps stay below. Taylor sums level off: far "
+            "from zero they are powers, and opposed keys weigh as much. (Softplus runs beside "
+            "elu + 1.)"
         ),
         alt=(
             "Share of the weight on the right key against the length of queries and keys. Softmax "
-            "approaches one hundred percent; the elementwise maps stay low; Taylor maps lie "
-            "between and level off."
+            "approaches one hundred percent; the elementwise maps stay low, below a dashed line; "
+            "Taylor maps lie between and level off."
         ),
         series=[
             Series(
                 {"weights": key},
                 {"length": lengths, "share": [100 * shares[length][name] for length in lengths]},
             )
-            for key, name in keys.items()
+            for key, name in weights.items()
+        ],
+        ceilings=[
+            Series(
+                {},
+                {"length": [lengths[0], lengths[-1]], "share": [100 * bound] * 2},
+                label=f"at most, {K} features",
+            )
+            for K, bound in most.items()
         ],
         x=Axis("length", "Length of queries and keys"),
         y=Axis("share", "Weight on the right key", "%", digits=3),
         color="weights",
-        controls=[Toggle("weights", "Weights", options=keys)],
+        controls=[Toggle("weights", "Weights", options=weights)],
     )

@@ -35,7 +35,7 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
         id=id,
         caption=(
             "**The exponential can be bought back, at the price of a state that grows with every "
-            "term.** Error of the outputs by the number of terms n, where scores q·k/√K have the "
+            "term.** Error of the outputs by the number of terms n, where scores q·k/√d have the "
             "standard deviation chosen. For large scores odd n fail: many weights are negative, "
             "and the normaliser passes near zero."
         ),
@@ -64,7 +64,7 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
         dash="terms",
         mark="line+dot",
         controls=[
-            Filter("width", "Width K", options=widths, default=shown),
+            Filter("width", "Width d", options=widths, default=shown),
             Toggle("scores", "Scores", default=[name for name in SHOWN if name in scores] or None),
             Toggle("terms", "n"),
         ],

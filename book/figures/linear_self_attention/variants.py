@@ -57,8 +57,8 @@ def figure(id: str = "variants") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The normaliser matters more than the map.** The same nano GPT-2 with different "
-            "weights on its values, one run of each."
+            "**Among maps that are never negative, the normaliser matters more than the map.** The "
+            "same nano GPT-2 with different weights on its values, one run of each."
         ),
         alt=(
             "Falling curves of validation loss against updates: softmax lowest, then linear "
@@ -144,6 +144,7 @@ def numbers() -> dict[str, str]:
         map_least=lambda: f"{normaliser_costs(have('variants'))[0]:.2f}",
         map_most=lambda: f"{normaliser_costs(have('variants'))[1]:.2f}",
         map_spread=lambda: f"{map_spread():.2f}",
+        map_relu_behind=lambda: f"{relu_behind():.2f}",
         map_seed=lambda: f"{seed_gap():.2f}",
         map_behind=lambda: f"{final_loss(ranking()[0]) - final_loss('softmax'):.2f}",
         identity_with=lambda: f"{final_loss('identity'):.2f}",
@@ -159,13 +160,18 @@ def map_spread() -> float:
     return final_loss(ranking()[-1]) - final_loss(ranking()[0])
 
 
-def best_sum() -> str:
-    """The map that ends lowest without the normaliser. Raises NotMeasuredError."""
+def relu_behind() -> float:
+    """Nats by which relu, normalised, ends behind elu + 1. Raises NotMeasuredError."""
+    return final_loss("relu") - final_loss("linear")
+
+
+def sums() -> dict[str, float]:
+    """Final loss without the normaliser, by map. Raises NotMeasuredError."""
     ends = final_losses(have("variants"))
-    sums = {name: loss for (name, where), loss in ends.items() if where == "without"}
-    if not sums:
+    found = {name: loss for (name, where), loss in ends.items() if where == "without"}
+    if not found:
         raise NotMeasuredError("variants: nothing without the normaliser")
-    return min(sums, key=lambda name: sums[name])
+    return found
 
 
 def table() -> Table | Missing:

@@ -2,7 +2,11 @@
 
 import re
 
+import torch
+
 from book.figures.lib import chapter_numbers
+from lsa import GPT, gpt_config
+from lsa.machines import state_bytes
 
 
 def test_walks_carry_their_standard_error():
@@ -12,3 +16,10 @@ def test_walks_carry_their_standard_error():
     assert said["fair_expected"] == f"{expected:.0f}" and said["fair_draws"] == "200"
     assert 0 < error < mean
     assert abs(mean - expected) < 3 * error
+
+
+def test_a_token_of_gpt_takes_what_its_machine_keeps():
+    with torch.device("meta"):
+        machine = GPT(gpt_config("124M")).machine()
+        state, _ = machine.step(machine.initial_state, torch.tensor([0]))
+    assert chapter_numbers.gpt_cache()["gpt_cache_numbers"] == f"{state_bytes(state) // 4:,}"
