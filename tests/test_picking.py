@@ -20,10 +20,9 @@ SEEDS = st.integers(0, 2**31 - 1)
 def weights(q, k, decay=1.0):
     """Weights of the keys [N, K] for queries that all follow them: those of values one-hot."""
     N, nothing = len(k), torch.zeros_like(k)
-    q, k, v = (
-        torch.cat(parts)[None, :, None]
-        for parts in ((nothing, q), (k, nothing), (torch.eye(N).double(), torch.zeros(N, N).double()))
-    )
+    values = torch.eye(N).double(), torch.zeros(N, N).double()
+    parts = (nothing, q), (k, nothing), values
+    q, k, v = (torch.cat(part)[None, :, None] for part in parts)
     o = linear_attention(q, k, v, scale=1.0, log_decay=torch.tensor([math.log(decay)]).double())
     return o[0, N:, 0]
 
@@ -66,7 +65,8 @@ def test_two_features_of_both_signs_can_exceed_the_bound_of_those_without():
 @given(N=st.integers(1, 24), data=st.data())
 def test_a_feature_for_each_group_reaches_the_bound(N, data):
     K = data.draw(st.integers(1, N))
-    groups = [*range(K), *data.draw(st.lists(st.integers(0, K - 1), min_size=N - K, max_size=N - K))]
+    others = st.lists(st.integers(0, K - 1), min_size=N - K, max_size=N - K)
+    groups = [*range(K), *data.draw(others)]
     features = torch.eye(K).double()[groups]
     torch.testing.assert_close(
         weights(features, features).diagonal().mean().item(), K / N, rtol=1e-5, atol=0

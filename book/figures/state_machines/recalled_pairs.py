@@ -29,10 +29,9 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
     return Explorable(
         id=id,
         caption=(
-            "**Signed keys hold at least as many pairs as they have features. Positive keys blur "
-            "after a few.** Share of stored values that come back as the nearest of all. A KV "
-            f"cache keeps all of them, and grows. Random keys of length one, means of {DRAWS} "
-            "draws."
+            "**Random signed keys hold at least as many pairs as they have features. Random positive "
+            "keys blur after a few.** Share of stored values that come back as the nearest of all. "
+            f"A KV cache keeps all of them, and grows. Keys of length one, means of {DRAWS} draws."
         ),
         alt=(
             "Share of values recalled against the number of pairs stored. Lines of signed keys "
