@@ -29,8 +29,8 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
     return Explorable(
         id=id,
         caption=(
-            "**Random signed keys hold at least as many pairs as they have features. Random positive "
-            "keys blur after a few.** Share of stored values that come back as the nearest of all. "
+            "**Random signed keys hold at least as many pairs as they have features. Positive ones "
+            "blur after a few.** Share of stored values that come back as the nearest of all. "
             f"A KV cache keeps all of them, and grows. Keys of length one, means of {DRAWS} draws."
         ),
         alt=(
