@@ -13,7 +13,7 @@ COLORS = {"elu + 1": "linear"}  # the default map, in linear attention's colour
 
 def bounds(features: Mapping[str, int], keys: int) -> dict[int, float]:
     """The most weight that so many features put on the right key, where that is less than all."""
-    return {K: K / keys for K in sorted(set(features.values())) if K < keys}
+    return {K: K / keys for K in sorted(set(features.values())) if keys > K}
 
 
 def figure_of(
