@@ -64,11 +64,11 @@ def describe_exchanges() -> None:
     import torch.distributed._functional_collectives  # noqa: F401
 
 
-def group_size(name: Any) -> int:
-    """How many ranks the group of this name has. Operators are given names, not groups."""
+def group_named(name: Any) -> Any:
+    """The group of this name: operators are given names, not groups."""
     from torch._C._distributed_c10d import _resolve_process_group
 
-    return _resolve_process_group(name).size()
+    return _resolve_process_group(name)
 
 
 def is_transformed(x: Iterable[Tensor | None]) -> bool:

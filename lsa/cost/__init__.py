@@ -6,7 +6,7 @@ main memory when everything that fits stays on the chip. Costs are for one head 
 unless said otherwise; K features, V values, T tokens, C tokens a chunk.
 """
 
-from .exchanges import key_exchange, state_exchange
+from .exchanges import head_exchange, key_exchange, state_exchange
 from .kernels import DESIGNS, DesignCost, design_cost, least_flops
 from .machines import MACHINES, machine_cost
 from .memory import training_memory
@@ -25,6 +25,7 @@ __all__ = [
     "Peak",
     "best_chunk_size",
     "design_cost",
+    "head_exchange",
     "key_exchange",
     "least_bytes",
     "least_flops",

@@ -42,10 +42,28 @@ def key_exchange(P: int, T: int, *, B: int = 1, H: int, K: int, V: int, itemsize
     all-gather takes one, and holds all.
     """
     _check(P=P, B=B, H=H, K=K, V=V, itemsize=itemsize)
+    return itemsize * prod((P - 1, _part(P, T), B, H, K + V))
+
+
+def head_exchange(P: int, T: int, *, B: int = 1, H: int, K: int, V: int, itemsize: int = 2) -> int:
+    """Softmax by heads: q, k, v of all tokens for a rank's heads, and o of its tokens back.
+
+    Two all-to-all exchanges (DeepSpeed-Ulysses, Jacobs et al., 2023). P divides T, and there are at
+    least P heads. Where P does not divide H, some ranks have a head more; they are the busiest.
+    """
+    _check(P=P, B=B, H=H, K=K, V=V, itemsize=itemsize)
+    if P > H:
+        raise ValueError(f"P: expected at most a rank for each of {H} heads, got {P}")
+    heads = -(-H // P)
+    return itemsize * _part(P, T) * B * ((P - 1) * heads * (2 * K + V) + (H - heads) * V)
+
+
+def _part(P: int, T: int) -> int:
+    """Tokens of each rank."""
     whole("T", T, 0)
     if T % P:
         raise ValueError(f"T: expected a multiple of P = {P}, got {T}")
-    return itemsize * prod((P - 1, T // P, B, H, K + V))
+    return T // P
 
 
 def _check(**numbers: int) -> None:

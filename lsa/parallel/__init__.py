@@ -6,6 +6,7 @@ itself does.
 """
 
 from .attention import linear_attention
+from .by_heads import attention_by_heads
 from .ranks import WAYS, Ranks
 from .ring import ring_attention
 from .transitions import Transition, chain, transition_of
@@ -14,6 +15,7 @@ __all__ = [
     "WAYS",
     "Ranks",
     "Transition",
+    "attention_by_heads",
     "chain",
     "linear_attention",
     "ring_attention",

@@ -84,6 +84,11 @@ def sum_over_ranks(x: Tensor, group: str) -> Tensor:
     return _Sum.apply(x, group)
 
 
+def all_to_all(x: Tensor, into: list[int], out_of: list[int], group: str) -> Tensor:
+    """x [sum of out_of], a piece for each rank; returns a piece of each rank, [sum of into]."""
+    return _AllToAll.apply(x, into, out_of, group)
+
+
 def pass_on(x: Tensor, to: int | None, got: dict[int, int], size: int, group: str) -> Tensor:
     """x [n] sent to rank `to`, if any; returns what came, [sum of got], by its sender's rank."""
     out_of, into = [0] * size, [0] * size
@@ -91,4 +96,4 @@ def pass_on(x: Tensor, to: int | None, got: dict[int, int], size: int, group: st
         out_of[to] = x.numel()
     for sender, numbers in got.items():
         into[sender] = numbers
-    return _AllToAll.apply(x if to is not None else x[:0], into, out_of, group)
+    return all_to_all(x if to is not None else x[:0], into, out_of, group)

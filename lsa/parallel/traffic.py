@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat import EXCHANGES, DispatchMode, group_size
+from ..compat import EXCHANGES, DispatchMode, group_named
 
 
 class Traffic(DispatchMode):
     """Counts within: `sent`, `received`, B of payload to and from other ranks, and `calls`.
 
     An all-gather sends its input to each other rank, and a reduce-scatter a part of its input;
-    an all-reduce is counted as the two of them. Where a network forwards, as rings do, the
-    bytes received are the same.
+    an all-reduce is counted as the two of them. What an all-to-all gives a rank of its own does not
+    count. Where a network forwards, as rings do, the bytes received are the same.
     """
 
     def __init__(self) -> None:
@@ -33,9 +33,12 @@ class Traffic(DispatchMode):
         elif name == "reduce_scatter_tensor":
             sent = received = args[0].nbytes - out.nbytes
         elif name == "all_to_all_single":
-            sent, received = args[0].nbytes, out.nbytes
+            (x, into, out_of, group) = args
+            own = group_named(group).rank()
+            sent = x.nbytes - out_of[own] * x.itemsize
+            received = out.nbytes - into[own] * x.itemsize
         elif name == "all_reduce":
-            size = group_size(args[2])
+            size = group_named(args[2]).size()
             sent = received = 2 * (size - 1) * out.nbytes // size
         else:
             return

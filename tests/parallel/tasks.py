@@ -7,7 +7,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 
 from experiments import rank_speed
 from lsa import GPT, LinearState
-from lsa.parallel import Ranks, linear_attention, ring_attention
+from lsa.parallel import Ranks, attention_by_heads, linear_attention, ring_attention
 from lsa.parallel.saving import full_state_dict, save_safetensors
 from lsa.parallel.style import SequenceOverRanks
 from lsa.parallel.traffic import Traffic
@@ -45,13 +45,26 @@ def attention(group, way, lengths, inputs, weights, options):
     return o.detach(), [x.detach() for x in after], grads
 
 
-def softmax(group, lengths, inputs, weights):
-    """o of a ring, and gradients."""
+SOFTMAX = {"ring": ring_attention, "heads": attention_by_heads}
+
+
+def softmax(group, way, lengths, inputs, weights):
+    """o of softmax over ranks, and gradients."""
     ranks = Ranks(group)
     leaves = [part(x, lengths, ranks.rank) for x in inputs]
-    o = ring_attention(*leaves, ranks=ranks)
+    o = SOFTMAX[way](*leaves, ranks=ranks)
     loss = (o * weights.split(lengths, 1)[ranks.rank]).sum()
     return o.detach(), torch.autograd.grad(loss, leaves)
+
+
+def said(group, lengths, inputs):
+    """What attention by heads says of these parts."""
+    ranks = Ranks(group)
+    try:
+        attention_by_heads(*(part(x, lengths, ranks.rank) for x in inputs), ranks=ranks)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def traffic(group, call, way, T, sizes, decay):
@@ -61,8 +74,8 @@ def traffic(group, call, way, T, sizes, decay):
     q, k, v = (torch.rand(B, T, H, n, requires_grad=True) for n in (K, K, V))
     g = {"none": None, "head": torch.full((H,), -0.1), "token": torch.full((B, T, H), -0.1)}[decay]
     with Traffic() as forward:
-        if call == "ring":
-            o = ring_attention(q, k, v, ranks=ranks)
+        if call in SOFTMAX:
+            o = SOFTMAX[call](q, k, v, ranks=ranks)
         else:
             o = linear_attention(q, k, v, ranks=ranks, log_decay=g)
     with Traffic() as backward:

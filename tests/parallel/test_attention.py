@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention, softmax_attention
 from lsa.attention.api import MODES
-from lsa.cost.exchanges import DECAYS, key_exchange, state_exchange
+from lsa.cost.exchanges import DECAYS, head_exchange, key_exchange, state_exchange
 from lsa.parallel import WAYS
 from tests.examples import examples
 from tests.parallel import tasks
@@ -107,7 +107,11 @@ def test_a_ring_is_softmax(pool, P, data, B, seed):
         torch.randn(B, sum(lengths), 2, n, generator=generator, dtype=torch.float64)
         for n in (3, 3, 4, 4)
     )
-    answers = pool.run(P, tasks.softmax, lengths, inputs, weights)
+    check_softmax(pool.run(P, tasks.softmax, "ring", lengths, inputs, weights), inputs, weights)
+
+
+def check_softmax(answers, inputs, weights):
+    """Parts in a row are softmax of one process, and their gradients its."""
     leaves = [x.requires_grad_() for x in inputs]
     o = softmax_attention(*leaves)
     grads = torch.autograd.grad((o * weights).sum(), leaves, materialize_grads=True)
@@ -142,3 +146,36 @@ def test_a_rings_bytes_are_those_of_the_formula(pool):
             told = 8 * (P - 1)  # of how many tokens each has
             assert forward == (wanted + told, wanted + told, P)
             assert backward == (wanted, wanted, P - 1)
+
+
+@pytest.mark.parametrize("P", [2, 3])
+@examples(6)
+@given(data=st.data(), B=st.integers(1, 2), H=st.integers(3, 5), seed=st.integers(0, 9))
+def test_by_heads_is_softmax(pool, P, data, B, H, seed):
+    """Whether the ranks divide the heads or not."""
+    lengths = data.draw(st.lists(st.integers(0, 9), min_size=P, max_size=P))
+    generator = torch.Generator().manual_seed(seed)
+    *inputs, weights = (
+        torch.randn(B, sum(lengths), H, n, generator=generator, dtype=torch.float64)
+        for n in (3, 3, 4, 4)
+    )
+    check_softmax(pool.run(P, tasks.softmax, "heads", lengths, inputs, weights), inputs, weights)
+
+
+def test_more_ranks_than_heads_are_refused(pool):
+    inputs = [torch.ones(1, 3, 2, 1) for _ in range(3)]
+    said = pool.run(3, tasks.said, [1, 1, 1], inputs)
+    assert said == ["ranks: expected at most one for each of 2 heads, got 3"] * 3
+
+
+def test_bytes_by_heads_are_those_of_the_formula(pool):
+    """Of the busiest rank, which has a head more where the ranks do not divide them."""
+    B, H, K, V = sizes = 2, 3, 4, 5
+    for P, T in ((2, 8), (3, 9)):
+        wanted = head_exchange(P, T, B=B, H=H, K=K, V=V, itemsize=4)
+        found = pool.run(P, tasks.traffic, "heads", "gather", T // P, sizes, "none")
+        told = 8 * (P - 1)  # of how many tokens each has
+        forward, backward = zip(*found, strict=True)
+        assert max(received for _, received, _ in forward) == wanted + told
+        assert max(sent for sent, _, _ in backward) == wanted
+        assert {calls for *_, calls in forward} == {3} and {calls for *_, calls in backward} == {2}
