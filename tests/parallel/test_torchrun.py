@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -16,19 +17,23 @@ from tests.experiments.conftest import made_corpus as made_corpus
 from tests.parallel.command import run_command
 
 SCRIPT = "import sys\nfrom tests.parallel.command import run_command\n"
-SCRIPT += "run_command(sys.argv[1], saving=0.0)\n"
+SCRIPT += "run_command(sys.argv[1], saving=0.0)\n"  # it saves whenever it can
 
 
-def torchrun(tmp_path, out, ranks):
-    """The command on so many ranks. It saves whenever it can."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+def torchrun(arguments, ranks, stderr=subprocess.PIPE):
+    """A script on so many ranks."""
     return subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", "--standalone",
-         f"--nproc-per-node={ranks}", str(script), str(out)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+         f"--nproc-per-node={ranks}", *arguments],
+        stdout=subprocess.DEVNULL, stderr=stderr, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
+
+
+def ranks_of(process):
+    """The processes that torchrun has started, in order."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(one) for one in children.split()]
 
 
 def launch(out, ranks):
@@ -62,10 +67,12 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
     one, several = tmp_path / "one", tmp_path / "several"
     ended(run_command, str(one))
     (expected,) = record.load(results=one)
-    process = torchrun(tmp_path, several, 2)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    process = torchrun([str(script), str(several)], 2)
     wait_for(lambda: [*several.glob("**/*.pt")], process)
-    ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(ranks[-1]), signal.SIGKILL)
+    ranks = ranks_of(process)
+    os.kill(ranks[-1], signal.SIGKILL)
     began = time.monotonic()
     _, error = process.communicate(timeout=120)
     assert time.monotonic() - began < 60
@@ -81,3 +88,42 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
         assert found["tables"][table]["update"] == columns["update"]
         pairs = zip(found["tables"][table]["loss"], columns["loss"], strict=True)
         assert max(abs(x - y) for x, y in pairs) < 1e-4
+
+
+HANGS = """
+import os, signal, sys, time
+from experiments.harness.core import watch
+from experiments.harness.learning.training import Training
+from tests.parallel.command import run_command
+
+watch.SILENT = watch.OVERDUE = 6.0
+update = Training.update
+
+def hangs(self):
+    if self.updates == 5 and os.environ["RANK"] == "1":
+        if sys.argv[2] == "stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            time.sleep(1000)
+    update(self)
+
+Training.update = hangs
+run_command(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["asleep", "stopped"])
+def test_a_rank_that_hangs_ends_the_others_and_is_named(tmp_path, made_corpus, how):
+    script, said = tmp_path / "script.py", tmp_path / "said"
+    script.write_text(HANGS)
+    with said.open("w") as error:
+        process = torchrun([str(script), str(tmp_path / "out"), how], 2, stderr=error)
+    wait_for(lambda: "rank 1 hangs: " in said.read_text(), process)
+    with suppress(FileNotFoundError, ProcessLookupError):  # they may have ended
+        for rank in ranks_of(process):  # torchrun would wait half a minute for a stopped one
+            os.kill(rank, signal.SIGCONT)
+    assert process.wait(timeout=60)
+    (line,) = [line for line in said.read_text().splitlines() if " hangs: " in line]
+    end = {"asleep": "line 15 of hangs", "stopped": "or its computer is lost"}[how]
+    assert line.startswith("error: rank 1 hangs: ") and line.endswith(end)

@@ -1,6 +1,9 @@
 """A training on several ranks is that of one process: its curve, and where it goes on from."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,7 +47,7 @@ def both(pool, made_corpus, size, dtype, updates, task=tasks.train, **changes):
 )
 def test_ranks_repeat_the_curve_of_one(pool, made_corpus, size, dtype, task):
     """Two windows an update: four ranks part these too."""
-    found, wanted = both(pool, made_corpus, size, dtype, 25, task, spans=2)
+    found, wanted = both(pool, made_corpus, size, dtype, 50, task, spans=2)
     check(found, wanted, dtype)
     assert wanted[0][-1] < wanted[0][0] - 1.5  # it has learned, so that the curve says something
     assert [tuple(one[2].values()) for one in found] == [
@@ -92,3 +95,26 @@ def test_another_number_of_ranks_goes_on(pool, made_corpus, tmp_path, before, af
 
     train(before, 3)  # one update further than the checkpoint, as a run that is killed
     check(train(after, 6), (wanted[0][2:], wanted[1]), dtype)
+
+
+ALONE = """
+import sys, torch
+layer = torch.nn.Linear(2, 2)
+layer(torch.ones(1, 2)).sum().backward()
+torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+torch.optim.AdamW(layer.parameters()).step()
+before = set(sys.modules)
+from tests.parallel.command import run_command
+run_command(sys.argv[1])
+print(sorted(name for name in set(sys.modules) - before if name.startswith("torch.distributed")))
+"""
+
+
+@pytest.mark.slow
+def test_one_process_imports_nothing_of_ranks(made_corpus, tmp_path):
+    """Nothing of torch.distributed, in a whole training, that torch does not import itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(tmp_path / "out")],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr

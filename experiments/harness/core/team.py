@@ -16,7 +16,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-# A rank that is killed ends the others at once, by torchrun; one that hangs, after this.
+from .watch import watching
+
+# Of an exchange. A rank that is killed ends the others at once, by torchrun, and one that hangs in
+# an update within a minute, by `watch`. This is for what else may hang.
 TIMEOUT = timedelta(minutes=5)
 TOLD = "the first rank says it"  # a note on an error that others need not repeat
 
@@ -108,5 +111,6 @@ def joined(kind: str) -> Iterator[Team]:
         torch.cuda.set_device(local)
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=TIMEOUT)
-    yield here()
+    with watching(kind):
+        yield here()
     dist.destroy_process_group()  # not after an error: other ranks may wait for this one

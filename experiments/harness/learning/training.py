@@ -24,6 +24,7 @@ from ..core.files import set_aside
 from ..core.plan import Leg, Outcome, Session
 from ..core.tables import INCREASING, Columns, Tables, table
 from ..core.team import here
+from ..core.watch import expecting
 from . import resuming
 from .batches import VALIDATION_SPANS, held_out_tokens, text_of_updates
 from .corpora import Corpus
@@ -277,7 +278,8 @@ def train_through(
                 due = _save(training, session)
             with _warning(session):
                 resuming.finish(training, wait=False)
-            training.update()
+            with expecting(training):
+                training.update()
             session.ranks = training.shares
             watch(training)
             if training.updates % config["validate_every"] == 0 or training.finished:
