@@ -1,4 +1,4 @@
-"""python -m experiments list | run | gpu | check | collect | convert | weigh | describe"""
+"""python -m experiments list | run | submit | gpu | check | collect | convert | weigh | describe"""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .catalogue import EXPERIMENTS
 from .convert import WAYS, convert
 from .harness.core import lease, record, runner
 from .harness.core.checking import check_folder
+from .harness.core.cluster import part_of, submit
 from .harness.core.code import git
 from .harness.core.collect import collect
 from .harness.core.dictionary import dictionary
@@ -28,6 +29,7 @@ from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
 
+VERBS = "list | run | submit | gpu | check | collect | convert | weigh | describe"
 # Faults outside of the code are said in one line.
 SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
@@ -60,9 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    verbs = parser.add_subparsers(
-        required=True, metavar="list | run | gpu | check | collect | convert | weigh | describe"
-    )
+    verbs = parser.add_subparsers(required=True, metavar=VERBS)
 
     listing = verbs.add_parser("list", help="the plan, and what is stored of it")
     run = verbs.add_parser("run", help="perform the runs that are not stored yet")
@@ -88,7 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--force", action="store_true", help="perform stored runs again")
     run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    run.add_argument("--part", metavar="I/N", help="of N parts of the plan, the I-th")
     run.set_defaults(do=_run)
+
+    _add_submit(verbs.add_parser("submit", help="share the plan among jobs of a cluster"))
 
     gpu = verbs.add_parser("gpu", help="the plan on a GPU of a few minutes, and one archive")
     _add_gpu(gpu)
@@ -133,6 +136,22 @@ def _add_gpu(gpu: argparse.ArgumentParser) -> None:
     gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
     gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
     gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+
+
+def _add_submit(submitting: argparse.ArgumentParser) -> None:
+    submitting.add_argument(
+        "arguments", nargs="*", metavar="-- ARGUMENT", help="of `run`, which each job performs"
+    )
+    submitting.add_argument("--jobs", type=int, required=True, help="each on one computer")
+    submitting.add_argument("--ranks", type=int, default=1, help="of each job; 1 by default")
+    submitting.add_argument("--hours", type=float, required=True, help="that a job may take")
+    submitting.add_argument("--out", type=_folder, required=True, help="a folder that all share")
+    submitting.add_argument("--cluster", choices=("slurm", "local"), help="found by default")
+    submitting.add_argument(
+        "--slurm", action="append", default=[], metavar="KEY=VALUE",
+        help="an option of sbatch, such as partition=gpu; may be given again",
+    )  # fmt: skip
+    submitting.set_defaults(do=_submit)
 
 
 def _add_convert(converting: argparse.ArgumentParser) -> None:
@@ -190,6 +209,7 @@ def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> in
     runs = runner.plan(
         EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     )
+    runs = part_of(runs, options.part)
     for name in {run.experiment for run in runs} if team.size > 1 else ():
         if not EXPERIMENTS[name].spreads:
             known = ", ".join(one for one, its in EXPERIMENTS.items() if its.spreads)
@@ -211,6 +231,23 @@ def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> in
     )
     if team.leads:
         print(f"{ended} runs stored under {options.out}")
+    return 0
+
+
+def _submit(options: argparse.Namespace) -> int:
+    slurm: dict[str, str] = {}
+    for one in options.slurm:
+        key, equals, slurm[key] = one.partition("=")
+        if not equals:
+            raise UsageError(f"--slurm: expected key=value, got {one!r}")
+    kept = {name: getattr(options, name) for name in ("out", "jobs", "ranks", "hours", "cluster")}
+    jobs = submit(options.arguments, **kept, slurm=slurm)
+    print(f"{len(jobs)} jobs: {', '.join(job.job_id for job in jobs)}")
+    if options.cluster == "local":
+        if failed := [job.job_id for job in jobs if job.exception()]:
+            raise runner.FailedError(f"{options.out}: broke off: jobs {', '.join(failed)}")
+        print("all have ended")
+    print(f"when they have ended: python -m experiments collect {options.out}")
     return 0
 
 

@@ -1,0 +1,78 @@
+"""The plan spread over jobs, and results collected: a rehearsal by submitit on this computer."""
+
+import sys
+
+import pytest
+
+from experiments.__main__ import main
+from experiments.harness.core import cluster, record
+from experiments.harness.core.plan import Run, UsageError
+from tests.experiments.conftest import made_corpus as made_corpus
+
+RUNS = [Run("a", name, {}, 0) for name in "abcde"]
+
+
+def test_parts_are_the_plan_and_no_two_share_a_run():
+    for jobs in (1, 2, 3, 7):
+        parts = [cluster.part_of(RUNS, f"{i + 1}/{jobs}") for i in range(jobs)]
+        assert sorted(run.name for part in parts for run in part) == [*"abcde"]
+    assert cluster.part_of(RUNS, None) == RUNS
+
+
+@pytest.mark.parametrize("part", ["", "2", "0/3", "4/3", "1/0", "-1/2", "a/b", "1/2/3", "1 /2"])
+def test_a_part_that_is_none_is_refused(part):
+    with pytest.raises(UsageError, match="^--part: expected I/N with I from 1 to N, got "):
+        cluster.part_of(RUNS, part)
+
+
+def test_a_job_of_several_ranks_runs_under_torchrun(tmp_path):
+    given = {"out": tmp_path, "jobs": 2, "hours": 24}
+    alone, _ = cluster.commands(["race"], ranks=1, **given)
+    assert alone[1:4] == ["-m", "experiments", "run"] and alone[-2:] == ["--part", "1/2"]
+    _, several = cluster.commands(["race", "--force"], ranks=8, **given)
+    assert several[1:] == [
+        "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=8",
+        "-m", "experiments", "run", "race", "--force",
+        "--out", str(tmp_path), "--budget", str(24 * 3600 - 600), "--part", "2/2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"jobs": 0}, "--jobs: expected 1 or more, got 0"),
+        ({"ranks": 0}, "--ranks: expected 1 or more, got 0"),
+        ({"hours": 0.0}, "--hours: expected more than 0, got 0.0"),
+        ({"slurm": {"cheese": "1"}}, "submitit: Unknown argument 'cheese'"),
+        ({"cluster": "moon"}, "submitit: "),
+    ],
+)
+def test_jobs_that_cannot_be_are_refused(tmp_path, changed, message):
+    pytest.importorskip("submitit")
+    given = {"out": tmp_path, "jobs": 1, "ranks": 1, "hours": 1.0, "cluster": "local", **changed}
+    with pytest.raises(UsageError) as error:
+        cluster.submit([], **given)
+    assert str(error.value).startswith(message)
+
+
+def test_without_submitit_one_line_asks_for_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    command = ["submit", "--jobs", "1", "--hours", "1", "--out", str(tmp_path), "--", "race"]
+    assert main(command) == 1
+    said = "error: submit needs the package submitit: pip install submitit\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.slow
+def test_jobs_share_the_plan_and_their_results_are_collected(tmp_path, made_corpus, capsys):
+    pytest.importorskip("submitit")
+    shared, home = str(tmp_path / "shared"), tmp_path / "home"
+    jobs = ["submit", "--cluster", "local", "--jobs", "2", "--hours", "0.1", "--out", shared]
+    assert main([*jobs, "--", "loss_curves", "--device", "cpu", "--smoke"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("2 jobs: ") and said[1] == "all have ended"
+    assert said[2] == f"when they have ended: python -m experiments collect {shared}"
+    assert main(["collect", shared, "--out", str(home)]) == 0
+    found = record.load(results=home)
+    assert {one["name"] for one in found} == {"nano-softmax-64", "nano-linear-64"}
+    assert {one["provenance"]["command"].rpartition(" ")[2] for one in found} == {"1/2", "2/2"}
