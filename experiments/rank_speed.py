@@ -4,13 +4,21 @@ Each process computes with one thread, so that more of them are more processors,
 there are. Linear attention passes on states, softmax passes keys and values around a ring; both in
 plain torch, as `lsa.parallel` has them. Processes start each call together, and it has ended when
 the last of them has. Bytes are counted where torch hands them to the network.
+
+The run named `memory` asks why one process takes longer than its share of a long text: it is alone,
+once as it is, and once keeping the memory that calls give back. Its times are of the processor, not
+of the clock.
 """
 
 from __future__ import annotations
 
+import ctypes
+import resource
+import statistics
 import tempfile
 import time
 from datetime import timedelta
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -32,13 +40,25 @@ TABLES = {
         length=("tokens", "T, of all processes together"),
         **timing.TIMING,
         received=("B", "that the busiest process receives, forward and backward"),
+        optional="of the run named `heads`",
+    ),
+    "alone": table(
+        kept=("yes or no", "whether memory that a call gives back stays with the process"),
+        attention=("name", "`linear` or `softmax`"),
+        length=("tokens", "T"),
+        processor=("s", "of processor time, median of one call"),
+        faults=("calls", "of the system for a page of memory, in one call"),
+        optional="of the run named `memory`",
     ),
 }
 WAIT = timedelta(minutes=10)
+# glibc: how many blocks may be mapped apart and given back when they are freed, and how much free
+# memory at its end a heap keeps.
+M_MMAP_MAX, M_TRIM_THRESHOLD = -4, -1
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run, on processors: on one GPU there is no other to send to."""
+    """On processors: on one GPU there is no other to send to."""
     if kind != "cpu":
         return []
     config = {
@@ -46,11 +66,13 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "heads": 2,
         "width": 8 if smoke else 64,
         "chunk_size": 64,
-        "ranks": [1, 2] if smoke else [1, 2, 4],
         "linear": [32] if smoke else [4096, 16384, 65536],
         "softmax": [32] if smoke else [1024, 2048, 4096],
     }
-    return [Run("rank_speed", "heads", config, 20)]
+    return [
+        Run("rank_speed", "heads", {**config, "ranks": [1, 2] if smoke else [1, 2, 4]}, 20),
+        Run("rank_speed", "memory", {**config, "calls": 3 if smoke else 9}, 21),
+    ]
 
 
 def together(call: Any, group: Any, enough: float) -> list[float]:
@@ -86,39 +108,74 @@ def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -
     return call
 
 
+def keep_memory() -> None:
+    """Let the C library keep what is given back to it, large blocks too. Raises OSError."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallopt"):
+        raise OSError("memory: expected a C library that can be told to keep it, such as glibc")
+    library.mallopt(M_MMAP_MAX, 0)
+    library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def alone(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+    """Columns of a row of the table `alone`: medians of calls, the first left out."""
+    call, seconds, faults = call_of(attention, length, config, ranks), [], []
+    for _ in range(config["calls"] + 1):
+        began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        call()
+        seconds.append(time.process_time() - began)
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    processor = round(statistics.median(seconds[1:]), 9)
+    return {"processor": processor, "faults": statistics.median(faults[1:])}
+
+
+def spread(
+    attention: str, length: int, config: dict[str, Any], ranks: Ranks, enough: float
+) -> dict[str, Any]:
+    """Columns of a row of the table `rows`."""
+    call = call_of(attention, length, config, ranks)
+    with Traffic() as traffic:
+        call()
+    received = torch.tensor(traffic.received)
+    dist.all_reduce(received, dist.ReduceOp.MAX, ranks.group)
+    found = timing.summarize(together(call, ranks.group, enough)).columns
+    return {"ranks": ranks.size, **found, "received": received.item()}
+
+
 def work(
-    rank: int, size: int, store: str, config: dict[str, Any], enough: float, told: Any
+    rank: int, size: int, store: str, config: dict[str, Any], enough: float, kept: bool, told: Any
 ) -> None:
     """The work of each process; the first of them returns the rows."""
     torch.set_num_threads(1)
+    if kept:
+        keep_memory()
     dist.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=WAIT
     )
     assert dist.group.WORLD is not None  # it was made a line ago
-    ranks, rows = Ranks(dist.group.WORLD), []
-    for attention in ("linear", "softmax"):
-        for length in config[attention]:
-            call = call_of(attention, length, config, ranks)
-            with Traffic() as traffic:
-                call()
-            received = torch.tensor(traffic.received)
-            dist.all_reduce(received, dist.ReduceOp.MAX)
-            found = timing.summarize(together(call, dist.group.WORLD, enough)).columns
-            rows.append(
-                {"ranks": size, "attention": attention, "length": length, **found,
-                 "received": received.item()}
-            )  # fmt: skip
+    ranks = Ranks(dist.group.WORLD)
+    row = alone if "calls" in config else partial(spread, enough=enough)
+    rows = [
+        {"attention": attention, "length": length, **row(attention, length, config, ranks)}
+        for attention in ("linear", "softmax")
+        for length in config[attention]
+    ]
     dist.destroy_process_group()
     if rank == 0:
         told.put(rows)
 
 
-def measured(size: int, config: dict[str, Any], enough: float) -> list[dict[str, Any]]:
-    """The rows of so many processes. Raises OSError if one of them breaks off."""
+def measured(
+    size: int, config: dict[str, Any], enough: float = 0.0, *, kept: bool = False
+) -> list[dict[str, Any]]:
+    """The rows of so many processes. Raises OSError if one of them breaks off.
+
+    enough: seconds of calls, where calls are not counted. kept: whether memory is.
+    """
     context = get_context("spawn")
     told = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        given = size, str(Path(folder) / "store"), config, enough, told
+        given = size, str(Path(folder) / "store"), config, enough, kept, told
         workers = [context.Process(target=work, args=(rank, *given)) for rank in range(size)]
         for worker in workers:
             worker.start()
@@ -136,6 +193,8 @@ def measured(size: int, config: dict[str, Any], enough: float) -> list[dict[str,
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """One run, as `plan.Experiment` asks."""
+    if "calls" in config:
+        return _both_ways(config, session)
     tables: dict[str, Any] = {"rows": {}}
     for i, size in enumerate(config["ranks"]):
         if session.out_of_time():
@@ -144,6 +203,18 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             append(tables, "rows", row)
         session.save(tables)
         session.show(i + 1, len(config["ranks"]), f"{size} processes")
+    return Outcome(tables)
+
+
+def _both_ways(config: dict[str, Any], session: Session) -> Outcome:
+    """One process, which gives memory back or keeps it."""
+    tables: dict[str, Any] = {}
+    for kept in (False, True):
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        for row in measured(1, config, kept=kept):
+            append(tables, "alone", {"kept": "yes" if kept else "no", **row})
+        session.show(1 + kept, 2, "kept" if kept else "given back")
     return Outcome(tables)
 
 

@@ -1,5 +1,7 @@
 """The experiment that times a sequence over processes: its calls, its bytes, and a lost process."""
 
+import sys
+
 import pytest
 
 from experiments import rank_speed
@@ -11,8 +13,8 @@ from tests.parallel.pool import server
 @pytest.fixture
 def config(monkeypatch):
     monkeypatch.setattr(rank_speed, "get_context", lambda _: server())
-    (run,) = rank_speed.runs("cpu", True)
-    return run.config
+    spread, _ = rank_speed.runs("cpu", True)
+    return spread.config
 
 
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
@@ -42,3 +44,16 @@ def test_a_process_that_breaks_off_ends_the_others(config):
 
 def test_a_gpu_has_no_other_to_send_to():
     assert not rank_speed.runs("cuda", False)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library has to be one that can keep it")
+def test_memory_that_is_kept_is_not_asked_for_again(config):
+    """Blocks of 32 MiB are mapped anew for each call, unless they are kept."""
+    _, memory = rank_speed.runs("cpu", True)
+    given = {**memory.config, "width": 64, "linear": [65536], "softmax": [32]}
+    long, short = rank_speed.measured(1, given)
+    kept, _ = rank_speed.measured(1, given, kept=True)
+    assert long["faults"] > max(100_000, 10 * kept["faults"], 10 * short["faults"])
+    names = {"kept", *long}
+    assert rank_speed.EXPERIMENT.tables["alone"].columns.keys() == names
