@@ -3,8 +3,9 @@
 SmolLM2-135M-Instruct is untouched but for its attention. All layers, one layer, one head, or the
 first heads of a ranking see only a window and the first tokens of the text (or, as `linear`, all of
 it without the exponential). Nothing is trained. A passage of 64 tokens comes again after so many
-others, or a list of names and room numbers after so many tokens of a novel. `gain` is how much
-lower its loss is the second time; `loss` is that of all tokens that come once.
+others (as a control, in the texts `unseen`, another passage stood first), or a list of names and
+room numbers after so many tokens of a novel. `gain` is how much lower its loss is the second time;
+`loss` is that of all tokens that come once.
 
 Rankings come from runs named `rank`, on eight texts of the validation novels. One ranking takes the
 gradient of the gain with respect to how far each head is confined, over four mixtures of both ways
@@ -36,11 +37,13 @@ from .harness.learning.returning import (
     scores,
     token_losses,
     trained,
+    unseen,
 )
 from .recipes import ranked_heads
 
 NEAR = {"window": 64, "first": 4}
 MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
+TEXTS = {"passages": passages, "unseen": unseen}
 HERE, DISTANCES = 256, (64, 1024, 4096)
 WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # heads of a ranking that are confined
@@ -95,6 +98,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += _at("passages", HERE, _rankings(("random-1", "random-2")))
     for distance in DISTANCES:
         plan += _at("passages", distance, _windows())
+    few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24)]
+    plan += _at("unseen", HERE, _basics()[:2] + few)
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
 
 
@@ -221,7 +226,8 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
     if config["where"] == "layer":
         return {str(number): kind}, []
     places = session.checkpoint.parents[3], record.RESULTS
-    order = ranked_heads(config["model"], config["text"], config["order"], places)
+    text = "lists" if config["text"] == "lists" else "passages"
+    order = ranked_heads(config["model"], text, config["order"], places)
     parts = {"head": slice(number, number + 1), "first": slice(number), "but": slice(number, None)}
     heads = order[parts[config["where"]]]
     return {f"{layer}.{head}": kind for layer, head in heads}, heads
@@ -231,8 +237,8 @@ def returning(config: dict[str, Any], session: Session) -> list[Returning]:
     """The texts of a run."""
     split = session.corpus(config["corpus"]).splits[config["split"]]
     tokens, asked = trained(config["model"]).tokens, {k: config[k] for k in ("distance", "texts")}
-    if config["text"] == "passages":
-        return passages(split, tokens, **asked)
+    if config["text"] != "lists":
+        return TEXTS[config["text"]](split, tokens, **asked)
     seed = config["seed"] + (config["split"] == "validation")  # other lists rank than measure
     return recall_in_text(split, tokens, **asked, seed=seed)
 

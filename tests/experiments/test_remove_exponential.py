@@ -15,6 +15,7 @@ from experiments.harness.learning.returning import (
     recall_in_text,
     scores,
     trained,
+    unseen,
 )
 from tests.experiments.distilled import cut, teacher
 
@@ -160,3 +161,16 @@ def test_without_a_ranking_one_line_asks_for_it(made_corpus, tmp_path, capsys):
 
 def test_the_trained_model_is_named():
     assert trained("tiny").tokens("ab") == [97, 98]
+
+
+def test_a_control_has_another_passage_of_its_novel_first(made_corpus):
+    asked = {"distance": 40, "texts": 3}
+    for text, other in zip(
+        passages(split_of(), cut, **asked), unseen(split_of(), cut, **asked), strict=True
+    ):
+        same = text.tokens == other.tokens
+        assert same[text.second].all() and not same[text.first].all()
+        same[text.first] = True
+        assert same.all()
+    with pytest.raises(ValueError, match="^texts: expected two or more of each novel, got 1"):
+        unseen(split_of(), cut, distance=40, texts=1)

@@ -1,8 +1,9 @@
 """Texts in which something comes again, and what a trained model makes of its second coming.
 
-`passages`: 64 tokens of a held-out novel come again after so many others of it. `recall_in_text`:
-a list of names and room numbers in plain English, then a piece of a novel, then the list again in
-another order. Only the numbers count, and only the first list tells them.
+`passages`: 64 tokens of a held-out novel come again after so many others of it; `unseen` is their
+control, in which another passage stood first. `recall_in_text`: a list of names and room numbers in
+plain English, then a piece of a novel, then the list again in another order. Only the numbers
+count, and only the first list tells them.
 """
 
 from __future__ import annotations
@@ -80,6 +81,25 @@ def passages(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list
         first = torch.arange(LEAD, LEAD + PASSAGE)
         found.append(Returning(source, whole, first, first + PASSAGE + distance))
     return found
+
+
+def unseen(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list[Returning]:
+    """The texts of `passages`, in which another passage of the same novel stands first.
+
+    The second place has what it has there, read for the first time. What a copy brings is the
+    difference. Raises ValueError where a novel has one text alone.
+    """
+    found = passages(split, tokens, distance=distance, texts=texts)
+    swapped = []
+    for i, text in enumerate(found):
+        same = [j for j, other in enumerate(found) if other.source == text.source]
+        if len(same) < 2:
+            raise ValueError(f"texts: expected two or more of each novel, got {texts}")
+        other = found[same[(same.index(i) + 1) % len(same)]]
+        whole = text.tokens.clone()
+        whole[text.first] = other.tokens[other.first]
+        swapped.append(Returning(text.source, whole, text.first, text.second))
+    return swapped
 
 
 def recall_in_text(
