@@ -113,7 +113,7 @@ VERDICTS = {
         for mode in LINEAR
         for n in lengths("1.5B", "softmax", mode)
     ),
-    "of the lengths tried in all four cases": lambda: (
+    "of the lengths tried, in all four cases": lambda: (
         len({chunk_sizes.best(narrowest(), *case)[1] for case in CASES}) == 1
     ),
     "as fast as the fastest, by their quartiles. Longer ones form more products": lambda: (
