@@ -71,7 +71,8 @@ class Table:
             if isinstance(cell, Marked):
                 return cell
             apart = " ± " if self.wrap else " "  # a number and its spread are one
-            return cell.replace(apart, apart.replace(" ", "\N{NO-BREAK SPACE}"))
+            joined = cell.replace(apart, apart.replace(" ", "\N{NO-BREAK SPACE}"))
+            return re.sub(r"(?<=\d)–(?=\d)", "–\N{WORD JOINER}", joined)  # a range is one, too
 
         rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
         # A row's title may take two lines on a phone, where its column is narrow.

@@ -89,3 +89,9 @@ def test_shares_are_said_as_a_reader_would():
     assert [format.percent(share) for share in shares] == [
         "0.034%", "3.4%", "34%", "100%", "1,230%",
     ]  # fmt: skip
+
+
+def test_a_range_stays_on_one_line():
+    table = tables.Table(["", "a"], [["x", "1.2 ms (1.1–1.3)"]], wrap=True)
+    assert "1.1–\N{WORD JOINER}1.3" in repr(table)
+    assert "1.1–&#8288;1.3" in table._repr_markdown_()
