@@ -28,7 +28,7 @@ VERDICTS = {
     "softmax confined to near bytes ends {glue:text}`near_lead_16384` nats below": lambda: every(
         race.end(NEAR, 16384) < race.end(name, 16384) - 0.005 for name in race.PAIR
     ),
-    "In a window of 128 bytes softmax takes": lambda: (
+    "Softmax in a window of 128 bytes takes": lambda: (
         window_minutes(16384) < minutes("softmax", 16384) / 2
     ),
     "runs each of": lambda: len(recalled("linear")) == len(recalled("softmax")),
