@@ -1,18 +1,34 @@
 """Of the chapter on training."""
 
-from itertools import pairwise
+from itertools import pairwise, product, starmap
 
-from ..figures.index import loss_curves, race
-from ..figures.index.race_numbers import far_head_costs, linear_behind, paired
+from ..figures.index import loss_curves, ngram_baseline, race
+from ..figures.index.race_numbers import LINEAR_BEHIND, far_costs, over_seeds
+from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import have
 from ..figures.three_modes import block_speed
-from ..figures.training import plateau, scaling, scaling_rates, state_size
-from ..figures.training.plateau import ATTENTION, HALF_LIVES, compare, end, leaves
+from ..figures.training import plateau, race_tables, scaling, scaling_rates, state_size
+from ..figures.training.plateau import ATTENTION, HALF_LIVES, end, leaves
+from ..figures.training.race_tables import LEVELS, NEAR
+from ..figures.training.scaling_rates import TWICE, rise
 from ..figures.training.state_size import Arm
-from ..figures.training.state_tables import added, gap
+from ..figures.training.state_tables import added, gap, more_heads, pair
 from . import every
 
-LONG = (1024, 4096, 16384)  # contexts of the race at which an update takes linear attention less
+RATES = (
+    "nothing changed", "half the learning rate", "twice the learning rate",
+    "four times the learning rate",
+)  # fmt: skip
+
+
+def is_above(found: Pairs) -> bool:
+    """Whether a difference is above zero by twice its error."""
+    return found.error is not None and found.mean > 2 * found.error
+
+
+def is_undecided(found: Pairs) -> bool:
+    """Whether a difference is within twice its error of zero."""
+    return found.error is not None and abs(found.mean) < 2 * found.error
 
 
 def stays(remedy: str) -> bool:
@@ -25,62 +41,82 @@ def leave(*remedies: str) -> bool:
     return every(leaves(remedy, name) is not None for remedy in remedies for name in ATTENTION)
 
 
-def is_no_later(one: plateau.Key, other: plateau.Key) -> bool:
-    """Whether both leave the plateau, and one of them no later than the other."""
-    first, second = leaves(*one), leaves(*other)
-    return first is not None and second is not None and first <= second
+def minutes(context: int, level: float) -> dict[str, float]:
+    """Minutes of each model to a loss, or nothing where one does not reach it."""
+    found = {name: race.minutes_to(name, context, level) for name in (*race.PAIR, NEAR)}
+    return {name: spent for name, spent in found.items() if spent} if all(found.values()) else {}
 
 
 def sharpest(weights: str) -> float:
-    """Tokens that the sharpest head weighs, as a share of the keys."""
-    found = state_size.attention(Arm(weights), "end")
-    return found.sharpest / found.alike
+    """Tokens that the sharpest head weighs."""
+    return state_size.attention(Arm(weights), "end").sharpest
 
 
-def behind(weights: str, recipe: str, heads: int = 2) -> float:
-    """The mean, of what elu + 1 with two heads ends at."""
-    return state_size.behind(Arm(weights, recipe, heads), Arm("elu + 1", recipe)).mean
-
-
-def is_undecided(suspect: str) -> bool:
-    """Whether a gap is smaller than its standard error."""
-    found = gap(suspect)
-    return found.error is not None and abs(found.mean) < found.error
+def heads_of_elu(first: int, other: int) -> Pairs:
+    """Loss of elu + 1 with some heads less that with others, where none fades."""
+    return state_size.behind(Arm("elu + 1", heads=first), Arm("elu + 1", heads=other))
 
 
 VERDICTS = {
-    "Per minute it is ahead from 1,024 bytes on": lambda: every(
-        linear < softmax - 0.02 for _, softmax, linear in map(race.in_the_same_time, LONG)
+    "Per update we see no difference: linear attention ends": lambda: (
+        over_seeds(LINEAR_BEHIND).mean < 0 and is_undecided(over_seeds(LINEAR_BEHIND))
     ),
-    "lowers the loss of neither model": lambda: far_head_costs().mean > 0,
-    "it ends slightly lower than softmax, not higher": lambda: -0.02 < linear_behind().mean < 0,
-    "With near-sighted heads alone linear attention ends": lambda: (
-        paired("linear, near only", "softmax, near only").mean < 0
+    "Per minute it is ahead at every context": lambda: every(
+        linear < softmax - 0.02 for _, softmax, linear in map(race.in_the_same_time, race.CONTEXTS)
     ),
-    "Softmax led from then on": lambda: loss_curves.behind(*loss_curves.nano_pair(2048)) > 0.1,
-    "is by far the largest on this page": lambda: (
-        min(race.end("no attention", n) - race.end("linear", n) for n in race.CONTEXTS) > 0.5
+    "In neither model does that head lower the loss": lambda: every(
+        is_above(over_seeds((name, f"{name}, near only"))) for name in race.PAIR
     ),
-    "Here that head costs": lambda: far_head_costs().mean > 2 * (far_head_costs().error or 1),
+    "but one seed goes the other way": lambda: (
+        [gap > 0 for gap in race.differences("linear", "softmax", race.MAIN)].count(True) == 1
+    ),
+    "With near-sighted heads alone linear attention ends": lambda: is_above(
+        over_seeds(("softmax, near only", "linear, near only"))
+    ),
+    "With near-sighted heads alone linear attention needs the fewest minutes": lambda: every(
+        found[NEAR] <= min(found.values())
+        for found in starmap(minutes, product(race.CONTEXTS, LEVELS))
+        if found
+    ),
     "Wider models gain less at the same length": lambda: every(
         block_speed.ratio_to_softmax(scale, 16384) < race.ratio(16384) for scale in ("124M", "1.5B")
     ),
-    "At 1,024 and at 16,384 neither left before its run ended": lambda: (
+    "No other step on this page is as large": lambda: (
+        min(race.end("no attention", n) - race.end("linear", n) for n in race.CONTEXTS) > 0.5
+    ),
+    "it ended lower than every attention": lambda: is_above(plateau.behind_convolution()),
+    "The far-sighted head raises the loss by": lambda: is_above(far_costs()),
+    "pairs one processor trained both runs. There the head costs": lambda: (
+        min(race_tables.far_head_on_one_processor()) > 0
+    ),
+    "were shorter, {glue:text}`short_runs` updates, and had not left": lambda: (
         min(loss_curves.last_loss(run) for n in (1024, 16384) for run in loss_curves.nano_pair(n))
         > loss_curves.below_pairs()
     ),
-    "So it went in the first runs of this book": lambda: (
+    "At 2,048 bytes both left. After {glue:text}`old_updates` updates softmax led": lambda: (
+        every(loss_curves.leaves_pairs(run) is not None for run in loss_curves.nano_pair(2048))
+        and loss_curves.behind(*loss_curves.nano_pair(2048)) > 0.1
+    ),
+    "The first runs of this book used GPT-2 unchanged": lambda: (
         have("loss_curves") == loss_curves.told_of()
     ),
-    "None of these changes ends the plateau": lambda: every(
-        map(stays, ("as it was", "sinusoids", "four times the bytes", "larger weights"))
+    "On the plateau a model does no better than one without attention": lambda: every(
+        abs(end("as it was", name) - end("none", "none")) < 0.02 for name in ATTENTION
+    ),
+    "None of these changes ends the plateau within {glue:text}`plateau_updates` updates": (
+        lambda: every(
+            map(stays, ("as it was", "sinusoids", "four times the bytes", "larger weights"))
+        )
     ),
     "Neither do a higher rate, a longer warm-up and no table of positions together": lambda: every(
         map(stays, ("higher rate", "no positions"))
     ),
     "A head that fades does.": lambda: leave("fades in 4"),
-    "Where a weight takes 64 or 256 bytes to halve, no model leaves the plateau. "
-    "Where it takes 16, both do": lambda: (
+    "Softmax with rotary positions starts as evenly (exercise 2) and leaves": lambda: (
+        leaves("rotation", "softmax") is not None
+    ),
+    "Where a weight takes 64 or 256 bytes to halve, neither model leaves within "
+    "{glue:text}`plateau_updates` updates. Where it takes 16, both do": lambda: (
         stays("fades in 256") and stays("fades in 64") and leave("fades in 16")
     ),
     "The faster it fades, the lower both end": lambda: every(
@@ -88,23 +124,31 @@ VERDICTS = {
         for fast, slow in pairwise(HALF_LIVES)
         for attention in ATTENTION
     ),
-    "The head that sees everything costs here as well": lambda: plateau.far_costs().mean > 0,
-    "They end the plateau of softmax, and not that of linear attention": lambda: (
+    "With four times the bytes an update both had just reached letter pairs": lambda: every(
+        abs(end("four times the bytes", name) - ngram_baseline.loss(2)) < 0.01 for name in ATTENTION
+    ),
+    "With a half-life of 64 bytes linear attention was already below them": lambda: (
+        end("fades in 64", "linear") < ngram_baseline.loss(2) - 0.01
+    ),
+    "The far-sighted head costs here as well": lambda: is_above(plateau.far_costs()),
+    "They end softmax's plateau, but not linear attention's": lambda: (
         leaves("rotation", "softmax") is not None and leaves("rotation", "linear") is None
     ),
-    "It ends the plateau for both": lambda: leave("token shift"),
-    "It leaves the plateau no later than a head that halves in four bytes, and ends lower than "
-    "every attention here": lambda: (
-        every(is_no_later(("token before", "none"), ("fades in 4", name)) for name in ATTENTION)
-        and leaves("none", "none") is None
-        and end("token before", "none") < plateau.best_attention()
+    "Both models leave. But the shift alone, without attention, ends lower": lambda: (
+        leave("token shift") and leaves("shift alone", "none") is not None
     ),
-    "The token shift alone, without attention, ends at": lambda: every(
-        compare((("shift alone", "none"), ("token shift", name))).agreeing >= 3
-        and end("shift alone", "none") < end("token shift", name)
-        for name in ATTENTION
+    "Attention raises that loss by": lambda: every(
+        is_above(plateau.shift_costs(name)) for name in ATTENTION
     ),
-    "the smallest state ends lowest of those of a fixed size": lambda: every(
+    "*A convolution of two bytes* leaves without any attention": lambda: (
+        leaves("token before", "none") is not None and leaves("none", "none") is None
+    ),
+    "with GPT-2's own, neither model leaves it at 1,024 bytes": lambda: stays("as it was"),
+    "more heads lower the loss, whatever happens to the state": lambda: every(
+        more_heads(weights).mean < -2 * (more_heads(weights).error or 1)
+        for weights in ("softmax", "elu + 1")
+    ),
+    "Among states of a fixed size the smallest ends lowest": lambda: every(
         state_size.end(Arm("elu + 1", "fades", 16)) < state_size.end(arm)
         and state_size.state(Arm("elu + 1", "fades", 16)) < state_size.state(arm)
         for arm in state_size.arms()
@@ -113,49 +157,70 @@ VERDICTS = {
         and arm.weights not in ("softmax", "none")
         and arm != Arm("elu + 1", "fades", 16)
     ),
-    "nats higher than elu + 1 with two heads. Power 2": lambda: (
-        min(behind(name, "fades") for name in ("Taylor 4", "power 2", "softmax")) > 0
+    "Two near-sighted heads end nearly as low": lambda: is_undecided(
+        state_size.behind(state_size.NEAR._replace(recipe="fades"), Arm("elu + 1", "fades", 16))
     ),
-    "At 256 bytes, where no head fades, softmax ends": lambda: behind("softmax", "plain") < -0.05,
-    "The map exp, with a state of the same size, ends": lambda: behind("exp", "plain") < 0,
-    "Taylor 4 ends {glue:text}`plain_taylor_4` lower": lambda: behind("Taylor 4", "plain") < 0,
-    "Power 2, with thirty times the state": lambda: (
-        behind("power 2", "plain") > 0
-        and 25 < state_size.state(Arm("power 2")) / state_size.state(Arm("elu + 1")) < 35
+    "make no clear difference": lambda: (
+        is_undecided(heads_of_elu(1, 2)) and is_undecided(heads_of_elu(8, 2))
     ),
-    "At the rate of the older run the Taylor sum is behind by": lambda: (
-        gap("nothing changed").mean > 0.02
+    "Other functions of the score do": lambda: every(
+        not is_undecided(gap(name))
+        for name in ("nothing changed", "no floor: power 2", "more terms: Taylor 4")
     ),
-    "At half of that rate it is behind by": lambda: gap("half the learning rate").mean > 0,
-    "At twice and at four times that rate the difference is smaller than its standard "
-    "error": lambda: every(
-        map(is_undecided, ("twice the learning rate", "four times the learning rate"))
+    "ends higher than elu + 1 with {glue:text}`linear_state`": lambda: is_above(
+        gap("nothing changed")
     ),
-    "The sharpest head of the Taylor sum weighs two fifths of its keys": lambda: (
-        0.35 < sharpest("Taylor 2") < 0.45
+    "At half the rate the gap shrinks by {glue:text}`gap_shrinks`, but both have learned less": (
+        lambda: (
+            added(RATES[1]).mean < 0
+            and every(
+                state_size.end(half) > state_size.end(usual) + 0.04
+                for half, usual in zip(pair(RATES[1]), pair(RATES[0]), strict=True)
+            )
+        )
     ),
-    "it weighs less than half as many": lambda: sharpest("elu + 1") < 0.5 * sharpest("Taylor 2"),
+    "There the seeds differ too much to tell": lambda: every(
+        map(is_undecided, map(gap, RATES[2:]))
+    ),
+    "No rate shows a gain beyond the spread": lambda: every(
+        gap(rate).mean > -(gap(rate).error or 0) for rate in RATES
+    ),
+    "Sharper weights alone do not help": lambda: (
+        state_size.attention(pair("scores eight times as large")[0], "end").tokens
+        < state_size.attention(Arm("Taylor 2"), "end").tokens
+        and is_above(state_size.behind(pair("scores eight times as large")[0], Arm("Taylor 2")))
+    ),
     "Taylor 4 has sharper heads than Taylor 2 and ends lower": lambda: (
         sharpest("Taylor 4") < sharpest("Taylor 2") and added("more terms: Taylor 4").mean < 0
     ),
-    "The square has no floor and ends higher": lambda: added("no floor: power 2").mean > 0,
-    "At the two smallest sizes the pairs disagree": lambda: every(
-        0 < sum(gap < 0 for gap in found) < len(found) for found in scaling.smallest(2)
+    "sizes linear attention ends {glue:text}`scaling_all` nats lower": lambda: is_above(
+        scaling.behind()._replace(mean=-scaling.behind().mean)
     ),
-    "From 0.5M parameters up linear attention ends lower": lambda: (
+    "From 0.5M parameters up, a cut made after looking": lambda: (
         scaling.behind(scaling.LARGE).mean < 0
-    ),
-    "The loss of linear attention falls faster with size": lambda: (
-        scaling.difference().exponent > (scaling.difference().wide or 1)
+        and every(0 < sum(gap < 0 for gap in found) < len(found) for found in scaling.smallest(2))
     ),
     "At each of the three rates linear attention ends lower": lambda: (
         len(scaling_rates.behind()) == 3
         and every(found.mean < 0 for found in scaling_rates.behind())
     ),
-    "Both attentions do best at the rate of the other sizes": lambda: every(
-        scaling_rates.best_rate(name) == scaling_rates.USUAL for name in scaling.ATTENTIONS
+    "Twice the rate is worse for softmax": lambda: is_above(rise("softmax", TWICE)),
+    "For linear attention the rise of {glue:text}`rates_twice_linear` is within its error": (
+        lambda: 0 < rise("linear", TWICE).mean < (rise("linear", TWICE).error or 0)
     ),
     "The signs are opposite": lambda: every(
-        linear < softmax for _, softmax, linear in map(race.in_the_same_time, LONG)
+        linear < softmax for _, softmax, linear in map(race.in_the_same_time, race.CONTEXTS)
+    ),
+    "the more so the longer the context": lambda: every(
+        race.ratio(short) < race.ratio(long) for short, long in pairwise(race.CONTEXTS)
+    ),
+    "Per update both attentions learn equally here": lambda: is_undecided(
+        over_seeds(LINEAR_BEHIND)
+    ),
+    "A far-sighted head ends a little higher than a second near-sighted one": lambda: is_above(
+        far_costs()
+    ),
+    "there is no optimum among the rates tried: the fastest is best": lambda: every(
+        end("fades in 1", "linear") < end(f"fades in {n}", "linear") for n in HALF_LIVES[1:]
     ),
 }

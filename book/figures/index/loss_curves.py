@@ -21,6 +21,7 @@ from . import ngram_baseline
 CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
 WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the words of the pages speak of
+SHORT_RUNS = (1024, 16384)  # contexts at which neither model left the plateau
 FADES = ", half of its heads fade"
 Pair = tuple[Record, Record]
 
@@ -178,24 +179,19 @@ def behind(softmax: Record, linear: Record) -> float:
     return loss_after(linear, both) - loss_after(softmax, both)
 
 
-def lead_changes(context: int) -> int:
-    """After how many updates softmax is ahead for good. Raises NotMeasuredError."""
-    softmax, linear = (
-        dict(zip(table["update"], table["loss"], strict=True))
-        for table in (run["tables"]["validation"] for run in nano_pair(context))
-    )
-    behind_at = [u for u in softmax.keys() & linear.keys() if softmax[u] > linear[u]]
-    if not behind_at or max(behind_at) == max(softmax.keys() & linear.keys()):
-        raise NotMeasuredError(f"loss_curves: softmax is not ahead in the end at {context}")
-    return max(behind_at)
-
-
 def last_loss(run: Record) -> float:
     """Where its curve ends. Raises NotMeasuredError where it was never validated."""
     losses = curve(run)["loss"]
     if not losses:
         raise NotMeasuredError(f"{run['name']}: never validated")
     return losses[-1]
+
+
+def last_update(run: Record) -> int:
+    """After how many updates it was validated last. Raises NotMeasuredError."""
+    if not (updates := curve(run)["update"]):
+        raise NotMeasuredError(f"{run['name']}: never validated")
+    return updates[-1]
 
 
 def nano_pair(context: int) -> Pair:
@@ -219,6 +215,10 @@ def update_ratio(context: int) -> float:
 def numbers() -> dict[str, str]:
     """Numbers for the pages."""
 
+    def short_runs() -> str:
+        made = [*map(last_update, (run for n in SHORT_RUNS for run in nano_pair(n)))]
+        return f"{min(made):,} to {max(made):,}"
+
     def left_pairs(context: int, i: int) -> str:
         found = leaves_pairs(nano_pair(context)[i])
         return "no" if found is None else f"{found:,}"
@@ -226,7 +226,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         old_updates=lambda: f"{common_updates(*nano_pair(2048)):,}",
         old_gap=lambda: f"{abs(behind(*nano_pair(2048))):.3f}",
-        lead_changes=lambda: f"{lead_changes(2048):,}",
+        short_runs=short_runs,
         late_softmax_4096=lambda: left_pairs(4096, 0),
         late_linear_4096=lambda: left_pairs(4096, 1),
     )

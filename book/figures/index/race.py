@@ -17,6 +17,7 @@ from ..lib.axes import LOSS, PROGRESS
 from ..lib.records import (
     NotMeasuredError,
     Record,
+    Row,
     have,
     learned,
     load,
@@ -99,9 +100,14 @@ def _processor(run: Record) -> tuple[str, str]:
     return device["kind"], device["name"]
 
 
+def speed(model: str, context: int) -> Row:
+    """Seconds of an update: the median, and the quartiles. Raises NotMeasuredError."""
+    return row(_speeds(context), "speed", model=model)
+
+
 def seconds(model: str, context: int) -> float:
     """Median seconds of an update. Raises NotMeasuredError."""
-    return row(_speeds(context), "speed", model=model)["seconds"]
+    return speed(model, context)["seconds"]
 
 
 def ratio(context: int) -> float:
@@ -258,19 +264,21 @@ def _yardsticks(series: list[Series]) -> list[Series]:
 def in_the_same_time(context: int) -> tuple[float, float, float]:
     """Minutes of linear attention's updates, softmax's loss by then, and linear attention's end.
 
-    Softmax's is that of its last validation by then. Raises NotMeasuredError.
+    Softmax's lies on the line between its validations before and after, or is its end where all of
+    its updates are made by then. Raises NotMeasuredError.
     """
     last = end("linear", context)
-    spent = max(mean_curve(by_model(context)["linear"])) * seconds("linear", context) / 60
-    if "softmax" not in (found := by_model(context)):
+    found = by_model(context)
+    if "softmax" not in found:
         raise NotMeasuredError(f"race: no softmax at {context}")
-    pace = seconds("softmax", context) / 60
-    there = [
-        loss for update, loss in mean_curve(found["softmax"]).items() if update * pace <= spent
-    ]
-    if not there:
+    spent = max(mean_curve(found["linear"])) * seconds("linear", context) / 60
+    made, curve = 60 * spent / seconds("softmax", context), mean_curve(found["softmax"])
+    for (before, high), (after, low) in pairwise(curve.items()):
+        if before <= made < after:
+            return spent, high + (low - high) * (made - before) / (after - before), last
+    if made < max(curve):
         raise NotMeasuredError(f"race: softmax was not validated by then at {context}")
-    return spent, there[-1], last
+    return spent, curve[max(curve)], last
 
 
 def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from statistics import mean
 from typing import NamedTuple
 
 from lsa.layers import LAYERS, make_layer
 from lsa.layers.layer import Layer
 
 from ..lib import tasks
+from ..lib.records import Record
 from ..lib.tables import Table, link
-from . import synthetic_tasks
+from .overwriting import hardest
 
 WIDTH, LENGTH = 64, 1024
-
+TASKS = ("selective copying", "overwriting", "recall")
 
 # Layers that a chapter tells apart by an option, as the made-up tasks call them.
 VARIANTS = {"gla": ("gated", {"decay": "channel"}), "gated-delta": ("delta", {"gated": True})}
 
 
 class Member(NamedTuple):
-    """How a layer's state fades, what is written, how it is read; and its section.
+    """A layer's decay, what is written, how it is read; and its section.
 
-    selective: whether what it forgets depends on what it reads.
+    selective: whether the decay depends on the input.
     """
 
-    fades: str
+    decay: str
     written: str
     read: str
     selective: bool
@@ -37,46 +39,46 @@ RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
 # Table of a chapter's layers, each variant below the layer that it differs from. One that no
 # chapter tells of needs no line here.
 MEMBERS = {
-    "softmax": Member("never", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
-    "linear": Member("never", "k vᵀ", "q, normalised", False, "TND", LINEAR),
+    "softmax": Member("1", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
+    "linear": Member("1", "φ(k) vᵀ", "φ(q), normalised", False, "TND", LINEAR),
     "taylor": Member(
-        "never", "φ(k) vᵀ", "φ(q), normalised", False, "T²D",
+        "1", "φ(k) vᵀ", "φ(q), normalised", False, "T²D",
         "linear-self-attention.html#taylor-sums-of-the-exponential",
     ),
     "power": Member(
-        "never", "φₚ(k) vᵀ", "φₚ(q), normalised", False, "T²D", RELATIVES + "power-attention"
+        "1", "φₚ(k) vᵀ", "φₚ(q), normalised", False, "T²D", RELATIVES + "power-attention"
     ),
     "aft-full": Member(
-        "by position", "exp(k), v", "gate, normalised", False, "T²D",
+        "exp(w), by positions", "exp(k), v", "gate, normalised", False, "T²D",
         RELATIVES + "attention-free-transformers",
     ),
     "aft-local": Member(
-        "by position, near", "exp(k), v", "gate, normalised", False, "TsD",
+        "exp(w) by distance, then 1", "exp(k), v", "gate, normalised", False, "TsD",
         RELATIVES + "attention-free-transformers",
     ),
     "aft-simple": Member(
-        "never", "exp(k), v", "gate, normalised", False, "TD",
+        "1", "exp(k), v", "gate, normalised", False, "TD",
         RELATIVES + "attention-free-transformers",
     ),
     "rwkv": Member(
-        "fixed, a channel", "exp(k), v", "gate, normalised", False, "TD", RELATIVES + "rwkv"
+        "exp(−w), a channel", "exp(k), v", "gate, normalised", False, "TD", RELATIVES + "rwkv"
     ),
-    "gated": Member("from the input, a head", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
-    "gla": Member("from the input, a channel", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
-    "delta": Member("along k", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"),
+    "gated": Member("αᵢ, a head", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
+    "gla": Member("αᵢ, a key channel", "k vᵀ", "q", True, "TND", RELATIVES + "gates"),
+    "delta": Member("I − β k kᵀ", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"),
     "gated-delta": Member(
-        "along k, and from the input", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"
+        "αᵢ (I − β k kᵀ)", "β k vᵀ", "q", True, "TND", RELATIVES + "the-delta-rule"
     ),
     "s4": Member(
-        "fixed matrix", "B u", "C", False, "TD log T",
+        "Ā, a matrix", "B̄ u", "C", False, "TD log T",
         SPACES + "s4-which-a-and-how-to-afford-it",
     ),
     "s4d": Member(
-        "fixed, a number", "B u", "C", False, "TD log T", SPACES + "s4d-only-the-diagonal"
+        "Ā, diagonal", "B̄ u", "C", False, "TD log T", SPACES + "s4d-only-the-diagonal"
     ),
-    "s6": Member("from the input", "Δ B u", "C, from the input", True, "TND", SPACES + "selection"),
+    "s6": Member("exp(Δᵢ a)", "Δᵢ Bᵢ u", "Cᵢ", True, "TND", SPACES + "selection"),
     "mamba": Member(
-        "from the input", "Δ B u", "C and a gate", True, "TND", SPACES + "the-mamba-block"
+        "exp(Δᵢ a)", "Δᵢ Bᵢ u", "Cᵢ and a gate", True, "TND", SPACES + "the-mamba-block"
     ),
     "rnn": Member(
         "through tanh", "u", "U", True, "TD²", "sequence-transformations.html"
@@ -112,7 +114,7 @@ def _row(name: str, shares: list[str]) -> list[str]:
     member = MEMBERS[name]
     return [
         link(label, member.section),
-        member.fades,
+        member.decay,
         member.written,
         member.read,
         "yes" if member.selective else "no",
@@ -123,10 +125,23 @@ def _row(name: str, shares: list[str]) -> list[str]:
     ]
 
 
+def shares() -> dict[str, list[str]]:
+    """Share right of each layer at the hardest of each task, mean over seeds; dashes elsewhere.
+
+    Of runs whose learning rates were trained in full alone.
+    """
+    names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
+    every = [tasks.of_usual_size(tasks.at_best_rates(task)) for task in TASKS]
+    return {name: [_share(runs.get(name, [])) for runs in every] for name in names}
+
+
+def _share(runs: list[Record]) -> str:
+    right = [hardest(run) for run in runs if tasks.answers(run)]
+    return f"{100 * mean(right):.0f}%" if right else "–"
+
+
 def table() -> Table:
     """Every layer of the catalogue: how it fades, writes and reads, its state, cost and scores."""
-    names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
-    shares = synthetic_tasks.mean_shares(names)
-    cells = [_row(name, shares[name]) for name in names]
-    titles = ["layer", "fades", "written", "read by", "selects", "state", "training", "a token"]
-    return Table([*titles, *synthetic_tasks.TASKS], cells, align="lllllrlrrrrr", wrap=True)
+    cells = [_row(name, shown) for name, shown in shares().items()]
+    titles = ["layer", "decay", "written", "read by", "selective", "state", "training", "a token"]
+    return Table([*titles, *TASKS], cells, align="lllllrlrrrr", wrap=True)

@@ -151,7 +151,7 @@ def numbers() -> dict[str, str]:
     }
     behind = {
         f"step_{name}": lambda name=name: times(ahead("softmax", name, LONG))
-        for name in ("mamba", "s4d")
+        for name in ("delta", "mamba", "s4d")
     }
     return in_words(
         layer_texts=lambda: BATCH,

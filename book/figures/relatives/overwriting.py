@@ -25,6 +25,7 @@ from ..lib.tasks import (
 )
 
 TASK = "overwriting"
+MOST = 8  # writes of a key
 SHOWN = ("softmax", "linear", "gated", "delta", "delta-adds", "gated-delta", "mamba")
 
 
@@ -38,21 +39,26 @@ def shares(task: str, model: str, column: str) -> dict[int, Share]:
     return {asked: share(them) for asked, them in found.items()}
 
 
-def erasing(task: str, column: str) -> Pairs:
-    """Share right with the erase term less that without, by seed, at most writes or most pairs.
+def hardest(run: Record) -> float:
+    """Share right in the longest of its tests."""
+    return _longest(run)["accuracy"]
+
+
+def _longest(run: Record) -> Row:
+    return max(answers(run), key=lambda row: row["length"])
+
+
+def erasing(task: str) -> Pairs:
+    """Share right with the erase term less that without, by seed, in the hardest test.
 
     Each at its own best learning rate. Raises NotMeasuredError.
     """
     ends = []
     for model in ("delta", "delta-adds"):
         runs = of_usual_size(at_best_rates(task)).get(model, [])
-        ends.append({run["config"]["seed"]: _hardest(run, column) for run in runs})
+        ends.append({run["config"]["seed"]: hardest(run) for run in runs})
     first, second = ends
     return compare([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
-
-
-def _hardest(run: Record, column: str) -> float:
-    return max(answers(run), key=lambda row: row[column])["accuracy"]
 
 
 def figure(id: str = "overwriting") -> Explorable | Missing:
@@ -90,20 +96,28 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """Gain of the erase term at both tasks, in points, and the share right without it."""
+    """Numbers for the chapter on the relatives: shares of three tasks, and questions asked."""
 
-    def points(task: str, column: str) -> str:
-        pairs = erasing(task, column)
-        error = "" if pairs.error is None else f" ± {100 * pairs.error:.0f}"
-        return f"{'−' if pairs.mean < 0 else '+'}{100 * abs(pairs.mean):.0f}{error}"
+    def right(model: str, writes: int) -> str:
+        return percent(shares(TASK, model, "writes")[writes].mean)
 
-    def left(model: str) -> str:
-        by_writes = shares(TASK, model, "writes")
-        return percent(by_writes[max(by_writes)].mean)
+    def copied(model: str) -> str:
+        (found,) = shares("selective copying", model, "length").values()
+        return percent(found.mean)
 
+    def asked(task: str) -> str:
+        for runs in of_usual_size(at_best_rates(task)).values():
+            return f"{_longest(runs[0])['questions']:,}"
+        raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
+
+    told = {"delta": "delta", "adds": "delta-adds", "softmax": "softmax", "gated": "gated-delta"}
     return in_words(
-        erasing_recall=lambda: points("recall", "pairs"),
-        erasing_overwriting=lambda: points(TASK, "writes"),
-        overwritten_delta=lambda: left("delta"),
-        overwritten_adds=lambda: left("delta-adds"),
-    )
+        **{f"overwritten_{key}": lambda model=model: right(model, MOST)
+           for key, model in told.items()},
+        overwritten_once_delta=lambda: right("delta", 1),
+        overwritten_once_adds=lambda: right("delta-adds", 1),
+        selective_erases=lambda: copied("delta"),
+        selective_adds=lambda: copied("delta-adds"),
+        asked_once=lambda: asked(TASK),
+        asked_recall=lambda: asked("recall"),
+    )  # fmt: skip

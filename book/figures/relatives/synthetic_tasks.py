@@ -192,22 +192,6 @@ def _asked() -> dict[str, dict[str, int]]:
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
-def mean_shares(names: Iterable[str]) -> dict[str, list[str]]:
-    """Share right of each layer at each task, mean over seeds; a dash where it was not asked."""
-    tables = {task: by_layer(task) for task in TASKS}
-    asked = _asked()
-    return {
-        name: [
-            _mean(_score(runs.get(name, []), asked.get(task, {}))) for task, runs in tables.items()
-        ]
-        for name in names
-    }
-
-
-def _mean(found: Score | None) -> str:
-    return "–" if found is None else f"{100 * found.mean:.0f}%{found.mark}"
-
-
 def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
     try:
         return score(runs, **wanted)

@@ -182,25 +182,30 @@ def table() -> Table | Missing:
 
 def _left(remedy: str, attention: str) -> str:
     found = leaves(remedy, attention)
-    return "never" if found is None else f"{found:.0f}"
+    return f"> {updates()}" if found is None else f"{found:.0f}"
 
 
-def best_attention() -> float:
-    """The lowest end of all that attend, in whichever way. Raises NotMeasuredError."""
-    found = [end(*key) for key in runs() if key[0] not in CONTROLS]
+def updates() -> int:
+    """How many every run makes. Raises NotMeasuredError."""
+    for found in runs().values():
+        return found[0]["config"]["updates"]
+    raise NotMeasuredError("plateau: nothing stored")
+
+
+def best_attention() -> Key:
+    """Which of all that attend ends lowest, in whichever way. Raises NotMeasuredError."""
+    found = [key for key in runs() if key[0] not in CONTROLS]
     if not found:
         raise NotMeasuredError("plateau: no attention")
-    return min(found)
+    return min(found, key=lambda key: end(*key))
 
 
 def compare(*of: tuple[Key, Key]) -> Pairs:
-    """Ends of some runs less those of others, seed by seed. Raises NotMeasuredError."""
+    """Ends of some runs less those of others, with seeds for units. Raises NotMeasuredError."""
     found = runs()
-    return pairs.compare([
-        gap
-        for one, other in of
-        for gap in pairs.differences(found.get(one, ()), found.get(other, ()))
-    ])  # fmt: skip
+    return pairs.compare_seeds(
+        pairs.by_seed(found.get(one, ()), found.get(other, ())) for one, other in of
+    )
 
 
 def far_costs() -> Pairs:
@@ -208,16 +213,34 @@ def far_costs() -> Pairs:
     return compare(*((("fades in 4", name), ("near only", name)) for name in ATTENTION))
 
 
+def shift_costs(attention: str) -> Pairs:
+    """What attention adds to the loss of a token shift alone. Raises NotMeasuredError."""
+    return compare((("token shift", attention), ("shift alone", "none")))
+
+
+def behind_convolution() -> Pairs:
+    """How far the best attention ends behind a convolution of two. Raises NotMeasuredError."""
+    return compare((best_attention(), ("token before", "none")))
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the plateau."""
+
+    def ends_at(remedy: str, attention: str) -> str:
+        return f"{end(remedy, attention):.2f}"
+
     return in_words(
-        plateau_best=lambda: f"{best_attention():.2f}",
-        plateau_before=lambda: f"{end('token before', 'none'):.2f}",
+        plateau_updates=updates,
+        plateau_none=lambda: ends_at("none", "none"),
+        plateau_before=lambda: ends_at("token before", "none"),
+        plateau_before_lower=lambda: behind_convolution().spread(),
         plateau_far=lambda: far_costs().spread(),
-        plateau_far_of=lambda: far_costs().of(),
-        plateau_fastest=lambda: f"{end(f'fades in {HALF_LIVES[0]}', 'linear'):.2f}",
-        plateau_slowest=lambda: f"{end(f'fades in {HALF_LIVES[-1]}', 'linear'):.2f}",
-        plateau_shift_alone=lambda: f"{end('shift alone', 'none'):.2f}",
-        plateau_shift_softmax=lambda: f"{end('token shift', 'softmax'):.2f}",
-        plateau_shift_linear=lambda: f"{end('token shift', 'linear'):.2f}",
+        plateau_fastest=lambda: ends_at(f"fades in {HALF_LIVES[0]}", "linear"),
+        plateau_slowest=lambda: ends_at(f"fades in {HALF_LIVES[-1]}", "linear"),
+        plateau_shift_alone=lambda: ends_at("shift alone", "none"),
+        **{
+            f"plateau_shift_{name}": lambda name=name: shift_costs(name).spread()
+            for name in ATTENTION
+        },
+        plateau_64_linear=lambda: ends_at("fades in 64", "linear"),
     )

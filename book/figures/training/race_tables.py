@@ -1,28 +1,49 @@
-"""Tables of the race: where each model ends, what an update takes, and who is where when."""
+"""Tables of the race: its design, where each model ends, what an update takes, and who is where."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 
 from ..index import ngram_baseline
 from ..index.race import (
     CONTEXTS,
+    MAIN,
     MODELS,
     PAIR,
     by_model,
     differences,
+    end,
     ends,
     in_the_same_time,
     minutes_to,
     seconds,
+    speed,
 )
-from ..lib.format import times
+from ..index.race_numbers import over_seeds
+from ..lib.format import counted, in_words, times
 from ..lib.pairs import compare
-from ..lib.records import NotMeasuredError
+from ..lib.records import NotMeasuredError, device_name, load
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
+NEAR = "linear, near only"
+# Models that are timed beside the pair, as a column calls them.
+BESIDE = {NEAR: NEAR, "window": "softmax, last 128"}
+
+
+def design() -> Table | Missing:
+    """Updates, bytes an update and bytes in all, by context."""
+    cells = []
+    for context in CONTEXTS:
+        for run in by_model(context).get("linear", ())[:1]:
+            config = run["config"]
+            read = config["span"] * config["spans"]
+            of_all = f"{config['updates'] * read / 1e6:.1f} million"
+            cells.append([f"{context:,}", f"{config['updates']:,}", f"{read:,}", of_all])
+    titles = ["context", "updates", "bytes an update", "bytes in all"]
+    return Table(titles, cells, align="rrrr") if cells else Missing("race")
 
 
 def table() -> Table | Missing:
@@ -41,20 +62,36 @@ def table() -> Table | Missing:
 
 
 def time_table() -> Table | Missing:
-    """Seconds of an update by context, and how many times longer softmax's is."""
+    """Seconds of an update by context, with quartiles, and how many times longer softmax's is."""
     cells = []
     for context in CONTEXTS:
         try:
-            both = [seconds(name, context) for name in ("softmax", "linear")]
+            both = [seconds(name, context) for name in PAIR]
         except NotMeasuredError:
             continue
-        cells.append([f"{context:,}", *(f"{s:.3g} s" for s in both), times(both[0] / both[1])])
-    titles = ["context", "softmax", "linear", "ratio"]
-    return Table(titles, cells, align="rrrr") if cells else Missing("race")
+        timed = [_timed(name, context) for name in (*PAIR, *BESIDE)]
+        cells.append([f"{context:,}", *timed[:2], times(both[0] / both[1]), *timed[2:]])
+    titles = ["context", *PAIR, "ratio", *BESIDE.values()]
+    kept = [i for i in range(len(titles)) if any(line[i] != "–" for line in cells)]
+    cells = [[line[i] for i in kept] for line in cells]
+    shown = [titles[i] for i in kept]
+    return Table(shown, cells, align="r" * len(shown), wrap=True) if cells else Missing("race")
+
+
+def _timed(model: str, context: int) -> str:
+    """Median and quartiles of an update's seconds: "0.657 s (0.595 to 0.685)"."""
+    try:
+        found = speed(model, context)
+    except NotMeasuredError:
+        return "–"
+    return "{seconds:.3g} s ({low:.3g} to {high:.3g})".format(**found)
 
 
 def level_table() -> Table | Missing:
-    """Minutes until the mean loss is down to a level: softmax's and linear attention's."""
+    """Minutes until the mean loss is down to a level: of both attentions, and of one that is near.
+
+    All are updates times the seconds of one.
+    """
     levels = [f"{level:g}" for level in LEVELS]
     wanted = dict(zip(levels, LEVELS, strict=True))
     with suppress(NotMeasuredError):
@@ -64,10 +101,13 @@ def level_table() -> Table | Missing:
     cells = []
     for context in CONTEXTS:
         try:
-            found = [[minutes_to(model, context, at) for model in PAIR] for at in wanted.values()]
+            found = [
+                [minutes_to(model, context, at) for model in (*PAIR, NEAR)]
+                for at in wanted.values()
+            ]
         except NotMeasuredError:
             continue
-        cells.append([f"{context:,}", *(" / ".join(map(_minutes, both)) for both in found)])
+        cells.append([f"{context:,}", *(" / ".join(map(_minutes, each)) for each in found)])
     return Table(["context", *wanted], cells) if cells else Missing("race")
 
 
@@ -106,3 +146,60 @@ def _far_head(attention: str, context: int) -> str:
     except NotMeasuredError:
         return "–"
     return f"{found.signed()} ({found.of()})"
+
+
+def _by_processor() -> dict[tuple[str, int, str, int], float]:
+    """{(processor, context, model, seed): last loss} of every stored run of the race."""
+    found = {}
+    for run in load("race"):
+        config = run["config"]
+        if run["complete"] and config["model"] in MODELS:
+            key = device_name(run), config["context"], config["model"], config["seed"]
+            found[key] = run["tables"]["validation"]["loss"][-1]
+    return found
+
+
+def trained_twice() -> list[float]:
+    """How far the ends of a run lie apart that several processors trained."""
+    same: dict[tuple, list[float]] = defaultdict(list)
+    for (_, *name), loss in _by_processor().items():
+        same[tuple(name)].append(loss)
+    if not (apart := [max(each) - min(each) for each in same.values() if len(each) > 1]):
+        raise NotMeasuredError("race: no run on two processors")
+    return apart
+
+
+def far_head_on_one_processor() -> list[float]:
+    """Costs of the far-sighted head in the pairs that one processor trained."""
+    every = _by_processor()
+    found = {
+        (context, model, seed): loss - every[near]
+        for (processor, context, model, seed), loss in every.items()
+        if (near := (processor, context, f"{model}, near only", seed)) in every
+    }
+    if not found:
+        raise NotMeasuredError("race: no pair on one processor")
+    return [*found.values()]
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter on training: the race."""
+
+    def config() -> dict:
+        for run in by_model(MAIN).get("linear", ()):
+            return run["config"]
+        raise NotMeasuredError(f"race: no linear at {MAIN}")
+
+    def apart(found: list[float]) -> str:
+        return f"{min(found):.3f} to {max(found):.3f}"
+
+    return in_words(
+        race_rate=lambda: f"{config()['learning_rate']:g}",
+        race_warmup=lambda: config()["warmup_updates"],
+        trained_twice=lambda: counted(len(trained_twice())),
+        trained_twice_apart=lambda: f"{max(trained_twice()):.3f}",
+        far_same=lambda: counted(len(far_head_on_one_processor())),
+        far_same_costs=lambda: apart(far_head_on_one_processor()),
+        near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
+        seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),
+    )

@@ -1,4 +1,4 @@
-"""Loss against training compute, by size of the model, and the exponents fitted to it."""
+"""Loss against training compute, by size of the model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from statistics import mean
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import counted, in_words, times
-from ..lib.pairs import Pairs, compare, differences
+from ..lib.pairs import Pairs, by_seed, compare, compare_seeds, differences
 from ..lib.records import NotMeasuredError, Record, learned, provenance, row
 from ..lib.seeds import bars, mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
-from .power_law import Fit, fit
 
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
@@ -66,23 +65,6 @@ def points(attention: str) -> list[tuple[float, float, list[float]]]:
         made = runs[0]["config"]["updates"]
         found.append((row(runs[0], "model")["parameters"], flops(runs[0], made), losses))
     return found
-
-
-def exponent(attention: str) -> Fit:
-    """By which power of compute the loss falls, at equal updates. Raises NotMeasuredError."""
-    found = points(attention)
-    return fit([compute for _, compute, _ in found], [mean(losses) for *_, losses in found])
-
-
-def difference() -> Fit:
-    """How the ratio of losses, linear over softmax, changes with the parameters.
-
-    The exponent is that of linear less that of softmax, size by size on the same seeds: what bends
-    both lines alike is not in it. Raises NotMeasuredError.
-    """
-    first, second = (points(name) for name in ATTENTIONS)
-    ratios = [mean(b) / mean(a) for (*_, a), (*_, b) in zip(first, second, strict=True)]
-    return fit([parameters for parameters, *_ in first], ratios)
 
 
 def _series(found: dict[str, dict[str, list[Record]]]) -> list[Series]:
@@ -185,12 +167,6 @@ def _caption() -> str:
     )
 
 
-def _in_words(found: Fit, digits: int = 3) -> str:
-    """−0.060 ± 0.010; the interval is left out where two points make a line."""
-    written = f"{-found.exponent:+.{digits}f}".replace("-", "−").removeprefix("+")
-    return written if found.wide is None else f"{written} ± {found.wide:.{digits}f}"
-
-
 def table() -> Table | Missing:
     """Every size: parameters, compute, and where each attention ends."""
     both = [points(name) for name in ATTENTIONS]
@@ -218,17 +194,30 @@ def more_compute(size: str) -> float:
     return both[0] / both[1]
 
 
+def _gaps(least: float) -> list[dict[int, float]]:
+    """Nats by which linear ends behind softmax, by seed, for each size of so many parameters."""
+    first, second = (sizes()[name] for name in ATTENTIONS)
+    return [
+        by_seed(runs, first[name])
+        for name, runs in second.items()
+        if row(runs[0], "model")["parameters"] >= least
+    ]
+
+
 def behind(least: float = 0) -> Pairs:
     """Nats by which linear ends behind softmax, at sizes of so many parameters and more.
 
-    Raises NotMeasuredError.
+    Seeds are the units. Raises NotMeasuredError.
     """
-    found: list[float] = []
-    first, second = (sizes()[name] for name in ATTENTIONS)
-    for name, runs in second.items():
-        if row(runs[0], "model")["parameters"] >= least:
-            found += differences(runs, first[name])
-    return compare(found)
+    return compare_seeds(_gaps(least))
+
+
+def agreeing(least: float = 0) -> str:
+    """In how many pairs of runs linear ends lower: "12 of 12". Raises NotMeasuredError."""
+    every = [gap for of_size in _gaps(least) for gap in of_size.values()]
+    if not every:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return f"{sum(gap < 0 for gap in every)} of {len(every)}"
 
 
 def smallest(count: int) -> list[list[float]]:
@@ -237,15 +226,27 @@ def smallest(count: int) -> list[list[float]]:
     return [differences(second[name], first[name]) for name in [*second][:count]]
 
 
+def _head_widths() -> str:
+    """Width of a head at the smallest and at the largest size: "32 to 96"."""
+    found = [
+        run["config"]["shape"]["d_model"] // len(run["config"]["attention_options"]["log_decay"])
+        for runs in sizes()["linear"].values()
+        for run in runs[:1]
+    ]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return f"{min(found)} to {max(found)}"
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: size."""
     return in_words(
-        scaling_sizes=lambda: counted(exponent("linear").points),
-        scaling_softmax=lambda: _in_words(exponent("softmax")),
-        scaling_linear=lambda: _in_words(exponent("linear")),
-        scaling_difference=lambda: _in_words(difference(), 4),
+        scaling_sizes=lambda: counted(len(_names())),
+        scaling_all=lambda: behind().spread(),
+        scaling_all_of=agreeing,
         scaling_lower=lambda: behind(LARGE).spread(),
-        scaling_of=lambda: behind(LARGE).of(),
+        scaling_of=lambda: agreeing(LARGE),
+        scaling_heads=_head_widths,
         scaling_updates=lambda: f"{_config()['updates']:,}",
         scaling_more_least=lambda: times(more_compute(_names()[0])),
         scaling_more_most=lambda: times(more_compute(_names()[-1])),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from statistics import mean
-
 from ..lib.format import in_words
-from ..lib.pairs import Pairs, compare
+from ..lib.pairs import Pairs, compare_seeds
 from ..lib.records import NotMeasuredError, Record
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
@@ -13,6 +11,7 @@ from . import scaling
 from .scaling import ATTENTIONS, EXPERIMENT
 
 USUAL = "as above"  # the learning rate of every size
+TWICE = "twice the rate"
 
 
 def _again() -> tuple[list[Record], str]:
@@ -48,21 +47,29 @@ def rates() -> dict[str, dict[str, dict[int, float]]]:
     }
 
 
-def _apart(of_rate: dict[str, dict[int, float]]) -> list[float]:
-    """Linear's ends less softmax's, seed by seed."""
+def _apart(of_rate: dict[str, dict[int, float]]) -> dict[int, float]:
+    """Linear's ends less softmax's, by seed."""
     softmax, linear = (of_rate[name] for name in ATTENTIONS)
-    return [linear[seed] - softmax[seed] for seed in linear]
+    return {seed: linear[seed] - softmax[seed] for seed in linear}
 
 
 def behind() -> list[Pairs]:
     """How far linear attention ends behind softmax at each rate. Raises NotMeasuredError."""
-    return [compare(_apart(of_rate)) for of_rate in rates().values()]
+    return [compare_seeds([_apart(of_rate)]) for of_rate in rates().values()]
 
 
-def best_rate(attention: str) -> str:
-    """At which it ends lowest, in the mean over seeds. Raises NotMeasuredError."""
+def everywhere() -> Pairs:
+    """The same over all rates, with seeds for units. Raises NotMeasuredError."""
+    return compare_seeds(map(_apart, rates().values()))
+
+
+def rise(attention: str, rate: str) -> Pairs:
+    """Nats by which it ends higher at a rate than at the usual one. Raises NotMeasuredError."""
     found = rates()
-    return min(found, key=lambda rate: mean(found[rate][attention].values()))
+    if rate not in found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {rate}")
+    usual, other = (found[one][attention] for one in (USUAL, rate))
+    return compare_seeds([{seed: other[seed] - usual[seed] for seed in usual}])
 
 
 def table() -> Table | Missing:
@@ -75,7 +82,7 @@ def table() -> Table | Missing:
         [
             rate.removesuffix(" the rate"),
             *(mean_and_spread(list(of_rate[name].values())) for name in ATTENTIONS),
-            compare(_apart(of_rate)).signed(),
+            compare_seeds([_apart(of_rate)]).signed(),
         ]
         for rate, of_rate in found.items()
     ]
@@ -85,8 +92,9 @@ def table() -> Table | Missing:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the rates."""
-
-    def every() -> Pairs:
-        return compare([gap for of_rate in rates().values() for gap in _apart(of_rate)])
-
-    return in_words(rates_of=lambda: every().of(), scaling_again=lambda: _again()[1])
+    return in_words(
+        rates_lower=lambda: everywhere().spread(),
+        rates_twice_softmax=lambda: rise("softmax", TWICE).spread(),
+        rates_twice_linear=lambda: rise("linear", TWICE).spread(),
+        scaling_again=lambda: _again()[1],
+    )

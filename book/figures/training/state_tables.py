@@ -6,7 +6,7 @@ from ..lib.format import NOT_MEASURED, in_words, listed, size
 from ..lib.pairs import Pairs, compare, differences
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
-from .state_size import EXPERIMENT, Arm, arms, attention, behind, ends, seeds, state
+from .state_size import EXPERIMENT, NEAR, Arm, arms, attention, behind, end, ends, state
 
 # The suspects: what was changed, of what weighs the past, and of what it is compared with.
 UNCHANGED = "nothing changed"
@@ -24,43 +24,32 @@ SUSPECTS = {
 }
 
 
-def table(recipe: str = "plain") -> Table | Missing:
-    """Where each ends, its state, and how many tokens its far-sighted heads weigh."""
-    cells = []
-    for arm in sorted(arms(), key=lambda arm: _place(arm)):
-        if arm.recipe != recipe or arm.change:
+def table(recipe: str) -> Table | Missing:
+    """Where each ends, its state, and how many tokens its far-sighted heads weigh.
+
+    Behind: the loss less that of elu + 1 with two heads, over seeds that both have.
+    """
+    usual, cells = Arm("elu + 1", recipe), []
+    for arm in sorted(arms(), key=_place):
+        if arm.recipe != recipe or (arm.change and arm != NEAR._replace(recipe=recipe)):
             continue
         told = in_words(
-            start=lambda arm=arm: f"{attention(arm, 'start').tokens:.0f}",
-            end=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
+            behind=lambda arm=arm: "" if arm == usual else behind(arm, usual).signed(),
+            tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
             sharpest=lambda arm=arm: f"{attention(arm, 'end').sharpest:.0f}",
         )
         shown = ["–" if value == NOT_MEASURED else value for value in told.values()]
-        cells.append(
-            [
-                arm.weights,
-                str(arm.heads),
-                size(state(arm)),
-                mean_and_spread(ends(arm)),
-                *shown,
-            ]
-        )
-    titles = [
-        "weights",
-        "heads",
-        "state",
-        "loss",
-        "tokens weighed at first",
-        "in the end",
-        "by the sharpest head",
-    ]
-    return Table(titles, cells) if cells else Missing(EXPERIMENT)
+        named = f"{arm.weights}, {arm.change}" if arm.change else arm.weights
+        loss = mean_and_spread(ends(arm))
+        cells.append([named, str(arm.heads), size(state(arm)), loss, *shown])
+    titles = ["weights", "heads", "state", "loss", "behind", "tokens weighed", "by the sharpest"]
+    return Table(titles, cells, wrap=True) if cells else Missing(EXPERIMENT)
 
 
 def _place(arm: Arm) -> tuple:
     order = ["softmax", "elu + 1", "exp", "relu", "softplus", "power 2"]
     known = order.index(arm.weights) if arm.weights in order else len(order)
-    return arm.weights == "none", known, arm.weights, arm.heads
+    return arm.weights == "none", known, arm.weights, arm.change, arm.heads
 
 
 def pair(suspect: str) -> tuple[Arm, Arm]:
@@ -108,32 +97,39 @@ def causes() -> Table | Missing:
     return Table(titles, cells, wrap=True) if cells else Missing(EXPERIMENT)
 
 
+def more_heads(weights: str) -> Pairs:
+    """Loss of eight heads less that of two, where half of them fade. Raises NotMeasuredError."""
+    return behind(Arm(weights, "fades", 8), Arm(weights, "fades"))
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: states and maps."""
     taylor, linear = Arm("Taylor 2"), Arm("elu + 1")
+    larger, _ = pair("scores eight times as large")
+    plain = [Arm("elu + 1", heads=heads) for heads in (1, 2, 8)]
 
-    def by(weights: str, recipe: str, heads: int = 2) -> str:
-        return behind(Arm(weights, recipe, heads), Arm("elu + 1", recipe)).spread()
+    def range_of(*ends: float) -> str:
+        return f"{min(ends):.2f} to {max(ends):.2f}"
 
     return in_words(
-        state_seeds=seeds,
         smallest_state=lambda: size(state(Arm("elu + 1", "fades", 16))),
         linear_state=lambda: size(state(linear)),
         taylor_state=lambda: size(state(taylor)),
-        taylor_4_state=lambda: size(state(Arm("Taylor 4", "fades"))),
-        power_state=lambda: size(state(Arm("power 2", "fades"))),
-        fades_16=lambda: by("elu + 1", "fades", 16),
-        fades_taylor_4=lambda: by("Taylor 4", "fades"),
-        fades_power=lambda: by("power 2", "fades"),
-        fades_softmax=lambda: by("softmax", "fades"),
-        plain_softmax=lambda: by("softmax", "plain"),
-        plain_exp=lambda: by("exp", "plain"),
-        plain_taylor_4=lambda: by("Taylor 4", "plain"),
-        plain_power=lambda: by("power 2", "plain"),
+        taylor_4_state=lambda: size(state(Arm("Taylor 4"))),
+        power_state=lambda: size(state(Arm("power 2"))),
+        more_heads_softmax=lambda: more_heads("softmax").spread(),
+        more_heads_linear=lambda: more_heads("elu + 1").spread(),
+        plain_ends=lambda: listed(f"{end(arm):.3f}" for arm in plain),
+        plain_states=lambda: f"{size(state(plain[0]))} to {size(state(plain[-1]))}",
         gap_usual=lambda: gap(UNCHANGED).spread(),
-        gap_half=lambda: gap("half the learning rate").spread(),
+        gap_shrinks=lambda: added("half the learning rate").spread(),
+        half_ends=lambda: range_of(
+            *(loss for arm in pair("half the learning rate") for loss in ends(arm))
+        ),
+        gap_twice=lambda: gap("twice the learning rate").signed(),
+        gap_four_times=lambda: gap("four times the learning rate").signed(),
         ends_at_four_times=lambda: listed(
-            f"{end:.2f}" for end in sorted(ends(pair("four times the learning rate")[0]))
+            f"{loss:.2f}" for loss in sorted(ends(pair("four times the learning rate")[0]))
         ),
         alike_tokens=lambda: f"{attention(taylor, 'start').alike:.0f}",
         tokens_start=lambda: f"{attention(taylor, 'start').tokens:.0f}",
@@ -141,4 +137,6 @@ def numbers() -> dict[str, str]:
         sharpest_taylor=lambda: f"{attention(taylor, 'end').sharpest:.0f}",
         tokens_linear=lambda: f"{attention(linear, 'end').tokens:.0f}",
         sharpest_linear=lambda: f"{attention(linear, 'end').sharpest:.0f}",
+        tokens_larger=lambda: f"{attention(larger, 'end').tokens:.0f}",
+        larger_behind=lambda: behind(larger, taylor).spread(),
     )

@@ -54,6 +54,16 @@ def test_runs_are_paired_by_their_seeds_and_not_by_their_places():
         pairs.compare([])
 
 
+@given(st.lists(DIFFERENCES, min_size=1, max_size=4))
+def test_the_differences_of_a_seed_are_one(lists):
+    every = [dict(enumerate(one)) for one in lists]
+    seeds = range(min(map(len, lists)))
+    wanted = pairs.compare([mean(one[seed] for one in every) for seed in seeds])
+    assert pairs.compare_seeds(every) == wanted
+    with pytest.raises(NotMeasuredError, match="no pairs"):
+        pairs.compare_seeds([])
+
+
 def test_it_is_told_with_its_error_and_its_signs():
     found = pairs.compare([-0.01, -0.02, -0.03, 0.004])
     assert found.spread() == "0.014 ± 0.007"

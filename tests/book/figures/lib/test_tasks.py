@@ -3,7 +3,7 @@
 import pytest
 
 from book.figures.lib import tasks
-from book.figures.relatives import overwriting, synthetic_tasks
+from book.figures.relatives import family, overwriting, synthetic_tasks
 from experiments import made_up_tasks
 
 
@@ -93,8 +93,8 @@ def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
     figure = synthetic_tasks.recall_figure()
     assert "Validation chose one of two learning rates for each model." in figure.caption
     assert "A short probe chose the rates of RWKV, which are being repeated." in figure.caption
-    shares = synthetic_tasks.mean_shares(("rwkv", "delta"))
-    assert [line[-1][-1] for line in shares.values()] == ["†", "%"]
+    shares = family.shares()
+    assert shares["delta"] == ["–", "–", "12%"] and {*shares["rwkv"]} == {"–"}
     stored([], older)
     caption = synthetic_tasks.recall_figure().caption
     assert "after 800 updates" in caption and "chosen by a short probe, and the runs" in caption
@@ -127,8 +127,9 @@ def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):
     figure = overwriting.figure()
     assert list(figure.labels["layer"].values()) == ["DeltaNet", "DeltaNet without erasing"]
     found = overwriting.numbers()
-    assert found["erasing_overwriting"] == "+10 ± 0" and found["overwritten_delta"] == "20%"
-    assert found["erasing_recall"] == "not measured yet"
-    assert overwriting.erasing("overwriting", "writes").count == 3
+    assert found["overwritten_delta"] == "20%" and found["overwritten_once_adds"] == "41%"
+    assert found["selective_adds"] == "not measured yet"
+    erasing = overwriting.erasing("overwriting")
+    assert erasing.count == 3 and erasing.mean == pytest.approx(0.1)
     stored([])
     assert "Not measured" in str(overwriting.figure())

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from book.explorable import palette
-from book.figures.relatives import family, random_codes
+from book.figures.relatives import family, random_codes, synthetic_tasks
 from book.figures.three_modes import published
 from lsa.layers import LAYERS
 
@@ -40,6 +40,15 @@ def test_half_are_right_at_the_capacity():
     capacity = K * V / (2 * math.log(tokens)) - K
     law = random_codes.right_by_the_law(K, V, round(capacity), tokens)
     assert 0.3 < law < 0.75
+
+
+def test_the_law_errs_in_either_direction_in_the_cases_of_the_chapter():
+    errors = [
+        random_codes.right_by_the_law(*case) - random_codes.right_when_drawn(*case)
+        for case in synthetic_tasks.CASES
+    ]
+    assert min(errors) < -0.02 and max(errors) > 0.02
+    assert "points, in either direction" in CHAPTERS
 
 
 def told_of(layer):

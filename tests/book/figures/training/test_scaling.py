@@ -1,10 +1,9 @@
-"""The exponents of scaling are those of the data, and attentions are compared in pairs."""
+"""Sizes and rates are compared in pairs, with seeds for units."""
 
 import pytest
 
 from book.figures.lib.format import NOT_MEASURED
-from book.figures.lib.records import NotMeasuredError
-from book.figures.training import power_law, scaling, scaling_rates
+from book.figures.training import scaling, scaling_rates
 
 SIZES = {"0.1M": 1e5, "0.2M": 2e5, "0.5M": 5e5, "0.8M": 8e5, "1.6M": 1.6e6}
 
@@ -20,7 +19,8 @@ def trained(monkeypatch):
                 for seed in seeds[attention]:
                     config = {
                         "attention": attention, "size": size, "seed": seed, "updates": 4,
-                        "span": 1000, "spans": 2,
+                        "span": 1000, "spans": 2, "shape": {"d_model": 64},
+                        "attention_options": {"log_decay": [-0.2, 0.0]},
                     }  # fmt: skip
                     end = loss(attention, parameters, seed)
                     tables = {
@@ -37,18 +37,6 @@ def trained(monkeypatch):
 
 
 BOTH = {"softmax": (0, 1), "linear": (0, 1)}
-
-
-def test_a_power_law_is_found_again(trained):
-    alpha = {"softmax": 0.08, "linear": 0.05}
-    trained(lambda attention, n, seed: 9 * n ** -alpha[attention], BOTH)
-    for attention, wanted in alpha.items():
-        found = scaling.exponent(attention)
-        assert found.exponent == pytest.approx(wanted)
-        assert found.wide == pytest.approx(0, abs=1e-9)
-    assert scaling.difference().exponent == pytest.approx(-0.03)
-    assert scaling.numbers()["scaling_difference"] == "0.0300 ± 0.0000"
-    assert scaling.numbers()["scaling_softmax"] == "−0.080 ± 0.000"
 
 
 RATES = {"half the rate": 1e-3, scaling_rates.USUAL: 2e-3, "twice the rate": 4e-3}
@@ -77,11 +65,11 @@ def test_other_rates_are_no_further_seeds(trained, monkeypatch):
     assert scaling.behind()[:4] == (pytest.approx(-0.1), 0, 2, 2)
 
 
-def test_rates_are_compared_in_pairs_and_the_best_is_that_of_the_mean(trained, monkeypatch):
+def test_rates_are_compared_in_pairs_and_with_the_usual_one(trained, monkeypatch):
     at_rates(trained, monkeypatch, dict(zip(RATES, (2.01, 1.95, 1.92), strict=True)))
     assert [round(found.mean, 3) for found in scaling_rates.behind()] == [0.01, -0.05, -0.08]
-    assert scaling_rates.numbers()["rates_of"] == "4 of 6"
-    assert scaling_rates.best_rate("linear") == "twice the rate"
+    assert scaling_rates.numbers()["rates_lower"] == "0.040 ± 0.000"
+    assert scaling_rates.rise("linear", scaling_rates.TWICE).mean == pytest.approx(-0.03)
     assert [cells[0] for cells in scaling_rates.table().cells] == [
         "half",
         scaling_rates.USUAL,
@@ -93,27 +81,16 @@ def test_rates_are_compared_on_the_same_seeds(trained, monkeypatch):
     at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=(1,))
     assert {found.count for found in scaling_rates.behind()} == {1}
     at_rates(trained, monkeypatch, dict.fromkeys(RATES, 1.9), seeds=())
-    assert scaling_rates.numbers()["rates_of"] == NOT_MEASURED
+    assert scaling_rates.numbers()["rates_lower"] == NOT_MEASURED
 
 
 def test_sizes_from_one_on_are_told_together(trained):
     trained(lambda attention, n, seed: 2 - 0.05 * (attention == "linear" and n > 4e5), BOTH)
     assert scaling.numbers()["scaling_of"] == "6 of 6"
     assert scaling.behind(scaling.LARGE).mean == pytest.approx(-0.05)
+    assert scaling.numbers()["scaling_all_of"] == "6 of 10"
+    assert scaling.behind().count == 2
     assert scaling.smallest(2) == [[0, 0], [0, 0]]
-
-
-def test_the_interval_is_that_of_a_line_through_few_points():
-    """Worked by hand: residuals (1, -2, 1) / 10 about a line of slope 0 in logarithms."""
-    from math import exp, sqrt
-
-    found = power_law.fit([exp(-1), 1, exp(1)], [exp(0.1), exp(-0.2), exp(0.1)])
-    assert found.exponent == pytest.approx(0)
-    assert found.wide == pytest.approx(12.71 * sqrt(0.06 / 1 / 2))
-    two = power_law.fit([1, 10], [2, 1])
-    assert two.wide is None
-    with pytest.raises(NotMeasuredError, match="no two sizes"):
-        power_law.fit([1, 1], [2, 1])
 
 
 def test_both_attentions_are_compared_on_the_seeds_that_both_have(trained):
