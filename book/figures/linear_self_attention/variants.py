@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ...explorable.figure import Choice, Explorable, Filter, Series, Toggle
+from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
-from ..lib.axes import LOSS, MINUTES, UPDATES
-from ..lib.format import duration, in_words
+from ..lib.axes import LOSS, UPDATES
+from ..lib.format import in_words
+from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, curve, have, provenance
 from ..lib.tables import Missing, Table
 
@@ -21,7 +22,7 @@ MAPS = {
     "taylor": "Taylor, n = 2",
 }
 POSITIVE = ("linear", "relu", "softplus", "exp")  # feature by feature, and never negative
-NORMALISER = {"with": "with", "without": "without"}
+NORMALISER = {"with": "the weights", "without": "nothing", "outputs": "each output"}
 
 
 def map_of(run: Record) -> str:
@@ -34,7 +35,10 @@ def map_of(run: Record) -> str:
 
 def normalised(run: Record) -> str:
     """A key of `NORMALISER`. Softmax and Taylor attention always divide."""
-    return "with" if run["config"].get("normalize", True) else "without"
+    config = run["config"]
+    if config.get("output_norm"):
+        return "outputs"
+    return "with" if config.get("normalize", True) else "without"
 
 
 def ending(run: Record) -> tuple[float, int, bool]:
@@ -46,7 +50,7 @@ def ending(run: Record) -> tuple[float, int, bool]:
 
 
 def figure(id: str = "variants") -> Explorable | Missing:
-    """Loss of a nano GPT-2 by update: what weighs the values, with and without the normaliser."""
+    """Loss of a nano GPT-2 by update: what weighs the values, and what is normalised."""
     records = have("variants")
     drawn = [run for run in records if run["config"]["seed"] == 0 and curve(run)["update"]]
     if not drawn:
@@ -74,12 +78,12 @@ def figure(id: str = "variants") -> Explorable | Missing:
             for where in NORMALISER
             if where == normalised(run) or run["config"]["attention"] != "linear"
         ],
-        x=Choice("Against", [UPDATES, MINUTES]),
+        x=UPDATES,
         y=LOSS,
         color="map",
         mark="line",
         controls=[
-            Filter("normaliser", "Normaliser", options=NORMALISER, default="with"),
+            Filter("normaliser", "Normalised", options=NORMALISER, default="with"),
             Toggle("map", "Weights", options=MAPS, default=shown),
         ],
         provenance=provenance(records),
@@ -101,7 +105,7 @@ def seed_gap() -> float:
 
 
 def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
-    """Last loss by map and "with" or "without", of the first seed's runs that went through."""
+    """Last loss by map and key of `NORMALISER`, of the first seed's runs that went through."""
     return {
         (map_of(run), normalised(run)): ending(run)[0]
         for run in records
@@ -175,22 +179,31 @@ def sums() -> dict[str, float]:
 
 
 def table() -> Table | Missing:
-    """Final loss by map, with and without the normaliser, and seconds of an update."""
+    """Final loss by map and by what is normalised."""
     first = [run for run in have("variants") if run["config"]["seed"] == 0]
     if not first:
         return Missing("variants")
     by = {(map_of(run), normalised(run)): run for run in first}
-    cells = []
-    for name, label in MAPS.items():
-        line = [label]
-        for where in NORMALISER:
-            run = by.get((name, where))
-            line.append(_ending_in_words(run) if run else "")
-        run = by.get((name, "with"))
-        seconds = sorted(run["tables"]["train"]["seconds"]) if run else []
-        line.append(duration(seconds[len(seconds) // 2]) if seconds else "")
-        cells.append(line)
-    return Table(["weights", "normalised", "not normalised", "an update"], cells)
+    cells = [
+        [
+            label,
+            *(_ending_in_words(by[name, one]) if (name, one) in by else "" for one in NORMALISER),
+        ]
+        for name, label in MAPS.items()
+    ]
+    return Table(["weights", "weights normalised", "nothing", "each output"], cells)
+
+
+def outputs_gain() -> Pairs:
+    """Loss of elu + 1 with the normaliser less that with normalised outputs, over seeds.
+
+    Raises NotMeasuredError where no seed has both.
+    """
+    runs = [run for run in have("variants") if map_of(run) == "linear"]
+    with_sum, with_outputs = (
+        [run for run in runs if normalised(run) == one] for one in ("with", "outputs")
+    )
+    return compare(differences(with_sum, with_outputs))
 
 
 def _ending_in_words(run: Record) -> str:

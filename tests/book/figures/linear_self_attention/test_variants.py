@@ -44,8 +44,15 @@ def test_variants_tells_what_broke(store):
     figure = variants.figure()
     # Softmax beside both, elu + 1 where it was run; nowhere what broke before its validation.
     found = sorted((curve.keys["map"], curve.keys["normaliser"]) for curve in figure.curves)
-    assert found == [("linear", "with"), ("softmax", "with"), ("softmax", "without")]
+    assert found == [
+        ("linear", "with"),
+        *(("softmax", one) for one in ("outputs", "with", "without")),
+    ]
     table = repr(variants.table()).replace("\N{NO-BREAK SPACE}", " ")
     assert "| relu |  | not finite after 10 |" in table
-    assert "| softmax | 2.000 |  | 100 ms |" in table
+    assert "| softmax | 2.000 |  |  |" in table
     assert variants.seed_gap() == pytest.approx(0.02)
+    for seed, loss in ((0, 2.05), (1, 2.03)):
+        trained(store, f"elu-plus-one-output-norm-seed{seed}", (5.5, loss))
+    gain = variants.outputs_gain()
+    assert (gain.mean, gain.of()) == (pytest.approx(0.12), "2 of 2")
