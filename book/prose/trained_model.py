@@ -15,7 +15,10 @@ from ..figures.trained_model.remove_exponential import (
     layer_gain,
     least_layer_gain,
     lost_recall,
+    mass_places,
     missing,
+    random_orders,
+    rise_share,
     shared_heads,
 )
 from ..figures.trained_model.windows import measured_windows, of_window
@@ -27,77 +30,112 @@ def gain(run: Record) -> float:
 
 
 def rise(run: Record) -> float:
-    return measured(run, "rise").mean
+    return measured(run, "cut").mean
 
 
-def layers() -> list[int]:
-    """Those of the first heads."""
-    return sorted({head.layer for head in ranking()[:FEW]})
+def keeps_all(run: Record) -> bool:
+    """Whether a gain is softmax's within two standard errors."""
+    lost = missing(run)
+    return abs(lost.mean) < 2 * lost.error
+
+
+def most_alone_layer() -> bool:
+    """Whether the two heads that cost most alone are in layer 18."""
+    found = sorted(alone_by_rank().items(), key=lambda one: -one[1].mean)
+    return all(ranking()[rank].layer == 18 for rank, _ in found[:2])
 
 
 VERDICTS = {
-    "# Eight heads of 270": lambda: FEW == 8 and len(ranking()) == HEADS == 270,
-    "The loss on prose rises by": lambda: rise(everywhere()) < 0.2 and rise(confined(FEW)) < 0.06,
-    "What breaks is recall, and it hangs on a few heads": lambda: lost_recall(confined(FEW)) > 0.8,
-    "as with all 270": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
-    "Other heads do not have this effect": lambda: (
-        lost_recall(confined(FEW, "random-0")) < 0.1 and lost_recall(confined(FEW, "mass")) < 0.3
+    "of 270, 24 suffice for all of it, and without eight of them most is gone": lambda: (
+        (FEW, SOME, len(ranking()), HEADS) == (8, 24, 270, 270)
+        and keeps_all(first_alone(SOME))
+        and lost_recall(confined(FEW)) > 0.8
+    ),
+    "Prose suffers too, but less": lambda: (
+        0.05 < rise(everywhere()) / gain(confined(0)) < 0.15  # nats, of both
+        and rise(confined(FEW)) < 0.1
+    ),
+    "the gain is {glue:text}`some_gain`, as with all 270": lambda: keeps_all(first_alone(SOME)),
+    "So eight heads are needed, and are not enough": lambda: (
+        lost_recall(confined(FEW)) > 0.8 and gain(first_alone(FEW)) < 0.7 * gain(confined(0))
+    ),
+    "Heads in random order do not do this": lambda: (
+        every(lost_recall(run) < 0.1 for run in random_orders())
+        and gain(first_alone(SOME, "random-0")) < 0
     ),
     "A model that cannot look back has a gain below zero": lambda: (
         gain(everywhere()) < -5 * measured(everywhere(), "gain").error
     ),
-    "A window costs little if the first tokens stay in sight": lambda: (
-        rise(everywhere()) < 0.2 < 1 < rise(everywhere("window-64-0"))
+    "So the heads that carry recall matter more than these for prose": lambda: (
+        rise_share(confined(FEW)) > 0.2
+        and every(rise(run) < 0.5 * rise(confined(FEW)) for run in random_orders())
     ),
-    "A wider window mends it only in part": lambda: every(
-        of_window(n, 0, "rise").mean > 3 * of_window(n, 4, "rise").mean for n in measured_windows()
+    "So one token makes the difference": lambda: (
+        rise(everywhere("window-64-1")) < 0.3 < 1 < rise(everywhere("window-64-0"))
+        and abs(rise(everywhere("window-64-1")) - rise(everywhere())) < 0.03
     ),
-    "no window that is shorter than the distance brings any": lambda: every(
+    "A wider window helps only in part": lambda: every(
+        of_window(n, 0, "cut").mean > 3 * of_window(n, 4, "cut").mean for n in measured_windows()
+    ),
+    "no window shorter than the distance gives a positive gain": lambda: every(
         of_window(n, 4, "gain").mean < 0 for n in measured_windows()
     ),
-    "is far worse: the loss rises by": lambda: rise(everywhere("linear")) > 3,
-    "The heads that bring recall lie apart": lambda: len(layers()) >= 6,
-    "One head stands out. Head 18.6 alone": lambda: (
-        ranking()[0].name == "18.6"
-        and ranking()[0].slope.mean < 2 * ranking()[1].slope.mean
-        and missing(confined(1)).mean > 0.5
+    "Layer 18 has the two that cost most alone": most_alone_layer,
+    "takes {glue:text}`top_missing` nats of the gain, and 18.7": lambda: (
+        [ranking()[n].name for n in (0, 2)] == ["18.6", "18.7"]
+        and missing(confined(1)).mean > alone(2).mean > 2 * most_alone()
     ),
-    "All of layer 18 takes more": lambda: (
-        gain(confined(0)) - least_layer_gain(but=18) < 0.3
-        and layer_gain(18).mean < gain(confined(1))
+    "Any other layer leaves at least": lambda: (
+        layer_gain(18).mean < gain(confined(1)) < least_layer_gain(but=18)
     ),
-    "Alone, most of the others are hardly missed. Head 18.7 takes": lambda: (
-        ranking()[2].name == "18.7"
-        and alone(2).mean > 2 * most_alone()
-        and sum(one.mean < 0.05 for one in alone_by_rank().values()) > len(alone_by_rank()) / 2
+    "the gradient's second head is nearly silent": lambda: (
+        ranking()[1].name == "7.7"
+        and 3 * alone(1).mean < -ranking()[1].slope.mean
+        and alone(1).mean < 0.1
     ),
-    "all but 24 heads can be confined, and no gain is lost": lambda: (
-        SOME == 24 and abs(missing(first_alone(SOME)).mean) < 0.1
+    "So their effects do not add": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
+    "Yet all but 24 heads can be confined, and no gain is lost": lambda: (
+        SOME == 24 and keeps_all(first_alone(SOME))
     ),
-    "So heads stand in for each other": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
-    "Without a few such heads the guesses fall apart": lambda: (
-        look_inside.right("first", FEW) < look_inside.right("none") / 2
+    "is worse than the gradient's, and not useless": lambda: (
+        every(gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME))
+        and lost_recall(confined(SOME, "mass")) > 0.5
+        and len([place for place in mass_places() if place < SOME]) > FEW / 2
     ),
-    "about as many as the first time": lambda: (
-        abs(look_inside.right("first", FEW) - look_inside.right("once")) < 5
+    "are the same as for passages": lambda: FEW / 2 < shared_heads() < FEW,
+    "Without a few such heads the guesses fall apart": lambda: every(
+        look_inside.right("first", FEW, page) < 0.6 * look_inside.right("none", 0, page)
+        for page in range(len(look_inside.stored()))
+    ),
+    "about as many as the first time": lambda: every(
+        abs(look_inside.right("first", FEW, page) - look_inside.right("once", 0, page)) < 5
+        for page in range(len(look_inside.stored()))
     ),
     "Two kinds of heads show a diagonal": lambda: all(
         look_inside.looked(run, 7, 7, 0) > 0.25 and look_inside.looked(run, 18, 6, 1) > 0.5
         for run in look_inside.stored()
     ),
-    "a ranking by attention mass is a poor one": lambda: every(
-        gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME)
+    "more than the gradient says": lambda: (
+        -sum(head.slope.mean for head in ranking()[:FEW]) < 0.9 * missing(confined(FEW)).mean
     ),
-    "are the same as for passages": lambda: FEW / 2 < shared_heads() < FEW,
-    "For head 18.6 the gradient says": lambda: (
+    "For head 18.6 it says": lambda: (
         abs(ranking()[0].slope.mean + missing(confined(1)).mean) < 0.15
     ),
-    "Eight of 270 is 3%": lambda: round(100 * FEW / len(ranking())) == 3,
+    "stands last: by its gradient, confining it would add": lambda: ranking()[-1].slope.mean > 0.05,
+    "Eight of 270 is 3%, and 24 is 9%": lambda: (
+        [round(100 * n / len(ranking())) for n in (FEW, SOME)] == [3, 9]
+    ),
     "The first 24 heads are 9% of all": lambda: round(100 * SOME / len(ranking())) == 9,
     "Why do they need a larger share of the caches": lambda: (
         key_heads(SOME) / KEY_HEADS > SOME / HEADS
     ),
-    "confine eight of 270, and most of it is gone": lambda: lost_recall(confined(FEW)) > 0.5,
-    "Their attention mass does not": lambda: lost_recall(confined(FEW, "mass")) < 0.5,
-    "its gain is at the floor": lambda: gain(everywhere()) < 0,
+    "24 alone keep all of it, eight alone do not": lambda: (
+        keeps_all(first_alone(SOME)) and not keeps_all(first_alone(FEW))
+    ),
+    "24 heads found so keep less than half of the recall": lambda: (
+        lost_recall(first_alone(SOME, "mass")) > 0.5
+    ),
+    "With all heads confined the gain of the trained model is below zero": lambda: (
+        gain(everywhere()) < 0
+    ),
 }

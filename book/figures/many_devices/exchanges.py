@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lsa.cost import key_exchange, state_exchange
+from lsa.cost import PEAKS, head_exchange, key_exchange, mode_cost, state_exchange
 from lsa.gpt import SCALES
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..lib.axes import LENGTH
-from ..lib.format import SMALL, size
+from ..lib.format import SMALL, duration, size
 from ..lib.records import SCALE_LABELS
 from ..lib.tables import Table
 
@@ -17,8 +17,14 @@ WAYS = {
     "gather": "all-gather of states",
     "scan": "prefix scan of states",
     "ring": "keys and values",
+    "heads": "by heads",
 }
+SOFTMAX = ("ring", "heads")
 SCALE, MANY, LONG = "124M", 8, 131072  # of which the chapter tells
+# B/s that a GPU receives at most. NVLink of an H100: half of the data sheet's 900 GB/s, which are
+# of both directions. A network of 400 Gbit/s for each GPU, as between computers of eight H100s.
+NVLINK, NETWORK = 450e9, 50e9
+GPU = "H100 SXM"
 
 
 def heads(scale: str) -> dict[str, int]:
@@ -30,6 +36,8 @@ def heads(scale: str) -> dict[str, int]:
 
 def received(way: str, ranks: int, length: int, scale: str = SCALE) -> int:
     """B that the busiest rank receives for a layer, forward."""
+    if way == "heads":
+        return head_exchange(ranks, length, **heads(scale))
     if way == "ring":
         return key_exchange(ranks, length, **heads(scale))
     return state_exchange(ranks, way=way, **heads(scale))
@@ -39,25 +47,27 @@ def figure(id: str = "exchanges") -> Explorable:
     """Bytes against the length of the sequence."""
     series = [
         Series(
-            {"attention": "softmax" if way == "ring" else "linear", "way": label, "ranks": P,
+            {"attention": "softmax" if way in SOFTMAX else "linear", "way": label, "ranks": P,
              "scale": scale},
             {"length": LENGTHS, "MiB": [received(way, P, T, scale) / 2**20 for T in LENGTHS]},
         )
         for way, label in WAYS.items()
         for P in RANKS
         for scale in SCALES
+        if way != "heads" or SCALES[scale]["n_head"] >= P
     ]  # fmt: skip
     return Explorable(
         id=id,
         caption=(
-            "**Keys and values grow with the text; states do not.** Bytes that a rank receives for "
-            "one layer, forward, when the sequence is split evenly. Keys and values take 2 bytes a "
-            "number, and as many bytes in a ring as in one all-gather. States take 4. By the "
-            "formulas; tests count the same bytes at the exchanges."
+            "**What softmax exchanges grows with the text; states do not.** Bytes that the busiest "
+            "rank receives for one layer, forward, when the sequence is split evenly. *Keys and "
+            "values*: around a ring or in one all-gather. *By heads*: queries, keys, values and "
+            "outputs, on at most as many ranks as there are heads. These take 2 bytes a number, "
+            "states 4. By the formulas; tests count the same bytes at the exchanges."
         ),
         alt=(
-            "Bytes against sequence length on logarithmic scales: a rising line for keys and "
-            "values, two level lines for states. They cross where each rank has 65 tokens."
+            "Bytes against sequence length on logarithmic scales: rising lines for keys and "
+            "values and for a split by heads, which is lower; two level lines for states."
         ),
         series=series,
         x=LENGTH,
@@ -71,24 +81,65 @@ def figure(id: str = "exchanges") -> Explorable:
     )
 
 
+def arithmetic_seconds() -> float:
+    """The least time of softmax's products in the layer, shared evenly by the ranks, forward."""
+    H, K, V = heads(SCALE).values()
+    return mode_cost("softmax", LONG, K, V).flops * H / MANY / PEAKS[GPU].flops
+
+
+def sent_seconds(way: str, speed: float) -> float:
+    """The least time in which the busiest rank receives the layer's bytes."""
+    return received(way, MANY, LONG) / speed
+
+
+def saved_seconds(speed: float) -> float:
+    """What the scan's fewer bytes save, for each exchange that it has more than the all-gather."""
+    saved = received("gather", MANY, LONG) - received("scan", MANY, LONG)
+    return saved / speed / (scan_exchanges(MANY) - 1)
+
+
+def scan_exchanges(ranks: int) -> int:
+    """Exchanges in a row of a prefix scan over more than two ranks."""
+    return 1 + (ranks - 2).bit_length()
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter: one layer of the smallest GPT-2."""
-    keys, states = (received(way, MANY, LONG) for way in ("ring", "gather"))
+    keys, by_heads, states = (received(way, MANY, LONG) for way in ("ring", "heads", "gather"))
     return {
         "many_ranks": SMALL[MANY],
+        "long": f"{LONG:,}",
         "keys_bytes": size(keys),
+        "heads_bytes": size(by_heads),
         "states_bytes": size(states),
         "keys_over_states": f"{keys / states:.0f}",
+        "heads_over_states": f"{by_heads / states:.0f}",
+        "nvlink": f"{NVLINK / 1e9:.0f} GB/s",
+        "network": f"{NETWORK / 1e9:.0f} GB/s",
+        "ring_arithmetic": duration(arithmetic_seconds()),
+        "ring_nvlink": duration(sent_seconds("ring", NVLINK)),
+        "ring_network": duration(sent_seconds("ring", NETWORK)),
+        "heads_network": duration(sent_seconds("heads", NETWORK)),
+        "scan_saves": duration(saved_seconds(NVLINK)),
+        "scan_saves_network": duration(saved_seconds(NETWORK)),
     }
 
 
 def table() -> Table:
-    """How often each way sends, what a rank receives, and what it holds."""
+    """How often each way sends, what a rank receives, how long that takes, what it holds."""
+    ways = {
+        "states, all-gather": ("gather", 1, "one state a rank"),
+        "states, prefix scan": ("scan", scan_exchanges(MANY), "one state"),
+        "keys and values, ring": ("ring", MANY - 1, "two parts"),
+        "keys and values, all-gather": ("ring", 1, "all parts"),
+        "by heads": ("heads", 2, "its heads, all tokens"),
+    }
     lines = [
-        ["states, all-gather", "1", size(received("gather", MANY, LONG)), "no"],
-        ["states, prefix scan", f"{1 + (MANY - 2).bit_length()}",
-         size(received("scan", MANY, LONG)), "no"],
-        ["keys and values, ring", f"{MANY - 1}", size(received("ring", MANY, LONG)), "yes"],
-        ["keys and values, all-gather", "1", size(received("ring", MANY, LONG)), "yes"],
+        [label, str(count), size(received(way, MANY, LONG)), duration(sent_seconds(way, NVLINK)),
+         duration(sent_seconds(way, NETWORK)), held]
+        for label, (way, count, held) in ways.items()
     ]  # fmt: skip
-    return Table(["what travels", "exchanges in a row", "received", "grows with T"], lines)
+    titles = [
+        "what travels", "exchanges in a row", "received", "NVLink", "network", "a rank holds",
+    ]  # fmt: skip
+    return Table(titles, lines, align="lrrrrl", wrap=True)

@@ -1,20 +1,23 @@
-"""GPU-hours of training the notes' GPT-2s, by the cost model."""
+"""GPU-hours and memory of training the notes' GPT-2s, by the cost model, and the model's error."""
 
 from __future__ import annotations
 
-from lsa.cost import PEAKS, update_flops
+from lsa.cost import PEAKS, training_memory, update_flops
 from lsa.gpt import GPTConfig, gpt_config
 
-from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, have
-from ..lib.tables import Table
-from ..three_modes.block_speed import least_seconds, lengths, seconds
+from ..lib.format import in_words, times
+from ..lib.records import NotMeasuredError, have, of_config, rows
+from ..lib.tables import Missing, Table
+from ..three_modes.block_speed import least_seconds, seconds
 
 GPU, DEVICES = "H100 SXM", 8
+MEMORY = 80e9  # B of this GPU
 CONTEXTS = (1024, 16384, 131072)
 BIG = ("124M", "355M", "774M", "1.5B")
 VOCABULARY = 50257
 TOKENS = 20  # a parameter, as Hoffmann et al. (2022) found to use arithmetic best
+BATCH = 131072  # tokens of an update, as in the plan of `loss_curves`
+MODES = {"softmax": "softmax", "linear": "chunked"}
 
 
 def shape(scale: str, context: int, attention: str) -> GPTConfig:
@@ -38,44 +41,99 @@ def least_hours(scale: str, context: int, attention: str) -> float:
     return flops / PEAKS[GPU].flops / 3600
 
 
+def memory(scale: str, context: int) -> int:
+    """B on each of eight GPUs that share a batch's tokens; the same for both attentions."""
+    return training_memory(
+        shape(scale, context, "linear"), BATCH // DEVICES, devices=DEVICES, recompute=False
+    )
+
+
 def hours(number: float) -> str:
     """As a table has them."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
-def shares() -> list[float]:
-    """Measured over least seconds of a block, on what it was timed on. Raises NotMeasuredError."""
-    found = [
-        seconds(run["config"]["scale"], mode, length) / least_seconds(run, mode, length)
-        for run in have("block_speed")
-        for mode in ("softmax", "chunked")
-        for length in lengths(run["config"]["scale"], mode)
-    ]
-    if not found:
-        raise NotMeasuredError("block_speed")
-    return found
+def measured() -> list[tuple[str, int]]:
+    """Scales and contexts of which a block was timed with both attentions."""
+    found = []
+    for run in have("block_speed"):
+        each = [{row["length"] for row in rows(run, mode=mode)} for mode in MODES.values()]
+        found += [(run["config"]["scale"], n) for n in CONTEXTS if n in set.intersection(*each)]
+    return sorted(found, key=lambda one: (tokens(one[0]), one[1]))
+
+
+def over_least(scale: str, context: int, attention: str) -> float:
+    """Measured time of a block over the least by the same formula. Raises NotMeasuredError.
+
+    The least is by the speed of a large product of matrices on the processor that was measured.
+    """
+    run, mode = of_config(have("block_speed"), scale=scale), MODES[attention]
+    return seconds(scale, mode, context) / least_seconds(run, mode, context)
+
+
+def ratio(scale: str, context: int) -> tuple[float, float]:
+    """How many times longer softmax takes: by the formula, and measured."""
+    run = of_config(have("block_speed"), scale=scale)
+    by_formula = [least_seconds(run, mode, context) for mode in MODES.values()]
+    found = [seconds(scale, mode, context) for mode in MODES.values()]
+    return by_formula[0] / by_formula[1], found[0] / found[1]
 
 
 def table() -> Table:
-    """Least GPU-hours of both attentions, and hours on eight devices, by scale and context."""
+    """Least GPU-hours of both attentions, and memory of each of eight GPUs."""
     cells = []
     for scale in BIG:
         for context in CONTEXTS:
-            softmax, linear = (least_hours(scale, context, a) for a in ("softmax", "linear"))
+            softmax, linear = (least_hours(scale, context, a) for a in MODES)
             cells.append(
                 [scale, f"{context:,}", f"{tokens(scale) / 1e9:.1f}", hours(softmax),
-                 hours(linear), f"{softmax / linear:.1f}"]
+                 hours(linear), f"{softmax / linear:.1f}", f"{memory(scale, context) / 1e9:.0f}"]
             )  # fmt: skip
-    titles = ["model", "context", "tokens, 10⁹", "softmax, GPU-hours", "linear, GPU-hours", "ratio"]
+    titles = [
+        "model", "context", "tokens, 10⁹", "softmax, GPU-hours", "linear, GPU-hours", "ratio",
+        "GB on each of eight",
+    ]  # fmt: skip
+    return Table(titles, cells, align="lrrrrrr", wrap=True)
+
+
+def error_table() -> Table | Missing:
+    """How many times its bound a measured block takes, and ratios of both attentions."""
+    if not (found := measured()):
+        return Missing("block_speed")
+    cells = []
+    for scale, context in found:
+        errors = [f"{over_least(scale, context, attention):.1f}" for attention in MODES]
+        cells.append([scale, f"{context:,}", *errors, *(f"{r:.1f}" for r in ratio(scale, context))])
+    titles = [
+        "block of", "tokens", "softmax, measured over bound", "linear, measured over bound",
+        "ratio of bounds", "ratio measured",
+    ]  # fmt: skip
     return Table(titles, cells, align="lrrrrr", wrap=True)
 
 
+def errors(attention: str) -> list[float]:
+    """Of every block measured. Raises NotMeasuredError."""
+    if not (found := measured()):
+        raise NotMeasuredError("block_speed")
+    return [over_least(scale, context, attention) for scale, context in found]
+
+
+def span(attention: str) -> str:
+    """Smallest and largest error, for prose. Raises NotMeasuredError."""
+    found = errors(attention)
+    return f"{times(min(found))} to {times(max(found))}"
+
+
 def numbers() -> dict[str, str]:
-    """How far times lie above the least on the processor measured, and the table's ends."""
+    """The table's ends, and how far a processor's times lie above their bounds."""
+    dearest = {attention: least_hours(BIG[-1], CONTEXTS[-1], attention) for attention in MODES}
     return in_words(
         tokens_each=lambda: TOKENS,
-        over_least=lambda: f"{min(shares()):.1f} to {max(shares()):.1f}",
-        dearest=lambda: f"{least_hours('1.5B', 131072, 'softmax'):,.0f}",
-        dearest_linear=lambda: f"{least_hours('1.5B', 131072, 'linear'):,.0f}",
-        days_on_eight=lambda: f"{least_hours('1.5B', 131072, 'softmax') / 24 / DEVICES:.1f}",
+        batch=lambda: f"{BATCH:,}",
+        softmax_over=lambda: span("softmax"),
+        linear_over=lambda: span("linear"),
+        dearest=lambda: f"{dearest['softmax']:,.0f}",
+        dearest_linear=lambda: f"{dearest['linear']:,.0f}",
+        days_on_eight=lambda: f"{dearest['softmax'] / 24 / DEVICES:.1f}",
+        linear_days_on_eight=lambda: f"{dearest['linear'] / 24 / DEVICES:.1f}",
     )

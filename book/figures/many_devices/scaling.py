@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series
 from ..lib.axes import TIME
-from ..lib.format import in_words, times
-from ..lib.records import NotMeasuredError, Record, have, provenance, rows
+from ..lib.format import in_words, percent, size, times
+from ..lib.records import NotMeasuredError, Record, have, of_config, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "rank_speed"
+PLACES = ("short", "middle", "long")  # the sequences of each attention
 
 
 def run() -> Record:
-    """The stored run. Raises NotMeasuredError."""
-    if not (found := have(EXPERIMENT)):
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    return found[0]
+    """The stored run of several processes. Raises NotMeasuredError."""
+    if found := [one for one in have(EXPERIMENT) if rows(one)]:
+        return found[0]
+    raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
 
 
 def seconds(attention: str, length: int) -> dict[int, float]:
@@ -28,13 +29,65 @@ def seconds(attention: str, length: int) -> dict[int, float]:
     return found
 
 
-def speedup(attention: str, ranks: int) -> float:
-    """Over one process, at the longest sequence. Raises NotMeasuredError."""
-    longest = max(row["length"] for row in rows(run(), attention=attention))
-    found = seconds(attention, longest)
+def lengths(attention: str) -> list[int]:
+    """Tokens, shortest first. Raises NotMeasuredError."""
+    if found := sorted({row["length"] for row in rows(run(), attention=attention)}):
+        return found
+    raise NotMeasuredError(f"{EXPERIMENT}: no {attention}")
+
+
+def before_last(attention: str) -> int:
+    """Tokens of the longest sequence but one. Raises NotMeasuredError."""
+    found = lengths(attention)
+    if len(found) < 2:
+        raise NotMeasuredError(f"{EXPERIMENT}: one length of {attention}")
+    return found[-2]
+
+
+def speedup(attention: str, ranks: int, place: int = -1) -> float:
+    """Over one process, at the longest sequence by default. Raises NotMeasuredError."""
+    found = seconds(attention, lengths(attention)[place])
     if ranks not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: not on {ranks} processes")
     return found[1] / found[ranks]
+
+
+def tensor_bytes() -> int:
+    """Of q at linear attention's longest sequence, in one process. Raises NotMeasuredError."""
+    config = run()["config"]
+    return 4 * config["heads"] * config["width"] * lengths("linear")[-1]
+
+
+def products(ranks: int) -> float:
+    """Score products of a ring over those of one process, which fills the square and masks half.
+
+    Of P² blocks the ranks compute those on the diagonal and below.
+    """
+    return (ranks + 1) / (2 * ranks)
+
+
+def alone(attention: str, kept: str, column: str, place: int = -1) -> float:
+    """A column of one process, at the longest sequence by default. Raises NotMeasuredError."""
+    stored = of_config(have(EXPERIMENT), calls=9)
+    found = rows(stored, "alone", attention=attention, kept=kept)
+    if len(found) < abs(place):
+        raise NotMeasuredError(f"{EXPERIMENT}: not alone")
+    return sorted(found, key=lambda one: one["length"])[place][column]
+
+
+def growth(attention: str, kept: str) -> float:
+    """Processor time at the longest sequence over that at the shortest, for the same work.
+
+    Linear attention's work grows as the tokens, softmax's as their square. Raises NotMeasuredError.
+    """
+    stored = of_config(have(EXPERIMENT), calls=9)
+    first, *_, last = stored["config"][attention]
+    work = (last / first) ** {"linear": 1, "softmax": 2}[attention]
+    took = [
+        row(stored, "alone", attention=attention, kept=kept, length=length)["processor"]
+        for length in (first, last)
+    ]
+    return took[1] / took[0] / work
 
 
 def figure(id: str = "rank-speed") -> Explorable | Missing:
@@ -43,10 +96,13 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
         stored = run()
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    series, lengths = [], {}
+    series, drawn = [], {}
     for attention in ("linear", "softmax"):
-        lengths[attention] = sorted({row["length"] for row in rows(stored, attention=attention)})
-        for place, length in zip(("short", "middle", "long"), lengths[attention], strict=True):
+        try:
+            drawn[attention] = lengths(attention)
+        except NotMeasuredError:
+            continue
+        for place, length in zip(PLACES, drawn[attention], strict=False):
             found = seconds(attention, length)
             columns = {
                 "ranks": [*found],
@@ -56,52 +112,68 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
             keys = {"attention": attention, "length": place}
             series.append(Series(keys, columns, source=stored["path"]))
     told = " and ".join(
-        f"{', '.join(f'{n:,}' for n in each)} ({name})" for name, each in lengths.items()
+        f"{', '.join(f'{n:,}' for n in each)} ({name})" for name, each in drawn.items()
     )
     most = max(rows(stored), key=lambda row: row["ranks"])["ranks"]
     even = {"ranks": [1, most], "faster": [1, most]}
     return Explorable(
         id=id,
         caption=(
-            "**What further processes bring, by the length of the text.** Attention of two heads, "
-            "forward and backward, over processes of one thread each. Dashed: as many times as "
-            f"fast as there are processes. Tokens in all: {told}."
+            "**What further processes bring on a computer of two cores.** Attention of two heads, "
+            "forward and backward, over processes of one thread each, against one process. "
+            f"Dashed: as many times as fast as there are processes. Tokens in all: {told}."
         ),
         alt="Speed over one process against the number of processes, with a dashed diagonal.",
         series=series,
         ceilings=[Series({}, even, label="as many times as processes")],
         x=Axis("ranks", "Processes", log=2),
-        y=Choice(
-            "Show",
-            [
-                Axis("faster", "Faster than one process", "×", digits=3),
-                TIME,
-            ],
-        ),
+        y=Choice("Show", [Axis("faster", "Faster than one process", "×", digits=3), TIME]),
         color="attention",
         mark="line+dot",
-        controls=[Filter("length", "Text", options=("short", "middle", "long"), default="long")],
+        controls=[
+            Filter("length", "Text", options=PLACES, default=series[-1].keys["length"]),
+        ],
         provenance=provenance([stored]),
     )
 
 
 def table() -> Table | Missing:
-    """Milliseconds and bytes of every row."""
+    """Milliseconds, speed over one process, and bytes of every row."""
     try:
         stored = run()
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    cells = [
-        [row["attention"], f"{row['length']:,}", str(row["ranks"]), f"{1e3 * row['seconds']:.1f}",
-         f"{row['received']:,}"]
-        for row in rows(stored)
-    ]  # fmt: skip
-    return Table(["attention", "tokens", "processes", "ms", "received, B"], cells)
+    cells = []
+    for one in rows(stored):
+        first = row(stored, attention=one["attention"], length=one["length"], ranks=1)
+        cells.append(
+            [one["attention"], f"{one['length']:,}", str(one["ranks"]),
+             f"{1e3 * one['seconds']:.1f}", times(first["seconds"] / one["seconds"]),
+             f"{one['received']:,}"]
+        )  # fmt: skip
+    titles = ["attention", "tokens", "processes", "ms", "over one process", "received, B"]
+    return Table(titles, cells)
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter: two processes."""
+    """Numbers for the chapter: the longest sequence."""
+    told = {
+        f"{attention}_on_{name}": lambda a=attention, n=ranks: times(speedup(a, n))
+        for attention in ("linear", "softmax")
+        for name, ranks in {"two": 2, "four": 4}.items()
+    }
+    for attention in ("linear", "softmax"):
+        for kept, name in {"no": "given_back", "yes": "kept"}.items():
+            told[f"{attention}_{name}"] = lambda a=attention, k=kept: times(growth(a, k))
     return in_words(
-        linear_on_two=lambda: times(speedup("linear", 2)),
-        softmax_on_two=lambda: times(speedup("softmax", 2)),
+        **told,
+        linear_longest=lambda: f"{lengths('linear')[-1]:,}",
+        linear_shortest=lambda: f"{lengths('linear')[0]:,}",
+        softmax_longest=lambda: f"{lengths('softmax')[-1]:,}",
+        ring_products=lambda: percent(products(4)),
+        faults=lambda: f"{alone('linear', 'no', 'faults'):,.0f}",
+        faults_kept=lambda: f"{alone('linear', 'yes', 'faults'):,.0f}",
+        faults_before=lambda: f"{alone('linear', 'no', 'faults', -2):,.0f}",
+        linear_before=lambda: f"{before_last('linear'):,}",
+        tensor=lambda: size(tensor_bytes()),
     )

@@ -6,7 +6,8 @@ from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggl
 from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, provenance
 from ..lib.tables import Missing, Table
-from .measured import EXPERIMENT, Mean, ranking, signed, stored
+from .look_inside import copied
+from .measured import EXPERIMENT, Head, Mean, ranking, signed, stored
 from .remove_exponential import FEW, SOME, TEXTS, confined, missing
 
 # The first are those that need softmax, whose colour they have; the last are grey.
@@ -44,7 +45,7 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The heads that bring recall are few and lie apart.** All heads by layer, coloured "
+            "**The heads that bring recall are few.** All heads by layer, coloured "
             "by their place in the ranking. *What it brings* is how fast the gain falls as a head "
             "is confined: a mean over four mixtures of softmax and window, and over the texts that "
             "rank."
@@ -84,9 +85,18 @@ def heads_table() -> Table | Missing:
     for rank, head in enumerate(heads):
         slope = f"{signed(-head.slope.mean)} ± {head.slope.error:.2f}"
         measured = [str(alone[rank])] if rank in alone else ["–"]
-        cells.append([head.name, slope, *(measured if alone else []), percent(head.mass)])
-    titles = ["head", "by gradient", *(["alone"] if alone else []), "looks beyond"]
+        looks = [percent(head.mass), *(_copied(head, after) for after in (0, 1))]
+        cells.append([head.name, slope, *(measured if alone else []), *looks])
+    names = ["looks beyond", "same word", "word after"]
+    titles = ["head", "by gradient", *(["alone"] if alone else []), *names]
     return Table(titles, cells)
+
+
+def _copied(head: Head, after: int) -> str:
+    try:
+        return percent(copied(head.layer, head.head, after))
+    except NotMeasuredError:
+        return "–"
 
 
 def alone_by_rank() -> dict[int, Mean]:
@@ -124,6 +134,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         alone_count=lambda: counted(len(alone_by_rank())),
         alone_second=lambda: alone(2),
+        silent_slope=lambda: f"{-ranking()[1].slope.mean:.2f}",
+        silent_alone=lambda: alone(1),
         alone_most=lambda: f"{most_alone():.2f}",
         alone_sum=lambda: f"{sum_alone():.2f}",
         together=lambda: missing(confined(FEW)),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 from dataclasses import asdict
+from functools import lru_cache
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from experiments.harness.core import record
 from experiments.harness.learning.weights import WEIGHTS
 
 from ...explorable.markup import json_script
-from ..lib.format import in_words
+from ..lib.format import in_words, listed, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.tables import Missing
 from .measured import ranking
@@ -89,7 +91,12 @@ def _file(run: Record) -> str:
 
 def arrays(run: Record) -> dict[str, np.ndarray]:
     """Arrays beside a record; its experiment says what they hold."""
-    with np.load(io.BytesIO((record.ROOT / _file(run)).read_bytes())) as found:
+    return _arrays(_file(run))
+
+
+@lru_cache(maxsize=8)
+def _arrays(file: str) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO((record.ROOT / file).read_bytes())) as found:
         return dict(found)
 
 
@@ -114,6 +121,11 @@ def start(run: Record) -> int:
     return again - 1 + max(whole_after or places, key=lost.__getitem__)
 
 
+def copied(layer: int, head: int, after: int) -> float:
+    """Mean of `looked` over the pages. Raises NotMeasuredError."""
+    return mean(looked(run, layer, head, after) for run in stored())
+
+
 def looked(run: Record, layer: int, head: int, after: int) -> float:
     """Mean weight of a head from the returning words on the first coming, so many words after each.
 
@@ -133,9 +145,9 @@ def looked(run: Record, layer: int, head: int, after: int) -> float:
     return total / (length - after)
 
 
-def right(where: str, number: int = 0) -> int:
-    """How many of the passage's words are guessed on the page that the stage begins with."""
-    run = stored()[0]
+def right(where: str, number: int = 0, page: int = 0) -> int:
+    """How many of the passage's words are guessed on a page, by default on the first."""
+    run = stored()[page]
     return run["tables"]["sets"]["right"][row_of(run, where, number)]
 
 
@@ -149,4 +161,11 @@ def numbers() -> dict[str, str]:
         look_few=lambda: right("first", FEW),
         look_once=lambda: right("once"),
         look_alone=lambda: right("head"),
+        look_others=lambda: listed(
+            f"from {right('none', 0, page)} to {right('first', FEW, page)} "
+            f"({right('once', 0, page)} the first time)"
+            for page in range(1, len(stored()))
+        ),
+        look_same=lambda: percent(copied(7, 7, 0)),
+        look_next=lambda: percent(copied(18, 6, 1)),
     )

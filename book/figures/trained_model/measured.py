@@ -11,6 +11,7 @@ from ..lib.records import NotMeasuredError, Record, learned, rows
 EXPERIMENT = "remove_exponential"
 HERE = 256  # tokens between a passage and its return
 HEADS = 270
+LEAD, PASSAGE = 64, 64  # tokens of a text before its passage, and of the passage
 NEAR = "window-64-4"  # the window and the first tokens that a confined head sees
 
 
@@ -57,15 +58,32 @@ def softmax_of(run: Record) -> Record:
 
 
 def measured(run: Record, column: str) -> Mean:
-    """A column of the table `texts`, or `rise`: by how much the loss is above softmax's.
+    """A column of the table `texts`; or `rise`: by how much the loss is above softmax's; or `cut`.
 
-    The rise compares text by text, so that its error leaves out what texts differ by.
-    Raises NotMeasuredError.
+    cut: the rise of those tokens alone whose past is cut. The rise compares text by text, so that
+    its error leaves out what texts differ by. Raises NotMeasuredError.
     """
-    if column != "rise":
+    if column not in ("rise", "cut"):
         return mean_of([row[column] for row in rows(run, "texts")])
+    share = share_cut(run) if column == "cut" else 1.0
     pairs = zip(rows(run, "texts"), rows(softmax_of(run), "texts"), strict=False)
-    return mean_of([one["loss"] - other["loss"] for one, other in pairs])
+    return mean_of([(one["loss"] - other["loss"]) / share for one, other in pairs])
+
+
+def share_cut(run: Record) -> float:
+    """Of the tokens in `loss`, those that are predicted from more than a window and its first.
+
+    The rest see all that softmax sees, so that their loss is softmax's. Raises NotMeasuredError for
+    texts other than passages.
+    """
+    if run["config"]["text"] != "passages":
+        raise NotMeasuredError(f"{EXPERIMENT}: tokens whose past is cut, in {run['name']}")
+    attention = run["config"]["attention"]
+    seen = attention["window"] + attention["first"] if "window" in attention else 0
+    # Of the lead all tokens but the first are predicted, of what stands between the copies all.
+    after = LEAD + PASSAGE
+    places = [*range(1, LEAD), *range(after, after + run["config"]["distance"])]
+    return sum(place > seen for place in places) / len(places)
 
 
 def sets(text: str, order: str) -> dict[str, dict[int, Record]]:

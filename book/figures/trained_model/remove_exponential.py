@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp
 from statistics import mean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
@@ -25,10 +26,10 @@ from .measured import (
 TEXTS = {"passages": "a passage of a novel", "lists": "names and room numbers"}
 KEPT = {"kept": "most important first", "confined": "most important last"}
 AXIS = "Gain, and rise of the loss"
-WHAT = {"gain": "gain", "rise": "rise of the loss"}
+WHAT = {"gain": "gain", "cut": "rise of the loss"}
 CONTROLS = {"random-0": "in random order", "mass": "by attention mass"}
 FEW, SOME = 8, 24  # heads that the chapter tells of
-KEY_HEADS, SHARE, LONG = 90, 3, 8192  # three heads share keys; tokens that it was trained to
+KEY_HEADS, SHARE, LONG = 90, 3, 8192  # three heads share keys; its positions end there
 # Kinds of attention to which all heads are confined, by the names of the runs.
 BASICS = {
     "softmax, as trained": ("none", ""),
@@ -94,16 +95,16 @@ def figure(id: str = "heads-that-look-back") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Recall hangs on a few heads, and the loss hardly notices.** *Gain*: how much lower "
-            "the loss of a passage is the second time. *Rise of the loss*: of all other text, "
-            "above softmax. Heads are let look back one by one, the most important first or last; "
-            "the others see 64 tokens and the first four. Other novels ranked them. Grey: the gain "
-            "with heads in other orders. Bars: two standard errors over the texts."
+            "**A few heads carry recall.** *Gain*: how much lower the loss of a passage is the "
+            "second time. *Rise of the loss*: of the text between, above softmax. Heads are let "
+            "look back one by one, the most important first or last; the others see 64 tokens and "
+            "the first four. Other novels ranked them. Grey: the gain with heads by attention mass "
+            "and in a random order. Bars: two standard errors over the texts."
         ),
         alt=(
             "Gain against the number of heads that may look back: one line reaches its full "
             "height with 24 heads, another stays near the bottom until the last eight are added. "
-            "Both lines of the loss stay near zero."
+            "The loss rises by a fifth of a nat where no head looks back."
         ),
         series=series,
         ceilings=[line for text in TEXTS if text in texts for line in _grey(text)],
@@ -129,12 +130,11 @@ def table() -> Table | Missing:
             run = run_of(*place)
         except NotMeasuredError:
             continue
-        loss, rise, gain = (measured(run, column) for column in ("loss", "rise", "gain"))
-        right = percent(measured(run, "right").mean)
-        cells.append([label, f"{loss.mean:.2f}", str(rise), str(gain), right])
+        cut, gain = (str(measured(run, column)) for column in ("cut", "gain"))
+        cells.append([label, cut, gain, percent(measured(run, "right").mean)])
     if not cells:
         return Missing(EXPERIMENT)
-    return Table(["all heads", "loss", "above softmax", "gain", "guessed right"], cells)
+    return Table(["all heads", "loss above softmax", "gain", "guessed right"], cells)
 
 
 def confined(number: int, order: str = "gradient", text: str = "passages") -> Record:
@@ -156,6 +156,31 @@ def missing(run: Record) -> Mean:
     """By how much the gain is below softmax's, text by text. Raises NotMeasuredError."""
     pairs = zip(rows(softmax_of(run), "texts"), rows(run, "texts"), strict=False)
     return mean_of([one["gain"] - other["gain"] for one, other in pairs])
+
+
+def rise_share(run: Record) -> float:
+    """The rise of the loss as a share of that with all heads confined. Raises NotMeasuredError."""
+    return measured(run, "cut").mean / measured(everywhere(), "cut").mean
+
+
+def random_orders(number: int = FEW) -> list[Record]:
+    """The runs in which the first heads of a random order are confined. Raises NotMeasuredError."""
+    names = [f"passages-{HERE}-first-random-{seed}-{number}" for seed in range(9)]
+    found = [run for name in names if (run := stored().get(name))]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no random order")
+    return found
+
+
+def thousandths(found: Mean) -> str:
+    """A small mean and its error, for prose."""
+    return f"{found.mean:.3f} ± {found.error:.3f}"
+
+
+def mass_places(number: int = FEW) -> list[int]:
+    """Places of the first heads in a ranking by attention mass, from 0. Raises NotMeasuredError."""
+    heads = sorted(ranking(), key=lambda head: -head.mass)
+    return sorted(heads.index(head) for head in ranking()[:number])
 
 
 def lost_recall(run: Record) -> float:
@@ -213,48 +238,62 @@ def cache_share(number: int) -> float:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter."""
+    """Numbers for the chapter: sets of heads, and the ranking that they come from."""
+    return (
+        in_words(
+            texts=lambda: str(measured(confined(0), "gain").texts),
+            novels=lambda: counted(len({row["source"] for row in rows(confined(0), "texts")})),
+            softmax_loss=lambda: f"{measured(confined(0), 'loss').mean:.2f}",
+            softmax_gain=lambda: measured(confined(0), "gain"),
+            softmax_first=lambda: f"{measured(confined(0), 'first').mean:.2f}",
+            softmax_second=lambda: f"{measured(confined(0), 'second').mean:.2f}",
+            near_perplexity=lambda: percent(exp(measured(everywhere(), "cut").mean) - 1),
+            near_rise=lambda: measured(everywhere(), "cut"),
+            near_gain=lambda: measured(everywhere(), "gain"),
+            sinkless_rise=lambda: measured(everywhere("window-64-0"), "cut"),
+            one_token_rise=lambda: measured(everywhere("window-64-1"), "cut"),
+            linear_rise=lambda: measured(everywhere("linear"), "cut"),
+            few_rise=lambda: measured(confined(FEW), "cut"),
+            few_gain=lambda: measured(confined(FEW), "gain"),
+            few_rise_share=lambda: percent(rise_share(confined(FEW))),
+            few_random_rise=lambda: listed(
+                thousandths(measured(run, "cut")) for run in random_orders()
+            ),
+            few_lost=lambda: percent(lost_recall(confined(FEW))),
+            few_random=lambda: listed(str(measured(run, "gain")) for run in random_orders()),
+            orders=lambda: counted(len(random_orders())),
+            few_mass=lambda: measured(confined(FEW, "mass"), "gain"),
+            some_gain=lambda: measured(first_alone(SOME), "gain"),
+            some_random=lambda: measured(first_alone(SOME, "random-0"), "gain"),
+            some_mass=lambda: measured(first_alone(SOME, "mass"), "gain"),
+            some_mass_confined=lambda: measured(confined(SOME, "mass"), "gain"),
+            kept_twelve_gain=lambda: measured(first_alone(12), "gain"),
+            kept_sixteen_gain=lambda: measured(first_alone(16), "gain"),
+            kept_few_gain=lambda: measured(first_alone(FEW), "gain"),
+        )
+        | _ranked()
+    )
+
+
+def _ranked() -> dict[str, str]:
     return in_words(
-        texts=lambda: str(measured(confined(0), "gain").texts),
-        novels=lambda: counted(len({row["source"] for row in rows(confined(0), "texts")})),
-        softmax_loss=lambda: f"{measured(confined(0), 'loss').mean:.2f}",
-        softmax_gain=lambda: measured(confined(0), "gain"),
-        softmax_first=lambda: f"{measured(confined(0), 'first').mean:.2f}",
-        softmax_second=lambda: f"{measured(confined(0), 'second').mean:.2f}",
-        softmax_right=lambda: percent(measured(confined(0), "right").mean),
-        near_rise=lambda: measured(everywhere(), "rise"),
-        near_gain=lambda: measured(everywhere(), "gain"),
-        near_right=lambda: percent(measured(everywhere(), "right").mean),
-        sinkless_rise=lambda: measured(everywhere("window-64-0"), "rise"),
-        one_token_rise=lambda: measured(everywhere("window-64-1"), "rise"),
-        linear_rise=lambda: measured(everywhere("linear"), "rise"),
-        few_rise=lambda: measured(confined(FEW), "rise"),
-        few_gain=lambda: measured(confined(FEW), "gain"),
-        few_lost=lambda: percent(lost_recall(confined(FEW))),
-        few_random=lambda: measured(confined(FEW, "random-0"), "gain"),
-        few_mass=lambda: measured(confined(FEW, "mass"), "gain"),
-        one_gain=lambda: measured(confined(1), "gain"),
-        some_gain=lambda: measured(first_alone(SOME), "gain"),
-        some_rise=lambda: measured(first_alone(SOME), "rise"),
-        some_random=lambda: measured(first_alone(SOME, "random-0"), "gain"),
-        some_mass=lambda: measured(first_alone(SOME, "mass"), "gain"),
-        kept_few_gain=lambda: measured(first_alone(FEW), "gain"),
-        kept_few_lost=lambda: percent(lost_recall(first_alone(FEW))),
+        mass_places=lambda: listed(str(1 + n) for n in mass_places()),
         layer_gain=lambda: layer_gain(18),
         layers_least=lambda: f"{least_layer_gain(but=18):.2f}",
-        layers_measured=lambda: str(len(layer_gains())),
-        first_heads=lambda: listed(head.name for head in ranking()[:FEW]),
         first_layers=lambda: listed(
             str(n) for n in sorted({head.layer for head in ranking()[:FEW]})
         ),
         first_slopes=lambda: f"{-sum(head.slope.mean for head in ranking()[:FEW]):.2f}",
         all_slopes=lambda: f"{-sum(head.slope.mean for head in ranking()):.2f}",
         near_missing=lambda: f"{missing(everywhere()).mean:.2f}",
+        last_head=lambda: ranking()[-1].name,
+        last_slope=lambda: f"{ranking()[-1].slope.mean:.2f}",
         top_slope=lambda: f"{-ranking()[0].slope.mean:.2f}",
         top_missing=lambda: missing(confined(1)),
         rank_texts=lambda: counted(ranking()[0].slope.texts),
         mean_mass=lambda: percent(mean(head.mass for head in ranking())),
         shared_heads=lambda: counted(shared_heads()),
+        shared_by_chance=lambda: f"{FEW**2 / HEADS:.1f}",
         few_keys=lambda: counted(key_heads(FEW)),
         some_keys=lambda: counted(key_heads(SOME)),
         few_cache=lambda: percent(cache_share(FEW)),

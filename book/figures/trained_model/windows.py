@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..lib.format import in_words
+from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError
 from ..lib.tables import Missing, Table
-from .measured import EXPERIMENT, Mean, measured, run_of
+from .measured import EXPERIMENT, Mean, measured, run_of, share_cut
 
 WINDOWS = (16, 32, 64, 128, 256)  # 512 hold a whole text
-COLUMNS = (("rise", 4), ("rise", 0), ("gain", 4))
+COLUMNS = (("cut", 4), ("cut", 0), ("gain", 4))
 
 
 def of_window(window: int, first: int, column: str) -> Mean:
@@ -22,11 +22,16 @@ def measured_windows() -> list[int]:
     for window in WINDOWS:
         try:
             for first in (4, 0):
-                of_window(window, first, "rise")
+                of_window(window, first, "cut")
         except NotMeasuredError:
             continue
         found.append(window)
     return found
+
+
+def cut(window: int) -> float:
+    """Share of the tokens whose past is cut, of a window and the first four. NotMeasuredError."""
+    return share_cut(run_of("all", f"window-{window}-4"))
 
 
 def table() -> Table | Missing:
@@ -34,16 +39,18 @@ def table() -> Table | Missing:
     if not (windows := measured_windows()):
         return Missing(EXPERIMENT)
     cells = [
-        [str(window), *(str(of_window(window, first, column)) for column, first in COLUMNS)]
+        [str(window), percent(cut(window)),
+         *(str(of_window(window, first, column)) for column, first in COLUMNS)]
         for window in windows
-    ]
-    return Table(["window", "loss with first 4", "loss without", "gain with first 4"], cells)
+    ]  # fmt: skip
+    titles = ["window", "tokens cut", "loss with first 4", "loss without", "gain with first 4"]
+    return Table(titles, cells)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
-        narrow_rise=lambda: of_window(16, 4, "rise"),
-        wide_rise=lambda: of_window(128, 4, "rise"),
-        wide_sinkless=lambda: of_window(128, 0, "rise"),
+        narrow_rise=lambda: of_window(16, 4, "cut"),
+        wide_rise=lambda: of_window(128, 4, "cut"),
+        wide_sinkless=lambda: of_window(128, 0, "cut"),
     )

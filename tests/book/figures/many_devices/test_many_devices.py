@@ -3,7 +3,7 @@
 import pytest
 
 from book.figures.many_devices import exchanges, headline_costs, scaling
-from lsa.cost import update_flops
+from lsa.cost import training_memory, update_flops
 
 
 def test_states_and_keys_are_equal_at_a_token_more_than_the_width():
@@ -28,7 +28,39 @@ def test_hours_are_operations_over_the_data_sheet():
     tokens = 20 * 12 * 12 * 768**2
     found = headline_costs.least_hours("124M", 1024, "softmax")
     assert found == pytest.approx(flops * tokens / 989.5e12 / 3600)
-    assert min(headline_costs.shares()) > 1  # none is faster than its bound
+
+
+def test_no_block_was_faster_than_its_bound():
+    found = headline_costs.measured()
+    assert {context for _, context in found} == {1024, 16384}
+    for scale, context in found:
+        over = [headline_costs.over_least(scale, context, one) for one in headline_costs.MODES]
+        assert min(over) > 1
+        by_bound, measured = headline_costs.ratio(scale, context)
+        assert measured / by_bound == pytest.approx(over[0] / over[1])
+
+
+def test_memory_is_that_of_a_rank_of_eight():
+    config = headline_costs.shape("774M", 16384, "softmax")
+    assert headline_costs.memory("774M", 16384) == training_memory(config, 16384, devices=8)
+
+
+def test_a_split_by_heads_ends_where_there_are_no_more_heads():
+    drawn = {
+        (curve.keys["scale"], int(curve.keys["ranks"]))
+        for curve in exchanges.figure().curves
+        if curve.keys["way"] == "by heads"
+    }
+    assert ("124M", 8) in drawn and not any(ranks == 64 for _, ranks in drawn)
+    assert exchanges.received("heads", 4, 4096) * 2 == exchanges.received("ring", 4, 4096)
+    with pytest.raises(ValueError, match="^P: expected at most a rank for each of 12 heads"):
+        exchanges.received("heads", 16, 4096)
+
+
+def test_the_scan_saves_bytes_for_each_further_exchange():
+    saved = exchanges.received("gather", 8, 8) - exchanges.received("scan", 8, 8)
+    assert exchanges.scan_exchanges(8) == 4
+    assert exchanges.saved_seconds(1.0) == pytest.approx(saved / 3)
 
 
 @pytest.fixture
@@ -48,14 +80,18 @@ def measured(monkeypatch):
         "device": device, "command": "x", "versions": {},
     }  # fmt: skip
     run = {
-        "experiment": "rank_speed", "path": "results/x.json", "config": {}, "name": "heads",
+        "experiment": "rank_speed", "path": "results/x.json", "name": "heads",
+        "config": {"heads": 2, "width": 64},
         "complete": True, "provenance": origin, "tables": {"rows": table}, "units": {},
     }  # fmt: skip
     monkeypatch.setattr(scaling, "have", lambda experiment: [run])
 
 
 def test_what_was_measured_is_drawn_over_one_process(measured):
-    assert scaling.numbers() == {"linear_on_two": "2.0×", "softmax_on_two": "2.0×"}
+    numbers = scaling.numbers()
+    assert numbers["linear_on_two"] == numbers["softmax_on_two"] == "2.0×"
+    assert numbers["linear_on_four"] == numbers["linear_kept"] == "not measured yet"
+    assert numbers["ring_products"] == "62%"
     drawn = [one for one in scaling.figure().curves if one.role == "series"]
     assert len(drawn) == 6
     assert all(list(one.columns["faster"]) == [1, 2] for one in drawn)
@@ -66,3 +102,22 @@ def test_what_is_not_measured_is_said(monkeypatch):
     monkeypatch.setattr(scaling, "have", lambda experiment: [])
     assert not scaling.figure() and not scaling.table()
     assert scaling.numbers()["linear_on_two"] == "not measured yet"
+
+
+def test_growth_is_beyond_what_the_work_grows(monkeypatch, measured):
+    """Four times the tokens in six times the time: half as long again as the work."""
+    (spread,) = scaling.have("rank_speed")
+    cells = [
+        ("no", "linear", 64, 1.0, 5), ("no", "linear", 256, 6.0, 900),
+        ("yes", "linear", 64, 1.0, 5), ("yes", "linear", 256, 4.0, 6),
+        ("no", "softmax", 8, 1.0, 0), ("no", "softmax", 32, 16.0, 0),
+    ]  # fmt: skip
+    names = "kept", "attention", "length", "processor", "faults"
+    table = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
+    config = {"calls": 9, "linear": [64, 128, 256], "softmax": [8, 16, 32]}
+    alone = {**spread, "name": "memory", "config": config, "tables": {"alone": table}}
+    monkeypatch.setattr(scaling, "have", lambda experiment: [alone, spread])
+    numbers = scaling.numbers()
+    assert numbers["linear_given_back"] == "1.50×" and numbers["linear_kept"] == "1.00×"
+    assert numbers["softmax_given_back"] == "1.00×" and numbers["faults"] == "900"
+    assert scaling.run() is spread

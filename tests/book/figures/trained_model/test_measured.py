@@ -4,10 +4,13 @@ import pytest
 
 from book.figures.lib.records import NotMeasuredError
 from book.figures.trained_model import head_grid, measured, remove_exponential
+from experiments.harness.learning import returning
 
 
 def run(name, gains, losses, **config):
-    config = {"text": "passages", "distance": 256, "where": "none", **config}
+    near = {"window": 64, "first": 4}
+    base = {"text": "passages", "distance": 256, "where": "none", "attention": near}
+    config = {**base, **config}
     texts = {"text": [*range(len(gains))], "gain": gains, "loss": losses}
     return {"name": name, "path": name, "config": config, "tables": {"texts": texts}}
 
@@ -45,6 +48,25 @@ def test_the_rise_compares_text_by_text(stored):
     assert found.mean == pytest.approx(0.2) and found.texts == 2
     assert found.error == pytest.approx(0.1)  # texts differ by two nats, what is lost by 0.2
     assert str(measured.measured(measured.run_of("none"), "gain")) == "2.50 ± 0.50"
+
+
+def test_the_rise_of_tokens_whose_past_is_cut(stored):
+    """The lead is whole in a window of 64; the 256 between the copies are not."""
+    run = measured.run_of("all", "window-64-4")
+    assert (measured.LEAD, measured.PASSAGE) == (returning.LEAD, returning.PASSAGE)
+    assert measured.share_cut(run) == pytest.approx(256 / 319)
+    assert measured.measured(run, "cut").mean == pytest.approx(0.2 * 319 / 256)
+    for attention, tokens in (
+        ({"window": 64, "first": 0}, 256),
+        ({"window": 16, "first": 4}, 43 + 256),
+        ({"window": 256, "first": 0}, 127),
+        ({"window": 512, "first": 4}, 0),
+        ({"kind": "linear"}, 319),
+    ):
+        cut = {**run, "config": {**run["config"], "attention": attention}}
+        assert measured.share_cut(cut) == pytest.approx(tokens / 319)
+    with pytest.raises(NotMeasuredError, match="whose past is cut"):
+        measured.share_cut(measured.run_of("none", text="lists"))
 
 
 def test_recall_is_measured_between_the_floor_and_softmax(stored):

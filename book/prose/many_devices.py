@@ -1,0 +1,73 @@
+"""Guarded sentences of the chapter on many devices."""
+
+from lsa.cost import head_exchange, key_exchange, state_exchange
+from lsa.gpt import SCALES
+
+from ..figures.lib.records import have
+from ..figures.many_devices import headline_costs, scaling
+from ..figures.many_devices.exchanges import (
+    MANY,
+    NETWORK,
+    NVLINK,
+    SCALE,
+    arithmetic_seconds,
+    received,
+    sent_seconds,
+)
+from ..figures.many_devices.headline_costs import MEMORY, measured, ratio
+from . import every
+
+WIDE = {"H": 12, "K": 64, "V": 64}  # heads of the layer of which the chapter tells
+
+
+def halved(ranks: int) -> bool:
+    """Whether a split by heads is ranks / 2 times fewer bytes than keys and values."""
+    length = 64 * ranks
+    by_heads = head_exchange(ranks, length, **WIDE)
+    return by_heads * ranks == 2 * key_exchange(ranks, length, **WIDE)
+
+
+VERDICTS = {
+    "With $K=V=64$ it equals {eq}`key-bytes` at 65 tokens a rank": lambda: every(
+        key_exchange(ranks, 65 * ranks, **WIDE) == state_exchange(ranks, **WIDE)
+        for ranks in (2, 4, 8)
+    ),
+    "these are $P/2$ times fewer bytes than {eq}`key-bytes`": lambda: every(
+        halved(ranks) for ranks in (2, 3, 4, 6, 12)
+    ),
+    "which have two of the twelve heads": lambda: (
+        SCALES[SCALE]["n_head"] == 12 and -(-12 // MANY) == 2
+    ),
+    "ranks the scan receives four transitions, the all-gather seven": lambda: (
+        MANY == 8 and 7 * received("scan", 8, 8) == 4 * received("gather", 8, 8)
+    ),
+    "Up to four ranks both receive the same number of bytes": lambda: every(
+        received("scan", ranks, 8) == received("gather", ranks, 8) for ranks in (2, 4)
+    ),
+    "over NVLink, so they can hide behind the arithmetic": lambda: (
+        sent_seconds("ring", NVLINK) < arithmetic_seconds()
+    ),
+    "so they cannot. By heads": lambda: (
+        sent_seconds("ring", NETWORK) > arithmetic_seconds() > sent_seconds("heads", NETWORK)
+    ),
+    "so sharing the same work brings at most a factor of two": lambda: (
+        scaling.speedup("linear", 2) > 2 and scaling.speedup("softmax", 4) > 2  # and more is told
+    ),
+    "Told to keep its memory": lambda: every(
+        scaling.growth(attention, "no") > 1.4 and scaling.growth(attention, "yes") < 1.15
+        for attention in ("linear", "softmax")
+    ),
+    "An H100 has 80 GB.": lambda: every(
+        headline_costs.memory(scale, context) < MEMORY
+        for scale in headline_costs.BIG
+        for context in headline_costs.CONTEXTS
+    ),
+    "On a processor we can say": lambda: every(
+        run["provenance"]["device"]["kind"] == "cpu" for run in have("block_speed")
+    ),
+    "At 16,384 tokens the bounds understate what linear attention gains": lambda: every(
+        ratio(scale, context)[1] > ratio(scale, context)[0]
+        for scale, context in measured()
+        if context == 16384
+    ),
+}
