@@ -31,6 +31,7 @@ VERDICTS = {
     "Softmax in a window of 128 bytes takes": lambda: (
         window_minutes(16384) < minutes("softmax", 16384) / 2
     ),
+    "one of them takes several times as long": lambda: race.ratio(16384) > 3,
     "runs each of": lambda: len(recalled("linear")) == len(recalled("softmax")),
     "to the same loss": lambda: (
         abs(linear_behind(16384).mean) < 0.01

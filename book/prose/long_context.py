@@ -40,6 +40,11 @@ def errors(name: str, at: int) -> float:
 
 
 VERDICTS = {
+    "The further back a passage stood, the less it helps when it comes again": lambda: every(
+        before["gain"] > after["gain"]
+        for name in MODELS
+        for before, after in pairwise(gains(name, MAIN, "again"))
+    ),
     "none of our models uses much of a long past": lambda: every(
         worth(name, context) < LITTLE for name in MODELS for context in CONTEXTS
     ),

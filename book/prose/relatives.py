@@ -1,7 +1,8 @@
 """Guarded sentences of the chapter on the relatives."""
 
 from ..figures.lib import tasks
-from ..figures.relatives import synthetic_tasks
+from ..figures.lib.records import learned, of_config
+from ..figures.relatives import play, synthetic_tasks
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
 from ..figures.relatives.overwriting import MOST, TASK, erasing, shares
 from . import every
@@ -24,7 +25,19 @@ def overwritten(model: str, writes: int = MOST) -> float:
     return shares(TASK, model, "writes")[writes].mean
 
 
+def mistaken(model: str) -> int:
+    """How many questions on the first text of recall a model answers wrong."""
+    runs = learned(play.EXPERIMENT)
+    first, *_ = play.texts(
+        {name: of_config(runs, task="recall", model=name) for name in play.MODELS}
+    )
+    return sum(a != b for a, b in zip(first["said"][model], first["wanted"], strict=True))
+
+
 VERDICTS = {
+    "Linear answers from memory, and mixes some numbers up": lambda: (
+        mistaken("softmax") == 0 < mistaken("linear")
+    ),
     "One learning rate and one seed so far; {ref}`older runs": tasks.is_one_rate_and_seed,
     "In one run each, erasing pays on overwriting and on selective copying": lambda: (
         tasks.is_one_rate_and_seed()

@@ -37,6 +37,9 @@ VERDICTS = {
         took("chunked", 16384) < took("recurrent", 16384)
         and took("chunked", 16384) < 0.15**2 * took("attention", 16384)  # its rows grow as squares
     ),
+    "Chunked mode is faster than softmax on long texts": lambda: every(
+        took("chunked", length) < took("softmax", length) for length in (4096, 16384)
+    ),
     "recurrent mode has the lowest bound, and is farther from it than chunked mode.": lambda: (
         times_limit("recurrent", 16384) > 1.5 * times_limit("chunked", 16384)
     ),

@@ -12,9 +12,8 @@
   const LIMIT = 5; // seconds of one measurement
   const CLOSE = 1e-4; // what sums of 64 features in float32 may differ by from lsa's in float64
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
-  const LINES = { ...MODES, linear: "One token" };
+  const LINES = { ...MODES, linear: "One token after so many" };
   const times = (value) => `${formatNumber(value, 2)} times`;
-  const BELOW = { recurrent: 20, attention: 20 }; // px from a line’s end to its name
   const text = (n) => n.toLocaleString("en");
 
   /* Softmax's seconds over another's, at the lengths that have both: {length: ratio}. */
@@ -157,17 +156,7 @@
       setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     });
     const forget = button("Forget", () => BrowserTimes.put([]));
-    const key = (words, mark) =>
-      element("li", {}, svg("svg", { viewBox: "0 0 22 10", "aria-hidden": "true" }, ...mark), words);
-    const dash = (css) =>
-      svg("path", { class: `lines-line ${css}`, style: "--line: currentColor", d: "M0 5H22" });
-    const dot = (css) => svg("circle", { class: css, style: "--line: currentColor", cx: 11, cy: 5, r: 4 });
-    const names = element(
-      "ul",
-      { class: "lines-names" },
-      key(`Stored: the package on ${device}`, [dash(""), dot("lines-dot")]),
-      key("This browser", [dash("lines-dashed lines-thin"), dot("lines-dot lines-hollow")]),
-    );
+    const names = element("ul", { class: "lines-names" });
     let stop = null;
 
     function lines() {
@@ -191,8 +180,8 @@
     }
 
     function marks(at, box) {
-      const [left, even] = at(LENGTHS[0], 1), all = lines();
-      const dots = all.flatMap(({ color, xs, ys, here }) =>
+      const [left, even] = at(LENGTHS[0], 1);
+      const dots = lines().flatMap(({ color, xs, ys, here }) =>
         xs.map((x, i) => {
           const [cx, cy] = at(x, ys[i]);
           return svg("circle", {
@@ -204,37 +193,58 @@
           });
         })
       );
-      const labels = all.filter(({ here, color }) => !here || color === "linear").map(({ color, xs, ys }) => {
-        const first = color === "recurrent", end = first ? 0 : xs.length - 1, [x, y] = at(xs[end], ys[end]);
-        const place = { x, y: y + (BELOW[color] ?? -10), "text-anchor": first ? "start" : "end" };
-        return svg(
-          "text",
-          { class: "lines-words", style: `fill: var(--${color}-text)`, ...place },
-          LINES[color],
+      const name = svg(
+        "text",
+        { class: "lines-words", x: box.right, y: even + 24, "text-anchor": "end" },
+        "softmax = 1×; above it is faster",
+      );
+      return [svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }), ...dots, name];
+    }
+
+    /* Names of the lines, and which of them are whose. */
+    function legend() {
+      const dots = (css) =>
+        Object.keys(MODES).map((mode, i) =>
+          svg("circle", {
+            class: `lines-dot ${css}`,
+            style: `--line: var(--${mode})`,
+            cx: 3 + 8 * i,
+            cy: 5,
+            r: 2.5,
+          })
         );
-      });
-      return [
-        svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }),
-        ...dots,
-        ...labels,
-      ];
+      const all = lines(), dash = svg("path", { class: "lines-line", d: "M0 5H22" });
+      names.replaceChildren(
+        ...Object.keys(LINES).filter((mode) => all.some(({ color }) => color === mode))
+          .map((mode) => Stage.named(LINES[mode], [dash.cloneNode()], `var(--${mode})`)),
+        Stage.named(`filled: lsa against PyTorch’s softmax, on ${device}`, dots("")),
+        ...(all.some(({ here }) => here) ? [Stage.named("hollow: this browser", dots("lines-hollow"))] : []),
+      );
+    }
+
+    /* From which length on a mode of lsa is faster than softmax, and by how much at the end. */
+    function ahead(mode) {
+      const ratio = over(storedTimes(stored, "softmax"), storedTimes(stored, mode));
+      const found = LENGTHS.filter((n) => ratio[n]), last = found.at(-1);
+      const from = found[found.findLastIndex((n) => ratio[n] <= 1) + 1];
+      return from
+        ? `${MODES[mode].toLowerCase()} is faster than softmax from ${text(from)} tokens on, ${
+          times(ratio[last])
+        } at ${text(last)}`
+        : `${MODES[mode].toLowerCase()} is slower at ${text(last)}`;
     }
 
     function say() {
       if (BrowserTimes.rows().length) return verdict();
-      const ratio = over(storedTimes(stored, "softmax"), storedTimes(stored, "chunked"));
-      const ends = [LENGTHS[0], LENGTHS.at(-1)].filter((n) => ratio[n]);
-      return `Stored, chunked mode: ${
-        ends.map((n) => `${times(ratio[n])} softmax’s speed at ${text(n)} tokens`).join(", ")
-      }. And here?`;
+      return `In lsa ${Object.keys(MODES).map(ahead).join("; ")}. And in your browser?`;
     }
 
     function render(words = "") {
-      const measured = BrowserTimes.rows().length > 0;
+      const measured = BrowserTimes.rows().length > 0, ratios = lines().flatMap(({ ys }) => ys);
       line.textContent = words || say();
       start.textContent = stop ? "Stop" : measured ? "Measure again" : "Measure this browser";
       save.hidden = forget.hidden = Boolean(stop) || !measured;
-      names.lastChild.hidden = !measured;
+      legend();
       plot.show({
         x: {
           noun: "length",
@@ -250,7 +260,10 @@
           caption: "Times as fast as softmax (log scale)",
           digits: 3,
           log: 10,
-          range: [0.01, Math.max(1000, ...lines().flatMap(({ ys }) => ys))],
+          range: [
+            10 ** Math.floor(Math.log10(Math.min(0.1, ...ratios))),
+            10 ** Math.ceil(Math.log10(Math.max(100, ...ratios))),
+          ],
         },
         mark: "line+dot",
         lines: lines(),

@@ -6,7 +6,7 @@
 
 {
   const { element, svg } = Stage;
-  const NAMES = { softmax: "Softmax attention", linear: "Linear attention" };
+  const NAMES = { softmax: "Softmax", linear: "Linear" };
   const KINDS = { greedy: "The most likely letter each time", sampled: "Letters drawn by their probability" };
   const CELL = 10, DIGITS = 36;
 

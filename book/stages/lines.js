@@ -148,7 +148,7 @@ window.Lines ??= (() => {
       this.picture.replaceChildren(
         text({ x: 0, y: 12 }, view.y.caption),
         text({ x: width, y: height - 4, "text-anchor": "end" }, view.x.caption),
-        ...ticksOf(y, h / 44).flatMap(([value, words]) => {
+        ...ticksOf(y, h / (view.y.log ? 30 : 44)).flatMap(([value, words]) => {
           const [, up] = at(x.low, value);
           return [
             svg("path", { class: "lines-grid", d: `M${LEFT} ${up}H${width - RIGHT}` }),

@@ -71,7 +71,7 @@ window.MemoryLab ??= (() => {
     }
 
     said(n) {
-      if (!n) return "Nothing is written. The cache is empty and the state is zero.";
+      if (!n) return "Nothing is written yet. Softmax’s cache is empty, and linear’s state is zero.";
       const { words } = this,
         here = this.here(n),
         { wanted, cache, state } = this.ask(here, n),
@@ -79,11 +79,11 @@ window.MemoryLab ??= (() => {
       const at = range(n).findLast((i) => words[i][0] === words[here][0]),
         pairsOf = n === 1 ? "1 pair" : `${n} pairs`;
       const held = percent(state.weights[at]),
-        there = this.normalized ? `the state ${held}%` : `the state's answer holds ${held}% of it`;
-      return `${pairsOf}. Asked for ${words[here][0]}, the cache gives ${wanted} ${
+        there = this.normalized ? `linear ${held}%` : `linear’s answer holds ${held}% of it`;
+      return `${pairsOf}. Asked for ${words[here][0]}, softmax gives ${wanted} ${
         percent(cache.weights[at])
       }% of the weight, ${there}${state.right ? "" : `, and its answer is nearer to ${state.said}`}. `
-        + `Right for ${right.state} of ${of} keys; the cache, ${right.cache}.`;
+        + `Linear is right for ${right.state} of ${of} keys, softmax for ${right.cache}.`;
     }
   }
 

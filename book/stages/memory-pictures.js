@@ -1,6 +1,6 @@
 "use strict";
 
-/* The memory lab's pictures: the state as squares, and which of all keys are answered right. */
+/* The memory lab's picture of its state, as squares. */
 
 window.MemoryPictures ??= (() => {
   const { svg } = Stage;
@@ -31,34 +31,6 @@ window.MemoryPictures ??= (() => {
         ));
       },
     };
-  }
-
-  /* A cell for each pair that a list may have: high and filled where its key is answered right, low
-     where it is not. */
-  class Strip {
-    constructor(most) {
-      this.right = svg("path", { class: "memory-right" });
-      this.wrong = svg("path", { class: "memory-astray" });
-      this.node = svg(
-        "svg",
-        {
-          class: "memory-strip",
-          viewBox: `0 0 ${most} 1`,
-          preserveAspectRatio: "none",
-          "aria-hidden": "true",
-        },
-        svg("path", { class: "memory-base", d: `M0 1H${most}` }),
-        this.wrong,
-        this.right,
-      );
-    }
-
-    draw(answers) {
-      const cells = (wanted, high) =>
-        answers.map((right, i) => right === wanted ? `M${i + 0.1} 1v-${high}h.8v${high}z` : "").join("");
-      this.right.setAttribute("d", cells(true, 1));
-      this.wrong.setAttribute("d", cells(false, 0.25));
-    }
   }
 
   const MINI = 66, BOX = 136, TOP = 36, STRIP = 8, FROM = STRIP + 5, TO = 118, LINE = 15;
@@ -140,5 +112,5 @@ window.MemoryPictures ??= (() => {
     }
   }
 
-  return { StatePicture, Strip };
+  return { StatePicture };
 })();

@@ -2,13 +2,13 @@
 
 /* The memory lab. Pairs of words are written one by one into the state of linear attention, and
    a cache keeps them all. One key is asked for: the columns show the weight of the first values in
-   the two answers, and a strip which of all keys would be answered right. Keys that models were
+   the two answers, and below each whether its own key would be answered right. Keys that models were
    trained to use are a file of the book, named by element #trained-keys, loaded when chosen. */
 
 {
   const { element } = Stage;
   const { FIRST, Lab, percent, range } = MemoryLab;
-  const { StatePicture, Strip } = MemoryPictures;
+  const { StatePicture } = MemoryPictures;
   const SHOWN = 12, MOST = 64; // pairs with a column; pairs in a list
   const START = "cat hat, bee tin, bat egg, hog wax";
   const REST = "fox fig, cod oil, hen toy, owl gem, pig ink, yak cup, ant tea, "
@@ -23,7 +23,7 @@
     "One key twice": `${START}, cat nut, ${REST}`,
   };
   const KEYS = {
-    positive: "Random keys whose features are all positive: they point much the same way.",
+    positive: "Random keys, all positive, look much alike: hardest for linear. Try the others.",
     signed: "Features of both signs, of length 1. No normaliser: weights need not add up to 100.",
     orthogonal: "At right angles to each other, as many as the state is wide. No normaliser.",
     trained: "As a linear and a softmax model learned to write and read them, 32 wide.",
@@ -43,23 +43,23 @@
           key,
           value,
           button,
-          cache: [bar(), number()],
-          state: [bar(), number()],
-          said: element("td"),
+          cache: [bar(), number(), element("td")],
+          state: [bar(), number(), element("td")],
         };
       });
       const cell = { class: "memory-label", scope: "rowgroup", colspan: SHOWN };
       const named = (...parts) => element("tr", {}, element("th", cell, ...parts));
       const side = (name, css) => {
-        const one = { label: element("span"), right: element("b"), strip: new Strip(MOST) };
+        const one = { label: element("span"), right: element("b") };
         const bars = this.columns.map((column) =>
           element("td", {}, element("div", { class: "memory-bar" }, column[name][0]), column[name][1])
         );
         one.body = element(
           "tbody",
           { class: css },
-          named(element("div", {}, one.label, one.right), one.strip.node),
+          named(element("div", {}, one.label, one.right)),
           element("tr", { class: css }, bars),
+          element("tr", { class: "memory-said" }, this.columns.map((column) => column[name][2])),
         );
         return one;
       };
@@ -76,12 +76,6 @@
         ),
         this.sides.cache.body,
         this.sides.state.body,
-        element(
-          "tbody",
-          {},
-          named("What the state answers to each key"),
-          element("tr", { class: "memory-said" }, this.columns.map(({ said }) => said)),
-        ),
       );
     }
 
@@ -94,16 +88,26 @@
       number.textContent = weight === null ? "\u00a0" : percent(weight);
     }
 
+    /* Whether a key of its own is answered right, and what the state says in its place. */
+    drawSaid(cell, key, found, name) {
+      const { right, said } = found?.[name] ?? {};
+      cell.className = right ? "memory-right" : "";
+      cell.title = found ? `${key}: ${said}, ${right ? "right" : `not ${found.wanted}`}` : "";
+      cell.replaceChildren(
+        found ? (right ? "✓" : "✗") : "",
+        found && !right && name === "state" ? element("s", {}, said) : "",
+      );
+    }
+
     drawSide(name, told, label) {
-      const { label: node, right, strip } = this.sides[name];
+      const { label: node, right } = this.sides[name];
       node.textContent = label;
       right.textContent = told.of ? `${told[name]} of ${told.of} right` : "";
-      strip.draw(told.answers.map((answer) => answer?.[name].right));
     }
 
     draw(n, here, answer) {
       const { words, rules, normalized } = this.lab, told = this.lab.told(n);
-      this.columns.forEach(({ key, value, button, cache, state, said }, i) => {
+      this.columns.forEach(({ key, value, button, cache, state }, i) => {
         const written = i < n;
         [key.textContent, value.textContent] = words[i];
         button.title = words[i].join(" → ");
@@ -112,22 +116,21 @@
         for (const [name, cell] of [["cache", cache], ["state", state]]) {
           this.drawBar(cell, written ? answer[name].weights[i] : null);
           cell[0].parentElement.parentElement.classList.toggle("memory-asked", i === here);
+          this.drawSaid(cell[2], words[i][0], told.answers[i], name);
         }
-        const found = told.answers[i], right = found?.state.right;
-        said.textContent = found ? (right ? "✓" : found.state.said) : "";
-        said.title = found
-          ? `${words[i][0]}: ${found.state.said}, ${right ? "right" : `not ${found.wanted}`}`
-          : "";
-        said.className = found && !right ? "memory-wrong" : "";
       });
       this.keys.textContent = n > SHOWN
         ? `The first ${SHOWN} of ${n} keys. Press one to ask for it`
-        : "Keys and their values. Press one to ask for it";
+        : "Press a key to ask for it. Dashed: not written yet";
       this.table.classList.toggle("memory-signed", !normalized);
       const { width } = rules, numbers = width * width + (normalized ? width : 0);
       const count = (number) => number.toLocaleString("en");
-      this.drawSide("cache", told, `Softmax, cache: ${count(2 * width * n)} numbers`);
-      this.drawSide("state", told, `Linear, state: ${count(numbers)} numbers`);
+      this.drawSide(
+        "cache",
+        told,
+        `Softmax (its cache): ${count(2 * width * n)} numbers`,
+      );
+      this.drawSide("state", told, `Linear (its state): ${count(numbers)} numbers`);
     }
   }
 
@@ -168,9 +171,9 @@
   function controls({ pairs, list, change, keys, trained }) {
     const slider = (id, label, values, first, act) => Stage.slider(`memory-${id}`, label, values, first, act);
     const sliders = {
-      width: slider("width", "Width d", WIDTHS, FIRST.width, (value) => change({ width: value })),
       pairs: slider("pairs", "Pairs", range(MOST + 1), 8, pairs),
-      decay: slider("decay", "Decay γ", DECAYS, FIRST.decay, (value) => change({ decay: value })),
+      width: slider("width", "Width d", WIDTHS, FIRST.width, (value) => change({ width: value })),
+      decay: slider("decay", "Decay γ (1: none)", DECAYS, FIRST.decay, (value) => change({ decay: value })),
     };
     const names = Object.keys(KEYS).filter((name) => trained || name !== "trained");
     const kinds = Stage.radios(
@@ -214,18 +217,17 @@
   }
 
   /* The parts that are used less often, folded away at first. */
-  function fold({ pictures, settings, sources, unfolded }) {
+  function fold({ pictures, settings, unfolded }) {
     return element(
       "details",
       { class: "memory-inside", ontoggle: (event) => event.target.open && unfolded() },
-      element("summary", {}, "Inside: the matrices, the feature map, the list"),
+      element("summary", {}, "More: width, decay, feature map, another list, the matrices"),
       element(
         "div",
         {},
         element("div", { class: "memory-picture" }, ...pictures),
         element("div", { class: "stage-row" }, ...settings),
       ),
-      sources,
     );
   }
 
@@ -305,22 +307,16 @@
     });
     const inside = fold({
       pictures: [state.picture, formula],
-      settings: [map, rule, lists, form],
-      sources: trained && Stage.provenance(trained.sources),
+      settings: [sliders.width, sliders.decay, map, rule, lists, form],
       unfolded: () => looked ?? look(steps.step()),
     });
     stage.append(
+      element("div", { class: "memory" }, sliders.pairs, columns.table, steps.line),
+      steps.bar,
       kinds,
       why,
-      element(
-        "div",
-        { class: "memory" },
-        element("div", { class: "memory-settings" }, Object.values(sliders)),
-        columns.table,
-        steps.line,
-      ),
-      steps.bar,
       inside,
+      ...(trained ? [Stage.provenance(trained.sources)] : []),
     );
     Stage.keys(stage, steps, () => MOST);
     list(Object.keys(LISTS)[0]);

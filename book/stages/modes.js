@@ -9,6 +9,12 @@
   const MODES = { attention: "Attention mode", recurrent: "Recurrent mode", chunked: "Chunked mode" };
   const CHUNKS = 16, STEPS = 60, MILLISECONDS = 100; // as many chunks are drawn, whatever the length
   const FIRST = 16384;
+  const TRIANGLE = "M2 1V9H20Z";
+  const LEGEND = {
+    "A row: one token, compared with itself and all before it": [TRIANGLE, "lines-line lines-thin"],
+    "computed pair by pair": [TRIANGLE, "modes-product"],
+    "read from the state": ["M1 7L8 1M4 9L13 1M9 9L18 1M14 9L21 3", "lines-line lines-thin"],
+  };
   const text = (n) => n.toLocaleString("en");
 
   /* {length: {mode: seconds}} of the lengths at which every mode was measured. */
@@ -76,13 +82,12 @@
     );
 
     function render(cost, seconds, share) {
-      const rows = rowsDone(mode, share);
-      shapes(mode, rows * CHUNKS).forEach((d, i) => parts[2 - i].setAttribute("d", d));
-      took.textContent = Costs.text.seconds(seconds);
-      done.textContent = share === 1 ? "done" : `${Math.floor(100 * rows)}% of rows`;
+      shapes(mode, rowsDone(mode, share) * CHUNKS).forEach((d, i) => parts[2 - i].setAttribute("d", d));
+      took.textContent = `takes ${Costs.text.seconds(seconds)} in all`;
+      done.textContent = share === 1 ? "done" : `${Costs.text.digits(100 * share, 2)}% done so far`;
       flops.textContent = Costs.text.flops(cost.flops);
       bytes.textContent = `${Costs.text.bytes(cost.bytes)} moved`;
-      steps.textContent = cost.steps === 1 ? "1 step" : `${text(cost.steps)} steps`;
+      steps.textContent = cost.steps === 1 ? "all at once" : `${text(cost.steps)} steps in turn`;
       for (const key of ["flops", "bytes", "steps"]) node.dataset[key] = cost[key];
       node.dataset.seconds = seconds;
     }
@@ -99,13 +104,23 @@
     const machine = device.name.replace(" (measured here)", "");
     const stored = storedTimes(device), lengths = Object.keys(stored).map(Number);
     const panels = Object.fromEntries(Object.keys(MODES).map((mode) => [mode, panel(mode)]));
+    const clock = element("b");
+    const names = element(
+      "ul",
+      { class: "lines-names" },
+      Object.entries(LEGEND).map(([words, [d, css]]) => Stage.named(words, [svg("path", { class: css, d })])),
+    );
     let t = lengths.includes(FIRST) ? FIRST : lengths.at(-1);
     const slowest = () => Math.max(...Object.values(stored[t]));
+    const quickest = () => Math.min(...Object.values(stored[t]));
     /* Where the first of them is done, which tells the most. */
-    const firstDone = () => Math.ceil(STEPS * Math.min(...Object.values(stored[t])) / slowest() - 1e-9);
-    const shareOf = (mode, n) => Math.min(1, (n / STEPS) * slowest() / stored[t][mode]);
+    const firstDone = () => Math.ceil(STEPS * quickest() / slowest() - 1e-9);
+    /* Steps are equal parts of the time, but for the one at which the first is just done. */
+    const seconds = (n) => (n === firstDone() ? quickest() : (n / STEPS) * slowest());
+    const shareOf = (mode, n) => Math.min(1, seconds(n) / stored[t][mode]);
 
     function render(n) {
+      clock.textContent = Costs.text.seconds(seconds(n));
       for (const [mode, { render }] of Object.entries(panels)) {
         const cost = Costs.mode(mode, { t, d: device.width, c: 64, item: device.item });
         render(cost, stored[t][mode], shareOf(mode, n));
@@ -117,7 +132,7 @@
       const [factor, way] = slower > 1 ? [slower, "slower"] : [1 / slower, "faster"];
       const pace = Stage.calm
         ? ""
-        : `Play runs ${Costs.text.digits(factor, 2)} times ${way} than ${machine}.`;
+        : `Play shows all three ${Costs.text.digits(factor, 1)} times ${way} than they ran on ${machine}.`;
       if (n === 0) return `Nothing is computed yet. ${pace}`;
       const done = Object.keys(MODES).filter((mode) => shareOf(mode, n) === 1).map((mode) =>
         MODES[mode].toLowerCase()
@@ -129,7 +144,7 @@
         : done.length
         ? `only ${done[0]} is`
         : "no mode is";
-      return `After ${Costs.text.seconds((n / STEPS) * slowest())} ${who} done. ${pace}`;
+      return `After ${Costs.text.seconds(seconds(n))} ${who} done. ${pace}`;
     }
 
     const steps = Stage.stepper({ length: () => STEPS, render, say, milliseconds: MILLISECONDS });
@@ -148,7 +163,9 @@
     }
     Costs.length.listen(follow);
     stage.append(
+      element("p", { class: "modes-clock" }, "Clock: ", clock),
       element("div", { class: "modes" }, Object.values(panels).map(({ node }) => node)),
+      names,
       element("div", { class: "stage-row" }, slider, steps.bar),
       steps.line,
     );

@@ -92,7 +92,7 @@
       "aria-label": "Picture. Arrow keys step, space plays and pauses.",
     }, picture);
     const sides = Object.fromEntries(
-      Object.entries({ softmax: "Softmax attention", linear: "Linear attention" }).map(([key, name]) => {
+      Object.entries({ softmax: "Softmax", linear: "Linear" }).map(([key, name]) => {
         const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
         const node = element(
           "section",
@@ -138,9 +138,9 @@
 
     function say(t) {
       if (!t) return "No letter read yet.";
-      return `Letter ${t} of ${T}. Softmax attention reads ${reads.softmax(t)} numbers, ${
+      return `Letter ${t} of ${T}. Softmax reads ${reads.softmax(t)} numbers, ${
         total.softmax(t)
-      } in all; linear attention ${reads.linear()}, ${total.linear(t)} in all.`;
+      } in all; linear ${reads.linear()}, ${total.linear(t)} in all.`;
     }
 
     const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 800 });

@@ -6,11 +6,17 @@
 {
   const { element } = Stage;
   const letter = (i) => String.fromCharCode(65 + i);
+  const NAMES = {
+    recall: "Look numbers up",
+    "selective copying": "Copy without dots",
+    copying: "Copy after a wait",
+    induction: "After the star",
+  };
   const TASKS = {
-    recall: "Letters are keys, and each is followed by its value. Later a key comes again: which value?",
-    "selective copying": "Symbols stand anywhere in a text of dots. Say them again, in order.",
-    copying: "Symbols open the text. After the wait, say them again, in order.",
-    induction: "What followed the star when it stood here first?",
+    recall: "Recall: a number follows each letter. Numbers may repeat. Then the letters come again.",
+    "selective copying": "Selective copying: letters stand anywhere among dots. Say them again, in order.",
+    copying: "Copying: letters open the text. After the wait, say them again, in order.",
+    induction: "Induction: the star comes twice. Say what followed it the first time.",
   };
   const LAYERS = { softmax: "Softmax", linear: "Linear" };
 
@@ -63,16 +69,12 @@
       this.table = element("table", { class: "play-table" });
       this.line = element("p", { class: "stage-line", role: "status" });
       const press = (words, act) => element("button", { type: "button", onclick: act }, words);
-      this.kinds = Stage.radios(
-        "Task",
-        Object.fromEntries(Object.keys(TASKS).map((name) => [name, name])),
-        this.task,
-        (task) => this.open(task, 0),
-      );
+      this.kinds = Stage.radios("Task", NAMES, this.task, (task) => this.open(task, 0));
       stage.append(
         this.kinds,
         this.rule,
         this.strip,
+        this.line,
         this.buttons,
         element(
           "div",
@@ -85,13 +87,7 @@
           { class: "play-scroll", tabindex: 0, role: "region", "aria-label": "Answers" },
           this.table,
         ),
-        this.line,
-        element(
-          "details",
-          { class: "figure-provenance" },
-          element("summary", {}, "Where the answers come from"),
-          Stage.provenance(sources),
-        ),
+        Stage.provenance(sources),
       );
       this.open(this.task, 0);
     }
@@ -174,10 +170,10 @@
       }.`;
       if (this.done) return scores;
       const what = this.task === "recall"
-        ? `what belongs to ${names.get(tokens[here]).said}?`
+        ? `which number followed ${names.get(tokens[here]).said}?`
         : this.task === "induction"
-        ? "what comes after the star?"
-        : `which symbol was number ${done + 1}?`;
+        ? "which letter followed the star?"
+        : `which letter was number ${done + 1}?`;
       const question = `Question ${done + 1} of ${asked.length}: ${what}`;
       return done ? `${question} ${scores}` : question;
     }

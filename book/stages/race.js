@@ -8,7 +8,7 @@
   const { element, svg } = Stage;
   const { formatNumber, interpolate } = window.ExplorableModel;
   const NAMES = { softmax: "Softmax", linear: "Linear" }, MODELS = Object.keys(NAMES);
-  const VIEWS = { update: "Updates", guess: "Guess", minutes: "Time" };
+  const VIEWS = { update: "Updates", guess: "Guess the time", minutes: "Time" };
   const FIRST = "update", OPENS_AT = 16384, LOSS = [1.4, 4.6], STEPS = 60;
   const DIAL = 20; // half of a clock
   const NARROW = 360; // px of a plot that holds few words
@@ -29,7 +29,7 @@
     const sector = svg("path", { class: "race-sector" }), value = element("b"), words = element("span");
     const node = element(
       "section",
-      { class: `race-clock race-${name}`, "aria-label": `${NAMES[name]} attention` },
+      { class: `race-clock race-${name}`, "aria-label": NAMES[name] },
       svg(
         "svg",
         { viewBox: `0 0 ${2 * DIAL} ${2 * DIAL}`, "aria-hidden": "true" },
@@ -207,7 +207,7 @@
       const y = {
         noun: "loss",
         unit: "nats per byte",
-        caption: "Loss on unread novels (nats per byte)",
+        caption: "Loss, nats per byte (lower is better)",
         digits: 4,
         range: LOSS,
       };

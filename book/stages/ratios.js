@@ -58,18 +58,11 @@
     /* Names of the lines, of which the plot says that of the layer alone. */
     function legend() {
       const parts = lines().filter(({ id }) => shown && id !== "stored");
-      names.replaceChildren(...parts.map(({ name, color, css }) =>
-        element(
-          "li",
-          {},
-          svg(
-            "svg",
-            { viewBox: "0 0 22 10", "aria-hidden": "true" },
-            svg("path", { class: `lines-line ${css}`, style: `--line: var(--${color})`, d: "M0 5H22" }),
-          ),
-          name,
-        )
-      ));
+      names.replaceChildren(
+        ...parts.map(({ name, color, css }) =>
+          Stage.named(name, [svg("path", { class: `lines-line ${css}`, d: "M0 5H22" })], `var(--${color})`)
+        ),
+      );
     }
 
     function marks(at, box) {
@@ -79,7 +72,7 @@
         svg(
           "text",
           { class: "lines-tick", x: box.right, y: one + 24, "text-anchor": "end" },
-          "as fast as softmax",
+          "softmax = 1×",
         ),
       ];
       const dots = shown

@@ -62,7 +62,12 @@ window.Remembered ??= (() => {
           return letter < length ? part[letter * width + (row % width)] / most : undefined;
         });
       }
-      return { words: "Its cache: a column a letter", look: "kept kept-cache", nodes: [picture], draw };
+      return {
+        words: "Its cache: a column for each letter",
+        look: "kept kept-cache",
+        nodes: [picture],
+        draw,
+      };
     },
     linear() {
       const pictures = ["The state of its near-sighted head", "The state of its far-sighted head"].map(

@@ -6,24 +6,27 @@
 
 {
   const { element, svg } = Stage;
-  const MOST = 16384, LEFT = 34, RIGHT = 58, BAND = 44, TOP = 90, HEIGHT = 172, BOTTOM = 34;
+  const MOST = 16384, LEFT = 34, RIGHT = 58, UP = 18, BAND = 44, TOP = 108, HEIGHT = 172, BOTTOM = 34;
+  const APART = 44; // px between two numbers of the axis
   const KINDS = {
     novel: {
       label: "a novel",
       unit: "bytes",
-      axis: "Gain when it comes again, thousandths of a nat a byte",
-      planted: "64 bytes",
+      axis: "Loss saved, thousandths of a nat a byte",
+      planted: "this 64-byte passage",
+      again: "repeated here",
       least: 32,
       most: 20,
       ticks: [0, 10, 20],
       of: (value, low, high) => `${tidy(value)} ± ${tidy((high - low) / 2)}`,
-      is: "What it gains, in thousandths of a nat a byte",
+      is: "Loss saved the second time, in thousandths of a nat a byte, ± two standard errors",
     },
     noise: {
       label: "noise",
       unit: "tokens",
       axis: "Questions answered right, %",
-      planted: "8 pairs",
+      planted: "these 8 pairs of key and value",
+      again: "asked for here",
       least: 4,
       most: 100,
       ticks: [0, 50, 100],
@@ -31,8 +34,8 @@
       is: "Answered right, mean and range over seeds",
     },
   };
-  KINDS.pairs = { ...KINDS.noise, label: "other pairs" };
-  const drawn = (color) => `lines-line${color === "gated" ? " lines-dashed" : ""}`; // as blue as the sum
+  KINDS.pairs = { ...KINDS.noise, label: "other pairs of key and value" };
+  const drawn = (color) => `lines-line${color === "gated" ? " lines-dashed" : ""}`; // as blue as linear
   const tidy = (value) => value.toFixed(Math.abs(value) < 1 ? 2 : 1).replace("-", "−");
   const count = (value) => value.toLocaleString("en");
   const text = (attributes, ...words) => svg("text", { class: "lines-tick", ...attributes }, ...words);
@@ -76,33 +79,50 @@
     draw(kind, distance, said) {
       Object.assign(this, { kind, width: Math.max(280, this.frame.clientWidth || 600) });
       const { width } = this, at = this.x(distance), bottom = TOP + HEIGHT, now = width - RIGHT;
-      const { axis, most, ticks, planted, unit, least } = KINDS[kind], lines = this.between[kind];
+      const { axis, most, ticks, planted, again, unit } = KINDS[kind], lines = this.between[kind];
       const y = (value) => bottom - (HEIGHT * Math.min(most, Math.max(-0.06 * most, value))) / most;
       const block = (x, wide, css) =>
         svg("rect", { class: css, x, y: 2, width: wide, height: BAND - 4, rx: 3 });
-      const end = (words, x, anchor) => text({ x, y: BAND + 16, "text-anchor": anchor }, words);
+      const asked = lines.flatMap(({ points }) => points.map(([d]) => d));
+      // That of the picture, and those that leave it room.
+      const numbers = [distance, ...asked].reduce(
+        (all, d) => all.some((one) => Math.abs(this.x(one) - this.x(d)) < APART) ? all : [...all, d],
+        [],
+      );
       this.picture.setAttribute("viewBox", `0 0 ${width} ${bottom + BOTTOM}`);
       this.picture.setAttribute("aria-label", said);
       this.picture.replaceChildren(
-        svg("rect", { class: "ribbon-band", x: 0, y: 2, width, height: BAND - 4 }),
-        texture(kind, 0, at - 24),
-        texture(kind, at + 22, now - 4),
-        block(at - 20, 40, "ribbon-planted"),
-        block(now, RIGHT - 4, "ribbon-again"),
-        text({ class: "ribbon-inside", x: at, y: 26, "text-anchor": "middle" }, "⟷"),
-        text({ class: "ribbon-inside", x: now + (RIGHT - 4) / 2, y: 26, "text-anchor": "middle" }, "again"),
-        end(planted, Math.max(26, Math.min(width - 130, at)), "middle"),
-        end(kind === "novel" ? "now" : "asked", width - 4, "end"),
+        text({ x: Math.max(90, Math.min(width - 90, at)), y: 12, "text-anchor": "middle" }, planted),
+        svg(
+          "g",
+          { transform: `translate(0 ${UP})` },
+          svg("rect", { class: "ribbon-band", x: 0, y: 2, width, height: BAND - 4 }),
+          texture(kind, 0, at - 24),
+          texture(kind, at + 22, now - 4),
+          block(at - 20, 40, "ribbon-planted"),
+          block(now, RIGHT - 4, "ribbon-again"),
+          text({ class: "ribbon-inside", x: at, y: 26, "text-anchor": "middle" }, "⟷"),
+          text({ class: "ribbon-inside", x: now + (RIGHT - 4) / 2, y: 26, "text-anchor": "middle" }, "again"),
+        ),
+        text(
+          { x: width - 4, y: UP + BAND + 14, "text-anchor": "end" },
+          `${again}, ${count(distance)} ${unit} later`,
+        ),
         svg("path", { class: "ribbon-here", d: `M${at} ${TOP}V${bottom}` }),
         text({ x: 0, y: TOP - 10 }, axis),
         ...ticks.flatMap((value) => [
           svg("path", { class: "lines-grid", d: `M${LEFT} ${y(value)}H${now}` }),
           text({ x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, value),
         ]),
-        ...[4, 64, 1024, 16384].filter((value) => value >= least).map((value) =>
-          text({ x: this.x(value), y: bottom + 17, "text-anchor": "middle" }, count(value))
+        ...numbers.map((d) =>
+          text({
+            x: this.x(d),
+            y: bottom + 17,
+            "text-anchor": "middle",
+            "font-weight": d === distance ? 700 : null,
+          }, count(d))
         ),
-        text({ x: now, y: bottom + 32, "text-anchor": "end" }, `${unit} back`),
+        text({ x: now, y: bottom + 32, "text-anchor": "end" }, `← further back, in ${unit} (log scale)`),
         ...lines.map(({ color, points }, i) => {
           const shift = 3 * (i - (lines.length - 1) / 2); // so that bars of errors stand side by side
           const place = points.map(([d, value]) =>
@@ -142,7 +162,7 @@
 
     function say(found) {
       const { unit, is } = KINDS[kind];
-      const parts = found.map(({ name, words }) => `the ${name} ${words}`).join(", ");
+      const parts = found.map(({ name, words }) => `${name} ${words}`).join(", ");
       return `${count(distance)} ${unit} back. ${is}: ${parts}.`;
     }
 
@@ -152,18 +172,11 @@
         return { color, name, words: point ? KINDS[kind].of(...point.slice(1)) : "not asked" };
       });
       line.textContent = say(found);
-      names.replaceChildren(...found.map(({ color, name }) =>
-        element(
-          "li",
-          { style: `--line: var(--${color})` },
-          svg(
-            "svg",
-            { viewBox: "0 0 22 10", "aria-hidden": "true" },
-            svg("path", { class: drawn(color), d: "M0 5H22" }),
-          ),
-          `The ${name}`,
-        )
-      ));
+      names.replaceChildren(
+        ...found.map(({ color, name }) =>
+          Stage.named(name, [svg("path", { class: drawn(color), d: "M0 5H22" })], `var(--${color})`)
+        ),
+      );
       ribbon.draw(kind, distance, `Against the distance. ${line.textContent}`);
     }
 
@@ -197,12 +210,7 @@
       frame,
       names,
       line,
-      element(
-        "details",
-        { class: "figure-provenance" },
-        element("summary", {}, "Where the numbers come from"),
-        Stage.provenance(sources),
-      ),
+      Stage.provenance(sources),
     );
     render();
     new ResizeObserver(render).observe(frame);

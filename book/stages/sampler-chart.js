@@ -4,7 +4,7 @@
 
 window.SamplerChart ??= (() => {
   const { svg } = Stage;
-  const NAMES = { softmax: "Softmax attention", linear: "Linear attention" };
+  const NAMES = { softmax: "Softmax", linear: "Linear" };
   const COLOURS = { softmax: "film-softmax", linear: "film-linear" };
   const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 48;
 
@@ -54,7 +54,7 @@ window.SamplerChart ??= (() => {
     const nodes = [
       text(
         { x: 0, y: 12 },
-        timed ? "Milliseconds a letter, on this device" : "Million multiply-adds a letter, counted",
+        timed ? "Milliseconds a letter (dashed: predicted)" : "Million multiply-adds a letter",
       ),
       text({ x: right, y: HEIGHT - 2, "text-anchor": "end" }, "Letters read so far"),
     ];

@@ -1,12 +1,12 @@
 "use strict";
 
-/* Memory drawn to scale: linear attention's state, and softmax attention's cache, which grows with
-   the letters read and, after a million, over the page. */
+/* Memory drawn to scale: linear's state, a dot, and softmax's cache, which grows with the letters
+   read and, after a million, over the page. */
 
 window.SamplerScale ??= (() => {
   const { element, svg } = Stage;
   const { count, digits } = SamplerChart;
-  const NARROW = 420, LINE = 18, GAP = 10; // px
+  const NARROW = 420, LINE = 18, GAP = 10, HEAD = 44; // px
 
   const bytesText = (n) => {
     const power = n < 2 ** 20 ? 1 : n < 2 ** 30 ? 2 : 3;
@@ -20,6 +20,7 @@ window.SamplerScale ??= (() => {
       Object.assign(this, { stage, state, row, stations });
       this.picture = svg("svg", { class: "sampler-outlines", role: "img" });
       this.cache = element("div", { class: "sampler-cache film-softmax", "aria-hidden": "true" });
+      this.cache.style.top = `${HEAD}px`;
       this.node = element("div", { class: "sampler-scale" }, this.picture, this.cache);
     }
 
@@ -31,32 +32,37 @@ window.SamplerScale ??= (() => {
       const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
       const label = (y, words, at = x) => svg("text", { class: "roofline-tick", x: at, y }, words);
       const lead = (at, y) => svg("path", { class: "roofline-grid", d: `M${at} ${y}H${x - 3}` });
-      picture.style.height = `${most + LINE + 4}px`;
+      picture.style.height = `${HEAD + most + LINE + 4}px`;
       picture.replaceChildren(
-        ...inside.map((n) =>
-          svg("rect", { class: "film-softmax sampler-outline", width: side(n), height: side(n) })
-        ),
-        ...inside.flatMap((n) => [
-          lead(side(n), side(n)),
-          label(side(n) + 4, `${count(n)}: ${bytesText(n * row)}`),
-        ]),
-        label(
-          most + LINE,
-          `${count(stations.at(-1))}: ${bytesText(stations.at(-1) * row)}, over the page`,
-          0,
-        ),
-        svg("rect", { class: "film-linear sampler-state", width: unit, height: unit }),
-        lead(unit, unit / 2),
+        svg("rect", { class: "film-linear sampler-state", y: 9 - unit / 2, width: unit, height: unit }),
+        svg("path", { class: "sampler-arrow", d: `M34 9H${unit + 5}m5 -4l-5 4l5 4` }),
         svg(
           "text",
-          { class: "sampler-label film-linear", x, y: unit / 2 + 4 },
-          `Linear: ${bytesText(state)}`,
+          { class: "sampler-label film-linear", x: 40, y: 13 },
+          `Linear: ${bytesText(state)}, this dot, always`,
+        ),
+        svg("text", { class: "sampler-label film-softmax", y: 36 }, "Softmax, after so many letters:"),
+        svg(
+          "g",
+          { transform: `translate(0 ${HEAD})` },
+          ...inside.map((n) =>
+            svg("rect", { class: "film-softmax sampler-outline", width: side(n), height: side(n) })
+          ),
+          ...inside.flatMap((n) => [
+            lead(side(n), side(n)),
+            label(side(n) + 4, `${count(n)}: ${bytesText(n * row)}`),
+          ]),
+          label(
+            most + LINE,
+            `${count(stations.at(-1))}: ${bytesText(stations.at(-1) * row)}, larger than this page`,
+            0,
+          ),
         ),
       );
       const told = stations.map((n) => `${bytesText(n * row)} after ${count(n)}`).join(", ");
       picture.setAttribute(
         "aria-label",
-        `Memory, drawn to scale. Linear attention keeps ${bytesText(state)}. Softmax attention keeps `
+        `Memory, drawn to scale. Linear keeps ${bytesText(state)}, always. Softmax keeps `
           + `${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
       );
       this.grow(side(letters), most);
@@ -67,7 +73,7 @@ window.SamplerScale ??= (() => {
       const { stage, node, cache } = this;
       const wide = Math.min(side, stage.clientWidth), over = side > most + 1;
       const below = over
-        ? document.body.getBoundingClientRect().bottom - node.getBoundingClientRect().top
+        ? document.body.getBoundingClientRect().bottom - node.getBoundingClientRect().top - HEAD
         : side;
       const high = Math.min((side * side) / wide, below);
       Object.assign(cache.style, { width: `${wide}px`, height: `${high}px` });

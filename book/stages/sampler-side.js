@@ -57,7 +57,7 @@ window.SamplerSide ??= (() => {
     return `${digits(ms / (size || 1))} ${name}`;
   };
 
-  /* Memory and time that softmax attention would need to go on after so many letters, which it has
+  /* Memory and time that softmax would need to go on after so many letters, which it has
      not read. price: milliseconds of a multiply-add, or null. */
   function missing(letters, { bills: { softmax, linear }, row }, price) {
     const next = softmax[0] + softmax[1] * letters;
@@ -65,12 +65,12 @@ window.SamplerSide ??= (() => {
     const cache = `It would need the keys and values of all ${count(letters)} letters: ${
       bytesText(row * letters)
     }.`;
-    const more = `Counted, its next letter is ${
+    const more = `By the formula, its next letter is ${
       digits(next / linear[0])
-    } times as much work as linear attention’s`;
+    } times as much work as linear’s`;
     if (price === null) return `It cannot begin here. ${cache} ${more}.`;
     return `It cannot begin here. ${cache} ${more}: ${timeText(next * price)} on this device. To read all `
-      + `letters up to here would take it ${timeText(all * price)}, and linear attention `
+      + `letters up to here would take it ${timeText(all * price)}, and linear `
       + `${timeText(letters * linear[0] * price)}.`;
   }
 
@@ -83,7 +83,7 @@ window.SamplerSide ??= (() => {
       };
       Object.assign(this, { name, data });
       this.text = element("p", { class: "film-text sampler-text", dir: "ltr" });
-      this.facts = ["At letter", "Time of one", "Memory"].map(fact);
+      this.facts = ["At letter", "Time a letter", "Memory"].map(fact);
       this.likely = element("ol", { class: "sampler-likely" });
       this.writing = element(
         "section",
@@ -125,20 +125,18 @@ window.SamplerSide ??= (() => {
       this.drawMemory(writer.state[layer - 1], far);
     }
 
-    tell(letters, time, kept, counted = false) {
+    tell(letters, time, kept, predicted = false) {
       const told = [count(letters), time, bytesText(kept)];
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];
       });
-      this.facts[1].title.textContent = counted ? "One, counted" : "Time of one";
+      this.facts[1].title.textContent = predicted ? "Time, predicted" : "Time a letter";
     }
   }
 
   function sentence(writers, from) {
     if (!writers.some(({ written, spent }) => written || spent)) {
-      return from
-        ? `Linear attention has read ${count(from)} letters of a novel.`
-        : "Nothing is written yet.";
+      return from ? `Linear has read ${count(from)} letters of a novel.` : "Nothing is written yet.";
     }
     const told = writers.map(({ name, written, pace }) => {
       const lately = pace ? `, lately at ${timeText(pace)} each` : "", plural = written === 1 ? "" : "s";

@@ -14,7 +14,7 @@
   const LEAST = 4096; // letters that the chart has room for
   const TURN = 4, FRAME = 12; // ms that a writer has in a row, and both together between two frames
   const REDRAWN = 150, READING = 45; // ms between two pictures, and between letters as one reads them
-  const SPEEDS = { race: "Race", read: "Reading pace" };
+  const SPEEDS = { race: "Full speed", read: "Reading pace" };
 
   const encoded = (text) => new TextEncoder().encode(text);
 
@@ -42,7 +42,8 @@
       this.picture = svg("svg", {
         class: "sampler-chart",
         role: "img",
-        "aria-label": "Time of a letter against the letters read so far; the latest times stand above.",
+        "aria-label":
+          "Time of a letter against the letters read so far; the latest times stand beside the texts.",
       });
       stage.append(...this.parts(data));
       this.begin();
@@ -74,6 +75,12 @@
       this.speeds = Stage.radios("Speed", SPEEDS, this.speed, (value) => {
         this.speed = value;
       });
+      this.more = element(
+        "details",
+        {},
+        element("summary", {}, "More: temperature, speed"),
+        element("div", { class: "stage-row film-settings" }, this.slider, this.speeds),
+      );
       const button = (words, act) => element("button", { type: "button", onclick: act }, words);
       this.play = button("Write", () => (this.running ? this.pause() : this.start()));
       this.one = button("One letter", () => this.step());
@@ -136,35 +143,36 @@
         ),
         element(
           "div",
-          { class: "stage-row film-settings" },
-          this.slider,
-          element(
-            "div",
-            { class: "stage-buttons", role: "group", "aria-label": "Writing" },
-            this.play,
-            this.one,
-            this.again,
-          ),
+          { class: "stage-buttons", role: "group", "aria-label": "Writing" },
+          this.play,
+          this.one,
+          this.again,
         ),
-        element(
-          "div",
-          { class: "stage-row film-settings" },
-          element(
-            "fieldset",
-            { class: "figure-control" },
-            element("legend", { class: "figure-label" }, "Teleport to letter"),
-            element("div", { class: "stage-buttons" }, this.stations),
-          ),
-          this.speeds,
-        ),
-        load,
+        film("writing"),
+        this.line,
         element(
           "div",
           { class: "sampler-view" },
-          element("div", {}, quiet("Memory, drawn to scale, by letters read"), this.scale.node),
-          element("div", {}, this.line, film("writing"), this.interruption),
-          element("div", {}, this.picture),
+          element("div", {}, quiet("Memory, drawn to scale"), this.scale.node),
+          element(
+            "div",
+            {},
+            this.picture,
+            element(
+              "fieldset",
+              { class: "figure-control" },
+              element(
+                "legend",
+                { class: "figure-label" },
+                "Or let linear go on from a novel, after its letter",
+              ),
+              element("div", { class: "stage-buttons" }, this.stations),
+            ),
+          ),
         ),
+        this.interruption,
+        load,
+        this.more,
         film("next"),
         this.layers,
         film("memory"),
@@ -325,8 +333,14 @@
       if (known) sampler.place(Number(text));
       return known;
     }, () => String(sampler.from || ""));
+    const temper = Stage.slide(sampler.slider, TEMPERATURES);
+    /* What a link sets is seen. */
+    const temperature = (text) => {
+      sampler.more.open ||= text !== String(FIRST);
+      return temper(text);
+    };
     return {
-      temperature: [Stage.slide(sampler.slider, TEMPERATURES), FIRST],
+      temperature: [Stage.setter(temperature, temper.now), FIRST],
       prompt: [prompt, sampler.data.prompt],
       layer: [Stage.pick(sampler.layers), sampler.data.layers],
       speed: [Stage.pick(sampler.speeds), "race"],

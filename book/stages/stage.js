@@ -237,19 +237,33 @@ window.Stage ??= (() => {
     });
   }
 
-  /* Where numbers come from: a line of stored runs, each with a link. */
+  /* Where numbers come from, folded: a line of runs, each with a link. */
   const provenance = (sources) =>
     element(
-      "p",
+      "details",
       { class: "figure-provenance" },
-      [
-        ...new Set(
-          sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")),
-        ),
-      ].join("; "),
-      sources.flatMap((
-        { href },
-      ) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]),
+      element("summary", {}, "Where the numbers come from"),
+      element(
+        "p",
+        {},
+        [
+          ...new Set(
+            sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")),
+          ),
+        ].join("; "),
+        sources.flatMap((
+          { href },
+        ) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]),
+      ),
+    );
+
+  /* An entry of a legend: marks in 22 by 10, whose colour is --line, and what they stand for. */
+  const named = (words, marks, color = "currentColor") =>
+    element(
+      "li",
+      { style: `--line: ${color}` },
+      svg("svg", { viewBox: "0 0 22 10", "aria-hidden": "true" }, ...marks),
+      words,
     );
 
   /* Repeatable numbers in [0, 1): Numerical Recipes' generator, 32 bits. */
@@ -277,6 +291,7 @@ window.Stage ??= (() => {
     stepper,
     keys,
     provenance,
+    named,
     random,
     calm: calm.matches,
   };

@@ -10,7 +10,7 @@
   const { Reading, moved, wordsOf } = Surgeon;
   const MOST = 400, SHOWN = 90, DUE = 60; // letters of a text, shown of it; ms between two letters
   const TEMPERATURE = 0.8, SEED = 1;
-  const WAYS = { cut: "Subtract a word", add: "Add half a second text" };
+  const WAYS = { cut: "Take a word out", add: "Add half of another text’s state" };
 
   const encoded = (text) => [...new TextEncoder().encode(text || "\n")];
   const percent = (share) => (share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
@@ -36,8 +36,8 @@
         const name = element("label", { class: "figure-label", for: id }, label);
         return [node, element("div", { class: "figure-control" }, name, node)];
       };
-      [this.text, this.firstText] = input("surgery-text", "The model has read", data.text);
-      [this.second, this.secondText] = input("surgery-second", "The second text", data.second);
+      [this.text, this.firstText] = input("surgery-text", "Linear has read", data.text);
+      [this.second, this.secondText] = input("surgery-second", "The other text", data.second);
       this.ways = Stage.radios("Operation", WAYS, this.way, (way) => {
         this.way = way;
         this.apply();
@@ -45,7 +45,7 @@
       this.chips = element("div", {
         class: "surgery-words",
         role: "group",
-        "aria-label": "Words to subtract",
+        "aria-label": "Words to take out",
       });
       this.line = element("p", { class: "stage-line", role: "status" });
       this.sides = ["As it was", "After the operation"].map((name) => {
@@ -65,11 +65,13 @@
     }
 
     parts(data) {
-      const load = `The first text needs no model. Anything else loads it once, ${data.megabytes} MB.`;
+      const load = `For another text the model is loaded once, ${data.megabytes} MB.`;
+      const beside =
+        "Beside each word: how much of the next letter’s probability goes to other letters without it";
       return [
         this.firstText,
         this.ways,
-        element("p", { class: "film-quiet" }, "Beside each word: how far the next letter moves without it"),
+        element("p", { class: "film-quiet" }, beside),
         this.chips,
         this.secondText,
         this.line,
@@ -136,8 +138,9 @@
       this.pair = null;
       this.secondText.hidden = this.way === "cut";
       this.drawChips();
-      const { likely } = this.found, text = this.shown(this.bytes);
-      this.draw([likely, this.result?.likely ?? likely], [text, text]);
+      this.cut = this.way === "cut" ? this.result?.place : undefined;
+      const { likely } = this.found;
+      this.draw([likely, this.result?.likely ?? likely], [this.bytes, this.bytes]);
       this.line.textContent = this.say();
     }
 
@@ -156,11 +159,13 @@
 
     say() {
       const { result, way } = this;
-      if (!result) return "There is no word to subtract yet.";
-      const [near, far] = result.sizes.map(percent), by = percent(result.moved);
-      const what = way === "add" ? "Half of the second text’s state" : `“${this.word(result)}”`;
-      return `${what} is ${near} as large as the near heads’ sums and ${far} as large as the far heads’. `
-        + `${way === "add" ? "With" : "Without"} it the next letter moves by ${by}.`;
+      if (!result) return "There is no word to take out yet.";
+      const [near, far] = result.sizes.map(percent), by = percent(result.moved), add = way === "add";
+      const what = add ? "half of the other text’s state" : `“${this.word(result)}”`;
+      return `${
+        add ? "With" : "Without"
+      } ${what}, ${by} of the next letter’s probability goes to other letters. `
+        + `Beside the whole state it is ${near} as large in near-sighted heads, which soon forget, and ${far} in the others.`;
     }
 
     /* The text, its words as buttons. */
@@ -184,7 +189,8 @@
         ));
         at = to;
       });
-      nodes.push(clean(bytes.slice(at)).trim());
+      const rest = clean(bytes.slice(at)).trim();
+      nodes.push(rest && element("span", {}, rest, " ", element("small", {}, "stays")));
       const held = [...this.chips.children].indexOf(document.activeElement);
       this.chips.replaceChildren(...nodes.filter(Boolean));
       this.chips.querySelectorAll("button")[held]?.focus();
@@ -196,14 +202,18 @@
       else this.apply();
     }
 
-    shown(bytes) {
-      return `${bytes.length > SHOWN ? "… " : ""}${clean(bytes.slice(-SHOWN))}`;
+    /* The end of a text; what is taken out of it is struck. */
+    shown(bytes, [from, to] = [0, 0]) {
+      const begin = Math.max(0, bytes.length - SHOWN),
+        part = (a, b) => clean(bytes.slice(Math.max(a, begin), b));
+      const struck = to > begin ? [part(0, from), element("del", {}, part(from, to))] : [];
+      return [begin ? "… " : "", ...struck, part(struck.length ? to : 0, bytes.length)];
     }
 
     draw(likely, texts) {
       this.sides.forEach((side, i) => {
         side.likely.replaceChildren(...bars(likely[i]));
-        side.text.textContent = texts[i];
+        side.text.replaceChildren(...this.shown(texts[i], i ? this.cut : undefined));
       });
     }
 
@@ -223,7 +233,7 @@
         one.bytes.push(letter);
       }
       const shares = this.pair.map(({ logits }) => likeliest(Writers.probabilities(logits, 1)));
-      this.draw(shares, this.pair.map(({ bytes }) => this.shown(bytes)));
+      this.draw(shares, this.pair.map(({ bytes }) => bytes));
       return true;
     }
 

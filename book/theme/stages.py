@@ -5,8 +5,11 @@
     :part: ...          optional, handed to the script
     :needs: costs       optional, other scripts that it uses, explorable-… of the charts among them
 
-    The caption: what to see, for every reader, and all there is without JavaScript.
+    **What to take home.** The caption: what to see, for every reader, and all there is without
+    JavaScript.
     :::
+
+Bold words at the beginning of a caption are the stage's message. They stand under its title.
 
 The script is book/stages/<name>.js; stage.js, which they share, comes before it. The frame
 names them, and head.py has the page load them.
@@ -59,12 +62,14 @@ class Stage(Block):
         if "part" in self.options:
             about["data-part"] = self.options["part"]
         title = nodes.Text(self.options["title"])
+        message, caption = parted(self.body())
         frame = make(
             "div",
             make("p", title, css="stage-title", ids=[f"{anchor}-title"]),
+            *message,
             _html(NO_SCRIPT),
             _html('<div class="stage"></div>'),
-            make("div", *self.body(), css="stage-caption"),
+            make("div", *caption, css="stage-caption"),
             css="stage-frame figure-frame",
             ids=[anchor],
             role="group",
@@ -90,6 +95,21 @@ class View(ReferenceRole):
         address = escape(quote(self.target, safe=":,&="))
         opening = f'<a class="figure-view" href="#{address}">'
         return [_html(opening), nodes.Text(self.title), _html(f"{self.SPOKEN}</a>")], []
+
+
+def parted(body: list[nodes.Node]) -> tuple[list[nodes.Node], list[nodes.Node]]:
+    """The bold words that a caption begins with, as a paragraph of their own, and the rest."""
+    first, *others = body
+    # MyST begins some paragraphs with a text of no letters.
+    inside = [one for one in first.children if one != nodes.Text("")]
+    if not (isinstance(first, nodes.paragraph) and inside and isinstance(inside[0], nodes.strong)):
+        return [], body
+    bold, *rest = inside
+    if rest and isinstance(rest[0], nodes.Text):
+        rest[0] = rest[0].lstrip()
+    first.clear()
+    first += rest
+    return [make("p", bold, css="stage-message")], [first, *others] if rest else others
 
 
 def _html(text: str) -> nodes.raw:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from book.figures.index.mode_speed import narrowest, seconds
+
 pytestmark = pytest.mark.browser
 
 LENGTHS = [256 * 2**i for i in range(7)]
@@ -148,3 +150,16 @@ def test_what_another_page_kept_is_not_drawn(open_page):
         tab.reload()
         expect(frame.get_by_role("button", name="Measure this browser")).to_be_visible()
         assert frame.locator(HOLLOW).count() == 0
+
+
+def test_it_says_at_first_which_modes_are_faster_than_softmax(open_stage):
+    _, frame = open_stage("browser-speed")
+    said, run = frame.locator("[role=status]").inner_text(), narrowest()
+    softmax = seconds(run, "softmax", LENGTHS[-1], "forward")
+    for mode in ("chunked", "recurrent", "attention"):
+        took = seconds(run, mode, LENGTHS[-1], "forward")
+        assert (f"{mode} mode is slower at 16,384" in said) == (took >= softmax)
+        assert took >= softmax or f"{softmax / took:.2g} times at 16,384" in said
+    assert "softmax = 1×" in frame.locator(".lines svg").text_content()
+    ticks = frame.locator(".lines-tick").all_inner_texts()
+    assert {"0.1", "1", "10", "100"} <= set(ticks)

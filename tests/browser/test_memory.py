@@ -27,12 +27,12 @@ def numbers(frame, row):
 
 def right(frame):
     """Which keys the state answers right, counted from 1."""
-    said = frame.locator(".memory-said td").all_inner_texts()
+    said = frame.locator(".memory-state .memory-said td").all_inner_texts()
     return [i for i, text in enumerate(said, 1) if text == "✓"]
 
 
 def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
-    """At first: eight pairs, the first key asked for, one bar of the cache, a blurred state."""
+    """At first: eight pairs, the first key asked for, one bar of softmax, several of linear."""
     tab = open_page(PAGE)
     frame = tab.locator("#memory")
     k = torch.tensor(tab.evaluate(KEYS, words(frame)[:8]), dtype=torch.float64)
@@ -43,11 +43,13 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
     assert numbers(frame, "memory-state") == (100 * state).round().int().tolist()
     assert cache[0] > 0.99
     assert 0.2 < state[0] < 0.3 and state.argmax() == 0 and state[1:].max() > 0.15
-    assert frame.get_by_text("Right for 3 of 8 keys; the cache, 8.").is_visible()
+    assert frame.get_by_text("Linear is right for 3 of 8 keys, softmax for 8.").is_visible()
     assert frame.get_by_text("3 of 8 right").is_visible()
+    marks = "".join(frame.locator(".memory-said td").all_inner_texts())
+    assert (marks.count("✓"), marks.count("✗")) == (8 + 3, 5)
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 0  # the matrices are folded away
-    frame.locator("summary").click()
+    frame.locator(".memory-inside summary").click()
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 1
 
@@ -76,6 +78,7 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
 def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
     tab = open_page(PAGE)
     frame, width = tab.locator("#memory"), tab.get_by_role("slider", name="Width d")
+    frame.locator(".memory-inside summary").click()
     assert not tab.evaluate("Object.keys(window.BookFiles ?? {}).length")
     tab.locator("a.figure-view[href='#memory:pairs=64&keys=trained']").click()
     expect(frame.get_by_text(re.compile("^1[0-9] of 64 right"))).to_be_visible()
@@ -113,7 +116,7 @@ def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(open_page)
 def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
     tab = open_page(f"{PAGE}#memory:pairs=3", reduced_motion="reduce")
     frame = tab.locator("#memory")
-    frame.locator("summary").click()
+    frame.locator(".memory-inside summary").click()
     frame.get_by_role("button", name="Back").click()
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 0  # motion is unwelcome
@@ -122,7 +125,7 @@ def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
     tab.keyboard.press("Enter")
     assert words(frame)[3] == ["ibex", "lamp"] and len(words(frame)) == 12
     line = frame.locator("[role=status]")
-    assert line.inner_text().startswith("4 pairs. Asked for ibex, the cache gives lamp")
+    assert line.inner_text().startswith("4 pairs. Asked for ibex, softmax gives lamp")
     frame.locator("tbody button").nth(1).press("Enter")
     assert line.inner_text().startswith(f"4 pairs. Asked for {words(frame)[1][0]}")
 
@@ -130,7 +133,7 @@ def test_a_pair_is_typed_and_a_key_is_asked_for_by_keyboard(open_page):
 def test_a_wider_state_has_no_more_elements_to_style_at_a_press(open_page):
     """2,240 squares of width 32 took a phone more than a tenth of a second as elements."""
     frame = open_page(f"{PAGE}#memory:pairs=12&width=32").locator("#memory")
-    frame.locator("summary").click()
+    frame.locator(".memory-inside summary").click()
     assert "32 × 32" in frame.locator(".memory-picture").inner_text()
     paths = frame.locator(".memory-picture g path")
     drawn = "".join(paths.evaluate_all("paths => paths.map((path) => path.getAttribute('d'))"))

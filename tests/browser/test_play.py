@@ -20,12 +20,14 @@ def told():
 @pytest.mark.parametrize("task", play.TASKS)
 def test_what_the_layers_answered_stands_under_the_readers_answer(open_stage, task):
     _, frame = open_stage("play", reduced_motion="reduce")
-    frame.get_by_role("radio", name=task, exact=True).check()
+    frame.locator(f"input[value='{task}']").check(force=True)
     text, rows = told()[task][0], frame.locator(".play-table tr")
     assert frame.locator(".play-strip .play-square").count() == len(text["tokens"])
     assert "✓" not in rows.nth(1).inner_text() and "✗" not in rows.nth(1).inner_text()
     assert f"Question 1 of {len(text['asked'])}" in line(frame)
     first = frame.locator(".play-choices button").first
+    asked = frame.locator("[role=status]").bounding_box()
+    assert asked["y"] < first.bounding_box()["y"] < asked["y"] + 80  # the question stands above
     first.focus()
     first.press("Enter")
     for row, model in ((1, "softmax"), (2, "linear")):

@@ -52,11 +52,14 @@ def test_the_race_stands_on_the_first_screen_as_one_line(open_page, width, heigh
 def test_against_time_linear_is_done_while_softmax_runs(open_stage):
     tab, frame = open_stage("race", stopped=True)
     assert end(frame, "linear") == pytest.approx(1, abs=0.02)
-    frame.get_by_role("radio", name="Time").check(force=True)
+    clocks = frame.locator(".race-clock svg")
+    expect(clocks.first).to_be_hidden()  # updates take no time
+    frame.get_by_role("radio", name="Time", exact=True).check(force=True)
     tab.clock.run_for(400)
     share = race_numbers.minutes("linear", 16384) / race_numbers.minutes("softmax", 16384)
     assert share + 0.02 < end(frame, "linear") < 0.98, "halfway there"
     settle(tab)
+    expect(clocks.first).to_be_visible()
     assert end(frame, "linear") == pytest.approx(share, abs=0.01)
     assert end(frame, "softmax") == pytest.approx(1, abs=0.01)
     done = f"{race_numbers.minutes('linear', 16384):.1f} min"
@@ -72,13 +75,13 @@ def test_against_time_linear_is_done_while_softmax_runs(open_stage):
 
 def test_nothing_glides_where_motion_is_unwelcome(open_stage):
     tab, frame = open_stage("race", stopped=True, reduced_motion="reduce")
-    frame.get_by_role("radio", name="Time").check(force=True)
+    frame.get_by_role("radio", name="Time", exact=True).check(force=True)
     assert end(frame, "linear") < 0.2
 
 
 def test_the_context_takes_both_lines_along(open_stage):
     tab, frame = open_stage("race", reduced_motion="reduce")
-    frame.get_by_role("radio", name="Time").check(force=True)
+    frame.get_by_role("radio", name="Time", exact=True).check(force=True)
     for i, context in enumerate(race.CONTEXTS):
         frame.get_by_role("slider", name="Context").fill(str(i))
         both = [race_numbers.minutes(name, context) for name in race.PAIR]

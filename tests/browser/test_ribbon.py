@@ -6,6 +6,7 @@ import pytest
 
 from book.figures.long_context.distant_recall import shares
 from book.figures.long_context.long_context import MAIN, gain_at
+from book.figures.long_context.ribbon import PARTS
 from tests.browser.stages import line
 
 pytestmark = pytest.mark.browser
@@ -15,19 +16,20 @@ def test_it_says_what_is_stored_and_a_passage_further_back_is_worth_less(open_st
     tab, frame = open_stage("ribbon", reduced_motion="reduce")
     back = frame.get_by_role("slider", name="How far back")
     said = line(frame)
-    for name, model in (("cache", "softmax"), ("sum", "linear")):
+    for model in ("softmax", "linear"):
         one = gain_at(model, MAIN, "again", 256)
-        assert f"the {name} {1000 * one['gain']:.1f} ± {2000 * one['error']:.1f}" in said
+        assert f"{PARTS[model]} {1000 * one['gain']:.1f} ± {2000 * one['error']:.1f}" in said
     back.focus()
     tab.keyboard.press("ArrowRight")
     assert line(frame).startswith("1,024 bytes back.") and line(frame) != said
+    assert "repeated here, 1,024 bytes later" in frame.locator(".ribbon").text_content()
     frame.get_by_role("radio", name="noise").check()
     found = shares()
-    for name, model in (("cache", "softmax"), ("sum", "linear"), ("delta rule", "delta")):
-        assert f"the {name} {100 * found[model, 'noise', 1024].mean:.0f}%" in line(frame)
+    for model in ("softmax", "linear", "delta"):
+        assert f"{PARTS[model]} {100 * found[model, 'noise', 1024].mean:.0f}%" in line(frame)
     assert frame.locator(".lines-names li").count() == 4
     tab.keyboard.press("ArrowRight")
-    assert frame.get_by_role("radio", name="other pairs").is_checked()
+    assert frame.get_by_role("radio", name="other pairs of key and value").is_checked()
 
 
 @pytest.mark.parametrize("width", [1280, 375])
@@ -44,7 +46,7 @@ def test_the_passage_is_dragged(open_stage, width):
     assert planted.bounding_box()["x"] < before["x"] - 50
     assert frame.get_by_role("slider").get_attribute("aria-valuetext") == "16,384"
     frame.get_by_role("radio", name="noise").check()
-    assert "the cache not asked" in line(frame)
+    assert "softmax (its cache) not asked" in line(frame)
 
 
 def test_a_distance_that_was_not_asked_gives_way_to_the_nearest(open_stage):

@@ -25,6 +25,10 @@ LOGITS = """async ({ file, kind, text }) => {
 }"""
 
 
+def unfold(frame):
+    frame.get_by_text("More: temperature, speed").click()
+
+
 def press(frame, name):
     frame.get_by_role("button", name=name).click()
 
@@ -54,6 +58,7 @@ def trained(kind):
 def test_the_page_writes_what_the_package_writes(open_page):
     tab = open_page("book/sampling.html#sampler:temperature=0")
     frame = tab.locator("#sampler")
+    expect(frame.get_by_role("slider", name="Temperature")).to_be_visible()  # a link has set it
     assert texts(frame) == [PROMPT.strip()] * 2
     for n in range(6):
         press(frame, "One letter")
@@ -83,7 +88,7 @@ def test_both_writers_get_the_same_time(open_stage):
     softmax, linear = letters(frame)
     assert min(softmax, linear) >= len(PROMPT.strip()) + 256
     told = line(frame)
-    assert re.match(r"In [\d.]+ s each: softmax attention has written", told)
+    assert re.match(r"In [\d.]+ s each: softmax has written", told)
     assert "Milliseconds a letter" in frame.locator(".sampler-chart").text_content()
     press(frame, "One letter")
     assert letters(frame) == [softmax + 1, linear + 1]
@@ -150,7 +155,7 @@ FARTHEST = "1,000,000"
 def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_counted(open_stage):
     tab, frame = open_stage("sampler", reduced_motion="reduce")
     picture = frame.locator(".sampler-outlines")
-    assert "Linear attention keeps 130 KiB. Softmax attention keeps 250 KiB after 63" in (
+    assert "Linear keeps 130 KiB, always. Softmax keeps 250 KiB after 63" in (
         picture.get_attribute("aria-label")
     )
     assert not tab.evaluate("window.BookFiles")  # nothing is loaded before a press
@@ -161,10 +166,10 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     press(frame, "Pause")
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
     softmax, linear = frame.locator(".sampler-facts").all_inner_texts()
-    assert "3.8 GiB" in softmax and "counted" in softmax.lower()
+    assert "3.8 GiB" in softmax and "predicted" in softmax.lower()
     assert "130 KiB" in linear and letters(frame)[1] > 1_000_000
     told = texts(frame)[0]
-    assert "cannot begin here" in told and "Counted, its next letter is" in told
+    assert "cannot begin here" in told and "By the formula, its next letter is" in told
     # To scale: as many times the state's square as there are states in it, over the page.
     cache, state = (
         frame.locator(name).bounding_box() for name in (".sampler-cache", ".sampler-state")
@@ -185,13 +190,14 @@ def test_a_link_teleports_and_loads_nothing(open_page):
     assert "read 1,000,000 letters" in line(frame)
     assert texts(frame)[1].endswith("for one mom") and not tab.evaluate("window.BookFiles")
     press(frame, "One letter")
-    expect(frame.locator("[role=status]")).to_contain_text("linear attention has written 1 letter")
+    expect(frame.locator("[role=status]")).to_contain_text("linear has written 1 letter")
     assert letters(frame)[1] == 1_000_001
 
 
 @pytest.mark.parametrize("station", ["", FARTHEST])
 def test_words_of_the_reader_are_read_in_the_middle(open_stage, station):
     _, frame = open_stage("sampler")
+    unfold(frame)
     frame.get_by_role("radio", name="Reading pace").check(force=True)
     press(frame, station or "Write")
     expect(frame.locator("[role=status]")).to_contain_text(
@@ -209,6 +215,7 @@ def test_words_of_the_reader_are_read_in_the_middle(open_stage, station):
 
 def test_at_reading_pace_both_write_as_one_reads(open_stage):
     tab, frame = open_stage("sampler")
+    unfold(frame)
     frame.get_by_role("radio", name="Reading pace").check(force=True)
     press(frame, "Write")
     expect(frame.locator("[role=status]")).to_contain_text(

@@ -100,3 +100,17 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
     assert line(frame) == paused
     _, calm = open_stage("machines", reduced_motion="reduce")
     assert calm.get_by_role("button", name="Play").count() == 0
+
+
+# The pictures that a newcomer was shown: each says what it shows, before all else.
+SHOWN_FIRST = ("race", "modes", "browser-speed", "ribbon", "sampler", "surgery", "play", "memory")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_message_stands_under_the_title(built_book, name):
+    frame = soup_of(built_book, PLACES[name]).find(id=name)
+    message, title = frame.select_one(".stage-message"), frame.select_one(".stage-title")
+    assert message or name not in SHOWN_FIRST
+    if message:
+        assert message.find_previous_sibling() == title
+        assert not frame.select_one(".stage-caption").get_text().startswith(message.get_text())

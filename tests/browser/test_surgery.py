@@ -37,7 +37,10 @@ def test_the_words_of_the_first_text_need_no_model(open_stage):
     tab, frame = open_stage("surgery")
     picked = word(frame, "the").last
     expect(picked).to_have_attribute("aria-pressed", "true")
-    assert "“the” is 50% as large as the near heads’ sums" in line(frame)
+    assert line(frame).startswith("Without “the”, 56% of the next letter’s probability goes")
+    struck = frame.locator(".film-text del")
+    expect(struck).to_have_text("the")
+    assert frame.locator(".film-text").nth(1).inner_text().endswith("and the cap")
     first = bars(frame, 1)
     assert first != bars(frame, 0)
     word(frame, "captain").focus()
@@ -46,10 +49,12 @@ def test_the_words_of_the_first_text_need_no_model(open_stage):
     expect(word(frame, "captain")).to_be_focused()
     expect(picked).to_have_attribute("aria-pressed", "false")
     assert "“captain”" in line(frame) and bars(frame, 1) != first
+    expect(struck).to_have_text("captain")
     expect(tab).to_have_url(re.compile("#surgery:word=1"))
-    frame.get_by_role("radio", name="Add half a second text").check(force=True)
-    assert "Half of the second text’s state is" in line(frame)
-    expect(frame.get_by_role("textbox", name="The second text")).to_be_visible()
+    frame.get_by_role("radio", name="Add half of another").check(force=True)
+    assert line(frame).startswith("With half of the other text’s state")
+    expect(struck).to_have_count(0)
+    expect(frame.get_by_role("textbox", name="The other text")).to_be_visible()
     expect(tab).to_have_url(re.compile("way=add"))
     assert tab.evaluate(LOADED) == []
 
@@ -57,7 +62,7 @@ def test_the_words_of_the_first_text_need_no_model(open_stage):
 def test_another_text_is_operated_on_as_lsa_does(open_stage):
     tab, frame = open_stage("surgery")
     text = "Mr. Holmes looked at Watson. Mr. Hol"
-    field = frame.get_by_role("textbox", name="The model has read")
+    field = frame.get_by_role("textbox", name="Linear has read")
     field.fill(text)
     field.press("Enter")
     expect(word(frame, "Watson")).to_be_visible(timeout=60_000)
@@ -69,7 +74,7 @@ def test_another_text_is_operated_on_as_lsa_does(open_stage):
     assert text[29:31] == "Mr"
     assert bars(frame, 1) == as_said(one.operated(S, z, -1.0).shares)
     near, far = (f"{100 * size:.0f}%" for size in one.sizes(S))
-    assert f"is {near} as large as the near heads’ sums and {far} as large" in line(frame)
+    assert f"{near} as large in near-sighted heads, which soon forget, and {far} in" in line(frame)
 
 
 def test_both_go_on_side_by_side_and_what_is_written_can_be_picked(open_stage):
@@ -87,7 +92,9 @@ def test_both_go_on_side_by_side_and_what_is_written_can_be_picked(open_stage):
     words = frame.locator(".surgery-words button")
     assert words.count() > 12
     words.last.click()
-    expect(frame.locator("[role=status]")).to_contain_text("Without it the next letter moves by")
+    expect(frame.locator("[role=status]")).to_contain_text(
+        "of the next letter’s probability goes to other letters"
+    )
     frame.get_by_role("button", name="Start over").click()
     expect(texts.first).to_have_text(before[0])
     expect(words).to_have_count(12)
@@ -96,5 +103,5 @@ def test_both_go_on_side_by_side_and_what_is_written_can_be_picked(open_stage):
 def test_a_link_adds_half_of_another_state(open_page):
     tab = open_page("book/sampling.html")
     tab.locator("a.figure-view[href='#surgery:way=add']").click()
-    assert "With it the next letter moves by" in line(tab.locator("#surgery"))
+    assert "With half of the other text’s state" in line(tab.locator("#surgery"))
     assert tab.evaluate(LOADED) == []

@@ -12,8 +12,13 @@ from ..lib.tables import Missing
 from . import distant_recall
 from .long_context import MAIN, MODELS, gains, runs_of
 
-# The parts of the ribbon, and their colours: by their names in the two experiments.
-PARTS = {"softmax": "cache", "linear": "sum", "gated": "gate", "delta": "delta rule"}
+# The lines of the ribbon, and their colours: by their names in the two experiments.
+PARTS = {
+    "softmax": "softmax (its cache)",
+    "linear": "linear (its state)",
+    "gated": "gated linear",
+    "delta": "delta rule",
+}
 
 Point = list[float]  # distance, value, low, high
 
