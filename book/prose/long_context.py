@@ -4,7 +4,7 @@ from itertools import pairwise
 from math import hypot
 
 from ..figures.long_context import distant_recall, recall, whole_novels
-from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, runs_of
+from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
 from ..figures.long_context.long_context_tables import bytes_read, rise
 from . import every
 

@@ -162,10 +162,9 @@
       if (!result) return "There is no word to take out yet.";
       const [near, far] = result.sizes.map(percent), by = percent(result.moved), add = way === "add";
       const what = add ? "half of the other text’s state" : `“${this.word(result)}”`;
-      return `${
-        add ? "With" : "Without"
-      } ${what}, ${by} of the next letter’s probability goes to other letters. `
-        + `Beside the whole state it is ${near} as large in near-sighted heads, which soon forget, and ${far} in the others.`;
+      const gone = `${add ? "With" : "Without"} ${what}, ${by} of the next letter’s probability`;
+      return `${gone} goes to other letters. Beside the whole state it is ${near} as large in near-sighted `
+        + `heads, which soon forget, and ${far} in the others.`;
     }
 
     /* The text, its words as buttons. */
