@@ -79,7 +79,7 @@
         id: name,
         name: NAMES[name],
         color: name,
-        css: `race-line-${name}`,
+        css: name === "softmax" ? "race-line-softmax" : "", // wide, to be seen below the other
         xs: view === "update"
           ? updates
           : spread(view === "guess" && name === "linear" ? guessMinutes() : ends[name]),

@@ -78,10 +78,10 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
 def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
     tab = open_page(PAGE)
     frame, width = tab.locator("#memory"), tab.get_by_role("slider", name="Width d")
-    frame.locator(".memory-inside summary").click()
     assert not tab.evaluate("Object.keys(window.BookFiles ?? {}).length")
     tab.locator("a.figure-view[href='#memory:pairs=64&keys=trained']").click()
     expect(frame.get_by_text(re.compile("^1[0-9] of 64 right"))).to_be_visible()
+    frame.locator(".memory-inside").evaluate("fold => (fold.open = true)")
     assert width.is_disabled() and width.get_attribute("aria-valuetext") == "32"
     assert frame.get_by_role("radio", name="trained").is_checked()
     assert frame.get_by_text(re.compile("^6[0-9] of 64 right")).is_visible()
