@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from itertools import product
 from math import log
@@ -19,31 +18,15 @@ from .race import CONTEXTS, MAIN, PAIR, by_model, curves, differences, end, rati
 LINEAR_BEHIND = ("linear", "softmax")
 
 
-def paired(first: str, second: str, contexts: Iterable[int] = CONTEXTS) -> Pairs:
-    """The ends of one model less those of another, over contexts. Raises NotMeasuredError."""
-    found: list[float] = []
-    for context in contexts:
-        try:
-            found += differences(first, second, context)
-        except NotMeasuredError:
-            continue
-    return compare(found)
-
-
 def linear_behind(*contexts: int) -> Pairs:
-    """Nats by which linear attention ends behind softmax. Raises NotMeasuredError."""
-    return paired("linear", "softmax", contexts or CONTEXTS)
+    """Nats by which linear attention ends behind softmax, a pair for each context and seed.
 
-
-def far_head_costs() -> Pairs:
-    """Nats by which the runs with a far-sighted head end behind those with a second near one."""
+    Raises NotMeasuredError.
+    """
     found: list[float] = []
-    for context in CONTEXTS:
-        for name in PAIR:
-            try:
-                found += differences(name, f"{name}, near only", context)
-            except NotMeasuredError:
-                continue
+    for context in contexts or CONTEXTS:
+        with suppress(NotMeasuredError):
+            found += differences("linear", "softmax", context)
     return compare(found)
 
 
@@ -62,7 +45,10 @@ def over_seeds(*changes: tuple[str, str]) -> Pairs:
 
 
 def far_costs() -> Pairs:
-    """`far_head_costs` with seeds for units. Raises NotMeasuredError."""
+    """Nats by which runs with a far-sighted head end behind those with a second near one.
+
+    Seeds are the units. Raises NotMeasuredError.
+    """
     return over_seeds(*((name, f"{name}, near only") for name in PAIR))
 
 
@@ -118,14 +104,7 @@ def numbers() -> dict[str, str]:
         "half_life": lambda: f"{log(2) / -_slope():.1f}",
         "letter_pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
-        f"behind_{MAIN}": lambda: linear_behind(MAIN).spread(),
-        "behind": lambda: linear_behind().spread(),
         "behind_of": lambda: linear_behind().of(),
-        "near_behind": lambda: paired("linear, near only", "softmax, near only").spread(),
-        "near_behind_of": lambda: paired("linear, near only", "softmax, near only").of(),
-        "far_costs": lambda: far_head_costs().spread(4),
-        "far_costs_of": lambda: far_head_costs().of(),
-        "far_costs_p": lambda: probability(far_head_costs().p),
         "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
         "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
         "seeds_behind_of": lambda: over_seeds(LINEAR_BEHIND).of(),

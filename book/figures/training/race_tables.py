@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
+from math import floor, log10
+from statistics import mean
 
 from ..index import ngram_baseline
 from ..index.race import (
@@ -23,12 +25,13 @@ from ..index.race import (
 from ..index.race_numbers import over_seeds
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import compare
-from ..lib.records import NotMeasuredError, device_name, load
+from ..lib.records import NotMeasuredError, device_name, learned, load
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
+CONVOLUTION = ("two bytes", 1024)  # the control that was trained at one context
 # Models that are timed beside the pair, as a column calls them.
 BESIDE = {NEAR: NEAR, "window": "softmax, last 128"}
 
@@ -79,12 +82,13 @@ def time_table() -> Table | Missing:
 
 
 def _timed(model: str, context: int) -> str:
-    """Median and quartiles of an update's seconds: "0.657 s (0.595 to 0.685)"."""
+    """Median of an update's seconds, and half of the distance of quartiles: "0.569 ± 0.006"."""
     try:
         found = speed(model, context)
     except NotMeasuredError:
         return "–"
-    return "{seconds:.3g} s ({low:.3g} to {high:.3g})".format(**found)
+    digits = max(0, 2 - floor(log10(found["seconds"])))
+    return f"{found['seconds']:.{digits}f} ± {(found['high'] - found['low']) / 2:.{digits}f}"
 
 
 def level_table() -> Table | Missing:
@@ -182,6 +186,18 @@ def far_head_on_one_processor() -> list[float]:
     return [*found.values()]
 
 
+def convolution() -> float:
+    """Where a convolution of two bytes in place of attention ends. Raises NotMeasuredError."""
+    found = [
+        run["tables"]["validation"]["loss"][-1]
+        for run in learned("race")
+        if (run["config"]["model"], run["config"]["context"]) == CONVOLUTION
+    ]
+    if not found:
+        raise NotMeasuredError("race: no convolution of two bytes")
+    return mean(found)
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the race."""
 
@@ -200,6 +216,8 @@ def numbers() -> dict[str, str]:
         trained_twice_apart=lambda: f"{max(trained_twice()):.3f}",
         far_same=lambda: counted(len(far_head_on_one_processor())),
         far_same_costs=lambda: apart(far_head_on_one_processor()),
+        two_bytes=lambda: f"{convolution():.3f}",
+        near_1024=lambda: f"{end(NEAR, CONVOLUTION[1]):.3f}",
         near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
         seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),
     )

@@ -88,7 +88,7 @@ def test_a_model_that_was_never_timed_has_no_column(raced, monkeypatch):
     monkeypatch.setattr(race_tables, "speed", speed)
     table = race_tables.time_table()
     assert table.titles == ["context", "softmax", "linear", "ratio"]
-    assert table.cells[0] == ["256", "1.5 s (1 to 2)", "1.5 s (1 to 2)", "2.0×"]
+    assert table.cells[0] == ["256", "1.50 ± 0.50", "1.50 ± 0.50", "2.0×"]
     timed["window"] = {"seconds": 0.5, "low": 0.5, "high": 0.5}
     assert race_tables.time_table().titles[-1] == "softmax, last 128"
 
