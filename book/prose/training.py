@@ -84,7 +84,15 @@ VERDICTS = {
     "No other step on this page is as large": lambda: (
         min(race.end("no attention", n) - race.end("linear", n) for n in race.CONTEXTS) > 0.5
     ),
-    "it ended lower than every attention": lambda: is_above(plateau.behind_convolution()),
+    "it ends lower than every attention, too": lambda: is_above(plateau.behind_convolution()),
+    "in place of attention ends lower than both (one seed)": lambda: (
+        race_tables.convolution() < min(race.ends("linear", 1024)) - 0.03
+        and len(race_tables.convolutions()) == 1
+    ),
+    "and the best attention, near-sighted and linear, at": lambda: (
+        race_tables.convolution() < race.end(NEAR, 1024) - 0.03
+        and race.end(NEAR, 1024) == min(race.end(name, 1024) for name in race.MODELS)
+    ),
     "The far-sighted head raises the loss by": lambda: is_above(far_costs()),
     "pairs one processor trained both runs. There the head costs": lambda: (
         min(race_tables.far_head_on_one_processor()) > 0

@@ -186,14 +186,18 @@ def far_head_on_one_processor() -> list[float]:
     return [*found.values()]
 
 
-def convolution() -> float:
-    """Where a convolution of two bytes in place of attention ends. Raises NotMeasuredError."""
-    found = [
+def convolutions() -> list[float]:
+    """Where each seed of a convolution of two bytes in place of attention ends."""
+    return [
         run["tables"]["validation"]["loss"][-1]
         for run in learned("race")
         if (run["config"]["model"], run["config"]["context"]) == CONVOLUTION
     ]
-    if not found:
+
+
+def convolution() -> float:
+    """The mean of them. Raises NotMeasuredError."""
+    if not (found := convolutions()):
         raise NotMeasuredError("race: no convolution of two bytes")
     return mean(found)
 
