@@ -13,7 +13,7 @@ export CHAPTER := $(value C)
 export AT := $(value PORT)
 unexport C PORT
 
-.PHONY: help body book chapter test fast lint prose serve lab model results lock clean browser
+.PHONY: help body book chapter stills pdf test fast lint prose serve lab model results lock clean browser
 
 help: ## say what each command does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -22,6 +22,14 @@ book: body ## execute every chapter, build _build/html
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@$(BIN)/python -m book.prose
 	@echo "The book: $(CURDIR)/$(HTML)"
+
+stills: browser ## the stages' still pictures, from the built book (then make book again)
+	@test -f $(HTML) || { echo "No book yet: run make book first"; exit 1; }
+	$(BIN)/python -m book.paper.stills
+
+pdf: browser ## the built book as _build/html/book.pdf
+	@test -f $(HTML) || { echo "No book yet: run make book first"; exit 1; }
+	$(BIN)/python -m book.paper.pdf
 
 # A folder of its own: the whole book and its browser tests stay as they are.
 chapter: $(VENV)/book ## one page: make chapter C=sampling

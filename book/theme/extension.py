@@ -80,7 +80,7 @@ def kernel_environment() -> None:
 
 
 def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
-    """Links at the top of a page: its notebook, and the repository if published."""
+    """Links at the top of a page: its notebook; if published, the whole as a PDF and its source."""
     links = []
     name = f"{Path(page).name}.ipynb"
     repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
@@ -105,6 +105,8 @@ def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
                 }
             )
     if repository:
+        whole = {"href": pathto("book.pdf", 1), "text": "PDF", "title": "The whole book as a PDF"}
+        links.append(whole)
         links.append({"href": repository, "text": "Source", "title": "The repository"})
     return links
 

@@ -24,7 +24,7 @@ FOLDER = "_notebooks"
 FOLDED = {"hide-cell", "hide-input", "remove-input", "remove-cell"}
 QUOTED = {"question", "proof"}
 LABELS = {"block-label", "admonition-title", "stage-title"}
-SILENT = {"visually-hidden", "stage-note", "headerlink"}
+SILENT = {"visually-hidden", "stage-note", "stage-still", "headerlink"}
 
 
 class Prose(MarkdownConverter):

@@ -36,10 +36,9 @@ from .directives import Block, make
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "stages"
 CHARTS = SCRIPTS.with_name("explorable")
-NO_SCRIPT = (
-    '<noscript><p class="stage-note">The steps need JavaScript; the text below says '
-    "what they show.</p></noscript>"
-)
+STILLS = SCRIPTS / "stills"
+SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
+SAID = re.compile(r"<title>([^<]*)</title>")
 
 
 class Stage(Block):
@@ -61,13 +60,15 @@ class Stage(Block):
         about = {"data-stage": name, "data-scripts": " ".join(dict.fromkeys(needed))}
         if "part" in self.options:
             about["data-part"] = self.options["part"]
+        if (still := STILLS / f"{anchor}.svg").is_file():
+            self.env.note_dependency(str(still))
         title = nodes.Text(self.options["title"])
         message, caption = parted(self.body())
         frame = make(
             "div",
             make("p", title, css="stage-title", ids=[f"{anchor}-title"]),
             *message,
-            _html(NO_SCRIPT),
+            _html(without_script(anchor)),
             _html('<div class="stage"></div>'),
             make("div", *caption, css="stage-caption"),
             css="stage-frame figure-frame",
@@ -110,6 +111,22 @@ def parted(body: list[nodes.Node]) -> tuple[list[nodes.Node], list[nodes.Node]]:
     first.clear()
     first += rest
     return [make("p", bold, css="stage-message")], [first, *others] if rest else others
+
+
+def without_script(name: str) -> str:
+    """What stands in a stage's place where no script runs: its still picture, if it is drawn."""
+    still = STILLS / f"{name}.svg"
+    if not still.is_file():
+        note = "The steps need JavaScript; the text below says what they show."
+        return f'<noscript><p class="stage-note">{note}</p></noscript>'
+    svg = still.read_text(encoding="utf-8")
+    width, height = SIZE.search(svg).groups()
+    said = SAID.search(svg)[1].replace('"', "&quot;")
+    return (
+        '<noscript><p class="stage-note">The steps need JavaScript; this is one of them.</p>'
+        f'<img class="stage-still" src="../_static/stages/stills/{name}.svg" alt="{said}"'
+        f' width="{width}" height="{height}" /></noscript>'
+    )
 
 
 def _html(text: str) -> nodes.raw:

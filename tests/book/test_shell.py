@@ -47,6 +47,7 @@ def test_published_notebooks_open_on_colab(tmp_path, monkeypatch):
     }
     assert links["Colab"].endswith("/someone/book/blob/gh-pages/_notebooks/sampling.ipynb")
     assert links["Source"] == "https://github.com/someone/book"
+    assert links["PDF"] == "../book.pdf"
 
 
 def test_results_that_a_page_cites_come_along(tmp_path, monkeypatch):

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Request
 
 from book.explorable import page as explorable_page
+from book.paper.browser import launched
 from tests.browser.charts import BOOK, DARK_PAGE, PLOTLY, SCRIPTS
 from tests.browser.stages import PLACES
 
@@ -22,17 +24,6 @@ HTML = ROOT / "_build" / "html"
 JUPYTER_BOOK = str(Path(sys.executable).with_name("jupyter-book"))
 BUILD = [JUPYTER_BOOK, "build", ".", "-W", "-n", "--keep-going"]
 SOURCES = ("_config.yml", "_toc.yml", "book", "lsa", "experiments", "results")
-# The shell is the same browser without the windows around it, which cost half the time.
-SYSTEM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-OWN = "playwright"
-BROWSER_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 # What a page's policy stops is an error in its console, and so fails its test.
 NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
     console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`))"""
@@ -80,31 +71,17 @@ def built_book() -> Path:
     return HTML
 
 
-def chosen_browser() -> str | None:
-    """The path of BOOK_BROWSER, or of a browser of the system; None for playwright's own."""
-    given = os.environ.get("BOOK_BROWSER")
-    if given == OWN:
-        return None
-    path = next(filter(None, map(shutil.which, [given] if given else SYSTEM)), None)
-    assert path or not given, (
-        f"BOOK_BROWSER: expected a Chromium's command or path, or {OWN}, got {given!r}"
-    )
-    return path
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    path = chosen_browser()
-    with sync_playwright() as playwright:
+    with ExitStack() as stack:
         try:
-            launched = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
+            running = stack.enter_context(launched())
         except Error as error:
             message = f"no Chromium: {error.message.splitlines()[0]}"
             if os.environ.get("CI") == "true":
                 pytest.fail(message)
             pytest.skip(message)
-        yield launched
-        launched.close()
+        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import SYSTEM, chosen_browser
+from book.paper.browser import SYSTEM, chosen_browser
 
 
 def browser(folder: Path, name: str) -> str:
@@ -37,5 +37,5 @@ def test_another_can_be_asked_for(commands, monkeypatch):
     monkeypatch.setenv("BOOK_BROWSER", "playwright")
     assert chosen_browser() is None
     monkeypatch.setenv("BOOK_BROWSER", "firefox")
-    with pytest.raises(AssertionError, match="BOOK_BROWSER: expected a Chromium.* got 'firefox'"):
+    with pytest.raises(ValueError, match="BOOK_BROWSER: expected a Chromium.* got 'firefox'"):
         chosen_browser()

@@ -83,6 +83,7 @@ def test_without_javascript_the_caption_says_it(built_book, name):
     page = soup_of(built_book, PLACES[name])
     frame = page.find(id=name)
     assert "JavaScript" in frame.noscript.get_text()
+    assert frame.noscript.img["alt"] and "Loading" not in frame.noscript.img["alt"]
     assert len(frame.select_one(".stage-caption").get_text()) > 80
     assert not frame.select_one(".stage").get_text(strip=True)
 
