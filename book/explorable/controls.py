@@ -7,6 +7,7 @@ from .markup import tag
 from .spec import NOT_MEASURED
 
 FEW_CONTROLS = 3  # that a phone shows above a plot
+MOST_NAMES = 7  # of a legend; more are no help in telling lines apart
 
 
 def controls(figure, view):
@@ -32,13 +33,16 @@ def controls(figure, view):
 def _control(figure, control, view):
     label = escape(control.label)
     if control.kind in ("radio", "check"):
-        choices = [_choice(figure, control, i, view) for i in range(len(control.options))]
+        choices, more = _split(
+            control, [_choice(figure, control, i, view) for i in range(len(control.options))]
+        )
         missing = set(control.options) - control.measured
         key = tag("span", NOT_MEASURED, cls="explorable-key", aria_hidden="true")
         return tag(
             "fieldset",
             tag("legend", label, cls="figure-label"),
             tag("span", *choices, cls="figure-choices"),
+            _more(control, more),
             key if missing and control.kind == "radio" else "",
             cls=f"figure-control figure-{control.kind}",
             data_control=control.name,
@@ -49,6 +53,29 @@ def _control(figure, control, view):
         _select(control) if control.kind == "select" else _range(control),
         cls="figure-control",
         data_control=control.name,
+    )
+
+
+def _split(control, choices):
+    """The choices that are seen, and those behind a fold: of a long legend, what is not drawn."""
+    if control.kind != "check" or len(choices) <= MOST_NAMES:
+        return choices, []
+    named = sorted(
+        range(len(choices)), key=lambda i: list(control.options)[i] not in control.default
+    )
+    seen = sorted(named[:MOST_NAMES])
+    return [choices[i] for i in seen], [choices[i] for i in range(len(choices)) if i not in seen]
+
+
+def _more(control, choices):
+    if not choices:
+        return ""
+    noun = control.label.lower()
+    return tag(
+        "details",
+        tag("summary", escape(f"More {noun if noun.endswith('s') else f'{noun}s'}")),
+        tag("span", *choices, cls="figure-choices"),
+        cls="explorable-rest",
     )
 
 

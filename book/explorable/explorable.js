@@ -83,6 +83,7 @@
       } else {
         for (const input of element.querySelectorAll("input")) {
           input.checked = [value].flat().includes(input.value);
+          if (input.checked) input.closest(".explorable-rest")?.toggleAttribute("open", true);
         }
       }
     }
@@ -276,8 +277,7 @@
         state.level = Number(values[0]);
       }
     }
-    const fold = figure.element.closest(".explorable-fold");
-    if (fold) fold.open = true;
+    figure.element.closest(".explorable-fold")?.toggleAttribute("open", true);
     figure.set(state);
     figure.wake();
     return figure.element;

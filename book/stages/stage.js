@@ -50,7 +50,7 @@ window.Stage ??= (() => {
           }
         }
         return root;
-      }, () => ({ [root.id]: said() === asBuilt ? "" : said() }));
+      }, (whole) => ({ [root.id]: !whole && said() === asBuilt ? "" : said() }));
       let timer = 0;
       for (const type of ["click", "input", "keydown"]) {
         root.addEventListener(type, () => {

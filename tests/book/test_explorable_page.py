@@ -20,6 +20,7 @@ from book.explorable.figure import (
     Filter,
     Provenance,
     Series,
+    Toggle,
 )
 from book.explorable.still import still
 from tests.book.example_figure import curve, figure, html_of
@@ -35,6 +36,27 @@ def test_many_quantities_are_a_list_and_no_rows_of_buttons(count, element):
     )  # fmt: skip
     (control,) = html_of(drawn).select("[data-control=y]")
     assert (control if control.name == element else control.select_one(element)) is not None
+
+
+def test_a_long_legend_names_what_is_drawn_and_folds_the_rest():
+    layers = ["softmax", "linear", "taylor", "rnn", "aft-full", "rwkv", "s4", "s6", "delta"]
+    default = ["linear", "s6", "delta"]
+    drawn = figure(
+        id="layers", controls=[Toggle("attention", "Layer", default=default)], readouts=[],
+        series=[curve(layer) for layer in layers],
+    )  # fmt: skip
+    control = html_of(drawn).select_one("[data-control=attention]")
+    rest = control.select_one("details")
+    assert rest.summary.text == "More layers"
+    folded = [one["value"] for one in rest.select("input")]
+    names = [one["value"] for one in control.select("input")]
+    assert sorted(names) == sorted(layers)
+    assert len(names) - len(folded) == 7
+    assert not {*folded} & {*default}
+    for kept in (names[:7], folded):
+        assert kept == sorted(kept, key=palette.names().index)
+    swatch = control.select_one("input[value=s6]").find_parent("label").path["stroke"]
+    assert swatch == "var(--s6)"
 
 
 def test_page_has_labelled_controls_and_disables_what_was_not_measured():

@@ -29,7 +29,7 @@ TASKS = ("copying", "selective copying", "induction", "recall")
 TRAINED_AT = 256  # tokens, of induction
 FEW = 50  # texts of a length, below which their number is told
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
-SHOWN_LENGTHS = ("softmax", "linear", "delta", "s6", "mamba", "s4d", "rwkv")
+SHOWN_LENGTHS = ("softmax", "linear", "delta", "s6", "mamba")
 
 
 class Score(NamedTuple):
