@@ -102,7 +102,7 @@ VERDICTS = {
         and lost_recall(confined(SOME, "mass")) > 0.5
         and len([place for place in mass_places() if place < SOME]) > FEW / 2
     ),
-    "are the same as for passages": lambda: FEW / 2 < shared_heads() < FEW,
+    "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
     "Without a few such heads the guesses fall apart": lambda: every(
         look_inside.right("first", FEW, page) < 0.6 * look_inside.right("none", 0, page)
         for page in range(len(look_inside.stored()))

@@ -19,7 +19,7 @@ LEFT = 600  # s of a job in which a run stops, and is kept
 
 
 def part_of(runs: Sequence[Run], part: str | None) -> list[Run]:
-    """Of a plan the part I/N: each N-th run from the I-th on. Raises UsageError."""
+    """The part I/N of a plan: each N-th run from the I-th on. Raises UsageError."""
     if part is None:
         return [*runs]
     first, _, of = part.partition("/")
@@ -31,7 +31,7 @@ def part_of(runs: Sequence[Run], part: str | None) -> list[Run]:
 def commands(
     arguments: Sequence[str], *, out: Path, jobs: int, ranks: int, hours: float
 ) -> list[list[str]]:
-    """What each job runs: `run` with these arguments, under torchrun where it has several ranks."""
+    """The command of each job: `run` with these arguments, under torchrun for several ranks."""
     python, module = [sys.executable, "-m"], ["experiments", "run"]
     if ranks > 1:
         run = [*python, "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m"]
