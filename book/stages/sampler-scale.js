@@ -39,7 +39,7 @@ window.SamplerScale ??= (() => {
         svg(
           "text",
           { class: "sampler-label film-linear", x: 40, y: 13 },
-          `Linear: ${bytesText(state)}, this dot, always`,
+          `Linear: ${bytesText(state)}, always`,
         ),
         svg("text", { class: "sampler-label film-softmax", y: 36 }, "Softmax, after so many letters:"),
         svg(
