@@ -41,7 +41,7 @@ window.SamplerScale ??= (() => {
           { class: "sampler-label film-linear", x: 40, y: 13 },
           `Linear: ${bytesText(state)}, always`,
         ),
-        svg("text", { class: "sampler-label film-softmax", y: 36 }, "Softmax, after so many letters:"),
+        svg("text", { class: "sampler-label film-softmax", y: 36 }, "Softmax, by letters:"),
         svg(
           "g",
           { transform: `translate(0 ${HEAD})` },
@@ -54,7 +54,7 @@ window.SamplerScale ??= (() => {
           ]),
           label(
             most + LINE,
-            `${count(stations.at(-1))}: ${bytesText(stations.at(-1) * row)}, larger than this page`,
+            `${count(stations.at(-1))}: ${bytesText(stations.at(-1) * row)}, over this page`,
             0,
           ),
         ),
