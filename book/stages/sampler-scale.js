@@ -6,7 +6,7 @@
 window.SamplerScale ??= (() => {
   const { element, svg } = Stage;
   const { count, digits } = SamplerChart;
-  const NARROW = 420, LINE = 18, GAP = 10, HEAD = 44; // px
+  const NARROW = 420, LINE = 18, GAP = 4, HEAD = 44; // px
 
   const bytesText = (n) => {
     const power = n < 2 ** 20 ? 1 : n < 2 ** 30 ? 2 : 3;

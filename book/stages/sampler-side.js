@@ -83,7 +83,7 @@ window.SamplerSide ??= (() => {
       };
       Object.assign(this, { name, data });
       this.text = element("p", { class: "film-text sampler-text", dir: "ltr" });
-      this.facts = ["At letter", "Time a letter", "Memory"].map(fact);
+      this.facts = ["At letter", "Per letter", "Memory"].map(fact);
       this.likely = element("ol", { class: "sampler-likely" });
       this.writing = element(
         "section",
@@ -130,7 +130,7 @@ window.SamplerSide ??= (() => {
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];
       });
-      this.facts[1].title.textContent = predicted ? "Time, predicted" : "Time a letter";
+      this.facts[1].title.textContent = predicted ? "Time, predicted" : "Per letter";
     }
   }
 
