@@ -3,7 +3,13 @@
 from itertools import pairwise, product, starmap
 
 from ..figures.index import loss_curves, ngram_baseline, race
-from ..figures.index.race_numbers import LINEAR_BEHIND, far_costs, over_seeds
+from ..figures.index.race_numbers import (
+    LINEAR_BEHIND,
+    convolution,
+    convolutions,
+    far_costs,
+    over_seeds,
+)
 from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import have
 from ..figures.three_modes import block_speed
@@ -86,11 +92,10 @@ VERDICTS = {
     ),
     "it ends lower than every attention, too": lambda: is_above(plateau.behind_convolution()),
     "in place of attention ends lower than both (one seed)": lambda: (
-        race_tables.convolution() < min(race.ends("linear", 1024)) - 0.03
-        and len(race_tables.convolutions()) == 1
+        convolution() < min(race.ends("linear", 1024)) - 0.03 and len(convolutions()) == 1
     ),
     "and the best attention, near-sighted and linear, at": lambda: (
-        race_tables.convolution() < race.end(NEAR, 1024) - 0.03
+        convolution() < race.end(NEAR, 1024) - 0.03
         and race.end(NEAR, 1024) == min(race.end(name, 1024) for name in race.MODELS)
     ),
     "The far-sighted head raises the loss by": lambda: is_above(far_costs()),

@@ -129,9 +129,6 @@ def test_numbers_are_said_as_a_reader_would():
     assert [format.size(b) for b in (12, 2048, 3 * 2**20, 1.5 * 2**30)] == [
         "12 B", "2 KiB", "3 MiB", "1.5 GiB",
     ]  # fmt: skip
-    assert [format.probability(p) for p in (0.5, 0.02, 0.00000298)] == [
-        "0.50", "0.02", "3 × 10⁻⁶",
-    ]  # fmt: skip
     assert [format.counted(n) for n in (1, 12, 13, 1024)] == ["one", "twelve", "13", "1,024"]
     assert [seeds.how_many_seeds(n) for n in (1, 3)] == ["one seed", "three seeds"]
     assert [seeds.seeds_in_words(counts) for counts in ([1], [4, 4], [1, 3])] == [

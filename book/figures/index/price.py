@@ -11,7 +11,7 @@ from ..relatives import synthetic_tasks
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
-WHAT = {"gain": "Recall of a passage", "rise": "Rise of the loss"}
+WHAT = {"gain": "Recall of a passage", "cut": "Rise of the loss"}
 MOST = 40  # heads that the figure shows; more change nothing
 PAIRS = 64  # keys and values of a text that recall is asked of
 
@@ -39,7 +39,7 @@ def figure(id: str = "price") -> Explorable | Missing:
         series = [
             Series({"what": what}, _columns(what), source=_runs()[0]["path"]) for what in WHAT
         ]
-        least, some = (measured(run, "rise").mean for run in (everywhere(), first_alone(SOME)))
+        least, some = (measured(run, "cut").mean for run in (everywhere(), first_alone(SOME)))
     except (NotMeasuredError, KeyError):
         return Missing(EXPERIMENT)
     ends = {"heads": [0, MOST], "nats": [whole] * 2, "low": [whole] * 2, "high": [whole] * 2}
@@ -48,7 +48,7 @@ def figure(id: str = "price") -> Explorable | Missing:
         caption=(
             f"**In this model recall needs a few of the {HEADS} heads.** *Recall*: nats a "
             "token by which a passage is easier the second time; below zero, harder. *Rise of the "
-            "loss*: of all other text, above the whole model's."
+            "loss*: of other tokens whose past is cut, above the whole model's."
         ),
         alt=(
             "Recall against the number of heads that may look back: below zero with none, at its "
@@ -67,8 +67,8 @@ def figure(id: str = "price") -> Explorable | Missing:
     )
 
 
-def recalled(model: str) -> list[float]:
-    """Share right of 64 keys by every stored run of a layer with one head, at its best rate.
+def _asked(model: str) -> list[Record]:
+    """Every stored run of a layer with one head that recalls, at its best rate.
 
     Of both experiments that ask for recall: in the older one a short probe chose the rate.
     Raises NotMeasuredError.
@@ -81,7 +81,18 @@ def recalled(model: str) -> list[float]:
     ]
     if not runs:
         raise NotMeasuredError(f"{tasks.EXPERIMENT}: no recall by {model}")
-    return [row(run, "test", pairs=PAIRS)["accuracy"] for run in runs]
+    return runs
+
+
+def recalled(model: str) -> list[float]:
+    """Share right of 64 keys by each of these runs. Raises NotMeasuredError."""
+    return [row(run, "test", pairs=PAIRS)["accuracy"] for run in _asked(model)]
+
+
+def recall_state() -> int:
+    """Numbers in the state of their linear attention: S and z. Raises NotMeasuredError."""
+    (width,) = {run["config"]["d_model"] for run in _asked("linear")}
+    return width * width + width
 
 
 def _span(shares: list[float]) -> str:
@@ -93,12 +104,14 @@ def numbers() -> dict[str, str]:
     """Numbers for the first page."""
     return in_words(
         price_all=lambda: str(HEADS),
-        price_rise=lambda: measured(everywhere(), "rise"),
+        price_rise=lambda: measured(everywhere(), "cut"),
         price_heads=lambda: counted(SOME),
-        price_some_rise=lambda: measured(first_alone(SOME), "rise"),
+        price_some_rise=lambda: measured(first_alone(SOME), "cut"),
+        price_no_gain=lambda: measured(everywhere(), "gain"),
         price_some_gain=lambda: measured(first_alone(SOME), "gain"),
         price_all_gain=lambda: measured(confined(0), "gain"),
         recall_softmax=lambda: _span(recalled("softmax")),
         recall_linear=lambda: _span(recalled("linear")),
+        recall_state=lambda: f"{recall_state():,}",
         recall_runs=lambda: counted(len(recalled("linear"))),
     )

@@ -71,7 +71,7 @@ def _seed(run: Record) -> int:
     return run["config"]["seed"]
 
 
-def _speeds(context: int) -> Record:
+def timed(context: int) -> Record:
     """Where an update's seconds at a context are stored. Raises NotMeasuredError.
 
     They are of a device of the kind that trained: of the one that trained most, if it was timed,
@@ -102,7 +102,7 @@ def _processor(run: Record) -> tuple[str, str]:
 
 def speed(model: str, context: int) -> Row:
     """Seconds of an update: the median, and the quartiles. Raises NotMeasuredError."""
-    return row(_speeds(context), "speed", model=model)
+    return row(timed(context), "speed", model=model)
 
 
 def seconds(model: str, context: int) -> float:
@@ -221,9 +221,7 @@ def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explora
         ],
         ceilings=_yardsticks(series),
         readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
-        provenance=provenance(
-            [*curves(), *(_speeds(n) for n in contexts), *have("ngram_baseline")]
-        ),
+        provenance=provenance([*curves(), *(timed(n) for n in contexts), *have("ngram_baseline")]),
         fold=fold,
     )
 

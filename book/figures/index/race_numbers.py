@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import product
-from math import log
+from math import log, sqrt
+from statistics import mean
 
 from lsa.gpt import GPT, gpt_config
 
-from ..lib.format import counted, in_words, probability, times
+from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds
-from ..lib.records import NotMeasuredError
+from ..lib.records import NotMeasuredError, Record, learned
 from ..linear_self_attention import variants
 from . import ngram_baseline
-from .race import CONTEXTS, MAIN, PAIR, by_model, curves, differences, end, ratio, seconds
+from .race import CONTEXTS, MAIN, MODELS, PAIR, by_model, curves, differences, end, ratio, seconds
 
 LINEAR_BEHIND = ("linear", "softmax")
+CONVOLUTION = ("two bytes", 1024)  # the control that was trained at one context
 
 
 def linear_behind(*contexts: int) -> Pairs:
@@ -44,12 +46,62 @@ def over_seeds(*changes: tuple[str, str]) -> Pairs:
     return compare_seeds(found)
 
 
+def near_lead(context: int) -> Pairs:
+    """Nats by which linear attention ends above softmax with two heads that fade."""
+    return compare(differences("linear", "softmax, near only", context))
+
+
 def far_costs() -> Pairs:
     """Nats by which runs with a far-sighted head end behind those with a second near one.
 
     Seeds are the units. Raises NotMeasuredError.
     """
     return over_seeds(*((name, f"{name}, near only") for name in PAIR))
+
+
+def t_errors(count: int) -> float:
+    """Standard errors by which a mean of three must be off zero: a two-sided t test at 5%.
+
+    With two degrees of freedom the quantile is a closed form. Raises NotMeasuredError for another
+    count.
+    """
+    if count != 3:
+        raise NotMeasuredError(f"race: three seeds, got {count}")
+    return 0.95 * sqrt(2 / (1 - 0.95**2))
+
+
+def convolutions() -> list[Record]:
+    """The runs of a convolution of two bytes in place of attention. Raises NotMeasuredError."""
+    found = [
+        run
+        for run in learned("race")
+        if (run["config"]["model"], run["config"]["context"]) == CONVOLUTION
+    ]
+    if not found:
+        raise NotMeasuredError("race: no convolution of two bytes")
+    return found
+
+
+def convolution() -> float:
+    """The mean of their last losses. Raises NotMeasuredError."""
+    return mean(run["tables"]["validation"]["loss"][-1] for run in convolutions())
+
+
+def convolution_leads() -> list[float]:
+    """Nats by which every attention ends above the convolution, seed by seed.
+
+    Raises NotMeasuredError.
+    """
+    found = by_model(CONVOLUTION[1])
+    attentions = (found.get(name, ()) for name, (kind, _) in MODELS.items() if kind != "none")
+    return [lead for runs in attentions for lead in by_seed(runs, convolutions()).values()]
+
+
+def trained_seconds() -> list[float]:
+    """Seconds that the updates of each stored run of both models took."""
+    return [
+        sum(run["tables"]["train"]["seconds"]) for run in curves() if run["config"]["model"] in PAIR
+    ]
 
 
 def table_behind() -> float:
@@ -107,12 +159,12 @@ def numbers() -> dict[str, str]:
         "behind_of": lambda: linear_behind().of(),
         "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
         "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
-        "seeds_behind_of": lambda: over_seeds(LINEAR_BEHIND).of(),
-        "seeds_behind_p": lambda: probability(over_seeds(LINEAR_BEHIND).p),
+        "seeds_t": lambda: f"{t_errors(over_seeds(LINEAR_BEHIND).count):.1f}",
         "seeds_far_costs": lambda: far_costs().spread(),
-        "seeds_far_costs_of": lambda: far_costs().of(),
-        "seeds_far_costs_p": lambda: probability(far_costs().p),
-        "near_lead_16384": lambda: f"{end('linear', 16384) - end('softmax, near only', 16384):.3f}",
+        "near_lead_16384": lambda: near_lead(16384).spread(),
+        "two_bytes_lead": lambda: " to ".join(f"{f(convolution_leads()):.2f}" for f in (min, max)),
+        "trained_least": lambda: f"{min(trained_seconds()) / 60:.0f}",
+        "trained_most": lambda: f"{max(trained_seconds()) / 3600:.0f}",
         "window_minutes_16384": lambda: f"{window_minutes(16384):.0f}",
         "table_behind": lambda: f"{table_behind():.2f}",
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",

@@ -8,18 +8,18 @@ from contextlib import suppress
 from IPython.display import HTML
 
 from ...explorable.markup import json_script
-from ..lib.format import NOT_MEASURED, in_words, times
-from ..lib.records import NotMeasuredError
+from ..lib.format import NOT_MEASURED, in_words, times, times_between
+from ..lib.records import NotMeasuredError, Row
 from ..lib.tables import Table
 from ..three_modes import block_speed, published
-from . import loss_curves, mode_speed
+from . import mode_speed, race
 
 LENGTHS = (256, 1024, 4096, 16384, 65536, 131072)
 TIMED: dict[str, Callable[[int], float]] = {
     "the layer alone": mode_speed.ratio_to_softmax,
     "block of GPT-2 124M": lambda n: block_speed.ratio_to_softmax("124M", n),
     "block of GPT-2 1.5B": lambda n: block_speed.ratio_to_softmax("1.5B", n),
-    "update of nano": loss_curves.update_ratio,
+    "update of the race": race.ratio,
     "update of GPT-2 124M on an H100 (published)": published.update_ratio,
 }
 
@@ -51,8 +51,12 @@ def data() -> HTML:
 
 def numbers() -> dict[str, str]:
     """Numbers for the pages: ratios of the table."""
+
+    def timed(mode: str) -> Row:
+        return mode_speed.point(mode_speed.narrowest(), mode, LENGTHS[-1])
+
     return in_words(
         layer_4096=lambda: times(mode_speed.ratio_to_softmax(4096)),
-        layer_longest=lambda: times(mode_speed.ratio_to_softmax(131072)),
+        layer_longest=lambda: times_between(timed("softmax"), timed("chunked")),
         small_4096=lambda: times(block_speed.ratio_to_softmax("124M", 4096)),
     )

@@ -9,7 +9,6 @@ from .records import NotMeasuredError, Row
 
 NOT_MEASURED = "not measured yet"
 UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "eleven", "twelve",
@@ -59,14 +58,6 @@ def times_between(slow: Row, fast: Row) -> str:
     ends = ratio, slow["low"] / fast["high"], slow["high"] / fast["low"]
     found, low, high = (times(float(f"{end:.2g}") if ratio >= 100 else end) for end in ends)
     return f"{found} ({low.removesuffix('×')}–{high.removesuffix('×')})"
-
-
-def probability(p: float) -> str:
-    """A small probability: 0.15, 0.006, 3 × 10⁻⁶."""
-    if p >= 0.001:
-        return f"{p:.1g}" if p < 0.1 else f"{p:.2f}"
-    digit, power = f"{p:.0e}".split("e")
-    return f"{digit} × 10{str(int(power)).translate(RAISED)}"
 
 
 def counted(number: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import suppress
 from math import floor, log10
-from statistics import mean
 
 from ..index import ngram_baseline
 from ..index.race import (
@@ -22,16 +21,15 @@ from ..index.race import (
     seconds,
     speed,
 )
-from ..index.race_numbers import over_seeds
+from ..index.race_numbers import CONVOLUTION, convolution, over_seeds
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import compare
-from ..lib.records import NotMeasuredError, device_name, learned, load
+from ..lib.records import NotMeasuredError, device_name, load
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
-CONVOLUTION = ("two bytes", 1024)  # the control that was trained at one context
 # Models that are timed beside the pair, as a column calls them.
 BESIDE = {NEAR: NEAR, "window": "softmax, last 128"}
 
@@ -184,22 +182,6 @@ def far_head_on_one_processor() -> list[float]:
     if not found:
         raise NotMeasuredError("race: no pair on one processor")
     return [*found.values()]
-
-
-def convolutions() -> list[float]:
-    """Where each seed of a convolution of two bytes in place of attention ends."""
-    return [
-        run["tables"]["validation"]["loss"][-1]
-        for run in learned("race")
-        if (run["config"]["model"], run["config"]["context"]) == CONVOLUTION
-    ]
-
-
-def convolution() -> float:
-    """The mean of them. Raises NotMeasuredError."""
-    if not (found := convolutions()):
-        raise NotMeasuredError("race: no convolution of two bytes")
-    return mean(found)
 
 
 def numbers() -> dict[str, str]:

@@ -11,7 +11,7 @@ from book.figures.relatives import synthetic_tasks
 def run(model, seed, right, *, heads=1, task="recall", complete=True):
     config = {
         "task": task, "attention": model, "n_head": heads, "attention_options": {}, "seed": seed,
-        "learning_rate": 0.003,
+        "learning_rate": 0.003, "d_model": 4,
     }  # fmt: skip
     return {
         "name": f"{task}-{model}-{seed}", "config": config, "complete": complete,
@@ -41,6 +41,7 @@ def test_both_experiments_are_told_and_a_span_names_its_ends(recalls):
     assert numbers["recall_linear"] == "17% to 37%"
     assert numbers["recall_softmax"] == "99%"
     assert numbers["recall_runs"] == "three"
+    assert numbers["recall_state"] == "20"
 
 
 def test_a_layer_that_was_never_asked_is_not_measured(recalls):
