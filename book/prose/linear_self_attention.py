@@ -47,7 +47,7 @@ VERDICTS = {
     ),
     "The best is exp": lambda: ranking()[0] == "exp",
     "relu picks better than elu + 1 and ends": lambda: relu_behind() > 0,
-    "behind it, about the spread of seeds": lambda: relu_behind() < 2 * seed_gap(),
+    "behind it. That is about the spread of seeds": lambda: relu_behind() < 2 * seed_gap(),
     "and it ends behind elu + 1": lambda: final_loss("taylor") > final_loss("linear"),
     "Over three pairs, with the same seed in each, the Taylor sum ends": lambda: (
         gap("nothing changed").mean > 0 and gap("nothing changed").of() == "3 of 3"
