@@ -42,7 +42,7 @@ def keeps_all(run: Record) -> bool:
 def most_alone_layer() -> bool:
     """Whether the two heads that cost most alone are in layer 18."""
     found = sorted(alone_by_rank().items(), key=lambda one: -one[1].mean)
-    return all(ranking()[rank].layer == 18 for rank, _ in found[:2])
+    return every(ranking()[rank].layer == 18 for rank, _ in found[:2])
 
 
 VERDICTS = {

@@ -66,18 +66,18 @@ def far_blocks(id: str = "far-blocks", blocks: int = 4) -> Drawing:
         for column in range(row):
             chosen = (row, column) == (blocks - 1, 1)
             place = (10 + column * side, 14 + row * side)
-            shapes.append(Box(*place, side, side, "linear", "" if not chosen else "I, I′"))
+            shapes.append(Box(*place, side, side, "linear", "" if not chosen else "R, R′"))
         shapes.append(Triangle(10 + row * side, 14 + row * side, side, "attention"))
     shapes.append(Box(10, 14, blocks * side, blocks * side, dashed=True, filled=False))
     middle, large, thin = 90, 58, 14
     top = middle - large / 2
     shapes += [
-        Box(190, top, large, large, "linear", "I, I′"),
+        Box(190, top, large, large, "linear", "R, R′"),
         Words(261, middle, "="),
         Box(276, top, thin, large, "linear"),
-        Words(283, top - 11, "$Q_I$"),
+        Words(283, top - 11, "$Q_R$"),
         Box(298, middle - thin / 2, large, thin, "linear"),
-        Words(327, middle - thin / 2 - 11, "$K_{I'}^\\top$"),
+        Words(327, middle - thin / 2 - 11, "$K_{R'}^\\top$"),
         Words(283, top + large + 12, "K columns"),
     ]
     return Drawing(

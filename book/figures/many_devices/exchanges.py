@@ -87,6 +87,11 @@ def arithmetic_seconds() -> float:
     return mode_cost("softmax", LONG, K, V).flops * H / MANY / PEAKS[GPU].flops
 
 
+def last_rank_seconds() -> float:
+    """The same of the last rank where parts are contiguous: it sees P - 1 whole parts and half."""
+    return arithmetic_seconds() * (MANY - 1 / 2) / (MANY / 2)
+
+
 def sent_seconds(way: str, speed: float) -> float:
     """The least time in which the busiest rank receives the layer's bytes."""
     return received(way, MANY, LONG) / speed
@@ -117,6 +122,9 @@ def numbers() -> dict[str, str]:
         "nvlink": f"{NVLINK / 1e9:.0f} GB/s",
         "network": f"{NETWORK / 1e9:.0f} GB/s",
         "ring_arithmetic": duration(arithmetic_seconds()),
+        "ring_last_rank": duration(last_rank_seconds()),
+        "ring_hides_below": f"{arithmetic_seconds() / sent_seconds('ring', NETWORK):.0%}",
+        "ring_network_over": f"{sent_seconds('ring', NETWORK) / arithmetic_seconds():.1f} times",
         "ring_nvlink": duration(sent_seconds("ring", NVLINK)),
         "ring_network": duration(sent_seconds("ring", NETWORK)),
         "heads_network": duration(sent_seconds("heads", NETWORK)),
@@ -140,6 +148,7 @@ def table() -> Table:
         for label, (way, count, held) in ways.items()
     ]  # fmt: skip
     titles = [
-        "what travels", "exchanges in a row", "received", "NVLink", "network", "a rank holds",
+        "what travels", "exchanges in a row", "received", "NVLink", "network",
+        "a rank holds, forward",
     ]  # fmt: skip
     return Table(titles, lines, align="lrrrrl", wrap=True)

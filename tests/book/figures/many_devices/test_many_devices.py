@@ -63,6 +63,13 @@ def test_the_scan_saves_bytes_for_each_further_exchange():
     assert exchanges.saved_seconds(1.0) == pytest.approx(saved / 3)
 
 
+def test_the_last_rank_of_a_ring_takes_its_share_of_the_triangle():
+    blocks = [rank + 1 / 2 for rank in range(exchanges.MANY)]  # the last of a rank is masked
+    even = sum(blocks) / exchanges.MANY
+    expected = exchanges.arithmetic_seconds() * blocks[-1] / even
+    assert exchanges.last_rank_seconds() == pytest.approx(expected)
+
+
 @pytest.fixture
 def measured(monkeypatch):
     kinds = {"linear": (64, 128, 256), "softmax": (8, 16, 32)}
