@@ -11,7 +11,6 @@ from ..figures.index.race_numbers import (
     minutes,
     near_lead,
     over_seeds,
-    t_errors,
     table_behind,
     window_minutes,
 )
@@ -27,7 +26,7 @@ NEAR = "softmax, near only"
 
 def is_clear(found: Pairs) -> bool:
     """Whether a t test over seeds tells a mean from zero."""
-    return abs(found.mean) > t_errors(found.count) * (found.error or float("inf"))
+    return abs(found.mean) > (found.half or float("inf"))
 
 
 VERDICTS = {
@@ -71,7 +70,7 @@ VERDICTS = {
     "linear attention ends {glue:text}`seeds_behind` nats lower": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0
     ),
-    "such errors, so we see no difference.": lambda: not is_clear(over_seeds(LINEAR_BEHIND)),
+    "(Student's t). So we see no difference.": lambda: not is_clear(over_seeds(LINEAR_BEHIND)),
     "softmax leads by": lambda: table_behind() > 0.05,
     "The time of an update depends on the context.": lambda: (
         1 < race.ratio(256) < race.ratio(1024) < race.ratio(4096) < race.ratio(16384)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import product
-from math import log, sqrt
+from math import log
 from statistics import mean
 
 from lsa.gpt import GPT, gpt_config
@@ -57,17 +57,6 @@ def far_costs() -> Pairs:
     Seeds are the units. Raises NotMeasuredError.
     """
     return over_seeds(*((name, f"{name}, near only") for name in PAIR))
-
-
-def t_errors(count: int) -> float:
-    """Standard errors by which a mean of three must be off zero: a two-sided t test at 5%.
-
-    With two degrees of freedom the quantile is a closed form. Raises NotMeasuredError for another
-    count.
-    """
-    if count != 3:
-        raise NotMeasuredError(f"race: three seeds, got {count}")
-    return 0.95 * sqrt(2 / (1 - 0.95**2))
 
 
 def convolutions() -> list[Record]:
@@ -159,7 +148,6 @@ def numbers() -> dict[str, str]:
         "behind_of": lambda: linear_behind().of(),
         "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
         "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
-        "seeds_t": lambda: f"{t_errors(over_seeds(LINEAR_BEHIND).count):.1f}",
         "seeds_far_costs": lambda: far_costs().spread(),
         "near_lead_16384": lambda: near_lead(16384).spread(),
         "two_bytes_lead": lambda: " to ".join(f"{f(convolution_leads()):.2f}" for f in (min, max)),

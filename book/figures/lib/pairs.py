@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import comb, sqrt
+from math import sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
 from .records import NotMeasuredError, Record
+from .seed_error import t_95
 
 
 class Pairs(NamedTuple):
@@ -17,19 +18,22 @@ class Pairs(NamedTuple):
     error      its standard error; None where there is one pair
     agreeing   how many differences have the sign of the mean
     count      how many pairs there are
-    p          of a two-sided sign test: how often fair coins would agree as well as the signs do
     """
 
     mean: float
     error: float | None
     agreeing: int
     count: int
-    p: float
+
+    @property
+    def half(self) -> float | None:
+        """Half of the 95% interval by Student's t; None where there is one pair."""
+        return None if self.error is None else t_95(self.count) * self.error
 
     def spread(self, digits: int = 3) -> str:
-        """The size of the difference: "0.013 ± 0.002"."""
+        """The size of the difference, with half of its 95% interval: "0.013 ± 0.002"."""
         size = f"{abs(self.mean):.{digits}f}"
-        return size if self.error is None else f"{size} ± {self.error:.{digits}f}"
+        return size if self.half is None else f"{size} ± {self.half:.{digits}f}"
 
     def signed(self, digits: int = 3) -> str:
         """The same with its sign: "−0.013 ± 0.002"."""
@@ -68,7 +72,7 @@ def compare(differences: Sequence[float]) -> Pairs:
     middle = mean(differences)
     error = stdev(differences) / sqrt(count) if count > 1 else None
     agreeing = sum(x * middle > 0 for x in differences)
-    return Pairs(middle, error, agreeing, count, _sign_test(differences))
+    return Pairs(middle, error, agreeing, count)
 
 
 def compare_seeds(every: Iterable[Mapping[int, float]]) -> Pairs:
@@ -80,11 +84,3 @@ def compare_seeds(every: Iterable[Mapping[int, float]]) -> Pairs:
     maps = [*every]
     shared = set.intersection(*map(set, maps)) if maps else set()
     return compare([mean(one[seed] for one in maps) for seed in sorted(shared)])
-
-
-def _sign_test(differences: Sequence[float]) -> float:
-    """Differences of zero have no sign and are left out."""
-    higher, lower = (sum(sign * x > 0 for x in differences) for sign in (1, -1))
-    tosses = higher + lower
-    tail = sum(comb(tosses, heads) for heads in range(min(higher, lower) + 1)) / 2**tosses
-    return min(1.0, 2 * tail)

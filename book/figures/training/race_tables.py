@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from contextlib import suppress
 from math import floor, log10
 
@@ -17,13 +18,14 @@ from ..index.race import (
     end,
     ends,
     in_the_same_time,
+    losses,
     minutes_to,
     seconds,
     speed,
 )
-from ..index.race_numbers import CONVOLUTION, convolution, over_seeds
+from ..index.race_numbers import CONVOLUTION, convolution, convolutions, over_seeds
 from ..lib.format import counted, in_words, times
-from ..lib.pairs import compare
+from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, device_name, load
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
@@ -150,6 +152,25 @@ def _far_head(attention: str, context: int) -> str:
     return f"{found.signed()} ({found.of()})"
 
 
+def lead_after(updates: int) -> float:
+    """Nats by which the best attention is above the convolution, with the convolution's seed."""
+    context = CONVOLUTION[1]
+    best = {run["config"]["seed"]: losses(run) for run in by_model(context).get(NEAR, ())}
+    for run in convolutions():
+        if (seed := run["config"]["seed"]) in best:
+            return best[seed][updates] - losses(run)[updates]
+    raise NotMeasuredError("race: no attention with the seed of the convolution")
+
+
+def behind_after(updates: int, context: int = 1024) -> Pairs:
+    """Nats by which linear attention is behind softmax so far on. Raises NotMeasuredError."""
+    linear, softmax = (
+        {run["config"]["seed"]: losses(run)[updates] for run in by_model(context).get(name, ())}
+        for name in ("linear", "softmax")
+    )
+    return compare([linear[seed] - softmax[seed] for seed in linear.keys() & softmax.keys()])
+
+
 def _by_processor() -> dict[tuple[str, int, str, int], float]:
     """{(processor, context, model, seed): last loss} of every stored run of the race."""
     found = {}
@@ -171,8 +192,8 @@ def trained_twice() -> list[float]:
     return apart
 
 
-def far_head_on_one_processor() -> list[float]:
-    """Costs of the far-sighted head in the pairs that one processor trained."""
+def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
+    """Costs of the far-sighted head in the pairs of one processor, by context, model and seed."""
     every = _by_processor()
     found = {
         (context, model, seed): loss - every[near]
@@ -181,7 +202,7 @@ def far_head_on_one_processor() -> list[float]:
     }
     if not found:
         raise NotMeasuredError("race: no pair on one processor")
-    return [*found.values()]
+    return found
 
 
 def numbers() -> dict[str, str]:
@@ -192,7 +213,7 @@ def numbers() -> dict[str, str]:
             return run["config"]
         raise NotMeasuredError(f"race: no linear at {MAIN}")
 
-    def apart(found: list[float]) -> str:
+    def apart(found: Collection[float]) -> str:
         return f"{min(found):.3f} to {max(found):.3f}"
 
     return in_words(
@@ -201,8 +222,10 @@ def numbers() -> dict[str, str]:
         trained_twice=lambda: counted(len(trained_twice())),
         trained_twice_apart=lambda: f"{max(trained_twice()):.3f}",
         far_same=lambda: counted(len(far_head_on_one_processor())),
-        far_same_costs=lambda: apart(far_head_on_one_processor()),
+        far_same_costs=lambda: apart(far_head_on_one_processor().values()),
         two_bytes=lambda: f"{convolution():.3f}",
+        **{f"two_bytes_after_{n}": lambda n=n: f"{lead_after(n):.2f}" for n in (512, 2048)},
+        **{f"behind_after_{n}": lambda n=n: f"{-behind_after(n).mean:.3f}" for n in (512, 2048)},
         near_1024=lambda: f"{end(NEAR, CONVOLUTION[1]):.3f}",
         near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
         seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),

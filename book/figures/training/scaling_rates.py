@@ -58,11 +58,6 @@ def behind() -> list[Pairs]:
     return [compare_seeds([_apart(of_rate)]) for of_rate in rates().values()]
 
 
-def everywhere() -> Pairs:
-    """The same over all rates, with seeds for units. Raises NotMeasuredError."""
-    return compare_seeds(map(_apart, rates().values()))
-
-
 def rise(attention: str, rate: str) -> Pairs:
     """Nats by which it ends higher at a rate than at the usual one. Raises NotMeasuredError."""
     found = rates()
@@ -93,8 +88,8 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the rates."""
     return in_words(
-        rates_lower=lambda: everywhere().spread(),
-        rates_twice_softmax=lambda: rise("softmax", TWICE).spread(),
-        rates_twice_linear=lambda: rise("linear", TWICE).spread(),
+        rates_half=lambda: behind()[0].spread(),
+        rates_usual=lambda: behind()[1].spread(),
+        rates_twice=lambda: behind()[2].spread(),
         scaling_again=lambda: _again()[1],
     )

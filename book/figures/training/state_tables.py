@@ -121,6 +121,7 @@ def numbers() -> dict[str, str]:
         more_heads_linear=lambda: more_heads("elu + 1").spread(),
         plain_ends=lambda: listed(f"{end(arm):.3f}" for arm in plain),
         plain_states=lambda: f"{size(state(plain[0]))} to {size(state(plain[-1]))}",
+        plain_softmax=lambda: gap("all terms: softmax").spread(),
         gap_usual=lambda: gap(UNCHANGED).spread(),
         gap_shrinks=lambda: added("half the learning rate").spread(),
         half_ends=lambda: range_of(

@@ -1,6 +1,5 @@
-"""Paired differences: mean, standard error and sign test against slower ways to the same."""
+"""Paired differences: mean, error and signs against slower ways to the same."""
 
-from itertools import product
 from math import sqrt
 from statistics import mean
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from book.figures.lib import pairs
 from book.figures.lib.records import NotMeasuredError
+from book.figures.lib.seed_error import t_95
 
 DIFFERENCES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 1000), min_size=1, max_size=10)
 
@@ -28,14 +28,15 @@ def test_the_error_is_that_of_a_mean(differences):
     else:
         wanted = np.std(differences, ddof=1) / sqrt(len(differences))
         assert found.error == pytest.approx(wanted, abs=1e-12)
+        assert found.half == pytest.approx(t_95(len(differences)) * wanted, abs=1e-12)
 
 
-@given(DIFFERENCES)
-def test_the_sign_test_counts_fair_coins(differences):
-    signs = [1 if x > 0 else -1 for x in differences if x]
-    tosses = [abs(sum(coins)) for coins in product((1, -1), repeat=len(signs))]
-    wanted = sum(toss >= abs(sum(signs)) for toss in tosses) / len(tosses)
-    assert pairs.compare(differences).p == pytest.approx(wanted)
+def test_of_more_the_t_falls_towards_the_normal_quantile():
+    assert [t_95(n) for n in (11, 24, 10**6)] == pytest.approx([2.228, 2.069, 1.96], abs=0.005)
+
+
+def test_the_t_of_three_seeds_is_the_closed_form():
+    assert t_95(3) == pytest.approx(0.95 * sqrt(2 / (1 - 0.95**2)), abs=1e-3)
 
 
 @given(DIFFERENCES)
@@ -66,7 +67,7 @@ def test_the_differences_of_a_seed_are_one(lists):
 
 def test_it_is_told_with_its_error_and_its_signs():
     found = pairs.compare([-0.01, -0.02, -0.03, 0.004])
-    assert found.spread() == "0.014 ± 0.007"
-    assert found.signed(4) == "−0.0140 ± 0.0073"
+    assert found.spread() == "0.014 ± 0.023"  # 3.182 standard errors of 0.0073
+    assert found.signed(4) == "−0.0140 ± 0.0231"
     assert found.of() == "3 of 4"
     assert pairs.compare([0.25]).signed(2) == "+0.25"

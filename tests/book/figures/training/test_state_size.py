@@ -49,7 +49,7 @@ def test_what_a_suspect_adds_is_told_on_the_seeds_of_all_four(trained):
     assert state_tables.added("scores eight times as large")[:2] == (pytest.approx(-0.05), None)
     cells = {line[0]: line for line in state_tables.causes().cells}
     assert cells["scores eight times as large"][3:5] == ["+0.050 (1 of 1)", "−0.050"]
-    assert cells["nothing changed"][3:5] == ["+0.150 ± 0.050 (2 of 2)", ""]
+    assert cells["nothing changed"][3:5] == ["+0.150 ± 0.636 (2 of 2)", ""]
     assert len(cells) == 2
 
 
