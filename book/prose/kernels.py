@@ -1,7 +1,7 @@
 """Guarded sentences of the chapter on kernels."""
 
 from lsa.attention.triton.tuning.segments import Pass, segments
-from lsa.cost import design_cost
+from lsa.cost import design_cost, least_bytes
 
 from ..figures.kernels import design_bytes, interpreted_errors, kernel_speed
 from ..figures.kernels.interpreted_errors import DRAWN, error_at
@@ -28,7 +28,15 @@ def change_little() -> bool:
     return 0.9 < narrow / wide < 1.3 and cpu_speed.step("avx2", "recurrent")["seconds"] > 1.5 * wide
 
 
+def states_move() -> float:
+    """Forward traffic of the states between segments over the tensors', in the first example."""
+    length = design_bytes.FEW_LENGTH
+    moved = length * design_cost("three passes", length, 1, 128).states
+    return moved / least_bytes(length, 128, 128)
+
+
 VERDICTS = {
+    "(each is written, scanned and read)": lambda: states_move() > 1,
     "and does not cut 132 heads": lambda: does_not_cut(132),
     "No time of fla passes the share that the account leaves it": lambda: (
         0.5 < max(kernel_speed.fla_shares()) <= 1

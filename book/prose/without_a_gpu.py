@@ -53,7 +53,7 @@ VERDICTS = {
     "in chunked mode every pass did": lambda: every(
         row["wgmma"] > 0 for row in tile_launches() if row["mode"] == "chunked"
     ),
-    "Each of these has a normaliser, a feature map or heads of 256": lambda: every(
+    "All of these have a normaliser, a feature map or heads of 256": lambda: every(
         row["width"] == 256 or row["normalized"] == "yes" or row["feature_map"] != "identity"
         for row in tile_launches()
         if row["mma"]

@@ -16,7 +16,7 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
-from ..lib.format import counted, in_words, size, times, times_between
+from ..lib.format import counted, duration, in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing
 
@@ -153,6 +153,10 @@ def numbers() -> dict[str, str]:
     def memory(mode: str) -> str:
         return size(point(narrowest(), mode, longest("attention"))["peak"])
 
+    def behind(length: int) -> float:
+        softmax, attention = (seconds(narrowest(), m, length) for m in ("softmax", "attention"))
+        return attention / softmax
+
     def longest_softmax() -> str:
         softmax, chunked = (
             point(narrowest(), mode, longest("chunked")) for mode in ("softmax", "chunked")
@@ -169,6 +173,9 @@ def numbers() -> dict[str, str]:
         longest=lambda: f"{longest('chunked'):,}",
         longest_softmax=longest_softmax,
         longest_attention=lambda: f"{longest('attention'):,}",
+        attention_64=lambda: times(behind(64)),
+        attention_512=lambda: times(behind(512)),
+        chunked_two_threads=lambda: duration(seconds(narrowest(), "chunked", 8192, "forward")),
         memory_softmax=lambda: memory("softmax"),
         memory_linear=lambda: memory("chunked"),
         fewest_repeats=lambda: counted(min(one["repeats"] for one in rows(narrowest()))),

@@ -87,10 +87,13 @@ def convolution_leads() -> list[float]:
 
 
 def trained_seconds() -> list[float]:
-    """Seconds that the updates of each stored run of both models took."""
-    return [
+    """Seconds that the updates of each stored run of both models took. Raises NotMeasuredError."""
+    found = [
         sum(run["tables"]["train"]["seconds"]) for run in curves() if run["config"]["model"] in PAIR
     ]
+    if not found:
+        raise NotMeasuredError("race: nothing stored")
+    return found
 
 
 def table_behind() -> float:

@@ -126,7 +126,6 @@ def relative(design: str, gradients: bool, d: int = 128) -> float:
 
 def numbers() -> dict[str, object]:
     """Numbers for the chapter on kernels: the designs."""
-    alone, _ = segments((Pass(2),), 128, FEW_LENGTH, MULTIPROCESSORS)
     few, _ = segments((Pass(12, needed=0.95, vectors=11),), 64, FEW_LENGTH, MULTIPROCESSORS)
     return {
         "slots": MULTIPROCESSORS,
@@ -134,10 +133,11 @@ def numbers() -> dict[str, object]:
         "recovered": f"{LONGEST_RECOVERED:,}",
         "few_segments": few,
         "segment_least": SEGMENT_MULTIPLE,
-        "few_states": size((alone - 1) * 4 * (128 * 128 + 128)),
+        "few_states": size(FEW_LENGTH * design_cost("three passes", FEW_LENGTH, 1, 128).states),
         "few_tensors": size(least_bytes(FEW_LENGTH, 128, 128)),
         "states_forward": times(relative("chunk states", False)),
         "states_both": times(relative("chunk states", True)),
         "states_share": percent(1 / relative("chunk states", True)),
         "three_both": times(relative("three passes", True)),
+        "three_shared": times(28 * 128 / least_bytes(1, 128, 128, training=True)),
     }

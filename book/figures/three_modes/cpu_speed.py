@@ -9,7 +9,7 @@ from lsa.cost import mode_cost, training_cost
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME
-from ..lib.format import duration_between, in_words, percent, times, times_between
+from ..lib.format import duration, duration_between, in_words, percent, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
 from ..lib.tables import Missing, Table
 
@@ -70,6 +70,11 @@ def numbers() -> dict[str, str]:
         core_softmax_8192=lambda: faster("softmax", 8192),
         core_torch_8192=lambda: faster("torch", 8192),
         core_decay=lambda: times_between(point("decayed", 8192), point("compiled", 8192)),
+        core_decay_64=lambda: times_between(point("decayed", 64), point("compiled", 64)),
+        core_both_64=lambda: times_between(
+            *(point(name, 64, "forward+backward") for name in ("compiled", "softmax"))
+        ),
+        chunked_one_thread=lambda: duration(point("compiled", 8192)["seconds"]),
         core_chunk=lambda: CHUNK_SIZE,
         core_wider=lambda: times_between(step("avx2", "chunked"), step("avx512", "chunked")),
         core_more=lambda: times(more.flops / least.flops),

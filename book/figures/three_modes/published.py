@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsa.cost import PEAKS
 from lsa.gpt import SCALES
 
-from ..lib.format import duration
+from ..lib.format import duration, percent
 from ..lib.records import NotMeasuredError
 from ..lib.tables import Table
 
@@ -111,7 +111,9 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: published times."""
     _, _, attention, recurrent = UPDATE_TIMES[BEHIND_AT]
     waits, took = recurrent_waits()
+    behind = [slow / softmax - 1 for softmax, _, slow, _ in UPDATE_TIMES.values()]
     return {
+        "published_attention": f"{percent(min(behind))} to {percent(max(behind))}",
         "published_behind": f"{recurrent / attention:.0f}",
         "published_wait": duration(waits),
         "published_recurrent": duration(took),
