@@ -25,6 +25,12 @@ def overwritten(model: str, writes: int = MOST) -> float:
     return shares(TASK, model, "writes")[writes].mean
 
 
+def copied(model: str) -> float:
+    """Share right in selective copying."""
+    (found,) = shares("selective copying", model, "length").values()
+    return found.mean
+
+
 def mistaken(model: str) -> int:
     """How many questions on the first text of recall a model answers wrong."""
     runs = learned(play.EXPERIMENT)
@@ -39,13 +45,16 @@ VERDICTS = {
         mistaken("softmax") == 0 < mistaken("linear")
     ),
     "One learning rate and one seed so far; {ref}`older runs": tasks.is_one_rate_and_seed,
-    "In one run each, erasing pays on overwriting and on selective copying": lambda: (
+    "the delta rule answers more with its erase term than without": lambda: (
         tasks.is_one_rate_and_seed()
         and min(erasing(TASK).mean, erasing("selective copying").mean) > 0.1
     ),
     "On recall there is no clear difference": lambda: abs(erasing("recall").mean) < 0.05,
-    "Part of the gap is there at one write": lambda: (
+    "At one write, where nothing can be erased, they answer": lambda: (
         overwritten("delta-adds", 1) < overwritten("delta", 1)
+    ),
+    "selective copying does not need it": lambda: (
+        copied("linear") > 0.95 > 0.9 > copied("gated-delta")
     ),
     "after eight, less than the delta rule": lambda: (
         MOST == 8 and overwritten("softmax") < overwritten("delta")

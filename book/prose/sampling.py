@@ -38,7 +38,7 @@ VERDICTS = {
     "Of all words of the sentence, the last two change the next letter most": lambda: (
         min(moves()[-2:]) > 0.5 and max(moves()[:-2]) < 0.15
     ),
-    "The near-sighted heads decide": lambda: every(
+    "For this word the near-sighted heads decide": lambda: every(
         near > 0.8 * moves()[surgery.picked()] > 4 * far
         for near, far in [surgery.by_head(surgery.picked())]
     ),

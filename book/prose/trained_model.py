@@ -56,7 +56,7 @@ VERDICTS = {
         and rise(confined(FEW)) < 0.1
     ),
     "the gain is {glue:text}`some_gain`, as with all 270": lambda: keeps_all(first_alone(SOME)),
-    "So eight heads are needed, and are not enough": lambda: (
+    "So without these eight little recall is left, and they alone are not enough": lambda: (
         lost_recall(confined(FEW)) > 0.8 and gain(first_alone(FEW)) < 0.7 * gain(confined(0))
     ),
     "Heads in random order do not do this": lambda: (

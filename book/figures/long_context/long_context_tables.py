@@ -94,8 +94,11 @@ def numbers() -> dict[str, str]:
         given_linear_256=lambda: _worth("linear", "given", 256),
         given_softmax_far=lambda: _worth("softmax", "given", 16384),
         given_linear_far=lambda: _worth("linear", "given", 16384),
-        given_best=lambda: _plain(
-            1000 * max(gain_at(n, at, "given", last)["gain"] for n in MODELS for at in CONTEXTS)
+        given_best=lambda: _worth(
+            *max(
+                ((name, "given", last, at) for name in MODELS for at in CONTEXTS),
+                key=lambda of: gain_at(of[0], of[3], "given", last)["gain"],
+            )
         ),
         given_least=lambda: f"{gain_at('linear', MAIN, 'given', 16)['loss']:.2f}",
         given_most=lambda: f"{gain_at('linear', MAIN, 'given', 16384)['loss']:.2f}",

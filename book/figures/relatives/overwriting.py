@@ -114,6 +114,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         **{f"overwritten_{key}": lambda model=model: right(model, MOST)
            for key, model in told.items()},
+        selective_linear=lambda: copied("linear"),
+        selective_gated_delta=lambda: copied("gated-delta"),
         overwritten_once_delta=lambda: right("delta", 1),
         overwritten_once_adds=lambda: right("delta-adds", 1),
         selective_erases=lambda: copied("delta"),
