@@ -129,12 +129,19 @@ def most_alone(but: int = 2) -> float:
     return found[but]
 
 
+def second() -> Head:
+    """The second head of the ranking. Raises NotMeasuredError."""
+    if len(found := ranking()) < 2:
+        raise NotMeasuredError(f"{EXPERIMENT}: no second head")
+    return found[1]
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter: heads that were confined alone."""
     return in_words(
         alone_count=lambda: counted(len(alone_by_rank())),
         alone_second=lambda: alone(2),
-        silent_slope=lambda: f"{-ranking()[1].slope.mean:.2f}",
+        silent_slope=lambda: f"{-second().slope.mean:.2f}",
         silent_alone=lambda: alone(1),
         alone_most=lambda: f"{most_alone():.2f}",
         alone_sum=lambda: f"{sum_alone():.2f}",

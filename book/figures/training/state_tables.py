@@ -24,7 +24,7 @@ SUSPECTS = {
 }
 
 
-def table(recipe: str) -> Table | Missing:
+def table(recipe: str = "plain") -> Table | Missing:
     """Where each ends, its state, and how many tokens its far-sighted heads weigh.
 
     Behind: the loss less that of elu + 1 with two heads, over seeds that both have.
