@@ -4,6 +4,7 @@ from ..figures.index import ngram_baseline
 from ..figures.lib.records import have
 from ..figures.linear_self_attention import taylor_error
 from ..figures.linear_self_attention.variants import (
+    POSITIVE,
     final_loss,
     map_spread,
     normaliser_costs,
@@ -58,6 +59,14 @@ VERDICTS = {
     "helps each map that is never negative, and hurts the one that can be": lambda: (
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
+    ),
+    "That helps these four less than the denominator does": lambda: (
+        normaliser_costs(have("variants"), "outputs")[0] > 0
+        and normaliser_costs(have("variants"), "outputs")[1] < normaliser_costs(have("variants"))[1]
+        and all(final_loss(name, "outputs") < final_loss(name, "without") for name in POSITIVE)
+    ),
+    "does nothing for identity": lambda: (
+        abs(final_loss("identity", "outputs") - final_loss("identity", "without")) < seed_gap()
     ),
     "worse than counting pairs of letters": lambda: final_loss("identity") > ngram_baseline.loss(2),
     "each pair of terms brings the error down": lambda: falls(0, 1) and falls(0, 2),

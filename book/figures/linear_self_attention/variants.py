@@ -8,7 +8,6 @@ from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
-from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, curve, have, provenance
 from ..lib.tables import Missing, Table
 
@@ -113,19 +112,19 @@ def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
     }
 
 
-def normaliser_costs(records: list[Record]) -> tuple[float, float]:
-    """Loss that a positive map pays without it: the least, and the most.
+def normaliser_costs(records: list[Record], other: str = "without") -> tuple[float, float]:
+    """Loss that a positive map pays for another choice of `NORMALISER`: the least, and the most.
 
-    Raises NotMeasuredError where no map was run with it and without.
+    Raises NotMeasuredError where no map was run with it and with the other.
     """
     ends = final_losses(records)
     costs = [
-        ends[name, "without"] - ends[name, "with"]
+        ends[name, other] - ends[name, "with"]
         for name in POSITIVE
-        if (name, "without") in ends and (name, "with") in ends
+        if (name, other) in ends and (name, "with") in ends
     ]
     if not costs:
-        raise NotMeasuredError("variants: no map with and without the normaliser")
+        raise NotMeasuredError(f"variants: no map both with the normaliser and {other}")
     return min(costs), max(costs)
 
 
@@ -147,6 +146,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         map_least=lambda: f"{normaliser_costs(have('variants'))[0]:.2f}",
         map_most=lambda: f"{normaliser_costs(have('variants'))[1]:.2f}",
+        outputs_least=lambda: f"{normaliser_costs(have('variants'), 'outputs')[0]:.2f}",
+        outputs_most=lambda: f"{normaliser_costs(have('variants'), 'outputs')[1]:.2f}",
         map_spread=lambda: f"{map_spread():.2f}",
         map_relu_behind=lambda: f"{relu_behind():.2f}",
         map_seed=lambda: f"{seed_gap():.2f}",
@@ -192,18 +193,6 @@ def table() -> Table | Missing:
         for name, label in MAPS.items()
     ]
     return Table(["weights", "weights normalised", "nothing", "each output"], cells)
-
-
-def outputs_gain() -> Pairs:
-    """Loss of elu + 1 with the normaliser less that with normalised outputs, over seeds.
-
-    Raises NotMeasuredError where no seed has both.
-    """
-    runs = [run for run in have("variants") if map_of(run) == "linear"]
-    with_sum, with_outputs = (
-        [run for run in runs if normalised(run) == one] for one in ("with", "outputs")
-    )
-    return compare(differences(with_sum, with_outputs))
 
 
 def _ending_in_words(run: Record) -> str:
