@@ -12,6 +12,7 @@ from book.explorable.figure import (
     Axis,
     Explorable,
     Series,
+    Toggle,
 )
 from book.explorable.model import format_number, resolve
 from tests.browser.accessibility import grave_violations
@@ -203,6 +204,7 @@ def test_a_legend_of_many_names_is_no_taller_than_its_plot(show):
         id="many", caption="Layers.", alt="Lines.", color="layer", x=Axis("t", "Length"),
         y=Axis("loss", "Loss"),
         series=[Series({"layer": one}, {"t": [1, 2], "loss": [1, 2]}) for one in layers],
+        controls=[Toggle("layer", "Layer", default=layers[:7])],
     )  # fmt: skip
     page = show(figure, width=375, has_touch=True, is_mobile=True)
     controls, frame = (

@@ -80,6 +80,8 @@ def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
     frame, width = tab.locator("#memory"), tab.get_by_role("slider", name="Width d")
     assert not tab.evaluate("Object.keys(window.BookFiles ?? {}).length")
     tab.locator("a.figure-view[href='#memory:pairs=64&keys=trained']").click()
+    expect(tab.locator(".figure-pinned")).to_be_visible()
+    tab.keyboard.press("Escape")
     expect(frame.get_by_text(re.compile("^1[0-9] of 64 right"))).to_be_visible()
     frame.locator(".memory-inside").evaluate("fold => (fold.open = true)")
     assert width.is_disabled() and width.get_attribute("aria-valuetext") == "32"

@@ -54,6 +54,6 @@ def test_memory_that_is_kept_is_not_asked_for_again(config):
     given = {**memory.config, "width": 64, "linear": [65536], "softmax": [32]}
     long, short = rank_speed.measured(1, given)
     kept, _ = rank_speed.measured(1, given, kept=True)
-    assert long["faults"] > max(100_000, 10 * kept["faults"], 10 * short["faults"])
+    assert long["faults"] > 10 * max(1000, kept["faults"], short["faults"])
     names = {"kept", *long}
     assert rank_speed.EXPERIMENT.tables["alone"].columns.keys() == names
