@@ -28,6 +28,8 @@ LABELS = {
     "fades": "Linear, fading",
     "taylor-2": "Taylor 2",
     "taylor-4": "Taylor 4",
+    "window": "Softmax in a window",
+    "window-state": "Window and state",
 }
 RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100))
 

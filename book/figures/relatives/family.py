@@ -85,6 +85,14 @@ MEMBERS = {
     ),
     "kgram": Member("after k tokens", "u", "an MLP", False, "TkD²", "causal-transformations.html"),
     "conv": Member("after a few tokens", "u", "a kernel", False, "TD", SPACES + "the-mamba-block"),
+    "window": Member(
+        "after w tokens", "k and v, kept apart", "softmax of q·k", False, "TwD",
+        "trained-model.html#the-first-tokens-must-stay",
+    ),
+    "window-state": Member(
+        "1", "k and v, after w tokens φ(k) vᵀ", "softmax and φ(q), normalised", False,
+        "T(w + N)D", "trained-model.html#what-hybrids-make-of-it",
+    ),
     "none": Member("no state", "–", "–", False, "–", "relatives.html"),
 }  # fmt: skip
 
