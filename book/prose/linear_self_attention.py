@@ -60,12 +60,12 @@ VERDICTS = {
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
     ),
-    "That helps these four less than the denominator does": lambda: (
+    "That helps the four maps less than the denominator does": lambda: (
         normaliser_costs(have("variants"), "outputs")[0] > 0
         and normaliser_costs(have("variants"), "outputs")[1] < normaliser_costs(have("variants"))[1]
         and all(final_loss(name, "outputs") < final_loss(name, "without") for name in POSITIVE)
     ),
-    "does nothing for identity": lambda: (
+    "For identity it changes little": lambda: (
         abs(final_loss("identity", "outputs") - final_loss("identity", "without")) < seed_gap()
     ),
     "worse than counting pairs of letters": lambda: final_loss("identity") > ngram_baseline.loss(2),
