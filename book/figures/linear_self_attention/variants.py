@@ -8,6 +8,7 @@ from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
+from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import NotMeasuredError, Record, curve, have, provenance
 from ..lib.tables import Missing, Table
 
@@ -148,6 +149,7 @@ def numbers() -> dict[str, str]:
         map_most=lambda: f"{normaliser_costs(have('variants'))[1]:.2f}",
         outputs_least=lambda: f"{normaliser_costs(have('variants'), 'outputs')[0]:.2f}",
         outputs_most=lambda: f"{normaliser_costs(have('variants'), 'outputs')[1]:.2f}",
+        outputs_pairs=lambda: outputs_cost().spread(),
         map_spread=lambda: f"{map_spread():.2f}",
         map_relu_behind=lambda: f"{relu_behind():.2f}",
         map_seed=lambda: f"{seed_gap():.2f}",
@@ -193,6 +195,18 @@ def table() -> Table | Missing:
         for name, label in MAPS.items()
     ]
     return Table(["weights", "weights normalised", "nothing", "each output"], cells)
+
+
+def outputs_cost() -> Pairs:
+    """Loss of elu + 1 with normalised outputs less that with the normaliser, over seeds.
+
+    Raises NotMeasuredError where no seed has both.
+    """
+    runs = [run for run in have("variants") if map_of(run) == "linear"]
+    outputs, weights = (
+        [run for run in runs if normalised(run) == one] for one in ("outputs", "with")
+    )
+    return compare(differences(outputs, weights))
 
 
 def _ending_in_words(run: Record) -> str:

@@ -52,3 +52,7 @@ def test_variants_tells_what_broke(store):
     assert "| relu |  | not finite after 10 |" in table
     assert "| softmax | 2.000 |  |  |" in table
     assert variants.seed_gap() == pytest.approx(0.02)
+    for seed, loss in ((0, 2.25), (1, 2.31)):
+        trained(store, f"elu-plus-one-output-norm-seed{seed}", (5.5, loss))
+    cost = variants.outputs_cost()
+    assert (cost.mean, cost.of()) == (pytest.approx(0.12), "2 of 2")
