@@ -182,11 +182,18 @@ window.FigurePin = (function () {
       if (intersectionRatio >= enough) release();
     }, { threshold: enough, rootMargin: `${-Math.ceil(headEnd())}px 0px 0px` });
     home.observe(place.firstChild);
-    const noted = new MutationObserver(() => beside && !margin() && release());
+    const noted = new MutationObserver(() => beside && !margin() && giveWay());
     noted.observe(document.body, { attributeFilter: ["class"] });
     pinned = { figure, place, bar, back, leave, watches: [home, noted] };
     follow(link);
     if (!leave) window.FigureView.spare();
+  }
+
+  /* A note or a wide table has come into the margin. What was asked for stays in sight. */
+  function giveWay() {
+    const { figure, link, leave } = pinned;
+    release();
+    if (!leave) pin(figure, link, third(figure, link), null);
   }
 
   /* Whether `figure` stands beside `link`, which nobody has pressed, now that it is read. It is

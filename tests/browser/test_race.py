@@ -113,7 +113,8 @@ def test_a_guess_is_held_against_what_was_measured(open_stage, by):
 
 
 def test_the_words_unfold_the_figure_that_they_set(open_page):
-    tab = open_page("book/index.html", height=800)
+    # So low on the screen that the figure, in its top third, covers no word.
+    tab = open_page("book/index.html", height=900)
     fold, link = tab.locator(".explorable-fold"), tab.locator("a[href^='#headline:']").first
     expect(tab.locator("#headline")).to_be_hidden()
     link.scroll_into_view_if_needed()

@@ -216,6 +216,21 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     expect(link).to_be_focused()
 
 
+def test_a_note_that_comes_into_the_margin_takes_the_place_and_not_the_figure(open_page):
+    tab = open_page("book/state-machines.html", width=1600)
+    link = tab.locator("a.figure-view[href='#diagram-machines:run=U']")
+    figure = tab.locator("#diagram-machines")
+    figure.evaluate("figure => (figure.style.marginBottom = '150vh')")
+    link.evaluate(LOW)
+    link.press("Enter")
+    expect(tab.locator("body.figure-beside")).to_be_attached()
+    tab.evaluate("document.body.classList.add('margin-in-use')")
+    expect(tab.locator("body.figure-beside")).not_to_be_attached()
+    expect(figure).to_have_class(PINNED)
+    assert figure.bounding_box()["height"] <= 300
+    expect(link).to_be_in_viewport()
+
+
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_the_mark_on_a_figure_goes_by_itself(open_page, motion):
     tab = open_page("book/three-modes.html", reduced_motion=motion)
