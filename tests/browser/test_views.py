@@ -217,11 +217,15 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
 
 
 def test_a_note_that_comes_into_the_margin_takes_the_place_and_not_the_figure(open_page):
-    tab = open_page("book/state-machines.html", width=1600)
-    link = tab.locator("a.figure-view[href='#diagram-machines:run=U']")
-    figure = tab.locator("#diagram-machines")
+    tab = open_page("book/index.html", height=800)
+    tab.evaluate(
+        "document.querySelectorAll('.margin-note, .wide, .tag_wide').forEach(n => n.remove())"
+    )
+    link = tab.locator("a.figure-view[href^='#headline:']").last
+    figure = tab.locator("#headline")
     figure.evaluate("figure => (figure.style.marginBottom = '150vh')")
     link.evaluate(LOW)
+    expect(tab.locator("body.margin-in-use")).not_to_be_attached()
     link.press("Enter")
     expect(tab.locator("body.figure-beside")).to_be_attached()
     tab.evaluate("document.body.classList.add('margin-in-use')")
