@@ -206,12 +206,6 @@ def told_of() -> list[Record]:
     return records
 
 
-def update_ratio(context: int) -> float:
-    """How many times longer an update of the nano model takes with softmax."""
-    softmax, linear = (seconds_per_update(run) for run in nano_pair(context))
-    return softmax / linear
-
-
 def numbers() -> dict[str, str]:
     """Numbers for the pages."""
 

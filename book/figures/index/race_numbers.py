@@ -148,7 +148,6 @@ def numbers() -> dict[str, str]:
         "half_life": lambda: f"{log(2) / -_slope():.1f}",
         "letter_pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
-        "behind_of": lambda: linear_behind().of(),
         "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
         "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
         "seeds_far_costs": lambda: far_costs().spread(),

@@ -71,9 +71,7 @@ def numbers() -> dict[str, str]:
     told = {f"worse_{n}": lambda n=n: f"{worse(n):.3f}" for n in CONTEXTS}
     for n in CONTEXTS:
         told[f"ends_{n}"] = lambda n=n: "{1:.3f} against {0:.3f}".format(*ends(n))
-    told |= {
-        f"update_{n}": lambda n=n: times(loss_curves.update_ratio(n)) for n in (1024, 4096, LONG)
-    }
+    told |= {f"update_{n}": lambda n=n: times(race.ratio(n)) for n in (1024, 4096, LONG)}
     larger = {"taylor": "Taylor 2", "power": "power 2", "taylor_4": "Taylor 4"}
     told |= {
         f"larger_{name}": lambda weights=weights: behind(Arm(weights), elu).signed()
@@ -91,12 +89,14 @@ def numbers() -> dict[str, str]:
             flops_ratio=lambda: times(attention.flops / recurrent.flops),
             attention_slower=lambda: times(attention_is_slower()),
             normaliser=lambda: f"{variants.normaliser_costs(have('variants'))[0]:.3f}",
+            outputs=lambda: variants.outputs_cost().spread(),
+            behind_of=lambda: race_numbers.over_seeds(race_numbers.LINEAR_BEHIND).of(),
             tick_first=lambda: duration(sampling_speed.seconds("linear", 1)),
             tick_last=lambda: duration(sampling_speed.seconds("linear", LONG)),
             recall_lost=lambda: percent(lost_recall(confined(FEW))),
             recall_twelve=lambda: percent(1 - lost_recall(first_alone(12))),
             recall_kept=lambda: percent(1 - lost_recall(first_alone(SOME))),
-            sinkless=lambda: measured(everywhere("window-64-0"), "rise"),
-            with_sinks=lambda: measured(everywhere(), "rise"),
+            sinkless=lambda: measured(everywhere("window-64-0"), "cut"),
+            with_sinks=lambda: measured(everywhere(), "cut"),
         ),
     }  # fmt: skip
