@@ -3,6 +3,7 @@
 A layer's core alone overstates a gain. In a model projections and a multilayer perceptron take
 time too, the same in every mode. All blocks of a model are alike, so one of them, in the shape of
 the largest GPT-2, shows how the whole divides. At each length the modes take turns, one call each.
+The small block takes a further turn without attention, its projections left: what all modes share.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ TABLES = {
         ),
     ),
     "rows": table(
-        mode=("name", "`softmax`, `attention`, `recurrent`, `chunked`"),
+        mode=(
+            "name",
+            "`softmax`, `attention`, `recurrent`, `chunked`; `none`: each token its value",
+        ),
         length=("tokens", "T"),
         **TIMING,
         peak=("B", "most bytes of tensors alive at once beyond input and weights"),
@@ -52,6 +56,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "longest": 64 if smoke else 16384 if cpu else 65536,
                 # On a GPU each length of each mode is compiled anew, for longer than it is timed.
                 **({} if cpu else {"every": 2}),
+                **({} if scale == "1.5B" else {"control": "none"}),
                 # Plain torch on a CPU holds products of every pair, and goes token by token.
                 "longest_attention": 64 if smoke else 4096 if cpu else 131072,
                 "longest_recurrent": 64 if smoke else 4096 if cpu else 131072,
@@ -70,7 +75,8 @@ def block_call(
     """A function of no arguments: the block forward, and the gradients of all it is made of."""
     torch.manual_seed(config["seed"])
     linear = {"attention": "linear", "attention_options": {"mode": mode}}
-    shape = gpt_config(config["scale"], **({} if mode == "softmax" else linear))
+    options = linear if mode in MODES else {"attention": mode}
+    shape = gpt_config(config["scale"], **options)
     block = Block(shape).to(device)
     x, dy = (
         torch.randn(1, length, block.ln_1.normalized_shape[0], device=device) for _ in range(2)
@@ -94,6 +100,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         dtype = getattr(torch, config["autocast"])
         rate = matmul_rate(session.device, dtype, config["matmul_side"])
         tables = {"limits": {"matmul": [rate]}, "rows": {}}
+    control = [config["control"]] if "control" in config else []
     for i, length in enumerate(lengths):
         if length in tables["rows"].get("length", ()):
             continue
@@ -104,7 +111,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             torch._dynamo.reset()
         calls = {
             mode: block_call(mode, config, length, session.device)
-            for mode in ("softmax", *MODES)
+            for mode in ("softmax", *MODES, *control)
             if length <= config.get(f"longest_{mode}", length)
         }
         for mode, timing in measure_in_turns(calls, session.device).items():

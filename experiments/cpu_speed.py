@@ -3,7 +3,7 @@
 All of one shape take turns on one thread. Each timed call follows an untimed one of its own, so
 none pays for what another left in caches and memory. Just before, a large product of matrices is
 timed: what the core can do at best. `steps` is the way from plain torch to the compiled body, at
-one shape, in turns.
+one shape, in turns; in a run of its own, of one token that takes a state and gives the next.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 
 from lsa import linear_attention, softmax_attention
 from lsa.attention import compiled
+from lsa.attention.api import LinearState
 from lsa.attention.feature_maps import elu_plus_one
 
 from .harness.bench.timing import TIMING, copy_rate, matmul_rate, measure_in_turns
@@ -43,6 +44,7 @@ TABLES = {
         **PASS,
         **SHAPE,
         **TIMING,
+        optional="in the run of one token",
     ),
     "steps": table(
         step=("name", "`torch` or an instruction set, and the mode"),
@@ -61,17 +63,21 @@ LONGEST_SOFTMAX = 8192  # half a second a call, and two with gradients
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run, on a CPU."""
+    """On a CPU one run of whole texts, and one of a single token."""
     if kind != "cpu":
         return []
-    config = {
+    config: dict[str, Any] = {
         "grid": [[1, 16, [16, 64]]] if smoke else [[*shape, [*n]] for *shape, n in GRID],
         "step": [1, 16, 64] if smoke else [1, 64, 4096],
         "matmul_side": 64 if smoke else 1024,
         "copy_bytes": 2**20 if smoke else 2**28,
         "seed": 0,
     }
-    return [Run("cpu_speed", "one-thread", config, LATE)]
+    token = {**config, "grid": [], "step": [1, 16, 1] if smoke else [16, 64, 1], "state": True}
+    return [
+        Run("cpu_speed", "one-thread", config, LATE),
+        Run("cpu_speed", "one-token", token, LATE),
+    ]
 
 
 def library(name: str) -> compiled.Library | str:
@@ -84,11 +90,12 @@ def library(name: str) -> compiled.Library | str:
 
 def call_of(
     shape: tuple[int, int, int], seed: int, body: compiled.Library | str,
-    *, mode: str = "chunked", decays: bool = False, backward: bool = False,
+    *, mode: str = "chunked", decays: bool = False, backward: bool = False, state: bool = False,
 ) -> Callable[[], Any]:  # fmt: skip
     """A function of no arguments that computes the attention once (and its gradients).
 
     body: what runs it, an instruction set or plain torch. mode: of linear attention, or softmax.
+    state: it goes on from a state, and gives the one after its last token.
     """
     heads, width, length = shape
     generator = torch.Generator().manual_seed(seed)
@@ -96,11 +103,15 @@ def call_of(
     g = -0.1 * torch.rand(1, length, heads, generator=generator) if decays else None
     q, k = elu_plus_one(q), elu_plus_one(k)
     inputs = [x.requires_grad_(backward) for x in (q, k, v)]
+    S = torch.randn(1, heads, width, width, generator=generator)
+    before = LinearState(S, torch.ones(1, heads, width)) if state else None
 
-    def forward() -> torch.Tensor:
+    def forward() -> Any:
         if mode == "softmax":
             return softmax_attention(*inputs)
-        return linear_attention(*inputs, mode=mode, log_decay=g)
+        return linear_attention(
+            *inputs, mode=mode, log_decay=g, initial_state=before, return_state=state
+        )
 
     def call() -> Any:
         compiled.BODY, compiled.AVAILABLE = body, isinstance(body, compiled.Library)
@@ -126,10 +137,11 @@ def in_turns(shape: tuple[int, int, int], direction: str, config: dict[str, Any]
 
 def steps(shape: tuple[int, int, int], config: dict[str, Any]) -> dict[str, Any]:
     """From plain torch, token by token, to chunks in the widest vectors; forward alone."""
+    state = config.get("state", False)
     bodies = {name: library(name) for name in ("avx2", "avx512", "neon")}
     bodies = {n: body for n, body in bodies.items() if isinstance(body, compiled.Library)}
     return {
-        f"{name} {mode}": call_of(shape, config["seed"], body, mode=mode)
+        f"{name} {mode}": call_of(shape, config["seed"], body, mode=mode, state=state)
         for name, body in {"torch": "", **bodies}.items()
         for mode in ("recurrent", "chunked")
     }

@@ -16,7 +16,7 @@ def test_a_run_times_every_mode():
     outcome = block_speed.perform(run.config, bare_session())
     assert outcome.complete
     found = outcome.tables["rows"]
-    assert found["mode"] == ["softmax", *MODES]
+    assert found["mode"] == ["softmax", *MODES, "none"]
     assert all(seconds > 0 for seconds in found["seconds"])
     columns = {name for table in outcome.tables.values() for name in table}
     assert columns == set(block_speed.EXPERIMENT.units)
@@ -34,7 +34,7 @@ def test_lengths_that_are_there_are_not_timed_again():
     assert session.earlier == [origin]
 
 
-@pytest.mark.parametrize("mode", ("softmax", *MODES))
+@pytest.mark.parametrize("mode", ("softmax", *MODES, "none"))
 def test_a_call_is_forward_and_all_gradients(mode):
     """The same gradients whatever the mode of linear attention, and one for every parameter."""
     (run,) = block_speed.runs("cpu", smoke=True)
@@ -42,7 +42,7 @@ def test_a_call_is_forward_and_all_gradients(mode):
     block = Block(gpt_config("nano"))
     assert [g.shape for g in gradients] == [(1, 33, 128), *(p.shape for p in block.parameters())]
     assert all(g.isfinite().all() for g in gradients)
-    if mode != "softmax":
+    if mode in MODES:
         expected = block_speed.block_call("recurrent", run.config, 33, CPU)()
         for got, want in zip(gradients, expected, strict=True):
             assert (got - want).norm() <= 0.02 * want.norm()  # autocast rounds to bfloat16

@@ -21,7 +21,7 @@ def session_at(folder):
 
 def test_a_run_times_every_body_and_leaves_what_was_chosen(tmp_path):
     before = torch.get_num_threads(), compiled.BODY, compiled.AVAILABLE
-    (run,) = cpu_speed.runs("cpu", smoke=True)
+    run, _ = cpu_speed.runs("cpu", smoke=True)
     assert not cpu_speed.runs("cuda", smoke=True)
     tables = cpu_speed.perform(run.config, session_at(tmp_path)).tables
     assert before == (torch.get_num_threads(), compiled.BODY, compiled.AVAILABLE)
@@ -34,8 +34,20 @@ def test_a_run_times_every_body_and_leaves_what_was_chosen(tmp_path):
     assert columns == set(cpu_speed.EXPERIMENT.units)
 
 
+def test_one_token_takes_a_state_and_gives_the_next(tmp_path):
+    _, run = cpu_speed.runs("cpu", smoke=True)
+    tables = cpu_speed.perform(run.config, session_at(tmp_path)).tables
+    assert tables.keys() == {"limits", "steps"}
+    assert {*tables["steps"]["length"]} == {1}
+    call = cpu_speed.call_of((2, 4, 1), 0, compiled.BODY, mode="recurrent", state=True)
+    body = compiled.BODY, compiled.AVAILABLE
+    o, (S, z) = call()
+    assert body == (compiled.BODY, compiled.AVAILABLE)
+    assert o.shape == (1, 1, 2, 4) and S.shape == (1, 2, 4, 4) and (z > 1).all()
+
+
 def test_points_that_are_there_are_not_timed_again(tmp_path):
-    (run,) = cpu_speed.runs("cpu", smoke=True)
+    run, _ = cpu_speed.runs("cpu", smoke=True)
     session = session_at(tmp_path)
     whole = cpu_speed.perform(run.config, session).tables
     rows = {name: values[:] for name, values in whole["rows"].items()}

@@ -107,6 +107,9 @@ def numbers() -> dict[str, str]:
         block_longest=lambda: faster("1.5B", longest()),
         block_length=lambda: f"{longest():,}",
         block_small=lambda: faster("124M", longest()),
+        block_none=lambda: times_between(
+            point("124M", "chunked", 4096), point("124M", "none", 4096)
+        ),
         block_counted=lambda: times(by_operations()),
         block_operations=lambda: percent(operations()),
         block_attention=lambda: percent(1 - 1 / ratio_to_softmax("1.5B", longest())),

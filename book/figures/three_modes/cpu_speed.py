@@ -10,7 +10,7 @@ from lsa.cost import mode_cost, training_cost
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME
 from ..lib.format import duration, duration_between, in_words, percent, times, times_between
-from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, of_config, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 COLOURED = {"compiled": "chunked"}  # the palette's name for what has a colour on every page
@@ -25,10 +25,18 @@ BODIES = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compile
 
 
 def run() -> Record:
-    """The stored run. Raises NotMeasuredError where there is none."""
+    """The stored run of whole texts. Raises NotMeasuredError where there is none."""
     for found in have("cpu_speed"):
-        return found
+        if found["config"]["grid"]:
+            return found
     raise NotMeasuredError("cpu_speed: nothing stored")
+
+
+def token_seconds() -> float:
+    """Seconds of one token, 16 heads of 64, from a state to the next. Raises NotMeasuredError."""
+    found = of_config(have("cpu_speed"), grid=[], step=[16, 64, 1])
+    took = rows(found, "steps")
+    return min(one["seconds"] for one in took if not one["step"].startswith("torch"))
 
 
 def as_product(point: Row, direction: str = "forward") -> float:
@@ -75,6 +83,7 @@ def numbers() -> dict[str, str]:
             *(point(name, 64, "forward+backward") for name in ("compiled", "softmax"))
         ),
         chunked_one_thread=lambda: duration(point("compiled", 8192)["seconds"]),
+        core_tick=lambda: duration(token_seconds()),
         core_chunk=lambda: CHUNK_SIZE,
         core_wider=lambda: times_between(step("avx2", "chunked"), step("avx512", "chunked")),
         core_more=lambda: times(more.flops / least.flops),

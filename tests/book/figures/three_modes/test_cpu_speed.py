@@ -13,7 +13,7 @@ from experiments.harness.core.plan import Session
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """A small run, as `have` would find it."""
-    (run,) = experiment.runs("cpu", smoke=True)
+    run, _ = experiment.runs("cpu", smoke=True)
     session = Session(
         device=torch.device("cpu"), corpus=lambda name: None, save=lambda tables: None,
         show=lambda *_: None, checkpoint=tmp_path / "none",
@@ -27,7 +27,11 @@ def record(tmp_path, monkeypatch):
             "device": {"kind": "cpu", "name": "A", "count": 1, "memory_bytes": 1},
         },
     }  # fmt: skip
-    monkeypatch.setattr(cpu_speed, "have", lambda name: [record])
+    _, token = experiment.runs("cpu", smoke=False)
+    steps = {"step": ["torch chunked", "avx2 recurrent", "avx2 chunked"]}
+    steps["seconds"] = [1e-5, 5e-5, 4e-5]
+    of_token = {**record, "config": token.config, "tables": {"steps": steps}}
+    monkeypatch.setattr(cpu_speed, "have", lambda name: [of_token, record])
     return record
 
 
@@ -55,6 +59,10 @@ def test_a_small_run_is_drawn_and_each_of_its_bodies_has_a_line(record):
     assert cells[0][2] == format.duration_between(plain)
     with pytest.raises(NotMeasuredError):
         cpu_speed.share(8192)
+
+
+def test_one_token_is_the_fastest_compiled_one_of_the_run_of_its_own(record):
+    assert cpu_speed.numbers()["core_tick"] == format.duration(4e-5)
 
 
 def test_a_body_whose_steps_were_stopped_half_way_has_no_line(record):
