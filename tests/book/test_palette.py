@@ -1,6 +1,6 @@
 """The palette: what the book promises, readable in both themes, and a colour for each layer."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 
@@ -55,6 +55,13 @@ def test_no_two_layers_look_alike():
     coloured = [name for name in LAYERS if name in palette.names()]
     near = {(a, b) for a, b in combinations(coloured, 2) if palette.difference(a, b) < 0.05}
     assert not near
+
+
+def test_spare_colours_look_like_no_other_spare_and_like_no_colour_that_the_book_promises():
+    """Where dashes tell of another key, a chart of other things than layers has these alone."""
+    common = ["softmax", "linear", "taylor", "none", "attention", "recurrent", "chunked", "rnn"]
+    pairs = [*combinations(palette.OTHERS, 2), *product(palette.OTHERS, common)]
+    assert not [pair for pair in pairs if palette.alike(*pair)]
 
 
 def test_differences_are_those_of_oklab():

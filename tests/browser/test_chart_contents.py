@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from book.explorable.figure import (
 from book.explorable.model import format_number, resolve
 from book.explorable.page import html
 from tests.browser.charts import headline, plot, radio, speed, tasks, traces
+from tests.browser.pages import CHAPTER_PAGES, soup_of
 
 pytestmark = pytest.mark.browser
 
@@ -36,6 +39,27 @@ def test_theme_switch_recolours_what_is_drawn(show):
         expect(stroke).to_have_css("stroke", css_rgb(palette.colour("softmax", theme)))
         colours = {one["name"]: one["color"] for one in traces(page, "headline")}
         assert colours["Softmax attention"] == palette.colour("softmax", theme)
+
+
+def confusable(spec):
+    """Names of two curves that some setting shows together in one style and nearly one colour."""
+    filters = [one["name"] for one in spec["controls"] if one["kind"] != "check"]
+    for one, other in combinations(spec["curves"], 2):
+        together = all(
+            one["keys"].get(name) == other["keys"].get(name)
+            for name in filters
+            if name in one["keys"] and name in other["keys"]
+        )
+        near = one["color"] != other["color"] and palette.alike(one["color"], other["color"])
+        if together and near and one["dash"] == other["dash"]:
+            yield one["name"], other["name"]
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_no_two_curves_shown_together_differ_in_nearly_nothing(built_book, page):
+    for figure in soup_of(built_book, page).select("figure.explorable"):
+        spec = json.loads(figure.select_one('script[type="application/json"]').string)
+        assert set(confusable(spec)) == set(), figure["id"]
 
 
 def css_rgb(color):
