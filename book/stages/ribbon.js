@@ -19,7 +19,7 @@
       most: 20,
       ticks: [0, 10, 20],
       of: (value, low, high) => `${tidy(value)} ± ${tidy((high - low) / 2)}`,
-      is: "Loss saved the second time, in thousandths of a nat a byte, ± two standard errors",
+      is: "Loss saved the second time, in thousandths of a nat a byte, with its 95% interval",
     },
     noise: {
       label: "noise",

@@ -20,13 +20,20 @@ def t_95(count: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def with_seeds(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
-    """The mean of what several seeds gave, and its standard error.
+def with_seeds(
+    values: Sequence[float], errors: Sequence[float], questions: int
+) -> tuple[float, float]:
+    """The mean of what several seeds gave, and half of its 95% interval.
 
-    errors: of each seed's value, for the choice of questions. Further seeds answer the same ones,
-    so this part of the error stays; the part that the seeds themselves make falls with their
-    number. One seed says nothing of the latter.
+    errors: standard errors of each seed's value, for the choice of so many questions. Further seeds
+    answer the same ones, so this part of the error stays; the part that the seeds themselves make
+    falls with their number. One seed says nothing of the latter. Student's t, with the degrees of
+    freedom by Satterthwaite.
     """
-    questions = mean(error**2 for error in errors)
+    asked = mean(error**2 for error in errors)
     seeds = variance(values) / len(values) if len(values) > 1 else 0.0
-    return mean(values), math.sqrt(questions + seeds)
+    if not (both := asked + seeds):
+        return mean(values), 0.0
+    spread = asked**2 / (questions - 1) + (seeds**2 / (len(values) - 1) if seeds else 0.0)
+    freedom = math.floor(round(both**2 / spread, 6))
+    return mean(values), t_95(freedom + 1) * math.sqrt(both)

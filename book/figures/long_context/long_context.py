@@ -22,18 +22,23 @@ def runs_of(attention: str, context: int) -> list[Record]:
 
 
 def gains(attention: str, context: int, kind: str) -> list[dict[str, float]]:
-    """A row for every distance or length, the mean over seeds: `bytes`, `gain`, `error`, `loss`.
+    """A row for every distance or length, the mean over seeds: `bytes`, `gain`, `half`, `loss`.
 
-    kind: "again", a passage met before, or "given", more text. All seeds are asked at the same
-    places, so what these do to a gain stays when seeds are added: `with_seeds`.
+    kind: "again", a passage met before, or "given", more text. half: of the gain's 95% interval.
+    All seeds are asked at the same places, so what these do to a gain stays when seeds are added.
     """
     column = {"again": "distance", "given": "given"}[kind]
-    several = zip(*(rows(one, kind) for one in runs_of(attention, context)), strict=True)
+    runs = runs_of(attention, context)
+    several = zip(*(rows(one, kind) for one in runs), strict=True)
     found = []
     for seeds in several:
-        gain, error = with_seeds([one["gain"] for one in seeds], [one["error"] for one in seeds])
+        gain, half = with_seeds(
+            [one["gain"] for one in seeds],
+            [one["error"] for one in seeds],
+            runs[0]["config"]["places"],
+        )
         loss = mean(one["loss"] for one in seeds)
-        found.append({"bytes": seeds[0][column], "gain": gain, "error": error, "loss": loss})
+        found.append({"bytes": seeds[0][column], "gain": gain, "half": half, "loss": loss})
     return found
 
 
@@ -106,8 +111,8 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             columns = {
                 "bytes": [each["bytes"] for each in found],
                 "gain": [each["gain"] for each in found],
-                "low": [each["gain"] - 2 * each["error"] for each in found],
-                "high": [each["gain"] + 2 * each["error"] for each in found],
+                "low": [each["gain"] - each["half"] for each in found],
+                "high": [each["gain"] + each["half"] for each in found],
             }
             keys = {"attention": attention, "context": context, "asked": kind}
             series.append(Series(keys, columns, source=source))
@@ -120,8 +125,8 @@ def figure(id: str = "long-past") -> Explorable | Missing:
             "**A long past is worth thousandths of a nat.** *A passage met before*: by how much 56 "
             "bytes of a held-out novel are better predicted because they stood, so many bytes "
             "earlier, in the text. *More text*: by how much 64 bytes are better predicted with so "
-            "much of the novel before the first of them than with 16 bytes. Forty places, bars of "
-            "two standard errors."
+            "much of the novel before the first of them than with 16 bytes. Forty places; bars: "
+            "95% intervals."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,

@@ -29,17 +29,17 @@ def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1
 
 
 def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
-    """A gain in thousandths of a nat, with what two standard errors allow."""
+    """A gain in thousandths of a nat, with half of its 95% interval."""
     found = gain_at(attention, context, kind, at)
     gain = _plain(1000 * found["gain"]).replace("-", "−")
-    return f"{gain} ± {_plain(2000 * found['error'], 1)}"
+    return f"{gain} ± {_plain(1000 * found['half'])}"
 
 
-def _plain(value: float, digits: int = 2) -> str:
-    """A number of `digits` significant digits, without an exponent: 0.00046."""
+def _plain(value: float) -> str:
+    """A number of two significant digits, without an exponent: 0.00046."""
     if not value:
         return "0"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
+    places = 1 - math.floor(math.log10(abs(value)))
     return f"{value:.{max(0, places)}f}"
 
 

@@ -27,7 +27,7 @@ def data() -> HTML | Missing:
     """JSON in a script element, for the stage to read; what to run where nothing is stored.
 
     between: by what stands between, lines of {color, name, points}, a point being distance, value,
-    low and high: of `novel` in thousandths of a nat a byte with two standard errors, of `noise` and
+    low and high: of `novel` in thousandths of a nat a byte with the 95% interval, of `noise` and
     `pairs` in percent with the least and the most over seeds. sources: where they come from.
     """
     try:
@@ -56,7 +56,7 @@ def _gains(model: str) -> list[Point]:
     return [
         [
             one["bytes"],
-            *(round(1000 * one["gain"] + by * 2000 * one["error"], 3) for by in (0, -1, 1)),
+            *(round(1000 * one["gain"] + by * 1000 * one["half"], 3) for by in (0, -1, 1)),
         ]
         for one in gains(model, MAIN, "again")
     ]

@@ -10,7 +10,7 @@ from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
 from ..lib.format import counted, in_words
 from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
-from ..lib.seed_error import t_95, with_seeds
+from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing, Table
 
 
@@ -23,8 +23,7 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     """Loss with all of a novel before a byte, less the loss with a window of it, by position.
 
     A row for each doubling of the position that at least two novels reach. It has the mean over
-    these novels and over the seeds, half of its 95% interval, and the number of novels. The t is
-    Student's, of the novels or of the seeds, whichever are fewer; one seed is not counted.
+    these novels and over the seeds, half of its 95% interval, and the number of novels.
     """
     several: dict[int, list[list[dict]]] = {}
     for one in seeds:
@@ -37,17 +36,17 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     out = []
     for first, read in sorted(several.items()):
         costs = [[each["whole"] - each["window"] for each in novels] for novels in read]
-        cost, error = with_seeds(
+        cost, half = with_seeds(
             [mean(each) for each in costs],
             [stdev(each) / math.sqrt(len(each)) for each in costs],
+            len(read[0]),
         )
-        fewest = min(n for n in (len(read[0]), len(read)) if n > 1)
         out.append({
             "first": first,
             "last": max(each["last"] for novels in read for each in novels),
             "loss": mean(each["whole"] for novels in read for each in novels),
             "cost": cost,
-            "error": t_95(fewest) * error,
+            "half": half,
             "novels": len(read[0]),
         })  # fmt: skip
     return out
@@ -63,8 +62,8 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
         columns = {
             "position": [each["last"] for each in found],
             "cost": [1000 * each["cost"] for each in found],
-            "low": [1000 * (each["cost"] - each["error"]) for each in found],
-            "high": [1000 * (each["cost"] + each["error"]) for each in found],
+            "low": [1000 * (each["cost"] - each["half"]) for each in found],
+            "high": [1000 * (each["cost"] + each["half"]) for each in found],
         }
         if found:
             keys = {"attention": attention, "context": context}
@@ -156,13 +155,13 @@ def table() -> Table | Missing:
 def within() -> tuple[int, int]:
     """How many of the table's intervals include zero, and how many there are."""
     found = [one for context in race.CONTEXTS for one in at_the_end(context)]
-    return sum(abs(one["cost"]) < one["error"] for one in found), len(found)
+    return sum(abs(one["cost"]) < one["half"] for one in found), len(found)
 
 
 def _plain(found: dict[str, float]) -> str:
     """Thousandths of a nat, with half of the 95% interval: 0.24 ± 0.02."""
-    cost, error = (f"{1000 * found[name]:.2f}" for name in ("cost", "error"))
-    return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {error}"
+    cost, half = (f"{1000 * found[name]:.2f}" for name in ("cost", "half"))
+    return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {half}"
 
 
 def _longest(attention: str) -> int:

@@ -29,7 +29,7 @@ def test_every_point_is_a_stored_one_with_its_bar():
                 if kind == "novel":
                     one = gain_at(model, MAIN, "again", distance)
                     assert value == pytest.approx(1000 * one["gain"], abs=1e-3)
-                    assert high - low == pytest.approx(4000 * one["error"], abs=2e-3)
+                    assert high - low == pytest.approx(2000 * one["half"], abs=2e-3)
                 else:
                     assert value == pytest.approx(100 * found[model, kind, distance].mean, abs=0.06)
     assert told_all["sources"]
