@@ -56,7 +56,7 @@ VERDICTS = {
     "so sharing the same work brings at most a factor of two": lambda: (
         scaling.speedup("linear", 2) > 2 and scaling.speedup("softmax", 4) > 2  # and more is told
     ),
-    "Told to keep its memory": lambda: every(
+    "If it keeps its memory": lambda: every(
         scaling.growth(attention, "no") > 1.4 and scaling.growth(attention, "yes") < 1.15
         for attention in ("linear", "softmax")
     ),
@@ -65,7 +65,7 @@ VERDICTS = {
         for scale in headline_costs.BIG
         for context in headline_costs.CONTEXTS
     ),
-    "On a processor we can say": lambda: every(
+    "On a CPU a block was timed": lambda: every(
         run["provenance"]["device"]["kind"] == "cpu" for run in have("block_speed")
     ),
     "At 16,384 tokens the bounds understate what linear attention gains": lambda: every(

@@ -34,9 +34,9 @@ def rise(run: Record) -> float:
 
 
 def keeps_all(run: Record) -> bool:
-    """Whether a gain is softmax's within two standard errors."""
+    """Whether the 95% interval of a loss of gain includes zero."""
     lost = missing(run)
-    return abs(lost.mean) < 2 * lost.error
+    return abs(lost.mean) < lost.half
 
 
 def most_alone_layer() -> bool:
@@ -115,7 +115,7 @@ VERDICTS = {
         look_inside.looked(run, 7, 7, 0) > 0.25 and look_inside.looked(run, 18, 6, 1) > 0.5
         for run in look_inside.stored()
     ),
-    "more than the gradient says": lambda: (
+    "Confined together, on the test texts, they take": lambda: (
         -sum(head.slope.mean for head in ranking()[:FEW]) < 0.9 * missing(confined(FEW)).mean
     ),
     "For head 18.6 it says": lambda: (

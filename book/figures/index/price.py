@@ -27,8 +27,8 @@ def _columns(what: str) -> dict[str, list]:
     return {
         "heads": [*found],
         "nats": [one.mean for one in found.values()],
-        "low": [one.mean - 2 * one.error for one in found.values()],
-        "high": [one.mean + 2 * one.error for one in found.values()],
+        "low": [one.mean - one.half for one in found.values()],
+        "high": [one.mean + one.half for one in found.values()],
     }
 
 
@@ -48,7 +48,7 @@ def figure(id: str = "price") -> Explorable | Missing:
         caption=(
             f"**In this model recall needs a few of the {HEADS} heads.** *Recall*: nats a "
             "token by which a passage is easier the second time; below zero, harder. *Rise of the "
-            "loss*: of other tokens whose past is cut, above the whole model's."
+            "loss*: of other tokens whose past is cut, above the whole model's. Bars: 95%."
         ),
         alt=(
             "Recall against the number of heads that may look back: below zero with none, at its "

@@ -83,7 +83,7 @@ def heads_table() -> Table | Missing:
     alone = alone_by_rank()
     cells = []
     for rank, head in enumerate(heads):
-        slope = f"{signed(-head.slope.mean)} ± {head.slope.error:.2f}"
+        slope = f"{signed(-head.slope.mean)} ± {head.slope.half:.2f}"
         measured = [str(alone[rank])] if rank in alone else ["–"]
         looks = [percent(head.mass), *(_copied(head, after) for after in (0, 1))]
         cells.append([head.name, slope, *(measured if alone else []), *looks])

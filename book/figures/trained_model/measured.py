@@ -7,6 +7,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from ..lib.records import NotMeasuredError, Record, learned, rows
+from ..lib.seed_error import t_95
 
 EXPERIMENT = "remove_exponential"
 HERE = 256  # tokens between a passage and its return
@@ -22,9 +23,14 @@ class Mean(NamedTuple):
     error: float
     texts: int
 
+    @property
+    def half(self) -> float:
+        """Half of the 95% interval by Student's t; zero for a single text."""
+        return t_95(self.texts) * self.error if self.texts > 1 else 0.0
+
     def __str__(self) -> str:
-        """For prose: 2.75 ± 0.10."""
-        return f"{signed(self.mean)} ± {self.error:.2f}"
+        """The mean and half of its interval, for prose: 2.75 ± 0.10."""
+        return f"{signed(self.mean)} ± {self.half:.2f}"
 
 
 def signed(value: float) -> str:
@@ -68,6 +74,14 @@ def measured(run: Record, column: str) -> Mean:
     share = share_cut(run) if column == "cut" else 1.0
     pairs = zip(rows(run, "texts"), rows(softmax_of(run), "texts"), strict=False)
     return mean_of([(one["loss"] - other["loss"]) / share for one, other in pairs])
+
+
+def by_novel(run: Record, column: str) -> Mean:
+    """A column of the table `texts`, in which a novel counts as one text."""
+    novels: dict[str, list[float]] = {}
+    for row in rows(run, "texts"):
+        novels.setdefault(row["source"], []).append(row[column])
+    return mean_of([mean(each) for each in novels.values()])
 
 
 def share_cut(run: Record) -> float:

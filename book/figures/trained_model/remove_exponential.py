@@ -14,6 +14,7 @@ from .measured import (
     HEADS,
     HERE,
     Mean,
+    by_novel,
     mean_of,
     measured,
     ranking,
@@ -44,7 +45,7 @@ def _columns(found: list[tuple[int, Record]], what: str) -> dict[str, list]:
     columns: dict[str, list] = {name: [] for name in ("heads", "nats", "low", "high")}
     for heads, run in found:
         told = measured(run, what)
-        ends = told.mean, told.mean - 2 * told.error, told.mean + 2 * told.error
+        ends = told.mean, told.mean - told.half, told.mean + told.half
         for name, value in zip(columns, (heads, *ends), strict=True):
             columns[name].append(value)
     return columns
@@ -99,7 +100,7 @@ def figure(id: str = "heads-that-look-back") -> Explorable | Missing:
             "second time. *Rise of the loss*: of the text between, above softmax. Heads are let "
             "look back one by one, the most important first or last; the others see 64 tokens and "
             "the first four. Other novels ranked them. Grey: the gain with heads by attention mass "
-            "and in a random order. Bars: two standard errors over the texts."
+            "and in a random order. Bars: 95% intervals over the texts."
         ),
         alt=(
             "Gain against the number of heads that may look back: one line reaches its full "
@@ -173,8 +174,8 @@ def random_orders(number: int = FEW) -> list[Record]:
 
 
 def thousandths(found: Mean) -> str:
-    """A small mean and its error, for prose."""
-    return f"{found.mean:.3f} ± {found.error:.3f}"
+    """A small mean and half of its interval, for prose."""
+    return f"{found.mean:.3f} ± {found.half:.3f}"
 
 
 def mass_places(number: int = FEW) -> list[int]:
@@ -245,6 +246,7 @@ def numbers() -> dict[str, str]:
             novels=lambda: counted(len({row["source"] for row in rows(confined(0), "texts")})),
             softmax_loss=lambda: f"{measured(confined(0), 'loss').mean:.2f}",
             softmax_gain=lambda: measured(confined(0), "gain"),
+            novels_gain=lambda: by_novel(confined(0), "gain"),
             softmax_first=lambda: f"{measured(confined(0), 'first').mean:.2f}",
             softmax_second=lambda: f"{measured(confined(0), 'second').mean:.2f}",
             near_perplexity=lambda: percent(exp(measured(everywhere(), "cut").mean) - 1),

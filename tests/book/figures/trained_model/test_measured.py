@@ -47,7 +47,14 @@ def test_the_rise_compares_text_by_text(stored):
     found = measured.measured(measured.run_of("all", "window-64-4"), "rise")
     assert found.mean == pytest.approx(0.2) and found.texts == 2
     assert found.error == pytest.approx(0.1)  # texts differ by two nats, what is lost by 0.2
-    assert str(measured.measured(measured.run_of("none"), "gain")) == "2.50 ± 0.50"
+    gain = measured.measured(measured.run_of("none"), "gain")
+    assert gain.half == pytest.approx(12.71 * 0.5) and str(gain).startswith("2.50 ± 6.3")
+
+
+def test_texts_of_one_novel_count_as_one(stored):
+    run = {"path": "x", "tables": {"texts": {"source": ["a", "a", "b"], "gain": [1.0, 3.0, 4.0]}}}
+    found = measured.by_novel(run, "gain")
+    assert (found.mean, found.error, found.texts) == (3.0, pytest.approx(1.0), 2)
 
 
 def test_the_rise_of_tokens_whose_past_is_cut(stored):
