@@ -55,6 +55,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba": ("mamba", {"d_state": 16}),
     "none": ("none", {}),
 }
+CONTROLS = ("delta-adds", "none")
 # All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (name, {"d_state": 32} if name in ("s4", "s4d") else {})
@@ -146,6 +147,7 @@ TASKS: dict[str, dict[str, Any]] = {
 # Half a decade apart around the rate at which gates learn what a probe's choice hid from them.
 MIDDLE, *FURTHER = RATES = (3e-3, 1e-3, 1e-2)
 SEEDS = (0, 1, 2)
+FIRST = 200  # priority of the first tier
 BASE: dict[str, Any] = {
     "d_model": 32,
     "front_width": 4,
@@ -206,11 +208,13 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """All models at the middle rate and the first seed, then the further rates, then other seeds.
+    """Two tiers, in the order in which the chapters' messages need them.
 
-    The tasks that tell most come first, then induction and copying, then what recall depends on;
-    at last layers that no chapter compares, and other sizes. smoke: the tasks in turn. Nothing on
-    a GPU: models this small learn on the processor.
+    The first, of priority `FIRST`: recall and selective copying by the layers that the
+    chapters compare. The second, after it: their two controls, overwriting, then induction and
+    copying, then what recall depends on; at last layers that no chapter compares, and other sizes.
+    Within each all models at the middle rate and the first seed, then the further rates, then other
+    seeds. smoke: the tasks in turn. Nothing on a GPU: models this small learn on the processor.
     """
     if smoke:
         turns = zip(MODELS | OTHERS, cycle(TASKS))
@@ -218,22 +222,27 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         return [*smoked, _run("distant recall", "fades", MIDDLE, 0, smoke=True)]
     if kind != "cpu":
         return []
+    compared = [name for name in MODELS if name not in CONTROLS]
     groups = (
-        (("recall", "selective copying", "overwriting"), MODELS),
+        (("recall", "selective copying"), compared),
+        (("recall", "selective copying"), CONTROLS),
+        (("overwriting",), MODELS),
         (("induction", "copying"), MODELS),
         (("recall in windows",), OF_WINDOWS),
         (("distant recall",), OF_DISTANCES),
         (("recall", "selective copying", "overwriting", "induction", "copying"), OTHERS),
     )
     plan = []
-    for priority, (tasks, models) in enumerate(groups, 200):
+    for priority, (tasks, models) in enumerate(groups, FIRST):
         for seed, rate in _turns():
             plan += [
                 _run(task, name, rate, seed, priority=priority) for task in tasks for name in models
             ]
     for seed, rate in _turns():
         for name, heads, options in SIZES:
-            plan.append(_run("recall", name, rate, seed, heads, options, priority=205))
+            plan.append(
+                _run("recall", name, rate, seed, heads, options, priority=FIRST + len(groups))
+            )
     return plan
 
 

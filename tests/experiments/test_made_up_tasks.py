@@ -8,7 +8,7 @@ import torch
 from experiments import made_up_tasks
 from experiments.__main__ import main
 from experiments.harness.core import record
-from experiments.harness.learning import answers
+from experiments.harness.learning import answers, task_training
 from experiments.harness.learning.answers import ask, ask_at_distances, ask_at_length, state_bytes
 from experiments.harness.learning.task_training import TaskTraining, task_model
 from experiments.harness.learning.tasks import draw
@@ -50,17 +50,23 @@ def test_the_plan_holds_every_layer_at_three_rates_and_seeds_and_differs_in_noth
 
 
 def test_a_plan_that_is_cut_short_says_something():
-    """The middle rate and the first seed of all models first, then rates, then seeds."""
-    for tasks in (made_up_tasks.TASKS, ("overwriting",), ("induction", "copying")):
-        compared = [
-            (one["seed"], made_up_tasks.RATES.index(one["learning_rate"]))
-            for one in ORDERED
-            if one["task"] in tasks and one["model"] in made_up_tasks.MODELS and one["n_head"] == 1
+    """Recall and selective copying by the layers compared come first; within, rates before seeds.
+
+    The first tier has the middle rate and the first seed of all models first.
+    """
+    first = [run for run in RUNS if run.priority == made_up_tasks.FIRST]
+    layers = {*made_up_tasks.MODELS} - {*made_up_tasks.CONTROLS}
+    found = {(run.config["task"], run.config["model"]) for run in first}
+    assert found == {(task, name) for task in ("recall", "selective copying") for name in layers}
+    assert ORDERED[: len(first)] == [run.config for run in first]
+    assert {config["n_head"] for config in ORDERED[: len(first)]} == {1}
+    for priority in {run.priority for run in RUNS}:
+        turns = [
+            (run.config["seed"], made_up_tasks.RATES.index(run.config["learning_rate"]))
+            for run in RUNS
+            if run.priority == priority
         ]
-        if tasks is not made_up_tasks.TASKS:
-            assert compared == sorted(compared)
-    first = [one["task"] for one in ORDERED[: 3 * len(made_up_tasks.MODELS)]]
-    assert list(dict.fromkeys(first)) == ["recall", "selective copying", "overwriting"]
+        assert turns == sorted(turns)
     assert not made_up_tasks.runs("cuda", smoke=False)
 
 
@@ -126,6 +132,31 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(here):
     other = TaskTraining({**config, "seed": 1})
     assert other.train(here)
     assert not here.checkpoint.exists() and "of another configuration" in here.warnings[0]
+
+
+def test_a_training_leaves_checkpoints_on_its_way(here, monkeypatch):
+    monkeypatch.setattr(task_training, "SAVE_EVERY", 0.0)
+    config, saved = {**small("recall", "linear"), "updates": 6}, []
+    training = TaskTraining(config)
+    monkeypatch.setattr(training, "save", lambda session: saved.append(training.updates))
+    assert training.train(here)
+    assert saved == [1, 2, 3, 4, 5]  # after the last the run is stored
+
+
+@pytest.mark.parametrize("model", ["softmax", "gla", "delta", "s6"])
+def test_weights_change_in_one_pass_as_in_torchs_loop(model):
+    """In float64: where a gradient is zero but for rounding, Adam makes a step of the rounding."""
+    config = {**small("recall", model), "updates": 3}
+    fused, loop = TaskTraining(config), TaskTraining(config)
+    loop.optimizer = torch.optim.AdamW(
+        loop.model.parameters(), betas=(0.9, 0.95), weight_decay=0.01, fused=False, foreach=False
+    )
+    for training in (fused, loop):
+        training.model.double()
+        assert training.train(bare_session())
+    assert fused.curve == loop.curve and len(fused.curve) == 2
+    for a, b in zip(fused.model.parameters(), loop.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("model", ["softmax", "linear", "s6"])

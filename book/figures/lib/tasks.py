@@ -186,13 +186,20 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
     updates, solved = f"{config['updates']:,} updates", f"{100 * config['solved']:g}% right"
     said = [f"Training ended after {updates} or at {solved}."]
     if full:
-        every = [run["config"] for run in learned(EXPERIMENT) if run["config"]["task"] == task]
-        tried, seeds = (len({one[key] for one in every}) for key in ("learning_rate", "seed"))
-        if tried > 1:
-            said.append(f"Validation chose one of {counted(tried)} learning rates for each model.")
-        else:
-            more = " and one seed are" if seeds == 1 else " is"
+        tried, seeds = defaultdict(set), set()
+        for run in learned(EXPERIMENT):
+            if not run["complete"] or run["config"]["task"] != task:
+                continue
+            if (kind := kind_of(run)) in kinds:
+                tried[kind].add(run["config"]["learning_rate"])
+                seeds.add(run["config"]["seed"])
+        fewest, most = (pick(map(len, tried.values())) for pick in (min, max))
+        if fewest == most == 1:
+            more = " and one seed are" if len(seeds) == 1 else " is"
             said.append(f"So far one learning rate{more} stored.")
+        else:
+            of = counted(most) if fewest == most else f"{counted(fewest)} to {counted(most)}"
+            said.append(f"Validation chose one of {of} learning rates for each model.")
     if full and probed:
         names = listed([label(name) for name in in_order(probed)])
         said.append(f"A short probe chose the rates of {names}, which are being repeated.")

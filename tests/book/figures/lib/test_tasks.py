@@ -109,6 +109,14 @@ def test_a_caption_says_so_where_one_rate_is_stored(stored):
     assert tasks.is_one_rate_and_seed()
 
 
+def test_a_caption_counts_the_rates_of_each_model_while_a_plan_goes_on(stored):
+    stored([run("delta", rate) for rate in (1e-3, 3e-3, 1e-2)])
+    assert "one of three learning rates for each model" in overwriting.figure().caption
+    stored([run("delta", 3e-3), run("delta", 1e-3), run("linear", 3e-3)])
+    assert "one of one to two learning rates for each model" in overwriting.figure().caption
+    assert not tasks.is_one_rate_and_seed()
+
+
 def test_sizes_of_a_model_are_kept_apart(stored):
     small = run("linear", task="recall")
     small["config"]["n_head"] = 4
