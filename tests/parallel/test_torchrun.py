@@ -93,37 +93,47 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
 HANGS = """
 import os, signal, sys, time
 from experiments.harness.core import watch
+from experiments.harness.learning import corpora
 from experiments.harness.learning.training import Training
 from tests.parallel.command import run_command
 
 watch.SILENT = watch.OVERDUE = 6.0
-update = Training.update
+rank, out, how = os.environ["RANK"], *sys.argv[1:]
+update, load = Training.update, corpora.load_corpus
 
-def hangs(self):
-    if self.updates == 5 and os.environ["RANK"] == "1":
-        if sys.argv[2] == "stopped":
-            os.kill(os.getpid(), signal.SIGSTOP)
-        else:
-            time.sleep(1000)
+def stops(self):
+    if self.updates == 5 and rank == "1":
+        os.kill(os.getpid(), signal.SIGSTOP)
     update(self)
 
-Training.update = hangs
-run_command(sys.argv[1])
+def sleeps(name, source):
+    if rank == "0":
+        time.sleep(1000)
+    return load(name, source)
+
+if how == "update":
+    Training.update = stops
+else:
+    corpora.load_corpus = sleeps
+run_command(out)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["asleep", "stopped"])
-def test_a_rank_that_hangs_ends_the_others_and_is_named(tmp_path, made_corpus, how):
+@pytest.mark.parametrize(
+    ("how", "rank", "end"),
+    [("update", 1, "or its computer is lost"), ("text", 0, "line 19 of sleeps")],
+)
+def test_a_rank_that_hangs_ends_the_others_and_is_named(tmp_path, made_corpus, how, rank, end):
+    """One whose process is stopped in an update, and one that alone reads the text."""
     script, said = tmp_path / "script.py", tmp_path / "said"
     script.write_text(HANGS)
     with said.open("w") as error:
         process = torchrun([str(script), str(tmp_path / "out"), how], 2, stderr=error)
-    wait_for(lambda: "rank 1 hangs: " in said.read_text(), process)
+    wait_for(lambda: f"rank {rank} hangs: " in said.read_text(), process)
     with suppress(FileNotFoundError, ProcessLookupError):  # they may have ended
-        for rank in ranks_of(process):  # torchrun would wait half a minute for a stopped one
-            os.kill(rank, signal.SIGCONT)
+        for one in ranks_of(process):  # torchrun would wait half a minute for a stopped one
+            os.kill(one, signal.SIGCONT)
     assert process.wait(timeout=60)
     (line,) = [line for line in said.read_text().splitlines() if " hangs: " in line]
-    end = {"asleep": "line 15 of hangs", "stopped": "or its computer is lost"}[how]
-    assert line.startswith("error: rank 1 hangs: ") and line.endswith(end)
+    assert line.startswith(f"error: rank {rank} hangs: ") and line.endswith(end)

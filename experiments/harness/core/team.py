@@ -18,8 +18,9 @@ import torch.distributed as dist
 
 from .watch import watching
 
-# Of an exchange. A rank that is killed ends the others at once, by torchrun, and one that hangs in
-# an update within a minute, by `watch`. This is for what else may hang.
+# Of an exchange. A rank that is killed ends the others at once, by torchrun, and one that hangs
+# within a minute, by `watch`. This is for what `watch` cannot tell from work: outside of an update,
+# a rank that runs in circles or waits for a lost disk.
 TIMEOUT = timedelta(minutes=5)
 TOLD = "the first rank says it"  # a note on an error that others need not repeat
 
