@@ -2,8 +2,8 @@
 
 The theme brings Bootstrap and all its own widgets, 65 KB compressed. The pages use a sixth of it.
 It comes in a dozen files, and each holds back the first paint. So, once every page is written, the
-sheets are joined in the order in which they would have been loaded. Rules for a class that neither
-a page nor a script names are left out.
+sheets are joined in the order in which they would have been loaded. What nothing reads is left out:
+rules for a class or an id that neither a page nor a script names, and variables.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+PALETTE = "palette.css"
 SHEETS = (
     "basic.css",
     "styles/pydata-sphinx-theme.css",
@@ -24,7 +25,7 @@ SHEETS = (
     "proof.css",
     "katex-*/katex.min.css",
     # Colours, then the page, then the figures that use both.
-    "palette.css",
+    PALETTE,
     "book.css",
     "explorable.css",
     "stages/stage.css",
@@ -38,9 +39,17 @@ FOREIGN_SCRIPTS = re.compile(r"bootstrap|togglebutton|design-tabs|language_data|
 TOKEN = re.compile(
     r"""/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|url\([^"')]*\)|[{};]""", re.DOTALL
 )
-CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+NAME = re.compile(r"[.#](-?[A-Za-z_][\w-]*)")
 ALTERNATIVES = re.compile(r":(?:not|is|where|has)\((?:[^()]|\([^()]*\))*\)")
 ADDRESS = re.compile(r"""url\(\s*(["']?)(?!data:|#|https?:)([^"')]+)\1\s*\)""")
+VARIABLE = re.compile(r"(?<![\w-])(--[\w-]+)\s*:")
+DECLARATION = (
+    r"""(?<![\w-]){}\s*:(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|url\([^"')]*\)|[^;{{}}"'])*;?"""
+)
+ANIMATION = re.compile(r"animation(?:-name)?\s*:([^;}]*)")
+READ = re.compile(r"var\(\s*(--[\w-]+)")
+# A chart's script puts their names together; labels are Python's alone.
+COLOUR = re.compile(r"(--[\w-]+):\s*#")
 GROUPS = ("@media", "@supports", "@container", "@layer")
 
 
@@ -77,37 +86,51 @@ def selectors(prelude: str) -> list[str]:
 
 
 def needed(css: str, used: set[str]) -> str:
-    """`css` without comments and without rules that need a class not in `used`."""
+    """`css` without comments and without rules that need a class or an id not in `used`."""
     css = TOKEN.sub(lambda token: "" if token[0].startswith("/*") else token[0], css)
     kept = []
     for prelude, body in rules(css):
-        if body is None:
-            kept.append(prelude)
-        elif prelude.startswith(GROUPS):
-            inside = needed(body, used)
-            if inside:
-                kept.append(f"{prelude}{{{inside}}}")
-        elif prelude.startswith("@"):
-            kept.append(f"{prelude}{{{body}}}")
-        else:
-            alive = [
+        if body is not None and prelude.startswith(GROUPS):
+            body = needed(body, used)
+        elif body is not None and not prelude.startswith("@"):
+            prelude = ",".join(
                 one
                 for one in selectors(prelude)
-                if set(CLASS.findall(ALTERNATIVES.sub("", one))) <= used
-            ]
-            if alive:
-                kept.append(f"{','.join(alive)}{{{body}}}")
-    return "\n".join(kept)
+                if set(NAME.findall(ALTERNATIVES.sub("", one))) <= used
+            )
+        if prelude and body != "":
+            kept.append((prelude, body))
+    return as_text(kept)
 
 
-def classes_in_use(site: Path) -> set[str]:
-    """Classes of the pages' elements, and every word of the scripts that they load."""
+def less_unread(css: str, read: set[str]) -> str:
+    """`css` without movements and variables that neither it nor `read` names."""
+    moved = set(re.findall(r"[\w-]+", " ".join(ANIMATION.findall(css))))
+    css = as_text(
+        (prelude, body)
+        for prelude, body in rules(css)
+        if not prelude.startswith("@keyframes") or prelude.split()[1] in moved
+    )
+    while unread := set(VARIABLE.findall(css)) - read - set(READ.findall(css)):
+        for name in unread:
+            css = re.sub(DECLARATION.format(name), "", css)
+    return as_text((prelude, body) for prelude, body in rules(css) if body != "")
+
+
+def as_text(kept: Iterable[tuple[str, str | None]]) -> str:
+    """Rules as a sheet, one after the other."""
+    return "\n".join(prelude if body is None else f"{prelude}{{{body}}}" for prelude, body in kept)
+
+
+def names_in_use(site: Path) -> set[str]:
+    """Classes, ids and variables of the pages' elements, and every word of their scripts."""
     used: set[str] = set()
     scripts: set[Path] = set()
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        for names in re.findall(r'class="([^"]*)"', text):
+        for names in re.findall(r'(?:class|id)="([^"]*)"', text):
             used.update(names.split())
+        used.update(READ.findall(text))
         # Only what a page asks for: an older build may have left other scripts there.
         for element in re.findall(r"<script[^>]*>", text):
             if not (address := re.search(r'\ssrc="([^"?#:]+\.js)', element)):
@@ -119,14 +142,14 @@ def classes_in_use(site: Path) -> set[str]:
             scripts.update([script, *((script.parent / name).resolve() for name in names)])
     for script in scripts:
         if script.is_file() and not FOREIGN_SCRIPTS.search(script.name):
-            used.update(re.findall(r"[A-Za-z_][\w-]*", script.read_text(encoding="utf-8")))
+            used.update(re.findall(r"(?:--)?[A-Za-z_][\w-]*", script.read_text(encoding="utf-8")))
     return used
 
 
 def join_sheets(site: Path) -> None:
     """Write `_static/page.css` of the site's own sheets, with addresses that hold there."""
     static = site / "_static"
-    used = classes_in_use(site)
+    used = names_in_use(site)
     joined = []
     for pattern in SHEETS:
         for sheet in sorted(static.glob(pattern)):
@@ -136,8 +159,10 @@ def join_sheets(site: Path) -> None:
                 return f'url("{posixpath.normpath(posixpath.join(folder, found[2]))}")'
 
             css = sheet.read_text(encoding="utf-8").lstrip("\ufeff")
+            if sheet.name == PALETTE:
+                used.update(COLOUR.findall(css))
             joined.append(needed(ADDRESS.sub(moved, css), used))
-    page = "\n".join(joined)
+    page = less_unread("\n".join(joined), used)
     (static / JOINED).write_text(page, encoding="utf-8")
     faces = re.findall(r"@font-face\{[^}]*optional[^}]*\}", page)
     swapped = "\n".join(face.replace("optional", "swap") for face in faces)

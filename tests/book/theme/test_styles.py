@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from book.theme.styles import join_sheets, needed, selectors
+from book.theme.styles import join_sheets, less_unread, needed, selectors
 
 BOOK = Path(__file__).resolve().parents[3] / "book"
 SHEETS = [path for path in BOOK.rglob("*.css") if "vendor" not in path.parts]
@@ -17,6 +17,7 @@ SHEETS = [path for path in BOOK.rglob("*.css") if "vendor" not in path.parts]
     ("css", "left"),
     [
         (".a{x:1}.b{x:2}", ".a{x:1}"),
+        ("#b p{x:1}#a.a{x:1}", "#a.a{x:1}"),
         (".b, p .a > i, p{x:1}", "p .a > i,p{x:1}"),
         ("p:not(.b){x:1}", "p:not(.b){x:1}"),
         ("p:is(.b, .a){x:1}", "p:is(.b, .a){x:1}"),
@@ -29,6 +30,24 @@ SHEETS = [path for path in BOOK.rglob("*.css") if "vendor" not in path.parts]
 )
 def test_a_rule_is_kept_if_a_page_can_use_it(css, left):
     assert needed(css, {"a"}) == left
+
+
+@pytest.mark.parametrize(
+    ("css", "left"),
+    [
+        ("p{--a:1;--b:2;x:var(--a)}", "p{--a:1;x:var(--a)}"),
+        ("p{--a:var(--b);--b:var(--c);--c:1;x:1}", "p{x:1}"),
+        ("""p{--b:"};";--c:'{';--d:url(a;b);--named:1}""", "p{--named:1}"),
+        ("p{--b:1}@media print{.a{--b:1;x:1}}", "@media print{.a{x:1}}"),
+        ("p{--b:1;--b-c:1;--d:1;x:var( --b-c , var(--d))}",
+         "p{--b-c:1;--d:1;x:var( --b-c , var(--d))}"),
+        ("@keyframes m{to{x:1}}@keyframes n{to{x:1}}p{animation:1s m}",
+         "@keyframes m{to{x:1}}\np{animation:1s m}"),
+        ("p{x:1}.a--b:hover{x:1}", "p{x:1}\n.a--b:hover{x:1}"),
+    ],
+)  # fmt: skip
+def test_variables_and_movements_that_nothing_reads_are_left_out(css, left):
+    assert less_unread(css, {"--named"}) == left
 
 
 @pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
