@@ -111,10 +111,11 @@ def test_its_text_is_cut_as_it_was_trained(path):
 
 @pytest.mark.slow
 def test_the_law_holds_for_the_trained_model(smollm2):
-    near = {"window": 64, "first": 4}
+    """A tick reads all weights, so the text is as long as a small window takes to move on."""
+    near = {"window": 8, "first": 4}
     attention = {"all": {"kind": "window", **near}, "18": {"kind": "window-state", **near}}
     smollm2.attend({**attention, "18.6": {"kind": "softmax"}, "3": {"kind": "linear"}})
-    tokens = torch.randint(49152, (1, 300), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(49152, (1, 37), generator=torch.Generator().manual_seed(0))
     whole, ticked = smollm2(tokens), unroll(smollm2.machine())(tokens)
     assert (ticked - whole).norm() < 1e-4 * whole.norm()
 
