@@ -118,7 +118,10 @@ def alone(rank: int) -> Mean:
 
 def sum_alone(number: int = FEW) -> float:
     """Costs of the first heads one by one, added up. Raises NotMeasuredError."""
-    return sum(alone(rank).mean for rank in range(number))
+    found = alone_by_rank()
+    if not {*range(number)} <= found.keys():
+        raise NotMeasuredError(f"{EXPERIMENT}: not each of the first {number} heads alone")
+    return sum(found[rank].mean for rank in range(number))
 
 
 def most_alone(but: int = 2) -> float:
