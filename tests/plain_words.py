@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 READ = "*.md results/*.md book/*.md lsa/**/*.py experiments/**/*.py book/**/*.py book/**/*.js"
 RULES = {
-    "over 30 words": r"(\w[\w'’,.-]*\W+){30}\w",
+    "over 30 words": r"([^\w ]*\w\S*( [^\w ]+)* ){30}[^\w ]*\w",
     "opening": r"^(What|Whoever|Whatever|Which|Whichever|Nor|Of)\b(?!.*\?$)",
     "hedge": r"\b(perhaps|hardly|rather|somewhat|seems?|as far as|a little|more or less|of course"
     r"|so to speak|in a sense|nearly all|apparently|in the long run)\b",

@@ -49,6 +49,11 @@ def test_what_is_plain_or_no_prose_is_left_alone(source):
     assert not found(source)
 
 
+def test_words_with_punctuation_are_counted_in_one_way():
+    """Not in each of all ways to divide them, which took longer than a test may."""
+    assert not found("it's-, " * 25)
+
+
 def test_prose_goes_on_after_formulas_and_inside_directives():
     page = "---\na: b\n---\n$$ x $$ (one)\n\n$$\ny\n$$ (two)\n\n:::{reveal}\nWhat is lost.\n:::\n"
     assert found(page) == [(11, "opening")]
