@@ -128,7 +128,7 @@ VERDICTS = {
     "the gain is clear up to 256 bytes, and not from 1,024 bytes on": lambda: every(
         is_gain(name, MAIN, at) == (at <= 256) for name in MODELS for at in DISTANCES
     ),
-    "trained at other contexts, five of six are clear at 1,024 bytes": lambda: (
+    "Five of the six models trained at other contexts are clear at 1,024 bytes": lambda: (
         [
             is_gain(name, context, 1024)
             for name in MODELS

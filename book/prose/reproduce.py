@@ -41,7 +41,7 @@ VERDICTS = {
     ),
     "at 4,096 softmax had left the plateau first": lambda: softmax_left_first(4096),
     "| not worse here |": lambda: over_seeds(LINEAR_BEHIND).mean < 0,
-    "holds at 4,096 after an hour, where softmax had just left the plateau; hardly at 2,048; "
+    "holds at 4,096 after an hour, where softmax had just left the plateau; level at 2,048; "
     "worse at 256": lambda: (
         far_better(4096) > 0.3 and 0 < far_better(2048) < 0.03 and far_better(256) < -0.05
     ),

@@ -35,7 +35,7 @@ VERDICTS = {
         bytes_rise(SHORT) > 2
         and seconds("softmax", SHORT, "nano") < 1.2 * seconds("softmax", 1, "nano")
     ),
-    "Of all words of the sentence, the last two change the next letter most": lambda: (
+    "The last two words of the sentence change the next letter most": lambda: (
         min(moves()[-2:]) > 0.5 and max(moves()[:-2]) < 0.15
     ),
     "For this word the near-sighted heads decide": lambda: every(

@@ -76,7 +76,7 @@ VERDICTS = {
             if n >= 4096
         )
     ),
-    "one head hardly fills them in chunked mode": lambda: (
+    "One head gains little from the second in chunked mode": lambda: (
         0.8 < took("chunked", 8192) / cpu_speed.point("compiled", 8192)["seconds"] < 1
     ),
     "leaves recurrent mode farther behind.": lambda: max(token_ratios()) < RECURRENT_BEHIND,

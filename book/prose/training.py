@@ -264,9 +264,7 @@ VERDICTS = {
     "Without a fading head, at 256 bytes, softmax ends lower": lambda: is_above(
         lower("all terms: softmax")
     ),
-    "A far-sighted head ends a little higher than a second near-sighted one": lambda: is_above(
-        far_costs()
-    ),
+    "nats higher than a second near-sighted one": lambda: is_above(far_costs()),
     "there is no optimum among the rates tried: the fastest is best": lambda: every(
         end("fades in 1", "linear") < end(f"fades in {n}", "linear") for n in HALF_LIVES[1:]
     ),

@@ -59,11 +59,12 @@ def figure(id: str = "exchanges") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**What softmax exchanges grows with the text; states do not.** Bytes that the busiest "
-            "rank receives for one layer, forward, when the sequence is split evenly. *Keys and "
-            "values*: around a ring or in one all-gather. *By heads*: queries, keys, values and "
-            "outputs, on at most as many ranks as there are heads. These take 2 bytes a number, "
-            "states 4. By the formulas; tests count the same bytes at the exchanges."
+            "**Softmax's bytes grow with the text; those of states do not.** Bytes that the "
+            "busiest rank receives for one layer, forward, when the sequence is split evenly. "
+            "*Keys and values*: around a ring or in one all-gather. *By heads*: queries, keys, "
+            "values and outputs, on at most as many ranks as there are heads. These take 2 "
+            "bytes a number, states 4. By the formulas; tests count the same bytes at the "
+            "exchanges."
         ),
         alt=(
             "Bytes against sequence length on logarithmic scales: rising lines for keys and "

@@ -119,8 +119,8 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**What further processes bring on a computer of two cores.** Attention of two heads, "
-            "forward and backward, over processes of one thread each, against one process. "
+            "**Two processes are faster than one, on a computer of two cores.** Attention of two "
+            "heads, forward and backward, over processes of one thread each, against one process. "
             f"Dashed: as many times as fast as there are processes. Tokens in all: {told}."
         ),
         alt="Speed over one process against the number of processes, with a dashed diagonal.",
