@@ -127,7 +127,7 @@ VERDICTS = {
     "the lines part earlier": lambda: (
         ratio_to_softmax("124M", both()[-1]) > ratio_to_softmax("1.5B", both()[-1])
     ),
-    "Recurrent mode takes as long as chunked mode here": lambda: every(
+    "with its backward pass in chunks, takes as long as chunked mode here": lambda: every(
         0.95
         < point(scale, "recurrent", n)["seconds"] / point(scale, "chunked", n)["seconds"]
         < 1.06
