@@ -209,7 +209,7 @@ VERDICTS = {
             )
         )
     ),
-    "There the seeds differ too much to tell": lambda: every(
+    "At twice and at four times the rate the gaps are": lambda: every(
         map(is_undecided, map(gap, RATES[2:]))
     ),
     "No rate shows a gain beyond the spread": lambda: every(
