@@ -77,13 +77,14 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**The delta rule keeps the newest value.** Each of {config['cases'][0]['pairs']} "
-            "keys is written several times, each time with another value. The newest is asked for. "
+            "**Newest values, by how often each key was written.** Each of "
+            f"{config['cases'][0]['pairs']} keys is written several times, each time with another "
+            "value. The newest is asked for. "
             f"{rates_in_words(kinds, TASK)} {bars(seeds_of(found))}"
         ),
         alt=(
             "Share of newest values answered right against how often each key was written, a line "
-            "for each layer. The lines of layers that erase fall least."
+            "for each layer."
         ),
         series=series,
         x=Axis("writes", "Writes of each key", log=2),
