@@ -191,10 +191,18 @@ def _list_plan(options: argparse.Namespace, device: torch.device) -> int:
         EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
     ):
         state = runner.state_of(run, options.out, description)
-        needs = EXPERIMENTS[run.experiment].memory
-        memory = f"  {needs(run.config, options.ranks) / 1e9:.1f} GB a device" if needs else ""
-        print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}{memory}")
+        print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}{_needs(run, options)}")
     return 0
+
+
+def _needs(run: Run, options: argparse.Namespace) -> str:
+    """The memory of a run on so many ranks, or why it cannot be spread over them."""
+    if not (needs := EXPERIMENTS[run.experiment].memory):
+        return ""
+    try:
+        return f"  {needs(run.config, options.ranks) / 1e9:.1f} GB a device"
+    except UsageError as error:
+        return f"  {one_line(error)}"
 
 
 def _run(options: argparse.Namespace) -> int:

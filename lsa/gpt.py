@@ -101,7 +101,7 @@ class MLP(nn.Module):
 # The attribute of a layer that takes the option, and why another layer refuses it.
 TAKING = {
     "cu_seqlens": ("packs", "one document a row"),
-    "ranks": ("splits", "its state is not linear in the past, or nothing here splits it"),
+    "ranks": ("splits", "nothing here splits it"),
 }
 
 

@@ -14,6 +14,7 @@ from ..attention.call import accumulator_dtype
 from ..checks import finite
 from ..documents import document_starts, places, same_document
 from ..machines import StateMachine
+from ..parallel import Ranks, attention_by_heads
 from .fixed import checked_decays
 from .multihead import MultiHead
 
@@ -178,7 +179,7 @@ class SoftmaxAttention(MultiHead):
         `lsa.linear_attention` calls by the same name.
     """
 
-    packs = True
+    packs = splits = True
 
     def __init__(
         self,
@@ -203,7 +204,11 @@ class SoftmaxAttention(MultiHead):
         o = softmax_attention(q, k, v, scale=self.head_width**-0.5)
         return self.out(o[..., : self.head_width])
 
-    def forward(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        if ranks is not None:
+            return self._over_ranks(x, cu_seqlens, ranks)
         q, k, v = self.widened(x, 0)
         if cu_seqlens is None or not x.shape[1]:
             return self.mixed(q, k, v)
@@ -212,6 +217,17 @@ class SoftmaxAttention(MultiHead):
         q, k, v = (heads.transpose(1, 2) for heads in (q, k, v))
         o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.head_width**-0.5)
         return self.out(o.transpose(1, 2)[..., : self.head_width])
+
+    def _over_ranks(self, x: Tensor, cu_seqlens: Tensor | None, ranks: Ranks) -> Tensor:
+        """The same of this rank's part of x, by heads: each rank attends with some of them."""
+        if cu_seqlens is not None:
+            raise ValueError("cu_seqlens: expected None with softmax attention over ranks")
+        start = 0
+        if self.log_decay is not None:
+            start = sum(ranks.lengths(x.shape[1], x.device)[: ranks.rank])
+        q, k, v = self.widened(x, start)
+        o = attention_by_heads(q, k, v, ranks=ranks, scale=self.head_width**-0.5)
+        return self.out(o[..., : self.head_width])
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. After t ticks the state holds 2 t D numbers.

@@ -164,6 +164,8 @@ class WindowAttention(SoftmaxAttention):
     log_decay: as for `SoftmaxAttention`.
     """
 
+    splits = False
+
     def __init__(
         self,
         d_model: int,

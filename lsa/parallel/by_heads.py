@@ -1,7 +1,8 @@
-"""Softmax by heads (DeepSpeed-Ulysses, Jacobs et al., 2023) in plain torch.
+"""Softmax by heads (DeepSpeed-Ulysses, Jacobs et al., 2023): how a GPT's is split over ranks.
 
 Each rank exchanges its part of all heads for all tokens of its heads, attends, and exchanges back.
-As `ring.py`, a reference to compare bytes with.
+torch's `context_parallel` is a ring: it takes P / 2 times the bytes, parts of equal lengths, and no
+causal attention on CPUs.
 """
 
 from __future__ import annotations

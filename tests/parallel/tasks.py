@@ -1,12 +1,19 @@
 """What the workers of the pool do: each function takes the group and runs on every rank of it."""
 
+from pathlib import Path
+
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import parallelize_module
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from experiments import rank_speed
+from experiments.harness.core import runner
+from experiments.harness.core.plan import Experiment, Outcome, Run
+from experiments.harness.core.tables import table
 from lsa import GPT, LinearState
+from lsa.layers import LinearAttention
 from lsa.parallel import Ranks, attention_by_heads, linear_attention, ring_attention
 from lsa.parallel.saving import full_state_dict, save_safetensors
 from lsa.parallel.style import SequenceOverRanks
@@ -43,6 +50,25 @@ def attention(group, way, lengths, inputs, weights, options):
     found = iter(torch.autograd.grad(loss, leaves, materialize_grads=True))
     grads = [None if x is None else next(found) for x in (q, k, v, g, S, z)]
     return o.detach(), [x.detach() for x in after], grads
+
+
+class Order(TorchDispatchMode):
+    """Names of the operators within, in their order."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def order(group):
+    """What a layer of linear attention calls, in which order."""
+    with torch.no_grad(), Order() as order:
+        LinearAttention(8, 2)(torch.rand(1, 5, 8), ranks=Ranks(group))
+    return order.names
 
 
 SOFTMAX = {"ring": ring_attention, "heads": attention_by_heads}
@@ -137,6 +163,23 @@ def gathered(group, config, weights, path):
             said.append(str(error))
     save_safetensors(gpt, path)
     return said, [*full_state_dict(gpt)]
+
+
+def planned(group, out):
+    """What a plan says of two runs, whose first needs more memory than there is; and its notes."""
+    columns = {"t": table(n=("numbers", "one"))}
+    one = Experiment(
+        "a", "", columns, perform=lambda config, session: Outcome({"t": {"n": [1]}}),
+        memory=lambda config, ranks: config["needs"],
+    )  # fmt: skip
+    runs = [
+        Run("a", name, {"needs": n, "seed": 0}, 0) for name, n in (("large", 1e18), ("small", 1))
+    ]
+    try:
+        runner.run_all({"a": one}, runs, torch.device("cpu"), Path(out))
+    except runner.FailedError as error:
+        return str(error), getattr(error, "__notes__", [])
+    return None
 
 
 def timed(group, attention, length, config):

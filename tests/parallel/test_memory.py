@@ -6,11 +6,13 @@ import torch
 from experiments import loss_curves
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness.core import runner
-from experiments.harness.core.team import supposed
+from experiments.harness.core import record, runner
+from experiments.harness.core.plan import UsageError
+from experiments.harness.core.team import TOLD, supposed
 from experiments.harness.learning.shapes import memory_needed
 from lsa import GPT, GPTConfig, gpt_config
 from lsa.cost import training_memory
+from tests.parallel import tasks
 
 H100 = 80 * 10**9
 
@@ -69,8 +71,38 @@ def test_the_plan_of_several_ranks_can_be_listed(capsys, tmp_path):
     wanted = ["loss_curves", "--device", "cpu", "--out", str(tmp_path), "--smoke"]
     assert main(["list", *wanted, "--ranks", "8"]) == 0
     assert capsys.readouterr().out.splitlines()[0].endswith(" GB a device")
+    assert main(["list", *wanted, "--ranks", "16"]) == 0  # four for each of four windows
+    softmax, linear = capsys.readouterr().out.splitlines()
+    said = "ranks: expected at most one for each of 2 heads of a window of softmax attention, got 4"
+    assert softmax.endswith(said) and linear.endswith(" GB a device")
     assert main(["list", *wanted, "--ranks", "0"]) == 1
     assert capsys.readouterr().err == "error: --ranks: expected 1 or more, got 0\n"
+
+
+def test_a_window_that_cannot_be_split_is_refused():
+    run, *_ = loss_curves.runs("cpu", True)
+    with pytest.raises(UsageError) as refused:
+        memory_needed({**run.config, "attention": "window"}, 8)
+    said = "ranks: expected at most one for each of 4 windows, since attention window cannot be "
+    assert str(refused.value) == f"{said}split, got 8"
+
+
+def test_the_plan_of_eight_devices_is_one_that_they_can_run():
+    """Softmax is split by heads, of which the largest models have enough."""
+    with supposed(8):
+        for run in loss_curves.runs("cuda", False):
+            if run.config["scale"] != "nano":
+                assert memory_needed(run.config, 8) < H100, run.name
+                assert run.config["train_seconds"] <= 300  # "a few minutes", as the chapter says
+
+
+def test_a_run_that_cannot_be_is_left_out_by_all_ranks(pool, tmp_path):
+    """The headline's plan goes on: the others of it may fit."""
+    assert pool.run(4, tasks.planned, str(tmp_path)) == [
+        (f"1 runs stored under {tmp_path}; broke off: a large", notes)
+        for notes in ([], [TOLD], [TOLD], [TOLD])
+    ]
+    assert [one["name"] for one in record.load(results=tmp_path)] == ["small"]
 
 
 def test_a_run_that_cannot_fit_is_refused(monkeypatch, tmp_path, capsys):

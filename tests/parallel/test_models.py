@@ -37,8 +37,12 @@ def alone(config, tokens, targets, ends):
 
 def shape(case, n_layer=2):
     name, options = CASES[case]
+    return model(name, options, n_layer=n_layer)
+
+
+def model(name, options, n_layer=2, n_head=2):
     return GPTConfig(
-        vocab_size=11, n_positions=40, n_layer=n_layer, n_head=2, d_model=8, attention=name,
+        vocab_size=11, n_positions=40, n_layer=n_layer, n_head=n_head, d_model=8, attention=name,
         attention_options=options,
     )  # fmt: skip
 
@@ -62,6 +66,14 @@ def test_a_model_over_ranks_is_that_of_one_process(pool, case, way):
         check(pool, shape(case), lengths, way)
 
 
+@pytest.mark.parametrize("log_decay", [None, [-0.3, 0.0, -0.1, -2.0]])
+def test_softmax_over_ranks_is_that_of_one_process(pool, log_decay):
+    """By heads, of which some ranks have more than others; a decay counts from the text's start."""
+    config = model("softmax", {"log_decay": log_decay}, n_head=4)
+    for lengths in ([5, 8], [4, 0, 9], [1, 3, 2, 7]):
+        check(pool, config, lengths)
+
+
 PACKED = ("linear", "linear-fades", "linear-recurrent", "gated-fixed", "gated-channel", "s6")
 
 
@@ -81,6 +93,14 @@ def test_a_style_is_the_argument(pool, case):
     check(pool, shape(case), [3, 4], how="style")
 
 
+def test_queries_are_computed_while_states_travel(pool):
+    for names in pool.run(2, tasks.order):
+        sent, came = map(names.index, ("all_gather_into_tensor", "wait_tensor"))
+        projections = [i for i, name in enumerate(names) if name in ("mm", "addmm")]
+        assert sum(i < sent for i in projections) == 1  # keys and values
+        assert sum(sent < i < came for i in projections) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_compiled_block_exchanges_states_too(pool, way):
@@ -89,10 +109,13 @@ def test_a_compiled_block_exchanges_states_too(pool, way):
 
 def test_what_cannot_be_split_is_refused(pool):
     config = shape("linear")
-    changed = GPTConfig(**{**vars(config), "attention": "softmax"})
-    ends = torch.tensor([0, 1, 3])
+    window, softmax, alone = (model(name, {}) for name in ("window", "softmax", "softmax"))
+    alone = model("softmax", {}, n_head=1)
+    ends, whole = torch.tensor([0, 1, 3]), torch.tensor([0, 6])
     for given, tokens, packed, message in (
-        (changed, 3, None, "ranks: expected attention linear, s6, gated, got SoftmaxAttention"),
+        (window, 3, None, "ranks: expected attention softmax, linear, s6, gated, got WindowAtt"),
+        (alone, 3, None, "ranks: expected at most one for each of 1 heads, got 2"),
+        (softmax, 3, whole, "cu_seqlens: expected None with softmax attention over ranks"),
         (config, 21, None, "tokens: expected at most n_positions = 40 of them, got 42"),
         (config, 3, ends, "cu_seqlens: expected to rise from 0 to B T = 6, got [0, 1, 3]"),
     ):

@@ -84,6 +84,7 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
     assert len(found["provenance"]["legs"]) == 2
     ranks = found["provenance"]["ranks"]
     assert (ranks["world_size"], ranks["mesh"]) == (3, {"data": 3, "sequence": 1, "shards": 1})
+    assert ranks["tokens_per_second"] > 0
     for table, columns in expected["tables"].items():
         assert found["tables"][table]["update"] == columns["update"]
         pairs = zip(found["tables"][table]["loss"], columns["loss"], strict=True)

@@ -61,6 +61,7 @@ def test_ranks_repeat_the_curve_of_one(pool, made_corpus, size, dtype, task):
         (4, 4, "softmax", 2, (2, 1)),  # a rank has two windows, in two parts
         (4, 3, "softmax", 3, (3, 1)),  # one has two windows, the others one
         (1, 1, "gated", 3, (1, 3)),
+        (1, 1, "softmax", 2, (1, 2)),
         (2, 1, "s6", 4, (2, 2)),
     ],
 )

@@ -26,14 +26,19 @@ from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageErr
 from .provenance import describe_device, memory_of_rank
 from .run_files import Keeper
 from .stopping import Interrupted, Stop, lock
-from .team import here
+from .team import TOLD, here
 
 DAY = timedelta(days=1)
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)  # a clock that was never set says less
 
 
 class FailedError(Exception):
-    """Runs that broke off; the others went on. The message names them."""
+    """Runs that broke off, by name; the others went on. The first rank says so."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        if not here().leads:
+            self.add_note(TOLD)
 
 
 def no_text(name: str) -> Any:
@@ -120,15 +125,13 @@ def run_all(
     process works is left to it. Raises Interrupted when a signal came, with everything stored;
     DeviceLostError when no further run could use the device.
 
-    In a team every rank calls it, and the first decides. A run that breaks off ends the team:
-    other ranks would wait for this one.
+    In a team every rank calls it, and the first decides. A run that cannot be is left out by all;
+    one that breaks off ends the team, since other ranks would wait for this one.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
     deadline = math.inf if budget is None else time.monotonic() + budget
-    description = describe_device(device)
-    ended, failed = 0, []
-    team, stop = here(), Stop()
+    ended, failed, team, stop = 0, [], here(), Stop()
     options: Any = {
         "corpus": _asked_once(corpus), "force": force, "stop": stop, "max_updates": max_updates
     }  # fmt: skip
@@ -136,13 +139,13 @@ def run_all(
     with stop.listening():
         for i, run in enumerate(runs):
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
-            said, over = "", False
-            path = record.path_of(out, run.experiment, description, run.name)
+            said, over, refused = "", False, False
+            path = record.path_of(out, run.experiment, describe_device(device), run.name)
             try:
                 with lock(path) if team.leads else nullcontext(True) as mine:
                     left = len(runs) - i if time.monotonic() >= deadline else 0
                     task = catalogue[run.experiment], run, device, out, label
-                    said, over = team.first(partial(_verdict, mine, *task, left, force))
+                    said, over, refused = team.first(partial(_verdict, mine, *task, left, force))
                     if not said:
                         begin(i)
                         ended += perform(*task, deadline, **options)
@@ -151,8 +154,10 @@ def run_all(
                     raise
                 failed.append(f"{run.experiment} {run.name}")
                 _report(error, label, device)
+            if refused:
+                failed.append(f"{run.experiment} {run.name}")
             if said and team.leads:
-                print(said, flush=True)
+                print(said, file=sys.stderr if refused else sys.stdout, flush=True)
             if over:
                 break
             clear(device)
@@ -170,20 +175,23 @@ def _verdict(
     label: str,
     left: int,
     force: bool,
-) -> tuple[str, bool]:
-    """Why the run is not performed, if so, and whether none after it is.
+) -> tuple[str, bool, bool]:
+    """Why the run is not performed, if so; whether none after it is; whether that is a fault.
 
-    left: how many runs there is no time for. Raises UsageError for one that cannot fit.
+    left: how many runs there is no time for.
     """
     if not mine:
-        return f"{label}: another process is running it", False
+        return f"{label}: another process is running it", False, False
     description = describe_device(device)
     if state_of(run, out, description) in ("stored", "changed") and not force:
-        return f"{label}: {_stored_already(run, out, description)}", False
+        return f"{label}: {_stored_already(run, out, description)}", False, False
     if left:
-        return f"budget spent: {left} runs left", True
-    check_memory(experiment, run, device)
-    return "", False
+        return f"budget spent: {left} runs left", True, False
+    try:
+        check_memory(experiment, run, device)
+    except UsageError as error:
+        return f"{label}: {one_line(error)}", False, True
+    return "", False, False
 
 
 def _report(error: Exception, label: str, device: torch.device) -> None:
@@ -202,7 +210,7 @@ def _report(error: Exception, label: str, device: torch.device) -> None:
 
 
 def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None:
-    """Raise UsageError for a run that cannot fit."""
+    """Raise UsageError for a run that cannot fit, or be spread over so many ranks."""
     needs = experiment.memory(run.config, here().size) if experiment.memory else 0
     has = memory_of_rank(device)
     if needs > has:

@@ -6,6 +6,9 @@ from typing import Any
 
 from lsa.cost import training_memory
 from lsa.gpt import GPTConfig, gpt_config
+from lsa.layers import LAYERS, SoftmaxAttention
+
+from ..core.plan import UsageError
 
 # Names under which a configuration may give an option of its attention's own.
 OPTIONS = {
@@ -41,10 +44,10 @@ def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | Non
     """B of a training on each of so many devices, at least.
 
     recompute: whether blocks are computed again for their gradients; by default where there are
-    several devices, which do so when they must.
+    several devices, which do so when they must. Raises UsageError as `layout` does.
     """
     windows = config["spans"] * config["span"] // config["context"]
-    data, sequence = layout(devices, windows)
+    data, sequence = layout(config, devices)
     parts = -(-config["micro_batches"] // data)
     tokens = -(-windows // (data * parts)) * -(-config["context"] // sequence)
     vocab_size = 256 if config["corpus"] in ("novels", "enwik8") else 50257
@@ -52,7 +55,23 @@ def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | Non
     return training_memory(shape_of(config, vocab_size), tokens, devices=devices, recompute=again)
 
 
-def layout(ranks: int, windows: int) -> tuple[int, int]:
-    """Among how many the windows are parted, each with one or more; and each of its windows."""
+def layout(config: dict[str, Any], ranks: int) -> tuple[int, int]:
+    """Among how many the windows are parted, each with one or more; and each of its windows.
+
+    Raises UsageError where the attention cannot part a window among so many.
+    """
+    windows = config["spans"] * config["span"] // config["context"]
     data = max(n for n in range(1, ranks + 1) if ranks % n == 0 and n <= windows)
-    return data, ranks // data
+    sequence, layer = ranks // data, LAYERS[config["attention"]]
+    if sequence > 1 and not getattr(layer, "splits", False):
+        raise UsageError(
+            f"ranks: expected at most one for each of {windows} windows, since attention "
+            f"{config['attention']} cannot be split, got {ranks}"
+        )
+    heads = shape_of(config, vocab_size=1).n_head
+    if sequence > heads and layer is SoftmaxAttention:
+        raise UsageError(
+            f"ranks: expected at most one for each of {heads} heads of a window of softmax "
+            f"attention, got {sequence}"
+        )
+    return data, sequence

@@ -18,7 +18,6 @@ from lsa.cost.memory import WEIGHT
 from lsa.gpt import GPT
 from lsa.parallel import Ranks
 
-from ..core.plan import UsageError
 from ..core.provenance import memory_of_rank
 from ..core.team import TIMEOUT, Team
 from .shapes import layout, memory_needed
@@ -59,14 +58,7 @@ class Ranked(OneProcess):
         self, team: Team, model: GPT, config: dict[str, Any], device: torch.device
     ) -> None:
         super().__init__()
-        windows = config["spans"] * config["span"] // config["context"]
-        data, sequence = layout(team.size, windows)
-        splits = all(getattr(block.attn, "splits", False) for block in model.blocks)
-        if sequence > 1 and not splits:
-            raise UsageError(
-                f"ranks: expected at most one for each of {windows} windows, since attention "
-                f"{model.config.attention} cannot be split, got {team.size}"
-            )
+        data, sequence = layout(config, team.size)
         self.team, self.kind = team, device.type
         # The first rank decides: what is computed again has exchanges in it.
         self.recompute = team.first(
