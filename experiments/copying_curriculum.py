@@ -3,8 +3,8 @@
 Models of the race's size learn to look back late or never, since in novels the far past helps
 little. Here a quarter of the windows reward it: 64 bytes come again after 64 to 4,096 others, in
 place of the text that stood there. Each kind of memory is trained on the same text in the same
-order: a cache of all tokens (softmax), a window of 128 and the first token, a sum (linear
-attention), a sum with a decay from the input (Mamba-2's), the gated delta rule, and a window beside
+order. Some keep tokens: a cache of all (softmax), or a window of 128 and the first. Some keep a
+sum: linear attention, Mamba-2's decay from the input, the gated delta rule. One has a window beside
 a sum of all tokens that have left it. Where no decay is learned, one head of two fades by half in
 four bytes, as in `race`.
 

@@ -7,13 +7,13 @@ waits `DEPENDENT_CYCLES` for every instruction and others fill none of the gaps.
 launches one after the other. Beside it stands the design that stores the state of every chunk, by
 its bytes alone.
 
-That account gives seconds, at best and at worst. Two things are assumed: that the kernels come as
-near to their bound as fla's published times of large shapes come to their bytes, and that two to
-four microseconds pass from one launch of a CUDA graph to the next. A call from Python takes at
-least the time of its host (`host_time`), at least that of the graph, and at most their sum. The
-launches themselves are in neither. fla's normaliser is counted as its operations stand in version
-0.5.1, at best at the data sheet's speed. Its host was not timed here, so it has no prediction of
-calls from Python. The shapes are those of `kernel_speed`, which measures the same.
+That account gives seconds, at best and at worst. Two things are assumed. The kernels come as near
+to their bound as fla's published times of large shapes come to their bytes. Two to four
+microseconds pass from one launch of a CUDA graph to the next. A call from Python takes at least the
+time of its host (`host_time`), at least that of the graph, and at most their sum. The launches
+themselves are in neither. fla's normaliser is counted as its operations stand in version 0.5.1, at
+best at the data sheet's speed. Its host was not timed here, so it has no prediction of calls from
+Python. The shapes are those of `kernel_speed`, which measures the same.
 """
 
 from __future__ import annotations

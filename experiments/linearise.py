@@ -6,13 +6,13 @@ first tokens, and keep a linear state for all between. The arm `window` is the c
 without the state. In some runs the first heads of a ranking keep softmax (`softmax_heads`). Heads
 that look back learn to do the work of others, so the runs without them show what a state brings.
 
-First the features of the states are fitted to the teacher's q, k and v, alike in all runs: from
-the same seed on the same texts. Then q, k, v and o of all layers learn, with the features, through
-the whole model from the teacher's predictions. In half of the texts a passage of 64 tokens comes
-again. Loss and gain on passages of the test novels, as in `remove_exponential`, are measured before
-and after every 51,200 tokens; at the end also at other distances, and on lists of names and
-numbers. One seed and one learning rate for both arms, none of them tuned. The runs named `long`
-continue from the end of the others.
+First the features of the states are fitted to the teacher's q, k and v, alike in all runs: from the
+same seed on the same texts. Then q, k, v and o of all layers learn, with the features, through the
+whole model from the teacher's predictions. In half of the texts a passage of 64 tokens comes again.
+Loss and gain on passages of the test novels, as in `remove_exponential`, are measured before and
+after every 51,200 tokens. At the end they are measured at other distances too, and on lists of
+names and numbers. One seed and one learning rate for both arms, none of them tuned. The runs named
+`long` continue from the end of the others.
 """
 
 from __future__ import annotations

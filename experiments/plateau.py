@@ -3,9 +3,9 @@
 GPT-2 at a long context stays at the loss of counted letter pairs for thousands of updates. Here
 every remedy gets the same updates, with both attentions and three seeds. The remedies: another
 learning rate, four times the text an update, larger first weights, positions in several ways, a
-head whose weights fade with distance at several rates, a token shift. Controls tell whether the
-attention does the learning: every head near-sighted, the token before alone, the shift alone, and
-no attention at all.
+token shift. Or a head fades with distance, at several rates. Controls tell whether the attention
+does the learning: every head near-sighted, the token before alone, the shift alone, and no
+attention at all.
 
 The rule for stopping is fixed before the runs: every run makes the same number of updates.
 """

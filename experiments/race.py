@@ -2,9 +2,9 @@
 
 Without a head that fades these models stay at letter pairs for thousands of updates at a long
 context (`loss_curves`). Here one head of two fades with distance, for both attentions alike, and
-the other sees everything as before. Controls tell what the attention adds: both heads fade
-(nothing far is seen), softmax sees the last 128 bytes and the first alone (`window`), a convolution
-of two bytes stands in its place, and no attention at all.
+the other sees everything as before. Controls tell what the attention adds. Both heads fade, so
+nothing far is seen. Softmax sees the last 128 bytes and the first alone (`window`). A convolution
+of two bytes stands in attention's place, or nothing.
 
 The rule for stopping is fixed before the runs: all runs at a context make the same number of
 updates, and so read the same text. Runs named `speed` measure the seconds of an update apart,

@@ -5,9 +5,9 @@ there are. Linear attention passes on states, softmax passes keys and values aro
 plain torch, as `lsa.parallel` has them. Processes start each call together, and it has ended when
 the last of them has. Bytes are counted where torch hands them to the network.
 
-The run named `memory` asks why one process takes longer than its share of a long text: it is alone,
-once as it is, and once keeping the memory that calls give back. Its times are of the processor, not
-of the clock.
+The run named `memory` asks why one process takes longer than its share of a long text. The process
+runs alone, as it is and keeping the memory that calls give back. Its times are of the processor,
+not of the clock.
 """
 
 from __future__ import annotations

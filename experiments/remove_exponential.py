@@ -1,11 +1,11 @@
 """A trained model whose heads may no longer look back, head by head: what breaks.
 
 SmolLM2-135M-Instruct is untouched but for its attention. All layers, one layer, one head, or the
-first heads of a ranking see only a window and the first tokens of the text (or, as `linear`, all of
-it without the exponential). Nothing is trained. A passage of 64 tokens comes again after so many
-others (as a control, in the texts `unseen`, another passage stood first), or a list of names and
-room numbers after so many tokens of a novel. `gain` is how much lower its loss is the second time;
-`loss` is that of all tokens that come once.
+first heads of a ranking see only a window and the first tokens of the text. As `linear` they see
+all of it without the exponential. Nothing is trained. A passage of 64 tokens comes again after so
+many others, or a list of names and room numbers after so many tokens of a novel. As a control, in
+the texts `unseen`, another passage stood first. `gain` is how much lower its loss is the second
+time; `loss` is that of all tokens that come once.
 
 Rankings come from runs named `rank`, on eight texts of the validation novels. One ranking takes the
 gradient of the gain with respect to how far each head is confined, over four mixtures of both ways

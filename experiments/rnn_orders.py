@@ -4,8 +4,8 @@ The same function. Time-major takes each token through all layers before the nex
 takes all tokens through a layer before the next layer. A third variant has layer-major order but
 performs exactly the operations of time-major, one vector at a time. Only the cache separates it
 from time-major. It differs from layer-major in that there the outputs of a layer can meet their
-matrix all at once. All three take turns at each shape inside one run, on one core of a CPU, so that
-they differ in the order of the work and not in how it is shared among cores.
+matrix all at once. All three take turns at each shape inside one run, on one core of a CPU. So they
+differ in the order of the work, not in how cores share it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Loss against the bytes of a layer's state, after the same updates on the same text.
 
 Nano GPT-2 with another layer for the past, and nothing else changed. More heads make a smaller
-state (H heads of width K keep H K (K + 1) numbers), Taylor sums and powers of the score a larger
-one, and softmax one that grows with the text. Controls have no attention, or no head that sees far.
-There are two recipes. In `fades`, that of `race` at 1,024 bytes, half of the heads fade with
+state: H heads of width K keep H K (K + 1) numbers. Taylor sums and powers of the score make a
+larger one. That of softmax grows with the text. Controls have no attention, or no head that sees
+far. There are two recipes. In `fades`, that of `race` at 1,024 bytes, half of the heads fade with
 distance. In `plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is
 near.
 

@@ -1,12 +1,12 @@
 """Four made-up tasks that every layer learns: what can a state keep, and can it choose what?
 
-Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys; copying for
-what stood at known places; selective copying for what stood anywhere; induction heads for what
+Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys. Copying asks for
+what stood at known places, selective copying for what stood anywhere. Induction heads ask what
 followed a special token, at lengths never trained on. Every model is the same small GPT: a short
 convolution first, so that a token knows its neighbours, then the layer in question, once or, for
-copying, twice. Texts with many pairs, or few questions, join when easier ones have been seen for
-a while (`join`). Layers whose state has a size to choose get about 1,000 numbers of it a layer;
-for recall some have more and fewer too.
+copying, twice. Texts with many pairs, or few questions, join when easier ones have been seen for a
+while (`join`). Layers whose state has a size to choose get about 1,000 numbers of it a layer; for
+recall some have more and fewer too.
 
 A run chooses its learning rate: three rates train `probe_updates` each, and the one with the
 least held-out loss goes on to `updates`. Training ends early once held-out texts are answered
