@@ -72,6 +72,14 @@ def perform(config, session: Session):
 
 EXPERIMENT = Experiment("toy", "sums of integers", TABLES, runs, perform)
 '''
+# Three commands of `python -m experiments` in a process.
+COMMANDS = """
+from experiments.__main__ import main
+
+for command in ("list toy --device cpu", "run toy --device cpu", "check"):
+    print("command", command)
+    assert main(command.split()) == 0
+"""
 FIGURE = '''"""Sums of integers."""
 
 from __future__ import annotations
@@ -229,8 +237,7 @@ def test_an_experiment_a_figure_a_stage_and_a_chapter_are_two_files_each(house):
     (house / "book" / "toy.md").write_text(CHAPTER)
     toc = house / "_toc.yml"
     append_after(toc, "      - file: book/state-spaces", "      - file: book/toy")
-    experiments = (sys.executable, "-m", "experiments")
-    run(house, *experiments, "describe")
+    run(house, sys.executable, "-m", "experiments", "describe")
     described = (house / "results" / "README.md").read_text(encoding="utf-8")
     assert "| `rows.total` | numbers | their sum |" in described
     written(house, {
@@ -242,9 +249,8 @@ def test_an_experiment_a_figure_a_stage_and_a_chapter_are_two_files_each(house):
     # One page is built with a list of its own, so that of the book is read here.
     assert "book/toy" in parse_toc_yaml(toc)
 
-    assert "toy" in run(house, *experiments, "list", "toy", "--device", "cpu")
-    run(house, *experiments, "run", "toy", "--device", "cpu")
-    assert "1 of 1 results are sound" in run(house, *experiments, "check")
+    _, listed, _, checked = run(house, sys.executable, "-c", COMMANDS).split("command ")
+    assert "toy" in listed.partition("\n")[2] and "1 of 1 results are sound" in checked
 
     run(house, "make", "-o", ".venv/book", "chapter", "C=toy", f"BIN={BIN}")
     built = house / "_build" / "chapter" / "_build" / "html"

@@ -2,10 +2,11 @@
 
 import ast
 import subprocess
-import sys
+from functools import cache
 
 import pytest
 
+from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import code, record
 from experiments.harness.core.code import changes_since, code_files
@@ -173,18 +174,18 @@ NO_SUMS = {"experiments/harness", "lsa/attention/compiled", "lsa/parallel"}
 
 
 @pytest.mark.slow
-def test_a_flipped_sign_in_the_definition_is_told_by_the_command(tmp_path):
-    """In a copy of the project: that of the reference went unseen once."""
-    copy = tmp_path / "copy"
-    clone = ["git", "clone", "--quiet", "--shared", str(record.ROOT), str(copy)]
-    if subprocess.run(clone, capture_output=True).returncode:
+def test_a_flipped_sign_in_the_definition_is_told_by_the_command(monkeypatch, capsys):
+    """That of the reference went unseen once."""
+    files, path, flip = code._at("HEAD"), "lsa/attention/reference.py", Flip()
+    if files is None:
         pytest.skip("no history here")
-    reference = copy / "lsa/attention/reference.py"
-    flip = Flip()
-    reference.write_text(ast.unparse(flip.visit(ast.parse(reference.read_text()))))
-    command = [sys.executable, "-m", "experiments", "check", "--changes", "results/plateau"]
-    said = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=True).stdout
-    assert flip.done and "edits that no commit holds\n         lsa/attention/reference.py" in said
+    flipped = ast.unparse(flip.visit(ast.parse(files[path]))).encode()
+    monkeypatch.setattr(code, "worktree", lambda: {**files, path: flipped})
+    for name in ("_between", "_digest_today"):  # of the code as it was
+        monkeypatch.setattr(code, name, cache(getattr(code, name).__wrapped__))
+    assert main(["check", "--changes", str(record.RESULTS / "plateau")]) == 0
+    said = capsys.readouterr().out
+    assert flip.done and f"edits that no commit holds\n         {path}" in said
 
 
 def test_every_review_is_of_a_commit_and_gives_a_reason():
