@@ -34,6 +34,54 @@ ADD_SHEET = """(text) => {
 OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth)
     .map((one) => one.textContent)"""
+# What a figure's controls should show by what is said of them, and do not.
+SHOWN = """(figure, said) => said.split(":")[1].split("&").filter((pair) => {
+    const [name, values] = pair.split("=");
+    const control = figure.querySelector(`[data-control="${name}"]`);
+    if (!control) return false;
+    const list = control.querySelector("select");
+    const chosen = [...control.querySelectorAll("input:checked")].map((input) => input.value);
+    return values !== (list ? list.value : chosen.join(","));
+})"""
+# Half of a figure's picture at least, or of what the screen can hold, is below the header; or the
+# figure is pinned beside the words.
+IN_SIGHT = """figure => {
+    const held = figure.getBoundingClientRect();
+    if (figure.classList.contains("figure-pinned"))
+        return held.top >= 0 && held.bottom <= innerHeight && held.height > 150;
+    const picture = figure.querySelector(".explorable-frame, .stage") ?? figure;
+    const { top, bottom, height } = picture.getBoundingClientRect();
+    const head = document.querySelector(".bd-header-article")?.getBoundingClientRect().bottom ?? 0;
+    const seen = Math.min(bottom, innerHeight) - Math.max(top, head);
+    return seen >= 0.5 * Math.min(height, innerHeight - head);
+}"""
+
+# What is wrong with the links of a page, one after the other, as they stand in the text.
+FOLLOW_ALL = f"""async () => {{
+    const inSight = {IN_SIGHT}, notShown = {SHOWN}, wrong = [];
+    const patiently = async (holds) => {{
+        for (const end = performance.now() + 20000; !holds() && performance.now() < end;)
+            await new Promise(requestAnimationFrame);
+        return holds();
+    }};
+    for (const fold of document.querySelectorAll("details")) fold.open = true;
+    for (const link of document.querySelectorAll("a.figure-view")) {{
+        const said = decodeURIComponent(link.hash.slice(1));
+        const figure = document.getElementById(said.split(":")[0]);
+        const has = (mark) => figure.classList.contains(mark);
+        const check = (holds, what) => holds || wrong.push(`${{said}}: ${{what}}`);
+        figure.classList.remove("figure-told");
+        link.focus();
+        check(has("figure-meant"), "is not meant");
+        link.click();
+        check(has("figure-told"), "is not told");
+        check(await patiently(() => inSight(figure)), "is not in sight");
+        link.blur();
+        check(!has("figure-meant"), "is still meant");
+        check(!notShown(figure, said).length, notShown(figure, said));
+    }}
+    return wrong;
+}}"""
 
 
 @cache
@@ -52,3 +100,14 @@ def assert_fits_with_a_readers_spacing(tab: Page) -> None:
     tab.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     assert tab.evaluate(WIDER) <= 0, "with wide spacing what is unfolded scrolls sideways"
     assert tab.evaluate(OUTSIDE) == []
+
+
+def sets_figures(page: str) -> bool:
+    """Whether words of a chapter set its figures."""
+    return "{view}`" in (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")
+
+
+def assert_every_link_sets_its_figure(tab: Page) -> None:
+    """And brings it into sight. A stage says in the console what it cannot show."""
+    tab.keyboard.press("Tab")  # from here on focus counts as the keyboard's
+    assert tab.evaluate(FOLLOW_ALL) == []

@@ -24,7 +24,9 @@ from tests.browser.pages import (
     PAGES,
     ROOT,
     TOC,
+    assert_every_link_sets_its_figure,
     assert_fits_with_a_readers_spacing,
+    sets_figures,
     soup_of,
 )
 from tests.browser.stages import assert_stages_stand_in_their_room, assert_stages_step
@@ -125,6 +127,8 @@ def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, p
     assert_stages_stand_in_their_room(tab, page)
     if width == 1280:
         assert_stages_step(tab, page)
+        if page in CHAPTER_PAGES and sets_figures(page):
+            assert_every_link_sets_its_figure(tab)
     elif page in CHAPTER_PAGES:
         assert_fits_with_a_readers_spacing(tab)
 

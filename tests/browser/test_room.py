@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from book.explorable import palette
 from tests.browser.charts import plot
 from tests.browser.pages import CUT_LINES, WIDER
+from tests.browser.stages import NEXT_FRAME
 
 # How far a row's name lies from the left edge of the box, and how many of its numbers are seen.
 NUMBERS_IN_SIGHT = """(box) => {
@@ -54,43 +55,12 @@ def test_a_figures_table_shows_its_numbers_on_a_phone(browser, built_book, scrip
     context.close()
 
 
-@pytest.mark.parametrize("page", ["relatives", "sampling"])
-def test_what_a_cell_prints_is_whole(open_page, page):
-    """At a desk, where the page has its contents beside it, another test asks."""
-    assert open_page(f"book/{page}.html", width=821).evaluate(CUT_LINES, "cell_output") == []
-
-
-@pytest.mark.parametrize("page", ["kernels", "relatives"])
-def test_code_fits_a_phone(open_page, page):
-    tab = open_page(f"book/{page}.html", width=320)
-    assert tab.locator(".cell_input pre").count() > 5
-    assert tab.evaluate(CUT_LINES, "cell_input") == []
-
-
-@pytest.mark.parametrize("page", ["sampling", "state-machines"])
-def test_what_is_printed_in_columns_stays_in_columns_on_a_phone(open_page, page):
-    tab = open_page(f"book/{page}.html", width=375)
-    assert tab.evaluate(BROKEN_LINES) == []
-    assert tab.evaluate(CUT_LINES, "cell_output") != [], (
-        "no table is wider than a phone, and the test shows nothing"
-    )
-    assert tab.evaluate(WIDER) <= 0
-
-
 def test_the_first_column_of_a_wide_table_stays_at_a_desk(open_page):
     tab = open_page("book/state-spaces.html")
     box = tab.locator(".pst-scrollable-table-container", has_text="LAMBADA").first
     box.evaluate("box => (box.scrollLeft = 100)")
     assert box.evaluate("box => box.scrollLeft") == 100
     assert box.evaluate(NUMBERS_IN_SIGHT)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("page", "width"),
-    [*(("state-machines", width) for width in (580, 620, 650)), ("three-modes", 320)],
-)
-def test_a_page_fits_between_the_usual_widths(open_page, page, width):
-    assert open_page(f"book/{page}.html", width=width).evaluate(WIDER) <= 0
 
 
 def test_boxes_far_from_the_screen_are_laid_out_for_a_reader_who_uses_the_keys(built_book, browser):
@@ -125,8 +95,47 @@ def test_what_is_printed_from_the_dark_theme_has_the_colours_of_paper(open_page)
     )
 
 
-@pytest.mark.parametrize("page", ["relatives", "state-spaces"])
-def test_paper_cuts_no_table(open_page, page):
-    tab = open_page(f"book/{page}.html", width=700)
+def output_is_whole(tab: Page) -> None:
+    """At a desk, where the page has its contents beside it, another test asks."""
+    assert tab.evaluate(CUT_LINES, "cell_output") == []
+
+
+def code_fits(tab: Page) -> None:
+    assert tab.locator(".cell_input pre").count() > 5
+    assert tab.evaluate(CUT_LINES, "cell_input") == []
+
+
+def columns_stay(tab: Page) -> None:
+    """Those that are printed wider than a phone."""
+    assert tab.evaluate(BROKEN_LINES) == []
+    assert tab.evaluate(CUT_LINES, "cell_output") != [], "no table is wider, and nothing is shown"
+    fits(tab)
+
+
+def fits(tab: Page) -> None:
+    assert tab.evaluate(WIDER) <= 0
+
+
+def paper_cuts_no_table(tab: Page) -> None:
     tab.emulate_media(media="print")
     assert tab.evaluate(CUT_ON_PAPER) == []
+
+
+# Widths of a page, and what is asked at each.
+ASKED = {
+    "relatives": {821: output_is_whole, 320: code_fits, 700: paper_cuts_no_table},
+    "sampling": {821: output_is_whole, 375: columns_stay},
+    "state-machines": {650: fits, 620: fits, 580: fits, 375: columns_stay},
+    "kernels": {320: code_fits},
+    "three-modes": {320: fits},
+    "state-spaces": {700: paper_cuts_no_table},
+}
+
+
+@pytest.mark.parametrize("page", ASKED)
+def test_what_is_wide_fits_its_room(open_page, page):
+    tab = open_page(f"book/{page}.html", width=next(iter(ASKED[page])))
+    for width, check in ASKED[page].items():
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.evaluate(NEXT_FRAME)
+        check(tab)

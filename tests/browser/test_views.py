@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
-from tests.browser.pages import CHAPTER_PAGES, ROOT, soup_of
+from tests.browser.pages import CHAPTER_PAGES, sets_figures, soup_of
 
 PINNED = re.compile(r"\bfigure-pinned\b")
 
@@ -20,28 +20,11 @@ REMEMBER_TOLD = """(figure) => new MutationObserver(() => {
     if (figure.classList.contains("figure-told")) figure.dataset.wasTold = "";
 }).observe(figure, { attributeFilter: ["class"] })"""
 
-# What a figure's controls should show by what is said of them, and do not.
-SHOWN = """(figure, said) => said.split(":")[1].split("&").filter((pair) => {
-    const [name, values] = pair.split("=");
-    const control = figure.querySelector(`[data-control="${name}"]`);
-    if (!control) return false;
-    const list = control.querySelector("select");
-    const chosen = [...control.querySelectorAll("input:checked")].map((input) => input.value);
-    return values !== (list ? list.value : chosen.join(","));
-})"""
-
 # Two links of the chapter on the three modes.
 LAUNCHES = "a.figure-view[href='#roofline:device=NVIDIA%20H100%20SXM&wait=3']"
 SHORTER = "a.figure-view[href='#roofline:device=NVIDIA%20H100%20SXM&t=1024']"
 
 pytestmark = pytest.mark.browser
-
-
-def views(page: str) -> bool:
-    return "{view}`" in (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")
-
-
-WITH_VIEWS = [page for page in CHAPTER_PAGES if views(page)]
 
 
 def wrong(href: str, specs: dict[str, dict]) -> str | None:
@@ -66,46 +49,6 @@ def specs_of(soup: BeautifulSoup) -> dict[str, dict]:
     return {spec["id"]: spec for spec in found}
 
 
-# Half of a figure's picture at least, or of what the screen can hold, is below the header; or the
-# figure is pinned beside the words.
-IN_SIGHT = """figure => {
-    const held = figure.getBoundingClientRect();
-    if (figure.classList.contains("figure-pinned"))
-        return held.top >= 0 && held.bottom <= innerHeight && held.height > 150;
-    const picture = figure.querySelector(".explorable-frame, .stage") ?? figure;
-    const { top, bottom, height } = picture.getBoundingClientRect();
-    const head = document.querySelector(".bd-header-article")?.getBoundingClientRect().bottom ?? 0;
-    const seen = Math.min(bottom, innerHeight) - Math.max(top, head);
-    return seen >= 0.5 * Math.min(height, innerHeight - head);
-}"""
-
-# What is wrong with the links of a page, one after the other, as they stand in the text.
-FOLLOW_ALL = f"""async () => {{
-    const inSight = {IN_SIGHT}, notShown = {SHOWN}, wrong = [];
-    const patiently = async (holds) => {{
-        for (const end = performance.now() + 20000; !holds() && performance.now() < end;)
-            await new Promise(requestAnimationFrame);
-        return holds();
-    }};
-    for (const fold of document.querySelectorAll("details")) fold.open = true;
-    for (const link of document.querySelectorAll("a.figure-view")) {{
-        const said = decodeURIComponent(link.hash.slice(1));
-        const figure = document.getElementById(said.split(":")[0]);
-        const has = (mark) => figure.classList.contains(mark);
-        const check = (holds, what) => holds || wrong.push(`${{said}}: ${{what}}`);
-        figure.classList.remove("figure-told");
-        link.focus();
-        check(has("figure-meant"), "is not meant");
-        link.click();
-        check(has("figure-told"), "is not told");
-        check(await patiently(() => inSight(figure)), "is not in sight");
-        link.blur();
-        check(!has("figure-meant"), "is still meant");
-        check(!notShown(figure, said).length, notShown(figure, said));
-    }}
-    return wrong;
-}}"""
-
 # Every line of a pinned figure has its name, in the picture or in a line above it.
 NAMED = """(figure) => {
     const { data, layout } = figure.querySelector(".js-plotly-plot");
@@ -116,7 +59,7 @@ NAMED = """(figure) => {
 }"""
 
 
-@pytest.mark.parametrize("page", WITH_VIEWS)
+@pytest.mark.parametrize("page", filter(sets_figures, CHAPTER_PAGES))
 def test_what_a_link_asks_of_a_figure_can_be_chosen_there(built_book: Path, page):
     soup = soup_of(built_book, page)
     specs = specs_of(soup)
@@ -124,14 +67,6 @@ def test_what_a_link_asks_of_a_figure_can_be_chosen_there(built_book: Path, page
     assert links
     told = [wrong(href, specs) for href in links if href[1:].split(":")[0] in specs]
     assert not any(told), told
-
-
-@pytest.mark.parametrize("page", WITH_VIEWS)
-def test_every_link_sets_its_figure_and_brings_it_into_sight(open_page, page):
-    """A stage says in the console what it cannot show, which fails the test."""
-    tab = open_page(page)
-    tab.keyboard.press("Tab")  # from here on focus counts as the keyboard's
-    assert tab.evaluate(FOLLOW_ALL) == []
 
 
 @pytest.mark.parametrize("scrolls", [False, True])
