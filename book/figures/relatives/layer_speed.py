@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, size, times
-from ..lib.records import NotMeasuredError, Record, have, provenance, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
 SHORT, LONG, BATCH = 256, 16384, 16  # tokens and texts that the words speak of
@@ -18,13 +20,24 @@ def _runs(table: str) -> list[Record]:
     return [run for run in have("layer_speed") if run["tables"].get(table)]
 
 
-def _labels(drawn: set[str]) -> dict[str, str]:
-    return {name: palette.label(name) or name for name in LAYERS if name in drawn}
+def _times(found: list[Row], unit: float) -> dict[str, list]:
+    """Columns of seconds and their quartiles, in a unit of so many a second."""
+    return {name: [unit * row[name] for row in found] for name in ("seconds", "low", "high")}
 
 
-def _toggle(drawn: set[str]) -> Toggle:
+def _figure(series: list[Series], shown: list[Axis], *controls: Filter, **rest: Any) -> Explorable:
+    """A line a layer; `shown` are the axes that a reader chooses from."""
+    drawn = {one.keys["layer"] for one in series}
+    labels = {name: palette.label(name) or name for name in LAYERS if name in drawn}
     default = [name for name in SHOWN if name in drawn] or None
-    return Toggle("layer", "Layer", options=_labels(drawn), default=default)
+    return Explorable(
+        series=series,
+        y=Choice("Show", shown),
+        color="layer",
+        mark="line+dot",
+        controls=[*controls, Toggle("layer", "Layer", options=labels, default=default)],
+        **rest,
+    )
 
 
 def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
@@ -39,13 +52,16 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
             if not all(row["state"] for row in found):
                 continue  # nothing is kept: there is no place for it on a log axis
             columns = {name: [row[name] for row in found] for name in ("position", "state")}
-            for name in ("seconds", "low", "high"):
-                columns[name] = [1e6 * row[name] for row in found]
             keys = {"layer": layer, "batch": run["config"]["batch"]}
-            series.append(Series(keys, columns, source=run["path"]))
-    drawn = {one.keys["layer"] for one in series}
+            series.append(Series(keys, columns | _times(found, 1e6), source=run["path"]))
     batches = sorted({one.keys["batch"] for one in series})
-    return Explorable(
+    return _figure(
+        series,
+        [
+            Axis("seconds", "One tick", "µs", log=10, digits=3, low="low", high="high"),
+            Axis("state", "State", "bytes", log=10, digits=3),
+        ],
+        Filter("batch", "Texts at a time", options=batches),
         id=id,
         caption=(
             "**A state of fixed size has a fixed price.** Layers alone, width "
@@ -55,18 +71,7 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
             "Time of one tick against the tokens read, on logarithmic scales. Softmax attention "
             "rises with the length of the text; layers with a state of fixed size stay level."
         ),
-        series=series,
         x=Axis("position", "Tokens read before", "tokens", log=2),
-        y=Choice(
-            "Show",
-            [
-                Axis("seconds", "One tick", "µs", log=10, digits=3, low="low", high="high"),
-                Axis("state", "State", "bytes", log=10, digits=3),
-            ],
-        ),
-        color="layer",
-        mark="line+dot",
-        controls=[Filter("batch", "Texts at a time", options=batches), _toggle(drawn)],
         provenance=provenance(records),
     )
 
@@ -83,12 +88,15 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
     series = []
     for layer, found in by_layer.items():
         found.sort(key=lambda row: row["length"])
-        columns = {"length": [row["length"] for row in found]}
-        for name in ("seconds", "low", "high"):
-            columns[name] = [1e3 * row[name] for row in found]
+        columns = {"length": [row["length"] for row in found], **_times(found, 1e3)}
         columns["token"] = [1e6 * row["seconds"] / row["length"] for row in found]
         series.append(Series({"layer": layer}, columns))
-    return Explorable(
+    return _figure(
+        series,
+        [
+            Axis("seconds", "One step", "ms", log=10, digits=3, low="low", high="high"),
+            Axis("token", "A token of it", "µs", log=10, digits=3),
+        ],
         id=id,
         caption=(
             "**A step of training of each layer alone**, forward and backward, one sequence, "
@@ -99,18 +107,7 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
             "Time of forward and backward against the length of the sequence on logarithmic "
             "scales, a line a layer; the quadratic ones rise twice as steeply."
         ),
-        series=series,
         x=Axis("length", "Length of the sequence", "tokens", log=2),
-        y=Choice(
-            "Show",
-            [
-                Axis("seconds", "One step", "ms", log=10, digits=3, low="low", high="high"),
-                Axis("token", "A token of it", "µs", log=10, digits=3),
-            ],
-        ),
-        color="layer",
-        mark="line+dot",
-        controls=[_toggle(set(by_layer))],
         provenance=provenance(records),
     )
 
