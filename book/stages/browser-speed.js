@@ -213,12 +213,17 @@
             r: 2.5,
           })
         );
-      const all = lines(), dash = svg("path", { class: "lines-line", d: "M0 5H22" });
+      const all = lines(),
+        two = all.some(({ here }) => here),
+        dash = svg("path", { class: "lines-line", d: "M0 5H22" });
       names.replaceChildren(
         ...Object.keys(LINES).filter((mode) => all.some(({ color }) => color === mode))
           .map((mode) => Stage.named(LINES[mode], [dash.cloneNode()], `var(--${mode})`)),
-        Stage.named(`filled: lsa against PyTorch’s softmax, on ${device}`, dots("")),
-        ...(all.some(({ here }) => here) ? [Stage.named("hollow: this browser", dots("lines-hollow"))] : []),
+        Stage.named(
+          `${two ? "filled: " : ""}this book’s code against PyTorch’s softmax, on ${device}`,
+          dots(""),
+        ),
+        ...(two ? [Stage.named("hollow: this browser", dots("lines-hollow"))] : []),
       );
     }
 
@@ -236,7 +241,7 @@
 
     function say() {
       if (BrowserTimes.rows().length) return verdict();
-      return `In lsa ${Object.keys(MODES).map(ahead).join("; ")}. And in your browser?`;
+      return `In this book’s code ${Object.keys(MODES).map(ahead).join("; ")}. And in your browser?`;
     }
 
     function render(words = "") {
@@ -273,8 +278,8 @@
     }
 
     stage.append(
-      plot.node,
       names,
+      plot.node,
       element(
         "div",
         { class: "stage-buttons", role: "group", "aria-label": "Measure" },

@@ -9,8 +9,8 @@
   const A = [-0.35, -1.6], C = [0.7, 0.5];
   const SIGNAL = [0.9, 0.1, -0.15, 0.1, 0.05, -0.8, 0.1, -0.1, 0.15, 0.9, -0.1, 0.05], T = SIGNAL.length;
   const WIDTH = 360,
-    STEP = 27,
-    LEFT = 30,
+    STEP = 24,
+    LEFT = 66,
     ROWS = { signal: 30, weights: 92, states: 150, outputs: 212 },
     HEIGHT = 246,
     TALL = 24;
@@ -49,9 +49,9 @@
       height: Math.max(0.5, TALL * Math.abs(value)),
       "data-value": value.toFixed(4),
     });
-  const base = (row, name) => [
+  const base = (row, name, letter) => [
     svg("line", { class: "convolution-base", x1: LEFT, x2: WIDTH - 4, y1: ROWS[row], y2: ROWS[row] }),
-    svg("text", { class: "convolution-name", x: 2, y: ROWS[row] + 4 }, name),
+    svg("text", { x: 2, y: ROWS[row] + 4 }, name, " ", svg("tspan", { class: "convolution-name" }, letter)),
   ];
 
   Stage.mount("convolution", (stage) => {
@@ -65,17 +65,17 @@
     const counts = element(
       "div",
       { class: "stage-counts" },
-      element("p", {}, element("span", {}, "Output, by the state"), shown),
-      element("p", {}, element("span", {}, "Output, by the sum"), summed),
+      element("p", {}, element("span", {}, "Output, by the state (bar)"), shown),
+      element("p", {}, element("span", {}, "Output, by the sum (ring)"), summed),
     );
 
     function render(n) {
       const states = recurrence(kind), found = outputs(kind), now = n - 1;
       picture.replaceChildren(
-        ...base("signal", "u"),
-        ...base("weights", kind === "fixed" ? "K" : "w"),
-        ...base("states", "s"),
-        ...base("outputs", "y"),
+        ...base("signal", "input", "u"),
+        ...(kind === "fixed" ? base("weights", "kernel", "K") : base("weights", "weights", "w")),
+        ...base("states", "state", "s"),
+        ...base("outputs", "output", "y"),
         ...SIGNAL.map((u, j) =>
           bar(
             j,
@@ -128,10 +128,15 @@
     }
 
     const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 700 });
-    const chooser = Stage.radios("Step Δ", { fixed: "fixed", selective: "from the input" }, kind, (value) => {
-      kind = value;
-      steps.show(steps.step());
-    });
+    const chooser = Stage.radios(
+      "Step Δ",
+      { fixed: "fixed", selective: "chosen by the input" },
+      kind,
+      (value) => {
+        kind = value;
+        steps.show(steps.step());
+      },
+    );
     stage.append(
       element("div", { class: "stage-row" }, chooser),
       element("div", { class: "convolution" }, picture, counts),

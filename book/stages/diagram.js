@@ -6,6 +6,7 @@
 {
   const { element } = Stage;
   const START = "⊥", FIRST = "abba", TEXTS = ["ab", FIRST, "bbbbbbbb", "abababababab"];
+  const to = (arrow) => element("span", { class: "diagram-turn" }, arrow); // downwards on a phone
   const show = ([a, b]) => `(a ${a.toFixed(2)}, b ${b.toFixed(2)})`;
   const expected = ([a, b]) => [(a + 1) / (a + b + 2), (b + 1) / (a + b + 2)];
   const next = ([a, b], letter) => [a + (letter === "a"), b + (letter === "b")];
@@ -40,30 +41,30 @@
   }
 
   const places = () => ({
-    SM: ["SM", "machines"],
-    CSeqT: ["CSeqT", "whole texts"],
-    Fn: ["Fn", "a prefix"],
-    Dist: [["Dist Seq", element("sub", {}, "t")], "probabilities"],
+    SM: ["machines", "SM"],
+    CSeqT: ["whole texts", "CSeqT"],
+    Fn: ["a prefix", "Fn"],
+    Dist: ["probabilities", ["Dist Seq", element("sub", {}, "t")]],
   });
   /* run(x): what an arrow does with the text x, told in lines. */
   const arrows = (model) => ({
     U: {
       from: "SM",
       to: "CSeqT",
-      sign: ["U →"],
+      sign: ["U ", to("→")],
       word: "unroll",
       cost: "t+1 ticks",
       run(x) {
         model.unroll(START + x);
-        return [`Unroll the machine over ${START}${x}.`, ...model.trace];
+        return model.trace;
       },
     },
     L: {
       from: "CSeqT",
       to: "Fn",
-      sign: ["L", element("sub", {}, "⊥"), " →"],
+      sign: ["L", element("sub", {}, "⊥"), " ", to("→")],
       word: "take last",
-      cost: "1 call",
+      cost: "1 call of h",
       run(x) {
         const y = model.h(START + x);
         return [
@@ -76,9 +77,9 @@
     inverse: {
       from: "Fn",
       to: "CSeqT",
-      sign: ["← L", element("sup", {}, "−1")],
+      sign: [to("←"), " L", element("sup", {}, "−1")],
       word: "all prefixes",
-      cost: "t+1 calls",
+      cost: "t+1 calls of g",
       dear: true,
       run(x) {
         const text = START + x;
@@ -90,7 +91,7 @@
     A: {
       from: "Fn",
       to: "Dist",
-      sign: ["A", element("sub", {}, "t"), " →"],
+      sign: ["A", element("sub", {}, "t"), " ", to("→")],
       word: "multiply",
       cost: "1 call of h",
       run(x) {
@@ -107,9 +108,9 @@
     P: {
       from: "Fn",
       to: "SM",
-      sign: ["← P"],
+      sign: [to("←"), " P"],
       word: "tape, from a prefix all the way back",
-      cost: "t+1 calls",
+      cost: "t+1 calls of g",
       dear: true,
       run(x) {
         let tape = "";
@@ -193,9 +194,11 @@
       const lines = every[name].run(x), { calls } = model;
       const used = [["ticks of the machine", calls.r], ["calls of h", calls.h], ["calls of g", calls.g]]
         .filter(([, n]) => n);
-      result.textContent = [...lines, `Counted: ${used.map(([what, n]) => `${what} ${n}`).join(", ")}.`].join(
-        "\n",
-      );
+      result.textContent = [
+        `${every[name].word}, with ${x}:`,
+        ...lines,
+        `Counted: ${used.map(([what, n]) => `${what} ${n}`).join(", ")}.`,
+      ].join("\n");
       for (const key of shown) buttons[key].setAttribute("aria-pressed", key === name);
       for (const key of order) boxes[key].classList.toggle("diagram-on", ends(name).includes(key));
     }

@@ -7,7 +7,7 @@
 window.Lines ??= (() => {
   const { element, svg } = Stage;
   const model = window.ExplorableModel;
-  const MILLISECONDS = 800, LEFT = 40, TOP = 24, BOTTOM = 40, RIGHT = 16;
+  const MILLISECONDS = 800, LEFT = 44, TOP = 24, BOTTOM = 40, RIGHT = 16;
   const eased = (t) => (t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
 
   function scaleOf(axis) {
@@ -22,7 +22,9 @@ window.Lines ??= (() => {
     };
   }
 
+  /* axis.at: where its ticks are, instead of where they are round. */
   function ticksOf({ axis, low, high }, most) {
+    if (axis.at) return axis.at.flatMap((value) => model.logTicks(value, value, axis.log, 2));
     return axis.log ? model.logTicks(low, high, axis.log, most) : model.linearTicks(low, high, most);
   }
 

@@ -103,7 +103,9 @@
         memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
         bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
         size.textContent = `State: ${state.flat().length} numbers`;
-        effortLine.textContent = t ? `Tick: ${work(t).toLocaleString("en")} operations` : "No tick yet";
+        effortLine.textContent = t
+          ? `Work at this tick: ${work(t).toLocaleString("en")} operations`
+          : "No tick yet";
       }
     }
 
@@ -118,9 +120,9 @@
     const steps = Stage.stepper({ length: () => T, render, say });
     stage.append(
       element("div", { class: "machines-text", "aria-hidden": "true" }, text),
+      steps.bar,
       element("div", { class: "machines" }, panels.map(({ section }) => section)),
       steps.line,
-      steps.bar,
     );
     Stage.keys(stage, steps, () => T);
     // Far enough for the growing ones to have grown.

@@ -118,7 +118,7 @@
               x: middle(i),
               y: LETTERS,
               "text-anchor": "middle",
-            }, letter)
+            }, letter === " " ? "␣" : letter)
           ),
         ),
         state(t),
@@ -158,8 +158,9 @@
       steps.line,
     );
     Stage.keys(stage, steps, () => T);
-    // The picture for readers who want no motion, or have not scrolled here yet.
-    steps.show(T);
+    // The picture for readers who want no motion. It moves for others once they have scrolled here,
+    // from where softmax has read more.
+    steps.show(Stage.calm ? T : TEXT.findIndex((_, t) => total.softmax(t) > total.linear(t)));
     if (Stage.calm) return;
 
     const watch = new IntersectionObserver(([entry]) => {

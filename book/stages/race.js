@@ -11,7 +11,7 @@
   const VIEWS = { update: "Updates", guess: "Guess the time", minutes: "Time" };
   const FIRST = "update", OPENS_AT = 16384, LOSS = [1.4, 4.6], STEPS = 60;
   const DIAL = 20; // half of a clock
-  const NARROW = 360; // px of a plot that holds few words
+  const NARROW = 360; // px of a plot whose words end at its right
 
   const minutesText = (value) => `${formatNumber(value, value < 10 ? 2 : 3)} min`;
   const nats = (value, digits = 4) => formatNumber(value, digits);
@@ -126,7 +126,8 @@
     }
 
     function marks(at, box) {
-      const { updates, loss, ends } = race, i = Math.floor(updates.length / 3);
+      const { updates, loss, ends } = race, narrow = box.width < NARROW;
+      const i = Math.floor(updates.length / (narrow ? 4 : 3));
       if (view === "minutes") return flag(at, box);
       const [x, y] = at(
         view === "update" ? updates[i] : (ends.softmax * updates[i]) / updates.at(-1),
@@ -136,12 +137,12 @@
         return [words(x + 6, y - 12, "race-softmax", `Softmax: ${minutesText(ends.softmax)}`)];
       }
       return [
-        words(x + 6, y - 12, "", [
+        words(narrow ? box.right : x + 6, y - 12, "", [
           svg("tspan", { class: "race-softmax" }, "Softmax"),
           " and ",
           svg("tspan", { class: "race-linear" }, "linear"),
-          box.width < NARROW ? "" : ": one line",
-        ]),
+          ": one line",
+        ], narrow ? "end" : "start"),
       ];
     }
 
@@ -151,8 +152,8 @@
         const apart = Math.abs(loss.softmax.at(-1) - loss.linear.at(-1)).toFixed(3);
         const took = ends[last] < 1.2 * ends[first]
           ? "and took about the same time."
-          : "but one took longer. Guess how much, or press Time.";
-        return `After ${many} updates the two are ${apart} nats apart, ${took}`;
+          : "but one took longer. Guess how much.";
+        return `After ${many} updates their losses are ${apart} apart, ${took}`;
       }
       if (view === "guess") {
         return guessed
@@ -177,7 +178,7 @@
           ? nats(loss[name].at(-1))
           : `${minutesText(took)}${hidden ? "?" : ""}`;
         node.classList.toggle("race-untimed", view === "update");
-        words.textContent = view === "update" ? `nats after ${many} updates` : `for ${many} updates`;
+        words.textContent = view === "update" ? `is the loss after ${many} updates` : `for ${many} updates`;
       }
     }
 

@@ -67,14 +67,11 @@
 
     function marks(at, box) {
       const [, one] = at(lengths[0], 1);
-      const even = [
-        svg("path", { class: "race-pole", d: `M${at(lengths[0], 1)[0]} ${one}H${box.right}` }),
-        svg(
-          "text",
-          { class: "lines-tick", x: box.right, y: one + 24, "text-anchor": "end" },
-          "softmax = 1×",
-        ),
-      ];
+      const even = svg(
+        "text",
+        { class: "lines-tick", x: box.right, y: one + 24, "text-anchor": "end" },
+        "1: equally fast",
+      );
       const dots = shown
         ? lines().filter(({ id }) => id !== "drawn").flatMap(({ color, xs, ys }) =>
           xs.map((x, i) => {
@@ -83,22 +80,20 @@
           })
         )
         : [];
-      const [x, y] = at(lengths.at(-1), stored.at(-1));
-      const name = svg(
-        "text",
-        { class: "lines-words race-linear", x, y: y - 10, "text-anchor": "end" },
-        "The layer alone",
-      );
-      return [...even, ...dots, shown ? name : null].filter(Boolean);
+      const [x, y] = shown ? at(lengths.at(-1), stored.at(-1)) : at(lengths[0], drawn[0]);
+      const name = shown
+        ? svg(
+          "text",
+          { class: "lines-words race-linear", x, y: y - 10, "text-anchor": "end" },
+          "The layer alone",
+        )
+        : svg("text", { class: "lines-words", x: x - 10, y: y - 18 }, "Your guess");
+      return [even, ...dots, name];
     }
 
     function say() {
       const end = lengths.at(-1).toLocaleString("en");
-      if (!shown) {
-        return touched()
-          ? `You say ${times(drawn.at(-1))} at ${end} tokens.`
-          : "How many times faster? Drag the points.";
-      }
+      if (!shown) return `You say ${times(drawn.at(-1))} at ${end} tokens.`;
       const found = `At ${end} tokens the layer alone is ${times(stored.at(-1))} as fast.`;
       if (!touched()) return found;
       const mean = Math.exp(
@@ -112,6 +107,7 @@
     function render(glide = true) {
       line.textContent = say();
       legend();
+      names.hidden = !shown;
       reveal.hidden = shown;
       again.hidden = !shown;
       for (const node of told) node.hidden = !shown;
@@ -124,6 +120,7 @@
           digits: 6,
           log: 2,
           range: [200, 170000],
+          at: lengths,
         },
         y: {
           noun: "ratio",

@@ -70,13 +70,22 @@
       }
       const least = Math.min(...at.map(([, seconds]) => seconds));
       const best = at.filter(([, seconds]) => seconds < 1.005 * least).map(([mode]) => mode);
+      const found = this.measured();
+      const behind = at.flatMap(([mode, seconds]) => {
+        const point = found.find((one) => one[0] === mode && one[1] === t);
+        return point ? [`${mode} ${digits(point[2] / seconds)}`] : [];
+      });
       const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) =>
         `${mode} ${digits(seconds / least)} times`
       );
       const first = best.length > 1
         ? `${best.join(" and ")} mode share the lowest limit`
         : `${best[0]} mode has the lowest limit`;
-      return `${where}, ${first}. ${others.length ? `Higher: ${others.join(", ")}.` : ""}`;
+      return [
+        `${where}, ${first}.`,
+        others.length ? `Higher: ${others.join(", ")}.` : "",
+        behind.length ? `Measured times over their limits: ${behind.join(", ")}.` : "",
+      ].join(" ");
     }
   }
 
@@ -132,16 +141,6 @@
         `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`
       ).join("");
       nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d: path }));
-      const bound = list[LENGTHS.indexOf(chosen)];
-      nodes.push(
-        svg("circle", {
-          class: "roofline-here",
-          style: `--mode: var(--${mode})`,
-          cx: x(chosen),
-          cy: y(bound.seconds),
-          r: 4.5,
-        }),
-      );
     }
     for (const [css, list] of [["roofline-point", points], ["roofline-point roofline-browser", here]]) {
       for (const [mode, t, seconds] of list) {
@@ -156,6 +155,23 @@
       "aria-label",
       `${compared}, with ${given}; the numbers at ${chosen} tokens are below.`,
     );
+  }
+
+  /* Names of the colours, and what dots and dashes are. */
+  function legend() {
+    const dot = () => svg("circle", { style: "fill: var(--line)", cx: 11, cy: 5, r: 4.5 });
+    const dashes = svg("path", { class: "lines-line lines-dashed", d: "M0 5H22" });
+    const colours = Object.entries({
+      attention: "Attention mode",
+      softmax: "Softmax",
+      recurrent: "Recurrent mode",
+      chunked: "Chunked mode",
+    });
+    return element("ul", { class: "lines-names" }, [
+      ...colours.map(([mode, name]) => Stage.named(name, [dot()], `var(--${mode})`)),
+      Stage.named("dot: measured", [dot()]),
+      Stage.named("dashes: limit", [dashes]),
+    ]);
   }
 
   function card(limits, mode) {
@@ -211,6 +227,9 @@
       drawHere();
       cards.replaceChildren(...Object.keys(MODES).map((mode) => card(limits, mode)));
       line.textContent = limits.sentence();
+      waits.hidden = !limits.device.vendor;
+      // What a link sets is seen.
+      more.open ||= chosen.step !== null || ["d", "c", "heads"].some((key) => chosen[key] !== FIRST[key]);
     }
 
     const set = (key) => (value) => {
@@ -255,12 +274,19 @@
       (i) => set("step")(Object.values(WAITS)[i]),
     );
     const device = Stage.select("roofline-device", "Device", names, chosen.device, setDevice);
+    const more = element(
+      "details",
+      {},
+      element("summary", {}, "More: heads, width, chunk, waiting"),
+      element("div", { class: "stage-row film-settings" }, heads, sliders.d, sliders.c, waits),
+    );
     stage.append(
-      element("div", { class: "stage-row" }, device, heads, waits),
-      element("div", { class: "stage-row" }, Object.values(sliders)),
+      element("div", { class: "stage-row" }, device, sliders.t),
+      legend(),
       frame,
-      cards,
       line,
+      cards,
+      more,
     );
     update();
     BrowserTimes.listen(update);

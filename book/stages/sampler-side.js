@@ -126,6 +126,8 @@ window.SamplerSide ??= (() => {
     }
 
     tell(letters, time, kept, predicted = false) {
+      this.text.classList.toggle("sampler-missing", predicted);
+      this.text.scrollTop = this.text.scrollHeight; // the last lines are in sight
       const told = [count(letters), time, bytesText(kept)];
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];

@@ -104,7 +104,10 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
 
 
 # The pictures that a newcomer was shown: each says what it shows, before all else.
-SHOWN_FIRST = ("race", "modes", "browser-speed", "ribbon", "sampler", "surgery", "play", "memory")
+SHOWN_FIRST = (
+    "race", "modes", "browser-speed", "ribbon", "sampler", "surgery", "play", "memory", "opener",
+    "ratios", "convolution", "roofline", "machines",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from playwright.sync_api import expect
 
 from experiments.harness.core.record import load
 from lsa.cost import PEAKS, design_cost, key_exchange, least_bytes, mode_cost, state_exchange
@@ -136,6 +137,7 @@ def test_the_limits_open_on_a_device_that_was_measured(open_stage):
 )
 def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
     _, frame = open_stage("roofline")
+    frame.get_by_text("More: heads").click()
     frame.get_by_role("radio", name=str(heads), exact=True).check()
     slide(frame, "Tokens", LENGTHS, t)
     slide(frame, "Head width", [2**i for i in range(4, 9)], d)
@@ -157,10 +159,22 @@ def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
         assert min(least)[1] in line(frame).split("lowest limit")[0]
 
 
+def test_the_limits_say_how_far_the_measured_times_are_from_them(open_stage):
+    _, frame = open_stage("roofline")
+    points, said = stored_times(), line(frame).split("over their limits: ")[1]
+    for mode in ("recurrent", "chunked"):
+        limit = frame.locator(f"[data-mode={mode}]").get_attribute("data-seconds")
+        behind = float(re.search(rf"{mode} ([\d.]+)", said)[1])
+        assert behind == pytest.approx(points[mode, 16384] / float(limit), rel=0.01)
+    assert frame.get_by_label("A step waits").count() == 1  # of a GPU alone
+    expect(frame.get_by_label("A step waits")).to_be_hidden()
+
+
 def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
     _, frame = open_stage("roofline")
     frame.get_by_label("Device").select_option("NVIDIA H100 SXM")
     slide(frame, "Tokens", LENGTHS, 1024)
+    frame.get_by_text("More: heads").click()
     frame.get_by_label("A step waits").select_option("5 µs, a kernel launch")
     card = frame.locator("[data-mode=recurrent]")
     assert float(card.get_attribute("data-seconds")) == pytest.approx(1024 * 5e-6)
@@ -177,6 +191,7 @@ def test_measured_points_are_the_stored_ones(open_stage):
     slide(frame, "Tokens", LENGTHS, 4096)
     said = frame.locator("[data-mode=chunked]").inner_text()
     assert f"{points['chunked', 4096] * 1e3:.3g} ms" in said
+    frame.get_by_text("More: heads").click()
     slide(frame, "Head width", [2**i for i in range(4, 9)], 128)
     assert frame.locator(".roofline-point").count() == 0
     assert "no stored run of this shape" in frame.locator("[data-mode=chunked]").inner_text()

@@ -120,7 +120,7 @@ def test_the_delta_rule_overwrites_a_key_that_comes_again(open_stage):
     assert line(frame) == "The state is empty."
 
 
-@pytest.mark.parametrize("step", ["fixed", "from the input"])
+@pytest.mark.parametrize("step", ["fixed", "chosen by the input"])
 def test_state_and_sum_give_one_output(open_stage, step):
     tab, frame = open_stage("convolution")
     frame.get_by_role("radio", name=step).check()
