@@ -138,10 +138,9 @@
       },
     );
     stage.append(
-      element("div", { class: "stage-row" }, chooser),
+      element("div", { class: "stage-row" }, chooser, steps.bar),
       element("div", { class: "convolution" }, picture, counts),
       steps.line,
-      steps.bar,
     );
     Stage.keys(stage, steps, () => T);
     steps.show(10);

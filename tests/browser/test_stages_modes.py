@@ -164,7 +164,7 @@ def test_the_limits_say_how_far_the_measured_times_are_from_them(open_stage):
     points, said = stored_times(), line(frame).split("over their limits: ")[1]
     for mode in ("recurrent", "chunked"):
         limit = frame.locator(f"[data-mode={mode}]").get_attribute("data-seconds")
-        behind = float(re.search(rf"{mode} ([\d.]+)", said)[1])
+        behind = float(re.search(rf"{mode} ([\d.]+\d)", said)[1])
         assert behind == pytest.approx(points[mode, 16384] / float(limit), rel=0.01)
     assert frame.get_by_label("A step waits").count() == 1  # of a GPU alone
     expect(frame.get_by_label("A step waits")).to_be_hidden()
