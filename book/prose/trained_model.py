@@ -1,9 +1,9 @@
 """Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
-from ..figures.trained_model import look_inside
+from ..figures.trained_model import look_inside, whole_model
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
-from ..figures.trained_model.measured import HEADS, measured, ranking
+from ..figures.trained_model.measured import HEADS, Mean, measured, ranking
 from ..figures.trained_model.remove_exponential import (
     FEW,
     KEY_HEADS,
@@ -43,6 +43,14 @@ def most_alone_layer() -> bool:
     """Whether the two heads that cost most alone are in layer 18."""
     found = sorted(alone_by_rank().items(), key=lambda one: -one[1].mean)
     return every(ranking()[rank].layer == 18 for rank, _ in found[:2])
+
+
+def far_adds(column: str) -> Mean:
+    return whole_model.brings(whole_model.marks()[-1], column, "passages", 4096)
+
+
+def taught(arm: str, mark: int) -> float:
+    return whole_model.after(arm, whole_model.marks()[mark], "gain").mean
 
 
 VERDICTS = {
@@ -122,6 +130,27 @@ VERDICTS = {
         abs(ranking()[0].slope.mean + missing(confined(1)).mean) < 0.15
     ),
     "stands last: by its gradient, confining it would add": lambda: ranking()[-1].slope.mean > 0.05,
+    "The states add to the gain": lambda: every(
+        whole_model.brings(tokens, "gain").mean > whole_model.brings(tokens, "gain").half
+        for tokens in whole_model.marks()
+    ),
+    "But they do not bring recall back": lambda: (
+        whole_model.after("state", whole_model.marks()[-1], "gain").mean < 0.1 * gain(confined(0))
+    ),
+    "Prose loses little": lambda: every(
+        whole_model.rise(arm, whole_model.marks()[-1]).mean < 0.1 for arm in ("state", "window")
+    ),
+    "Over 4,096 tokens the states do harm: the gain is lower with them, and the loss higher": (
+        lambda: (
+            (added := [far_adds(column) for column in ("gain", "loss")])
+            and added[0].mean < -added[0].half
+            and added[1].mean > added[1].half
+        )
+    ),
+    "The gain with states was still rising at the end": lambda: (
+        taught("state", -1) > taught("state", -3) > taught("state", -5)
+    ),
+    "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "Eight of 270 is 3%, and 24 is 9%": lambda: (
         [round(100 * n / len(ranking())) for n in (FEW, SOME)] == [3, 9]
     ),

@@ -1,0 +1,158 @@
+"""A trained model taught to do without looking back: the runs of `linearise`."""
+
+from __future__ import annotations
+
+from ...explorable.figure import Axis, Explorable, Series, Toggle
+from ..lib.format import in_words, percent
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.tables import Missing, Table
+from .measured import HERE, Mean, mean_of, measured, run_of
+
+EXPERIMENT = "linearise"
+ARMS = {"window-state": "window and state", "window": "window alone"}
+ARM = {"window-state": "state", "window": "window"}  # as the runs call them
+WHAT = {"gain": "gain", "loss": "rise of the loss"}
+TIMES = 1000  # an axis counts thousands of tokens
+ASKED = {
+    ("passages", 256): "passage, 256",
+    ("passages", 1024): "passage, 1,024",
+    ("passages", 4096): "passage, 4,096",
+    ("lists", 256): "names, 256",
+}
+
+
+def stored() -> Record:
+    """The run in which no head keeps softmax. Raises NotMeasuredError."""
+    found = [run for run in learned(EXPERIMENT) if run["name"] == "softmax-0"]
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no softmax-0")
+    return found[0]
+
+
+def marks() -> list[int]:
+    """Tokens of training after which passages were asked for. Raises NotMeasuredError."""
+    asked = (row for row in rows(stored(), "measured") if row["distance"] == HERE)
+    return sorted({row["tokens"] for row in asked})
+
+
+def by_text(
+    arm: str, tokens: int, column: str, text: str = "passages", distance: int = HERE
+) -> dict[int, float]:
+    """{text: value} of an arm ("state" or "window") after so many tokens of training.
+
+    Raises NotMeasuredError.
+    """
+    wanted = arm, tokens, text, distance
+    found = {
+        row["text"]: row[column]
+        for row in rows(stored(), "measured")
+        if (row["arm"], row["tokens"], row["kind"], row["distance"]) == wanted
+    }
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {wanted}")
+    return found
+
+
+def after(arm: str, tokens: int, column: str, text: str = "passages", distance: int = HERE) -> Mean:
+    """Mean of a column over the texts. Raises NotMeasuredError."""
+    return mean_of([*by_text(arm, tokens, column, text, distance).values()])
+
+
+def rise(arm: str, tokens: int) -> Mean:
+    """By how much the loss of what comes once is above the teacher's, text by text.
+
+    Of all its tokens: training changes also those that see the whole past. NotMeasuredError.
+    """
+    own = by_text(arm, tokens, "loss")
+    teacher = {row["text"]: row["loss"] for row in rows(run_of("none"), "texts")}
+    return mean_of([loss - teacher[text] for text, loss in own.items()])
+
+
+def brings(tokens: int, column: str, text: str = "passages", distance: int = HERE) -> Mean:
+    """What a state adds to the window's gain or loss, text by text. Raises NotMeasuredError."""
+    state, window = (by_text(arm, tokens, column, text, distance) for arm in ("state", "window"))
+    return mean_of([state[each] - window[each] for each in state])
+
+
+def _line(arm: str, what: str) -> Series:
+    columns: dict[str, list] = {name: [] for name in ("tokens", "nats", "low", "high")}
+    for tokens in marks():
+        own = ARM[arm]
+        told = after(own, tokens, "gain") if what == "gain" else rise(own, tokens)
+        ends = told.mean, told.mean - told.half, told.mean + told.half
+        for name, value in zip(columns, (tokens / TIMES, *ends), strict=True):
+            columns[name].append(value)
+    return Series({"arm": arm, "what": what}, columns, source=stored()["path"])
+
+
+def figure(id: str = "taught-again") -> Explorable | Missing:
+    """Gain and loss of both students by the tokens that they were taught."""
+    try:
+        last, teacher = marks()[-1], measured(run_of("none"), "gain").mean
+    except NotMeasuredError:
+        return Missing(EXPERIMENT)
+    ends = {"tokens": [0.0, last / TIMES], "nats": [teacher, teacher]}
+    return Explorable(
+        id=id,
+        caption=(
+            "**Taught again with a state in every head, the model repeats hardly anything.** "
+            "All heads see 64 tokens and the first four; those of one student also keep a state of "
+            "what lies between. Both learn from the same tokens in the same order, one seed. "
+            "*Rise of the loss*: above the teacher's, of all tokens that come once. "
+            "Dashed grey: the teacher's gain. Bars: 95% intervals over the texts."
+        ),
+        alt=(
+            "Gain against tokens of training. Both students stay far below the teacher's gain. "
+            "The student with a state rises towards zero, the one with the window alone stays "
+            "lower. Both losses fall within the first fifth and change little after it."
+        ),
+        series=[_line(arm, what) for what in WHAT for arm in ARMS],
+        ceilings=[Series({}, ends, label="the teacher's gain")],
+        x=Axis("tokens", "Tokens of training", "thousand"),
+        y=Axis("nats", "Gain, and rise of the loss", "nats per token", digits=3,
+               range=(-0.6, 3), low="low", high="high"),
+        color="arm",
+        dash="what",
+        mark="line+dot",
+        controls=[
+            Toggle("arm", "Heads keep", options=ARMS),
+            Toggle("what", "Shown", options=WHAT),
+        ],
+        provenance=provenance([stored(), run_of("none")]),
+    )  # fmt: skip
+
+
+def table() -> Table | Missing:
+    """Both students at the end, asked at several distances."""
+    try:
+        last = marks()[-1]
+    except NotMeasuredError:
+        return Missing(EXPERIMENT)
+    cells = []
+    for place, label in ASKED.items():
+        try:
+            gains = [after(arm, last, "gain", *place) for arm in ARM.values()]
+            added = [str(brings(last, column, *place)) for column in ("gain", "loss")]
+        except NotMeasuredError:
+            continue
+        cells.append([label, str(gains[0].texts), *(str(gain) for gain in gains), *added])
+    titles = ["asked for", "texts", "gain with state", "window alone", "state adds"]
+    return Table([*titles, "adds to the loss"], cells)
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter."""
+    return in_words(
+        taught_tokens=lambda: f"{marks()[-1]:,}",
+        taught_state_gain=lambda: after("state", marks()[-1], "gain"),
+        taught_window_gain=lambda: after("window", marks()[-1], "gain"),
+        taught_adds=lambda: brings(marks()[-1], "gain"),
+        taught_adds_first=lambda: brings(0, "gain"),
+        taught_less_loss=lambda: brings(marks()[-1], "loss"),
+        taught_state_rise=lambda: rise("state", marks()[-1]),
+        taught_window_rise=lambda: rise("window", marks()[-1]),
+        taught_far_adds=lambda: brings(marks()[-1], "gain", "passages", 4096),
+        taught_far_loss=lambda: brings(marks()[-1], "loss", "passages", 4096),
+        taught_state_right=lambda: percent(after("state", marks()[-1], "right").mean),
+        taught_window_right=lambda: percent(after("window", marks()[-1], "right").mean),
+    )
