@@ -36,8 +36,8 @@
   const softmax = (q, k) => Math.exp(dot(q, k) / Math.sqrt(D));
   const linear = (q, k) => dot(phi(q), phi(k));
   const layers = {
-    "Softmax, non-causal": (x) => attend(x, softmax, (_, t) => t - 1),
-    "Softmax, causal": (x) => attend(x, softmax, (i) => i),
+    "Non-causal softmax": (x) => attend(x, softmax, (_, t) => t - 1),
+    "Causal softmax": (x) => attend(x, softmax, (i) => i),
     "Linear attention": (x) => attend(x, linear, (i) => i),
     RNN: (x) => {
       let s = zero;

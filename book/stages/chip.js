@@ -5,16 +5,21 @@
 
 {
   const { element, svg } = Stage;
-  const N = 6, C = 64, D = 64, ITEM = 2, WIDTH = 351, CELL = 40, ROW = 17, LEFT = 76, CHIP = 140;
+  const N = 6, C = 64, D = 64, ITEM = 2, WIDTH = 351, CELL = 50, ROW = 17, LEFT = 30, CHIP = 132, SIDE = 40;
   const NAMES = ["q", "k", "v", "o", "S"];
   const TILE = C * D * ITEM, STATE = D * D * ITEM;
 
   /* The steps of a design: which tiles are read and which are written, of which chunk. */
   const each = (read, written, launch) => Array.from({ length: N }, (_, n) => ({ n, read, written, launch }));
   const designs = {
-    kept: { name: "Keep it on the chip", steps: each(["q", "k", "v"], ["o"], "") },
+    kept: {
+      name: "Keep it on the chip",
+      end: "For a token, if kept",
+      steps: each(["q", "k", "v"], ["o"], ""),
+    },
     stored: {
       name: "Store it after every chunk",
+      end: "For a token, if stored",
       steps: [
         ...each(["k", "v"], ["S"], "First launch, "),
         ...each(["q", "k", "v", "S"], ["o"], "Second launch, "),
@@ -24,41 +29,49 @@
   const bytes = ({ read, written }) =>
     [...read, ...written].reduce((sum, name) => sum + (name === "S" ? STATE : TILE), 0);
 
+  const text = (n) => n.toLocaleString("en");
   const words = (x, y, text, size = 11, anchor = "start") =>
     svg("text", { x, y, "font-size": size, "text-anchor": anchor }, text);
 
   /* The picture: a row of tiles a name in main memory, and a tile a name on the chip. */
   function layOut() {
     const picture = svg("svg", {
-      viewBox: `0 0 ${WIDTH} 218`,
+      class: "chip",
+      viewBox: `0 0 ${WIDTH} ${CHIP + SIDE + 24}`,
       role: "img",
       "aria-label": "Tiles in main memory above, and below them those that are on the chip now",
     });
-    picture.append(words(0, 11, "Main memory"), words(0, CHIP - 6, "On the chip"));
-    const tiles = {};
+    const moves = words(0, CHIP - 9, "", 11, "middle"), tiles = {}, rows = {};
+    picture.append(words(0, 11, "Main memory"), words(0, CHIP + 2, "On the chip"), moves);
     NAMES.forEach((name, row) => {
-      picture.append(words(LEFT - 12, 32 + row * ROW, name, 11, "end"));
       tiles[name] = Array.from(
         { length: N },
         (_, n) => svg("rect", { x: LEFT + n * (CELL + 4), y: 20 + row * ROW, width: CELL, height: ROW - 4 }),
       );
-      picture.append(...tiles[name]);
+      rows[name] = svg("g", {}, words(LEFT - 12, 30 + row * ROW, name, 11, "end"), ...tiles[name]);
+      picture.append(rows[name]);
     });
     const near = Object.fromEntries(NAMES.map((name, i) => {
       const state = name === "S";
       const rect = svg("rect", {
         x: LEFT + i * (CELL + 4),
         y: CHIP + 8,
-        width: state ? 52 : CELL,
-        height: state ? 52 : ROW - 4,
+        width: state ? SIDE : CELL,
+        height: state ? SIDE : ROW - 4,
       });
       picture.append(
         rect,
-        words(LEFT + i * (CELL + 4) + (state ? 26 : CELL / 2), CHIP + (state ? 72 : 32), name, 11, "middle"),
+        words(
+          LEFT + i * (CELL + 4) + (state ? SIDE : CELL) / 2,
+          CHIP + (state ? SIDE + 20 : 34),
+          name,
+          11,
+          "middle",
+        ),
       );
       return [name, rect];
     }));
-    return { picture, tiles, near };
+    return { picture, tiles, rows, near, moves };
   }
 
   const count = (label) => {
@@ -67,14 +80,24 @@
   };
 
   Stage.mount("chip", (stage) => {
-    const { picture, tiles, near } = layOut();
-    const total = count("Moved so far"), last = count("In the end, for each token");
+    const { picture, tiles, rows, near, moves } = layOut();
+    const total = count("Moved so far"), sum = (steps) => steps.reduce((all, one) => all + bytes(one), 0);
+    /* Of both, whichever is shown. */
+    const ends = Object.values(designs).map(({ end, steps }) => {
+      const one = count(end);
+      one.value.textContent = `${text(sum(steps) / (N * C))} B`;
+      return one.group;
+    });
+    const key = Object.entries({ "read now": "read", "written now": "written", "in main memory": "held" })
+      .map(([words, css]) =>
+        Stage.named(words, [svg("rect", { class: `chip-tile chip-${css}`, width: 22, height: 10 })])
+      );
 
     let design = "kept";
     const length = () => designs[design].steps.length;
 
     function render(step) {
-      const plan = designs[design].steps, now = plan[step - 1], done = plan.slice(0, step);
+      const now = designs[design].steps[step - 1], done = designs[design].steps.slice(0, step);
       for (const name of NAMES) {
         tiles[name].forEach((tile, n) => {
           const written = done.some((one) => one.n === n && one.written.includes(name));
@@ -85,7 +108,6 @@
             "class",
             `chip-tile ${moving ? `chip-${moving}` : held || written ? "chip-held" : ""}`,
           );
-          tile.setAttribute("visibility", name === "S" && design === "kept" ? "hidden" : "visible");
         });
         const here = now
           && (now.read.includes(name) || now.written.includes(name) || (name === "S" && design === "kept"));
@@ -94,12 +116,13 @@
           `chip-tile ${here ? (now.written.includes(name) ? "chip-written" : "chip-read") : ""}`,
         );
       }
+      rows.S.setAttribute("visibility", design === "kept" ? "hidden" : "visible");
+      moves.setAttribute("x", LEFT + ((now?.n ?? 0) + 0.5) * (CELL + 4));
+      moves.textContent = now ? `↓ ${now.read.join(" ")}   ↑ ${now.written}` : "";
       // The kept state fills up: each chunk adds to it.
       const full = design === "kept" ? step / N : 1;
       near.S.setAttribute("fill-opacity", step ? (0.25 + 0.75 * full).toFixed(2) : "1");
-      const sum = (steps) => steps.reduce((all, one) => all + bytes(one), 0);
-      total.value.textContent = `${(sum(done) / 1024).toLocaleString("en")} KiB`;
-      last.value.textContent = `${sum(plan) / (N * C)} B`;
+      total.value.textContent = `${text(sum(done) / 1024)} KiB`;
     }
 
     function say(step) {
@@ -129,10 +152,11 @@
     );
     stage.append(
       choice,
-      picture,
-      element("div", { class: "stage-counts" }, total.group, last.group),
-      steps.line,
       steps.bar,
+      steps.line,
+      picture,
+      element("ul", { class: "lines-names" }, key),
+      element("div", { class: "stage-counts" }, total.group, ...ends),
     );
     Stage.keys(stage, steps, length);
     steps.show(4);

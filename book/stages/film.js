@@ -157,7 +157,7 @@
       only();
       steps.show(stops().findIndex(([, other]) => other.at(-1) >= places.at(-1)));
     });
-    const chooser = Stage.select("film-head", "Head", heads.map(headName), shown, (i) => {
+    const chooser = Stage.select("film-head", "What a head looks at", heads.map(headName), shown, (i) => {
       head = i;
       steps.show(steps.step());
     });
@@ -170,12 +170,13 @@
         { class: "stage-row film-settings" },
         counts.minute ? count : "",
         Object.values(sliders),
-        chooser,
       ),
       steps.bar,
       steps.line,
       element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
-      element("div", { class: "film" }, sides.map(({ writing }) => writing), sides.map(({ look }) => look)),
+      element("div", { class: "film" }, sides.map(({ writing }) => writing)),
+      chooser,
+      element("div", { class: "film" }, sides.map(({ look }) => look)),
       Stage.provenance(sources),
     );
     Stage.keys(stage, steps, length);

@@ -78,7 +78,7 @@
       );
       this.heads = Stage.select(
         "look-head",
-        "Open head",
+        "Open head (layer.head)",
         data.heads.map((_, i) => `${this.names[i]}, ${ordinal(i + 1)} of the ranking`),
         0,
         (i) => this.choose(i),
@@ -104,18 +104,19 @@
       const quiet = (words) => element("p", { class: "look-label" }, words);
       this.steps.line.classList.add("look-line");
       return [
-        element("div", { class: "stage-row" }, this.heads, this.pages),
+        this.steps.line,
         element(
           "div",
-          {},
+          { class: "look-heads" },
           quiet(
-            "A square is a head. Orange: it brings recall. A diagonal: from the returning passage (down) it "
-              + "looks at the first coming (across). Framed: confined to its window.",
+            "Press a square: a head, by layer (across) and number (down). Orange: it brings recall. A diagonal: "
+              + "from the returning passage it looks at the first coming. Framed: confined, it sees the last "
+              + `${this.data.window} tokens and the first ${this.data.first}.`,
           ),
           this.grid.canvas,
           this.about,
         ),
-        this.steps.line,
+        element("div", { class: "stage-row" }, this.heads, this.pages),
         this.text.node,
         this.counts,
         this.steps.bar,
@@ -216,7 +217,9 @@
       this.drawCounts(word, confined);
       const [layer, head, brings] = this.data.heads[this.open];
       this.about.textContent = `Head ${layer}.${head}, ${ordinal(this.open + 1)} of ${this.names.length}. `
-        + `It brings ${brings.toFixed(2).replace("-", "−")} nats of the gain, by its gradient.`;
+        + `It brings ${
+          brings.toFixed(2).replace("-", "−")
+        } nats of what the first coming saves, by its gradient.`;
     }
 
     drawGrid() {

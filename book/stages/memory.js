@@ -76,6 +76,7 @@
         ),
         this.sides.cache.body,
         this.sides.state.body,
+        element("tbody", {}, named("✓ ✗: each key in turn. Struck: its wrong answer")),
       );
     }
 

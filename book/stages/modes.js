@@ -44,7 +44,7 @@
     ];
   }
 
-  /* One mode: its triangle, its time and its costs. */
+  /* One mode: its triangle, how much of its time has passed, and its costs. */
   function panel(mode) {
     const parts = ["modes-open", "modes-state", "modes-product"].map((css) => svg("path", { class: css }));
     const stripes = `modes-stripes-${mode}`;
@@ -67,7 +67,8 @@
       pattern,
       ...parts,
     );
-    const [took, done, flops, bytes, steps] = Array.from({ length: 5 }, (_, i) => element(i ? "span" : "b"));
+    const [done, took, flops, bytes, steps] = Array.from({ length: 5 }, (_, i) => element(i ? "span" : "b"));
+    const bar = element("span", { class: "sampler-bar" });
     const node = element(
       "section",
       {
@@ -77,17 +78,18 @@
       },
       element("p", { class: "roofline-name" }, MODES[mode]),
       picture,
-      element("p", { class: "modes-costs" }, took, done),
+      element("p", { class: "modes-costs" }, bar, done, took),
       element("p", { class: "roofline-quiet modes-costs" }, flops, bytes, steps),
     );
 
     function render(cost, seconds, share) {
       shapes(mode, rowsDone(mode, share) * CHUNKS).forEach((d, i) => parts[2 - i].setAttribute("d", d));
-      took.textContent = `takes ${Costs.text.seconds(seconds)} in all`;
-      done.textContent = share === 1 ? "done" : `${Costs.text.digits(100 * share, 2)}% done so far`;
+      bar.style.setProperty("--share", share);
+      done.textContent = share === 1 ? "done" : `${Costs.text.digits(100 * share, 2)}% done`;
+      took.textContent = `${share === 1 ? "in" : "of"} ${Costs.text.seconds(seconds)}`;
       flops.textContent = Costs.text.flops(cost.flops);
-      bytes.textContent = `${Costs.text.bytes(cost.bytes)} moved`;
-      steps.textContent = cost.steps === 1 ? "all at once" : `${text(cost.steps)} steps in turn`;
+      bytes.textContent = Costs.text.bytes(cost.bytes);
+      steps.textContent = cost.steps === 1 ? "1 step" : `${text(cost.steps)} steps`;
       for (const key of ["flops", "bytes", "steps"]) node.dataset[key] = cost[key];
       node.dataset.seconds = seconds;
     }
@@ -165,9 +167,9 @@
     stage.append(
       element("p", { class: "modes-clock" }, "Clock: ", clock),
       element("div", { class: "modes" }, Object.values(panels).map(({ node }) => node)),
-      names,
       element("div", { class: "stage-row" }, slider, steps.bar),
       steps.line,
+      names,
     );
     Stage.keys(stage, steps, () => STEPS);
     const numbered = Stage.whole(steps.show, steps.step, 0, STEPS);

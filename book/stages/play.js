@@ -13,7 +13,7 @@
     induction: "After the star",
   };
   const TASKS = {
-    recall: "Recall: a number follows each letter. Numbers may repeat. Then the letters come again.",
+    recall: "Recall: a number follows each letter, and may repeat. Later only a dot follows.",
     "selective copying": "Selective copying: letters stand anywhere among dots. Say them again, in order.",
     copying: "Copying: letters open the text. After the wait, say them again, in order.",
     induction: "Induction: the star comes twice. Say what followed it the first time.",
@@ -29,10 +29,8 @@
     if (task === "recall") {
       const pairs = asked.length;
       for (let i = 0; i < pairs; i++) name(tokens[2 * i], letter(i));
-      let values = 0;
-      for (let i = 0; i < pairs; i++) {
-        if (!names.has(tokens[2 * i + 1])) name(tokens[2 * i + 1], String(++values), values - 1);
-      }
+      const values = tokens.slice(0, 2 * pairs).filter((_, i) => i % 2);
+      [...new Set(values)].sort((a, b) => a - b).forEach((token, i) => name(token, String(i + 1), i));
     } else {
       if (task !== "induction") name(1, "?");
       [...new Set(tokens)].sort((a, b) => a - b).forEach((token) => {
@@ -78,14 +76,14 @@
         this.buttons,
         element(
           "div",
-          { class: "stage-buttons" },
-          press("Show the answers", () => this.reveal()),
-          press("Another text", () => this.open(this.task, (this.text + 1) % this.now.length)),
+          { class: "play-scroll", tabindex: 0, role: "region", "aria-label": "Answers" },
+          this.table,
         ),
         element(
           "div",
-          { class: "play-scroll", tabindex: 0, role: "region", "aria-label": "Answers" },
-          this.table,
+          { class: "stage-buttons" },
+          press("Show the answers", () => this.reveal()),
+          press("Another text", () => this.open(this.task, (this.text + 1) % this.now.length)),
         ),
         Stage.provenance(sources),
       );
@@ -136,11 +134,11 @@
           class: place === here ? "play-here" : asked.includes(place) ? "play-asked" : "",
         })
       ));
-      const row = (label, list) =>
+      const row = (label, list, ...scores) =>
         element(
           "tr",
           {},
-          element("th", { scope: "row" }, label),
+          element("th", { scope: "row" }, label, ...scores),
           list.map((token, i) => {
             const open = i >= done, mark = open && i === done && label === "You" ? "?" : "";
             if (open) return element("td", {}, square("span", { said: mark }, { class: "play-open" }));
@@ -156,9 +154,15 @@
         );
       this.table.replaceChildren(
         row("You", asked.map((_, i) => answers[i] ?? null)),
-        ...Object.entries(LAYERS).map(([name, label]) => row(label, said[name])),
+        ...Object.entries(LAYERS).map(([name, label]) => row(label, said[name], this.score(name))),
       );
       this.line.textContent = this.say(here);
+    }
+
+    /* How often a model is right on all texts of the task. */
+    score(name) {
+      const right = this.now.flatMap(({ said, wanted }) => wanted.map((one, i) => said[name][i] === one));
+      return element("small", {}, `${right.filter(Boolean).length} of ${right.length} right`);
     }
 
     say(here) {

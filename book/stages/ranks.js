@@ -31,6 +31,7 @@
 
   function layOut() {
     const picture = svg("svg", {
+      class: "ranks",
       viewBox: `0 0 ${WIDTH} ${TOP + P * ROW}`,
       role: "img",
       "aria-label":
@@ -40,7 +41,7 @@
       words(0, 12, "Rank"),
       words(LEFT - 10, 12, "from rank", "end"),
       ...RANKS.map((j) => words(LEFT + j * (CELL + 6) + CELL / 2, 12, `${j + 1}`, "middle")),
-      words(READ + CELL / 2, 12, "done", "middle"),
+      words(READ + CELL / 2, 12, "text read", "middle"),
     );
     const rows = RANKS.map((r) => {
       const y = TOP + r * ROW;
@@ -61,7 +62,12 @@
 
   Stage.mount("ranks", (stage) => {
     const { picture, rows } = layOut();
-    const total = count("Received by the last rank so far"), last = count("In the end");
+    const total = count("Received by the last rank so far");
+    const ends = { gather: count("In the end, of states"), ring: count("In the end, of keys and values") };
+    const names = Object.entries({ "its own": "own", "just received": "moving", "received before": "held" })
+      .map(([words, css]) =>
+        Stage.named(words, [svg("rect", { class: `ranks-cell ranks-${css}`, width: 22, height: 10 })])
+      );
     const LENGTHS = [16, 65, 1024, 16384];
     let way = "gather", tokens = 1024;
     const length = () => exchanges[way].length + (way === "ring" ? 1 : 2);
@@ -90,7 +96,9 @@
         out.setAttribute("class", `ranks-cell ${read ? "ranks-own" : ""}`);
       });
       total.value.textContent = kilobytes(done * received(way, tokens));
-      last.value.textContent = kilobytes(exchanges[way].length * received(way, tokens));
+      for (const [one, { value }] of Object.entries(ends)) {
+        value.textContent = kilobytes(exchanges[one].length * received(one, tokens));
+      }
     }
 
     function say(step) {
@@ -125,11 +133,11 @@
     });
     stage.append(
       choice,
-      slider,
-      picture,
-      element("div", { class: "stage-counts" }, total.group, last.group),
+      element("div", { class: "stage-row" }, slider, steps.bar),
       steps.line,
-      steps.bar,
+      picture,
+      element("ul", { class: "lines-names" }, names),
+      element("div", { class: "stage-counts" }, total.group, Object.values(ends).map(({ group }) => group)),
     );
     Stage.keys(stage, steps, length);
     steps.show(2);

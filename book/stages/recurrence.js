@@ -10,14 +10,15 @@
     Recurrence;
   const MOST = 24, WIDTH = 360, CELL = 10, BAR = 34;
   /* How a valve is set: once for all texts, or anew by each letter. */
+  const ANEW = "set by each letter";
   const SETTINGS = {
     decay: {
       none: "open",
       fixed: "fixed",
       channel: "fixed, a channel",
-      input: "by the letter",
-      channels: "by the letter",
-      step: "by the letter",
+      input: ANEW,
+      channels: ANEW,
+      step: ANEW,
     },
     write: { alike: "fixed" },
     read: { fixed: "fixed" },
@@ -65,16 +66,16 @@
   }
 
   /* A valve: a handle that lies along the pipe when open and across it when shut. */
-  const setting = (name, value) => SETTINGS[name][value] ?? "by the letter";
+  const setting = (name, value) => SETTINGS[name][value] ?? ANEW;
   const valve = (x, y, open, name, value, beside = false) => {
     const at = beside ? { x: x + 26 } : { x, "text-anchor": "middle" }, below = beside ? y - 1 : y + 26;
     return svg(
       "g",
       { class: "recurrence-valve", "data-valve": name, "data-open": open.toFixed(2) },
-      svg("circle", { cx: x, cy: y, r: 11 }),
+      svg("circle", { cx: x, cy: y, r: 5 }),
       svg("line", {
-        x1: -9,
-        x2: 9,
+        x1: -13,
+        x2: 13,
         y1: 0,
         y2: 0,
         transform: `translate(${x} ${y}) rotate(${90 * (1 - open)})`,
@@ -146,7 +147,7 @@
         x,
         y: BAR + 20,
         "text-anchor": "middle",
-        "fill-opacity": j < n ? (0.15 + 0.85 * Math.min(1, kept)).toFixed(2) : 1,
+        "fill-opacity": j < n ? (0.55 + 0.45 * Math.min(1, kept)).toFixed(2) : 1,
         "data-kept": j < n ? kept.toFixed(4) : "",
       }, letter === " " ? "␣" : letter);
       return [bar, shown].filter(Boolean);
@@ -312,13 +313,14 @@
     }
     stage.append(
       element("div", { class: "stage-row" }, presets, field, form),
+      why,
       run.flow,
+      element("p", { class: "recurrence-label" }, "Bars: how much of each letter is left in the state"),
       run.row,
-      run.equation,
       steps.line,
       steps.bar,
+      run.equation,
       element("div", { class: "stage-row" }, selects),
-      why,
     );
     Stage.keys(stage, steps, () => run.text.length);
     update(run.text.length);

@@ -15,6 +15,7 @@
       axis: "Loss saved, thousandths of a nat a byte",
       planted: "this 64-byte passage",
       again: "repeated here",
+      error: "two standard errors up and down",
       least: 32,
       most: 20,
       ticks: [0, 10, 20],
@@ -27,6 +28,7 @@
       axis: "Questions answered right, %",
       planted: "these 8 pairs of key and value",
       again: "asked for here",
+      error: "range over seeds",
       least: 4,
       most: 100,
       ticks: [0, 50, 100],
@@ -176,6 +178,7 @@
         ...found.map(({ color, name }) =>
           Stage.named(name, [svg("path", { class: drawn(color), d: "M0 5H22" })], `var(--${color})`)
         ),
+        Stage.named(KINDS[kind].error, [svg("path", { class: "ribbon-error", d: "M11 -2V12" })]),
       );
       ribbon.draw(kind, distance, `Against the distance. ${line.textContent}`);
     }
@@ -207,8 +210,8 @@
     }
     stage.append(
       element("div", { class: "stage-row" }, kinds, back),
-      frame,
       names,
+      frame,
       line,
       Stage.provenance(sources),
     );

@@ -60,7 +60,11 @@
           group.setAttribute("class", `shares-piece${text === under(i).text ? " shares-here" : ""}`);
         })
       );
-      mark.setAttribute("d", `M${u * WIDTH} ${TOP - 3}V${TOP + n * ROW + HEIGHT}`);
+      // A tick into each row: no name is crossed.
+      mark.setAttribute(
+        "d",
+        rows.slice(0, n + 1).map((_, i) => `M${u * WIDTH} ${TOP + i * ROW - 3}v9`).join(""),
+      );
       label.setAttribute("x", Math.max(20, Math.min(WIDTH - 20, u * WIDTH)));
       label.textContent = `u = ${u.toFixed(3)}`;
     }

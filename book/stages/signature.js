@@ -65,8 +65,13 @@
     picture.append(lines, ...inputs, ...states, ...outputs);
 
     let kind = "rnn";
+    /* A line with a head at its end, drawn along the x axis and turned. */
     const path = (x1, y1, x2, y2, on) =>
-      svg("path", { class: `signature-line${on ? " signature-on" : ""}`, d: `M${x1} ${y1}L${x2} ${y2}` });
+      svg("path", {
+        class: `signature-line${on ? " signature-on" : ""}`,
+        d: `M0 0H${Math.hypot(x2 - x1, y2 - y1)}m-5 -3l5 3l-5 3`,
+        transform: `translate(${x1} ${y1}) rotate(${Math.atan2(y2 - y1, x2 - x1) * 180 / Math.PI})`,
+      });
 
     function render(n) {
       const { reads, state } = kinds[kind], read = n ? reads(n) : [];

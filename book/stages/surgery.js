@@ -74,8 +74,8 @@
         element("p", { class: "film-quiet" }, beside),
         this.chips,
         this.secondText,
-        this.line,
         element("div", { class: "film" }, this.sides.map(({ node }) => node)),
+        this.line,
         element("div", { class: "stage-buttons", role: "group", "aria-label": "Writing" }, this.buttons),
         element("p", { class: "film-quiet" }, load),
         Stage.provenance(data.sources),
@@ -163,8 +163,8 @@
       const [near, far] = result.sizes.map(percent), by = percent(result.moved), add = way === "add";
       const what = add ? "half of the other text’s state" : `“${this.word(result)}”`;
       const gone = `${add ? "With" : "Without"} ${what}, ${by} of the next letter’s probability`;
-      return `${gone} goes to other letters. Beside the whole state it is ${near} as large in near-sighted `
-        + `heads, which soon forget, and ${far} in the others.`;
+      return `${gone} goes to other letters. What was ${add ? "added" : "subtracted"} is ${near} as large as `
+        + `the whole state in heads that soon forget, and ${far} in the others.`;
     }
 
     /* The text, its words as buttons. */
@@ -189,7 +189,7 @@
         at = to;
       });
       const rest = clean(bytes.slice(at)).trim();
-      nodes.push(rest && element("span", {}, rest, " ", element("small", {}, "stays")));
+      nodes.push(rest && element("span", {}, rest, " ", element("small", {}, "is read afterwards")));
       const held = [...this.chips.children].indexOf(document.activeElement);
       this.chips.replaceChildren(...nodes.filter(Boolean));
       this.chips.querySelectorAll("button")[held]?.focus();

@@ -27,6 +27,7 @@
   function drawTree() {
     const edges = new Map(), nodes = new Map(), bars = [];
     const picture = svg("svg", {
+      class: "tree",
       viewBox: `0 0 ${WIDTH} 178`,
       role: "img",
       "aria-label": "A tree with 27 leaves, one for each text",
@@ -103,7 +104,7 @@
 
   Stage.mount("tree", (stage) => {
     const { picture, edges, nodes, bars, mark, name } = drawTree();
-    const evaluations = count("Evaluations of g"), other = count("The other way, this time");
+    const evaluations = count("Calls of the model g"), other = count("The other way, this time");
     let way = "dumb", seed = 1, planned = plan(seed);
 
     const length = () => (way === "dumb" ? planned.dumb : DEPTH);
@@ -139,11 +140,10 @@
       steps.show(0);
     });
     stage.append(
-      element("div", { class: "stage-row" }, ways, again),
+      element("div", { class: "stage-row" }, ways, steps.bar, again),
       picture,
       element("div", { class: "stage-counts" }, evaluations.group, other.group),
       steps.line,
-      steps.bar,
     );
     Stage.keys(stage, steps, length);
     steps.show(length());

@@ -50,6 +50,8 @@ ROOM = """(frame) => {
 }"""
 STICKING_OUT = """(frame) => Math.max(...[...frame.querySelectorAll(".stage *")]
     .map((part) => part.getBoundingClientRect().right)) - frame.getBoundingClientRect().right"""
+TABS_OUT = """(frame) => [...frame.querySelectorAll(".figure-choices span")].filter((tab) =>
+    tab.getBoundingClientRect().left < frame.getBoundingClientRect().left - 0.5).length"""
 TOO_LOW = """(buttons) =>
     buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""
 NEXT_FRAME = """() => new Promise((done) =>
@@ -76,6 +78,7 @@ def assert_stages_stand_in_their_room(tab: Page, page: str) -> None:
         assert frame.locator("button").count() >= FEW_BUTTONS.get(name, 3)
         assert line(frame)
         assert frame.evaluate(STICKING_OUT) <= 1, f"{name}: something sticks out of the frame"
+        assert not frame.evaluate(TABS_OUT), f"{name}: tabs stick out on the left"
         low = frame.locator("button:visible").evaluate_all(TOO_LOW)
         assert not low, f"{name}: a button is too low for a thumb"
     if tab.viewport_size["width"] == 375:

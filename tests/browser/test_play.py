@@ -25,6 +25,14 @@ def test_what_the_layers_answered_stands_under_the_readers_answer(open_stage, ta
     assert frame.locator(".play-strip .play-square").count() == len(text["tokens"])
     assert "✓" not in rows.nth(1).inner_text() and "✗" not in rows.nth(1).inner_text()
     assert f"Question 1 of {len(text['asked'])}" in line(frame)
+    for row, model in ((1, "softmax"), (2, "linear")):
+        every = [
+            said == wanted
+            for one in told()[task]
+            for said, wanted in zip(one["said"][model], one["wanted"], strict=True)
+        ]
+        score = f"{sum(every)} of {len(every)} right"
+        assert score in rows.nth(row).inner_text()
     first = frame.locator(".play-choices button").first
     asked = frame.locator("[role=status]").bounding_box()
     assert asked["y"] < first.bounding_box()["y"] < asked["y"] + 80  # the question stands above
@@ -48,6 +56,7 @@ def test_a_key_that_comes_again_is_answered_by_its_value(open_stage):
     _, frame = open_stage("play")
     squares = frame.locator(".play-strip .play-square").all_inner_texts()
     values = dict(zip(squares[0:16:2], squares[1:16:2], strict=True))
+    assert list(values.values()) != sorted(values.values())  # an order would tell the answers
     asked = frame.locator(".play-strip .play-here")
     for done in range(8):
         value = values[asked.inner_text()]

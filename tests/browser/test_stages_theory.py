@@ -55,7 +55,7 @@ def test_only_the_non_causal_layer_tells_the_past(open_stage):
             for row in rows.all()
         }
         for name, cells in moved.items():
-            if name == "Softmax, non-causal":
+            if name == "Non-causal softmax":
                 assert all(cells), chosen
             elif name == "3-gram":
                 assert cells == [chosen <= i < chosen + 3 for i in range(7)], chosen
