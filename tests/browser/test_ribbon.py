@@ -27,7 +27,7 @@ def test_it_says_what_is_stored_and_a_passage_further_back_is_worth_less(open_st
     found = shares()
     for model in ("softmax", "linear", "delta"):
         assert f"{PARTS[model]} {100 * found[model, 'noise', 1024].mean:.0f}%" in line(frame)
-    assert frame.locator(".lines-names li").count() == 4
+    assert frame.locator(".lines-names li").count() == 5  # the last says what the thin bars are
     tab.keyboard.press("ArrowRight")
     assert frame.get_by_role("radio", name="other pairs of key and value").is_checked()
 
