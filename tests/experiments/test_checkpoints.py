@@ -21,7 +21,7 @@ from experiments.harness.core.stopping import Interrupted, lock
 from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import SCALES
-from tests.experiments.command import bare_session, forked
+from tests.experiments.command import bare_session, forked, smoke
 
 CPU = torch.device("cpu")
 TINY = {"n_layer": 1, "n_head": 1, "d_model": 16}
@@ -91,6 +91,18 @@ def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, nu
 
 def _at_another_commit(*run, provenance=run_files.provenance):
     return {**provenance(*run), "commit": "f" * 40}
+
+
+def test_a_run_of_so_many_updates_stops_and_goes_on(tmp_path, capsys):
+    wanted = "loss_curves", "--only", "attention=linear"
+    for updates, complete, *more in ((2, False, "--max-updates", "2"), (3, True)):
+        assert smoke(tmp_path, *wanted, *more) == 0
+        (found,) = record.load(results=tmp_path / "out")
+        assert found["complete"] == complete
+        assert found["tables"]["train"]["update"] == [*range(1, updates + 1)]
+    capsys.readouterr()
+    assert smoke(tmp_path, *wanted, "--max-updates", "-1") == 1
+    assert capsys.readouterr().err == "error: --max-updates: expected 0 or more, got -1\n"
 
 
 def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
