@@ -8,7 +8,7 @@ from lsa.machines import StateMachine, elementwise, residual, stack, tape, unrol
 from lsa.sequences import Counted, all_prefixes, is_causal, sequences, take_last
 from tests.examples import examples
 
-many = examples(500, derandomize=True)
+many = examples(250, derandomize=True)
 
 
 @st.composite

@@ -28,8 +28,8 @@ from lsa.sequences import (
 )
 from tests.examples import examples
 
-many = examples(600, derandomize=True)
-some = examples(300, derandomize=True)
+many = examples(300, derandomize=True)
+some = examples(150, derandomize=True)
 
 
 def distributions(alphabet):

@@ -13,7 +13,7 @@ from tests.examples import examples
 D = 8
 
 
-@examples(300)
+@examples(150)
 @given(K=st.integers(1, 5), degree=st.integers(0, 5), seed=st.integers(0, 10**6))
 def test_features_multiply_to_the_taylor_sum(K, degree, seed):
     x, y = torch.randn(2, 4, K, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -22,13 +22,13 @@ def test_features_multiply_to_the_taylor_sum(K, degree, seed):
     torch.testing.assert_close((phi_x * phi_y).sum(-1), taylor_exp((x * y).sum(-1), degree))
 
 
-@examples(500)
+@examples(200)
 @given(s=st.floats(-50, 50), n=st.integers(0, 6))
 def test_an_even_sum_is_positive(s, n):
     assert taylor_exp(torch.tensor(s, dtype=torch.float64), 2 * n) > 0
 
 
-@examples(300)
+@examples(150)
 @given(s=st.floats(-3, 3), n=st.integers(0, 12))
 def test_the_sum_is_the_sum(s, n):
     expected = math.fsum(s**m / math.factorial(m) for m in range(n + 1))
