@@ -104,14 +104,14 @@ def call_of(
     q, k = elu_plus_one(q), elu_plus_one(k)
     inputs = [x.requires_grad_(backward) for x in (q, k, v)]
     S = torch.randn(1, heads, width, width, generator=generator)
-    before = LinearState(S, torch.ones(1, heads, width)) if state else None
+    before = LinearState(S, torch.ones(1, heads, width))
 
     def forward() -> Any:
         if mode == "softmax":
             return softmax_attention(*inputs)
-        return linear_attention(
-            *inputs, mode=mode, log_decay=g, initial_state=before, return_state=state
-        )
+        if state:
+            return linear_attention(*inputs, mode=mode, initial_state=before, return_state=True)
+        return linear_attention(*inputs, mode=mode, log_decay=g)
 
     def call() -> Any:
         compiled.BODY, compiled.AVAILABLE = body, isinstance(body, compiled.Library)

@@ -120,8 +120,8 @@ def is_at_hand(x: Tensor) -> bool:
     """
     return (
         not torch.compiler.is_compiling()
-        and x.device.type == "cpu"
         and type(x) in (Tensor, nn.Parameter)
+        and x.is_cpu
         and not is_in_function_transform()
         and not is_under_dispatch_mode()
         and not is_traced()

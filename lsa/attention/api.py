@@ -6,6 +6,7 @@ depends on k and v up to i only.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple, overload
 
 import torch
@@ -159,12 +160,14 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
         raise ValueError(f"log_decay: expected [{H}] or {[B, T, H]}, got {list(log_decay.shape)}")
     if log_decay.device != q.device:
         raise ValueError(f"log_decay: expected q's device {q.device}, got {log_decay.device}")
-    if is_at_hand(log_decay) and log_decay.numel():
-        most = log_decay.detach().amax().item()
+    # Below, exp is zero: no sum of what follows shall lose digits to how far.
+    g, lowest = log_decay, RESET[accumulator_dtype(q.dtype)]
+    least = -math.inf
+    if is_at_hand(g) and g.numel():
+        least, most = (x.item() for x in g.detach().aminmax())
         if not most <= 0:
             raise ValueError(f"log_decay: expected numbers at most 0, got {most}")
-    # Below, exp is zero: no sum of what follows shall lose digits to how far.
-    g = log_decay.clamp(min=RESET[accumulator_dtype(q.dtype)])
+    g = g if least >= lowest else g.clamp(min=lowest)
     return g.view(1, 1, H) if g.dim() == 1 else g
 
 

@@ -103,17 +103,18 @@ AVAILABLE = isinstance(BODY, Library)
 
 def takes(q: Tensor) -> bool:
     """Whether the compiled body computes a call with this q."""
-    return AVAILABLE and q.dtype in DTYPES and q.device.type == "cpu"
+    return AVAILABLE and q.dtype in DTYPES and q.is_cpu
 
 
 def _as_floats(call: Call) -> Call:
     """The same sum in float32, mapped where no map of the body's is asked for."""
-    for x in call[:3]:
+    for name, x in zip("qkv", (call.q, call.k, call.v), strict=True):
         if x.layout is not torch.strided:
-            name = "qkv"[[y is x for y in call].index(True)]
             raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
-    floats = call
-    if call.q.dtype is not torch.float32 or not call.S is call.z is call.g is None:
+    floats, fits = call, call.q.dtype is torch.float32
+    for x in (call.S, call.z, call.g):
+        fits = fits and (x is None or x.dtype is torch.float32)
+    if not fits:
         floats = Call._make((*map(_float, call[:INPUTS]), *call[INPUTS:]))
     if call.feature_map in MAPS:
         return floats
@@ -125,30 +126,26 @@ def _float(x: Tensor | None) -> Tensor | None:
     return None if x is None else x.float()
 
 
-def attend(call: Call) -> tuple[Tensor, Tensor, Tensor]:
-    """o, S_T and z_T where no gradient is wanted; the states are empty unless asked for."""
-    own, nothing = _as_floats(call), NOTHING
-    B, T, H, K, V = call.sizes
-    empty = own.q.new_empty
-    o, S_T, z_T = empty(B, T, H, V), nothing, nothing
-    if call.with_z:
-        S_T, z_T = empty(B, H, K, V), empty(B, H, K)
-    _run(own, o, (own.S, own.z, S_T, z_T, nothing))
-    return o if o.dtype is call.v.dtype else o.to(call.v.dtype), S_T, z_T
+def forward(call: Call, *, saves: bool = True) -> Saved:
+    """The forward pass of a call that `takes` accepts.
 
-
-def forward(call: Call) -> Saved:
-    """The forward pass of a call that `takes` accepts."""
+    saves: for a gradient; else there is o, and the state if it is asked for.
+    """
     own = _as_floats(call)
     B, T, H, K, V = call.sizes
     empty = own.q.new_empty
-    o, S_T, z_T = empty(B, T, H, V), empty(B, H, K, V), empty(B, H, K)
-    den = empty((B, T, H) if call.normalize else 0)
+    o, S_T, z_T, den = empty(B, T, H, V), NOTHING, NOTHING, NOTHING
+    if saves or call.with_z:
+        S_T, z_T = empty(B, H, K, V), empty((B, H, K) if call.keeps_z else 0)
+    if saves:
+        den = empty((B, T, H) if call.normalize else 0)
     _run(own, o, (own.S, own.z, S_T, z_T, den))
+    rounded = o if call.v.dtype is o.dtype else o.to(call.v.dtype)
+    if not saves:
+        return Saved(rounded, S_T, z_T, den, den, den)
     # No two results share memory, and none shares it with an argument.
-    exact = o if call.normalize and call.v.dtype != o.dtype else empty(0)
-    z_T = z_T if call.keeps_z else empty(0)
-    return Saved(o.to(call.v.dtype), S_T, z_T, den, empty(0), exact)
+    exact = o if call.normalize and rounded is not o else empty(0)
+    return Saved(rounded, S_T, z_T, den, empty(0), exact)
 
 
 def backward(
@@ -180,23 +177,26 @@ def _run(
 ) -> None:  # fmt: skip
     """Call the body. states, grads, numbers: `Call`'s pointers after o, in its order."""
     B, T, H, K, V = x.sizes
-    chunk = min(x.chunk_size or CHUNK_SIZE, LONGEST_CHUNK)
+    # In a short text a state costs more than the products that it saves.
+    chunk = min(x.chunk_size or (T if T <= K else CHUNK_SIZE), LONGEST_CHUNK)
     if x.mode == "attention":
         chunk = T
     if x.mode == "recurrent" and not grads:
         chunk = 1
-    # Rows of features in one piece, and contiguous copies, that live until the call is over.
-    rows = [(y, y.stride()) for y in (x.q, x.k, x.v, o, *grads)]
-    for i, (y, strides) in enumerate(rows):
-        if strides[3] != 1:
-            rows[i] = (y := y.contiguous()), y.stride()
-    kept = [y if y is None else y.contiguous() for y in (*states, *numbers)]
-    places = [n for y, (b, t, h, _) in rows for n in (y.data_ptr(), b, t, h)]
-    pointers = [0 if y is None else y.data_ptr() for y in kept]
-    g = (0, 0, 0, 0)
-    if x.g is not None:
-        wide = x.g.expand(B, T, H)
-        g = (wide.data_ptr(), *wide.stride())
+    # Contiguous copies, and rows of features in one piece, that live until the call is over.
+    kept = [y if y is None or y is NOTHING else y.contiguous() for y in (*states, *numbers)]
+    pointers = [0 if y is None or y is NOTHING else y.data_ptr() for y in kept]
+    places: list[int] = []
+    for y in (x.q, x.k, x.v, o, *grads):
+        batch, time, head, one = y.stride()
+        if one != 1:
+            kept.append(y := y.contiguous())
+            batch, time, head, _ = y.stride()
+        places += y.data_ptr(), batch, time, head
+    g = [0, 0, 0, 0]
+    if x.g is not None:  # one number may stand for a whole dimension
+        strides = zip(x.g.shape, x.g.stride(), strict=True)
+        g = [x.g.data_ptr(), *(0 if n == 1 else stride for n, stride in strides)]
     packed = FORWARD.pack(
         B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize, x.scale, x.eps,
         *places[:16], *g, *pointers[:5],
