@@ -1,6 +1,7 @@
 """The command under torchrun: a rank that is lost ends the others, and fewer or more go on."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,20 +13,23 @@ from pathlib import Path
 import pytest
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from experiments.harness.core import record
+from experiments.harness.core import record, watch
+from experiments.harness.learning import corpora
+from experiments.harness.learning.training import Training
 from tests.experiments.conftest import made_corpus as made_corpus
 from tests.parallel.command import run_command
 
+FORK = get_context("fork")
 SCRIPT = "import sys\nfrom tests.parallel.command import run_command\n"
 SCRIPT += "run_command(sys.argv[1], saving=0.0)\n"  # it saves whenever it can
 
 
-def torchrun(arguments, ranks, stderr=subprocess.PIPE):
+def torchrun(arguments, ranks):
     """A script on so many ranks."""
     return subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", "--standalone",
          f"--nproc-per-node={ranks}", *arguments],
-        stdout=subprocess.DEVNULL, stderr=stderr, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
 
@@ -36,30 +40,30 @@ def ranks_of(process):
     return [int(one) for one in children.split()]
 
 
-def launch(out, ranks):
+def launch(target, ranks, *args):
     """What torchrun does with a script, of ranks that begin as copies of this process."""
     where = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "start_method": "fork"}
     config = LaunchConfig(1, 1, ranks, run_id="tiny", max_restarts=0, **where)
-    elastic_launch(config, run_command)(str(out), 0.0)
+    elastic_launch(config, target)(*args)
 
 
 def ended(target, *args):
     """Waits for the end of a copy of this process, which imports nothing again."""
-    process = get_context("fork").Process(target=target, args=args)
+    process = FORK.Process(target=target, args=args)
     process.start()
     process.join(240)
     process.kill()
     assert process.exitcode == 0
 
 
-def wait_for(found, process):
-    limit = time.monotonic() + 240
-    while time.monotonic() < limit and process.poll() is None:
-        if result := found():
-            return result
+def wait_for(found, process, is_alive):
+    limit, running = time.monotonic() + 240, True
+    while not found():
+        if not running:
+            process.terminate()  # -9 would leave its ranks behind
+            raise AssertionError("what was waited for did not come")
+        running = is_alive() and time.monotonic() < limit
         time.sleep(0.02)
-    process.terminate()  # -9 would leave its ranks behind
-    raise AssertionError(process.communicate()[1])
 
 
 @pytest.mark.slow
@@ -70,7 +74,7 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     process = torchrun([str(script), str(several)], 2)
-    wait_for(lambda: [*several.glob("**/*.pt")], process)
+    wait_for(lambda: [*several.glob("**/*.pt")], process, lambda: process.poll() is None)
     ranks = ranks_of(process)
     os.kill(ranks[-1], signal.SIGKILL)
     began = time.monotonic()
@@ -79,7 +83,7 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
     assert process.returncode and "Signal 9 (SIGKILL)" in error and "rank      : 1" in error
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
 
-    ended(launch, several, 3)
+    ended(launch, run_command, 3, str(several), 0.0)
     (found,) = [one for one in record.load(results=several) if one["complete"]]
     assert len(found["provenance"]["legs"]) == 2
     ranks = found["provenance"]["ranks"]
@@ -91,50 +95,49 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
         assert max(abs(x - y) for x, y in pairs) < 1e-4
 
 
-HANGS = """
-import os, signal, sys, time
-from experiments.harness.core import watch
-from experiments.harness.learning import corpora
-from experiments.harness.learning.training import Training
-from tests.parallel.command import run_command
+def hang(out, how):
+    """As a rank: the second is stopped in an update, or the first never has the text."""
+    watch.BEAT, watch.SILENT, watch.OVERDUE = 1.0, 8.0, 8.0
+    update, load, rank = Training.update, corpora.load_corpus, os.environ["RANK"]
 
-watch.SILENT = watch.OVERDUE = 6.0
-rank, out, how = os.environ["RANK"], *sys.argv[1:]
-update, load = Training.update, corpora.load_corpus
+    def stops(self):
+        if self.updates == 5 and rank == "1":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        update(self)
 
-def stops(self):
-    if self.updates == 5 and rank == "1":
-        os.kill(os.getpid(), signal.SIGSTOP)
-    update(self)
+    def sleeps(name, source):
+        if rank == "0":
+            time.sleep(1000)
+        return load(name, source)
 
-def sleeps(name, source):
-    if rank == "0":
-        time.sleep(1000)
-    return load(name, source)
+    if how == "update":
+        Training.update = stops
+    else:
+        corpora.load_corpus = sleeps
+    run_command(out)
 
-if how == "update":
-    Training.update = stops
-else:
-    corpora.load_corpus = sleeps
-run_command(out)
-"""
+
+def launch_hanging(folder, how):
+    error = os.open(folder / how, os.O_WRONLY | os.O_CREAT)
+    os.dup2(error, sys.stderr.fileno())
+    launch(hang, 2, str(folder / f"out-{how}"), how)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("how", "rank", "end"),
-    [("update", 1, "or its computer is lost"), ("text", 0, "line 19 of sleeps")],
-)
-def test_a_rank_that_hangs_ends_the_others_and_is_named(tmp_path, made_corpus, how, rank, end):
+def test_a_rank_that_hangs_ends_the_others_and_is_named(tmp_path, made_corpus):
     """One whose process is stopped in an update, and one that alone reads the text."""
-    script, said = tmp_path / "script.py", tmp_path / "said"
-    script.write_text(HANGS)
-    with said.open("w") as error:
-        process = torchrun([str(script), str(tmp_path / "out"), how], 2, stderr=error)
-    wait_for(lambda: f"rank {rank} hangs: " in said.read_text(), process)
-    with suppress(FileNotFoundError, ProcessLookupError):  # they may have ended
-        for one in ranks_of(process):  # torchrun would wait half a minute for a stopped one
-            os.kill(one, signal.SIGCONT)
-    assert process.wait(timeout=60)
-    (line,) = [line for line in said.read_text().splitlines() if " hangs: " in line]
-    assert line.startswith(f"error: rank {rank} hangs: ") and line.endswith(end)
+    ends = {"update": r"rank 1 .*or its computer is lost", "text": r"rank 0 .*line \d+ of sleeps"}
+    processes = {how: FORK.Process(target=launch_hanging, args=(tmp_path, how)) for how in ends}
+    for process in processes.values():
+        process.start()
+    for how, process in processes.items():
+        said = tmp_path / how
+        named = lambda said=said: said.exists() and " hangs: " in said.read_text()  # noqa: E731
+        wait_for(named, process, process.is_alive)
+        with suppress(FileNotFoundError, ProcessLookupError):  # they may have ended
+            for one in ranks_of(process):  # torchrun would wait half a minute for a stopped one
+                os.kill(one, signal.SIGCONT)
+        process.join(60)
+        assert process.exitcode
+        (line,) = [line for line in said.read_text().splitlines() if " hangs: " in line]
+        assert re.fullmatch(f"error: {ends[how]}", line)
