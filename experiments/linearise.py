@@ -4,7 +4,7 @@ SmolLM2-135M-Instruct teaches two copies of itself on the training novels. Both 
 of a run, read the same tokens in the same order. In the arm `state` all heads see a window and the
 first tokens, and keep a linear state for all between. The arm `window` is the control: the same
 without the state. In some runs the first heads of a ranking keep softmax (`softmax_heads`). Heads
-that look back learn to do the work of others, so the runs without them show what a state brings.
+that look back may do the work of others. So the runs without them show what a state brings.
 
 First the features of the states are fitted to the teacher's q, k and v, alike in all runs: from the
 same seed on the same texts. Then q, k, v and o of all layers learn, with the features, through the

@@ -15,7 +15,7 @@
       axis: "Loss saved, thousandths of a nat a byte",
       planted: "this 64-byte passage",
       again: "repeated here",
-      error: "two standard errors up and down",
+      error: "95% interval",
       least: 32,
       most: 20,
       ticks: [0, 10, 20],

@@ -51,6 +51,7 @@ ROOM = """(frame) => {
 STICKING_OUT = """(frame) => Math.max(...[...frame.querySelectorAll(".stage *")]
     .map((part) => part.getBoundingClientRect().right)) - frame.getBoundingClientRect().right"""
 TABS_OUT = """(frame) => [...frame.querySelectorAll(".figure-choices span")].filter((tab) =>
+    tab.checkVisibility() &&
     tab.getBoundingClientRect().left < frame.getBoundingClientRect().left - 0.5).length"""
 TOO_LOW = """(buttons) =>
     buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""

@@ -18,7 +18,7 @@ def test_it_says_what_is_stored_and_a_passage_further_back_is_worth_less(open_st
     said = line(frame)
     for model in ("softmax", "linear"):
         one = gain_at(model, MAIN, "again", 256)
-        assert f"{PARTS[model]} {1000 * one['gain']:.1f} ± {2000 * one['error']:.1f}" in said
+        assert f"{PARTS[model]} {1000 * one['gain']:.1f} ± {1000 * one['half']:.1f}" in said
     back.focus()
     tab.keyboard.press("ArrowRight")
     assert line(frame).startswith("1,024 bytes back.") and line(frame) != said

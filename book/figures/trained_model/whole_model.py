@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
-from ..lib.format import in_words, percent
+from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of
+from .windows import of_window
 
 EXPERIMENT = "linearise"
 ARMS = {"window-state": "window and state", "window": "window alone"}
 ARM = {"window-state": "state", "window": "window"}  # as the runs call them
 WHAT = {"gain": "gain", "loss": "rise of the loss"}
+GROUP, WIDTH = 3, 64  # query heads that share keys and values, and their width
+FEATURES = 2 * WIDTH  # of a Hedgehog map: exp of a learned product, and of its negative
 TIMES = 1000  # an axis counts thousands of tokens
 ASKED = {
     ("passages", 256): "passage, 256",
@@ -74,6 +77,30 @@ def brings(tokens: int, column: str, text: str = "passages", distance: int = HER
     return mean_of([state[each] - window[each] for each in state])
 
 
+def way(tokens: int) -> float:
+    """What a state adds to the gain, as a share of what the teacher has above the window."""
+    teacher = measured(run_of("none"), "gain").mean
+    return brings(tokens, "gain").mean / (teacher - after("window", tokens, "gain").mean)
+
+
+def changed(arm: str) -> Mean:
+    """By how much an arm's gain has changed over the last third, text by text. NotMeasuredError."""
+    found = marks()
+    third = [mark for mark in found if 3 * mark == 2 * found[-1]]
+    if not third:
+        raise NotMeasuredError(f"{EXPERIMENT}: no mark at two thirds of {found[-1]} tokens")
+    before, now = (by_text(arm, tokens, "gain") for tokens in (third[0], found[-1]))
+    return mean_of([now[text] - before[text] for text in now])
+
+
+def memory_in_tokens() -> int:
+    """The window whose keys and values take the numbers of a group's window and three states."""
+    run = stored()["config"]
+    seen = run["arms"]["state"]["window"] + run["arms"]["state"]["first"]
+    states = GROUP * FEATURES * (WIDTH + 1)
+    return seen + states // (2 * WIDTH)
+
+
 def _line(arm: str, what: str) -> Series:
     columns: dict[str, list] = {name: [] for name in ("tokens", "nats", "low", "high")}
     for tokens in marks():
@@ -89,13 +116,14 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
     """Gain and loss of both students by the tokens that they were taught."""
     try:
         last, teacher = marks()[-1], measured(run_of("none"), "gain").mean
+        series = [_line(arm, what) for what in WHAT for arm in ARMS]
     except NotMeasuredError:
         return Missing(EXPERIMENT)
     ends = {"tokens": [0.0, last / TIMES], "nats": [teacher, teacher]}
     return Explorable(
         id=id,
         caption=(
-            "**Taught again with a state in every head, the model repeats hardly anything.** "
+            "**With states in every head and brief training, little recall comes back.** "
             "All heads see 64 tokens and the first four; those of one student also keep a state of "
             "what lies between. Both learn from the same tokens in the same order, one seed. "
             "*Rise of the loss*: above the teacher's, of all tokens that come once. "
@@ -104,9 +132,9 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
         alt=(
             "Gain against tokens of training. Both students stay far below the teacher's gain. "
             "The student with a state rises towards zero, the one with the window alone stays "
-            "lower. Both losses fall within the first fifth and change little after it."
+            "lower. Both losses fall within the first sixth and change little after it."
         ),
-        series=[_line(arm, what) for what in WHAT for arm in ARMS],
+        series=series,
         ceilings=[Series({}, ends, label="the teacher's gain")],
         x=Axis("tokens", "Tokens of training", "thousand"),
         y=Axis("nats", "Gain, and rise of the loss", "nats per token", digits=3,
@@ -136,23 +164,29 @@ def table() -> Table | Missing:
         except NotMeasuredError:
             continue
         cells.append([label, str(gains[0].texts), *(str(gain) for gain in gains), *added])
-    titles = ["asked for", "texts", "gain with state", "window alone", "state adds"]
-    return Table([*titles, "adds to the loss"], cells)
+    titles = ["asked for", "texts", "gain with state", "without", "state adds", "adds to the loss"]
+    return Table(titles, cells)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
         taught_tokens=lambda: f"{marks()[-1]:,}",
-        taught_state_gain=lambda: after("state", marks()[-1], "gain"),
-        taught_window_gain=lambda: after("window", marks()[-1], "gain"),
+        taught_fitted=lambda: f"{stored()['config']['feature_tokens']:,}",
         taught_adds=lambda: brings(marks()[-1], "gain"),
         taught_adds_first=lambda: brings(0, "gain"),
-        taught_less_loss=lambda: brings(marks()[-1], "loss"),
-        taught_state_rise=lambda: rise("state", marks()[-1]),
-        taught_window_rise=lambda: rise("window", marks()[-1]),
-        taught_far_adds=lambda: brings(marks()[-1], "gain", "passages", 4096),
-        taught_far_loss=lambda: brings(marks()[-1], "loss", "passages", 4096),
-        taught_state_right=lambda: percent(after("state", marks()[-1], "right").mean),
-        taught_window_right=lambda: percent(after("window", marks()[-1], "right").mean),
+        taught_way=lambda: percent(way(marks()[-1])),
+        taught_last_third=lambda: changed("state"),
+        taught_memory=lambda: counted(memory_in_tokens()),
+        taught_wide_rise=lambda: of_window(256, 4, "rise"),
+        taught_teacher_right=lambda: percent(measured(run_of("none"), "right").mean),
+        **{
+            f"taught_{arm}_right": lambda arm=arm: percent(after(arm, marks()[-1], "right").mean)
+            for arm in ARM.values()
+        },
+        **{
+            f"taught_{arm}_rise{when}": lambda arm=arm, mark=mark: rise(arm, marks()[mark])
+            for arm in ARM.values()
+            for when, mark in (("", -1), ("_first", 0))
+        },
     )

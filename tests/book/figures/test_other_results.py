@@ -40,6 +40,7 @@ DRAWN_OF = {
     "index.race_stage": "race",
     "many_devices.scaling": "rank_speed",
     "relatives.overwriting": "made_up_tasks",
+    "trained_model.whole_model": "linearise",
 }
 GPU = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
 LOADED = record.load()

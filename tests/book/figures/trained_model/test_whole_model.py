@@ -39,6 +39,9 @@ def test_students_are_compared_text_by_text(stored):
     assert added.error == pytest.approx(0.1)
     assert whole_model.rise("state", 9).mean == pytest.approx(0.1)
     assert whole_model.rise("state", 9).error == pytest.approx(0)  # texts differ by one nat
+    assert whole_model.way(0) == pytest.approx(0.3 / (2.5 + 0.5))
+    with pytest.raises(NotMeasuredError):
+        whole_model.changed("state")
     assert whole_model.after("state", 9, "gain", "lists").mean == 0.5
     with pytest.raises(NotMeasuredError):
         whole_model.brings(9, "gain", "lists")
