@@ -68,7 +68,7 @@ VERDICTS = {
     "linear attention loses at most a thousandth of a nat a byte at the end of novels": lambda: (
         at_most_lost("linear") < 0.001
     ),
-    "all nine readings, of three seeds and three novels, are costs": lambda: (
+    "All nine readings, of three seeds and three novels, are costs": lambda: (
         len(readings()) == 9 and min(readings()) > 0
     ),
     "In a novel the gain at 1,024 bytes is below two thousandths of a nat": lambda: every(
@@ -87,7 +87,7 @@ VERDICTS = {
     "Models trained at 16,384 bytes gain the most from more text": lambda: every(
         worth(name, context) <= worth(name, CONTEXTS[-1]) for name in MODELS for context in CONTEXTS
     ),
-    "Their lead over those trained at 4,096 is within the error": lambda: every(
+    "Their lead over those trained at 4,096 is within the intervals": lambda: every(
         worth(name, CONTEXTS[-1]) - worth(name, MAIN)
         < hypot(*(gain_at(name, n, "given", 16384)["half"] for n in (MAIN, CONTEXTS[-1])))
         for name in MODELS
@@ -125,10 +125,10 @@ VERDICTS = {
         for name in MODELS
         for n in CONTEXTS
     ),
-    "the gain is clear up to 256 bytes, and not from 1,024 bytes on": lambda: every(
+    "the interval of the gain excludes zero up to 256 bytes, and not from 1,024 bytes on": lambda: every(
         is_gain(name, MAIN, at) == (at <= 256) for name in MODELS for at in DISTANCES
     ),
-    "Five of the six models trained at other contexts are clear at 1,024 bytes": lambda: (
+    "five have a gain at 1,024 bytes whose interval excludes zero": lambda: (
         [
             is_gain(name, context, 1024)
             for name in MODELS

@@ -49,14 +49,14 @@ VERDICTS = {
     ),
     "One run of each layer, at one learning rate, gives no verdict": tasks.is_one_rate_and_seed,
     "The differences have no error yet": tasks.is_one_rate_and_seed,
-    "are stored so far, which do not rank the layers": tasks.is_one_rate_and_seed,
+    "are stored so far. These do not rank the layers": tasks.is_one_rate_and_seed,
     "All of these keep about 4 KiB": lambda: every(
         4000 < state("recall", model) < 4300
         for model in ("delta", "delta-adds", "gated", "linear", "gla")
     ),
-    "One run each does not tell": tasks.is_one_rate_and_seed,
+    "One run each does not settle it": tasks.is_one_rate_and_seed,
     "In the one run of each so far": tasks.is_one_rate_and_seed,
-    "Nothing in these two speaks for": lambda: erasing("recall").mean < 0,
+    "These two runs do not support": lambda: erasing("recall").mean < 0,
     "With them the gated delta rule stays at chance": lambda: (
         abs(recalled("gated-delta") - recalled("none")) < 0.01
     ),

@@ -21,7 +21,7 @@ def selected(model: str) -> float:
 
 VERDICTS = {
     "one learning rate and one seed so far": tasks.is_one_rate_and_seed,
-    "S4 and S4D copy, since fixed delays suffice": lambda: every(
+    "S4 and S4D copy: {glue:text}`older_copying_s4`": lambda: every(
         by_older("copying", name).low > 0.95 for name in ("s4", "s4d")
     ),
     "None of these runs had solved selective copying when it stopped": lambda: every(
@@ -31,7 +31,7 @@ VERDICTS = {
         selected(name) > 0.985 for name in ("s6", "gla", "delta", "softmax")
     ),
     "whose state never fades, comes close": lambda: 0.95 < selected("linear") < 0.985,
-    "the newer plan has one run each": tasks.is_one_rate_and_seed,
+    "the newer has one rate and one seed": tasks.is_one_rate_and_seed,
     "other rates may give them more": lambda: every(
         selected(name) < 0.9 for name in ("gated", "mamba")
     ),

@@ -126,7 +126,7 @@ VERDICTS = {
     "Confined together, on the test texts, they take": lambda: (
         -sum(head.slope.mean for head in ranking()[:FEW]) < 0.9 * missing(confined(FEW)).mean
     ),
-    "For head 18.6 it says": lambda: (
+    "For head 18.6 the gradient says": lambda: (
         abs(ranking()[0].slope.mean + missing(confined(1)).mean) < 0.15
     ),
     "stands last: by its gradient, confining it would add": lambda: ranking()[-1].slope.mean > 0.05,

@@ -217,9 +217,9 @@
       this.drawCounts(word, confined);
       const [layer, head, brings] = this.data.heads[this.open];
       this.about.textContent = `Head ${layer}.${head}, ${ordinal(this.open + 1)} of ${this.names.length}. `
-        + `It brings ${
+        + `Confining it takes ${
           brings.toFixed(2).replace("-", "−")
-        } nats of what the first coming saves, by its gradient.`;
+        } nats of the gain, by its gradient.`;
     }
 
     drawGrid() {

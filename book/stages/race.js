@@ -153,7 +153,7 @@
         const took = ends[last] < 1.2 * ends[first]
           ? "and took about the same time."
           : "but one took longer. Guess how much.";
-        return `After ${many} updates their losses are ${apart} apart, ${took}`;
+        return `After ${many} updates their losses are ${apart} nats a byte apart, ${took}`;
       }
       if (view === "guess") {
         return guessed
@@ -178,7 +178,7 @@
           ? nats(loss[name].at(-1))
           : `${minutesText(took)}${hidden ? "?" : ""}`;
         node.classList.toggle("race-untimed", view === "update");
-        words.textContent = view === "update" ? `is the loss after ${many} updates` : `for ${many} updates`;
+        words.textContent = view === "update" ? `nats a byte after ${many} updates` : `for ${many} updates`;
       }
     }
 

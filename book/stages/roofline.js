@@ -65,7 +65,7 @@
       const { t } = this.chosen, at = Object.keys(MODES).map((mode) => [mode, this.bound(mode, t).seconds]);
       const where = `At ${t.toLocaleString("en")} tokens on ${this.device.name}`;
       if (at[0][1] === null) {
-        return `${where}: this device's own speeds have not been measured yet, so there is no limit to draw. `
+        return `${where}: this device's own speeds have not been measured yet, so there is no bound to draw. `
           + "The points are measured.";
       }
       const least = Math.min(...at.map(([, seconds]) => seconds));
@@ -73,18 +73,18 @@
       const found = this.measured();
       const behind = at.flatMap(([mode, seconds]) => {
         const point = found.find((one) => one[0] === mode && one[1] === t);
-        return point ? [`${mode} ${digits(point[2] / seconds)}`] : [];
+        return point ? [`${mode} ${digits(point[2] / seconds)}×`] : [];
       });
       const others = at.filter(([mode]) => !best.includes(mode)).map(([mode, seconds]) =>
         `${mode} ${digits(seconds / least)} times`
       );
       const first = best.length > 1
-        ? `${best.join(" and ")} mode share the lowest limit`
-        : `${best[0]} mode has the lowest limit`;
+        ? `${best.join(" and ")} mode share the lowest bound`
+        : `${best[0]} mode has the lowest bound`;
       return [
         `${where}, ${first}.`,
         others.length ? `Higher: ${others.join(", ")}.` : "",
-        behind.length ? `Measured times over their limits: ${behind.join(", ")}.` : "",
+        behind.length ? `Measured times over their bounds: ${behind.join(", ")}.` : "",
       ].join(" ");
     }
   }
@@ -170,7 +170,7 @@
     return element("ul", { class: "lines-names" }, [
       ...colours.map(([mode, name]) => Stage.named(name, [dot()], `var(--${mode})`)),
       Stage.named("dot: measured", [dot()]),
-      Stage.named("dashes: limit", [dashes]),
+      Stage.named("dashes: bound", [dashes]),
     ]);
   }
 
@@ -197,7 +197,7 @@
       element(
         "p",
         {},
-        element("b", {}, seconds === null ? "no limit measured yet" : `at least ${duration(seconds)}`),
+        element("b", {}, seconds === null ? "no bound measured yet" : `at least ${duration(seconds)}`),
       ),
       seconds === null ? null : quiet(`set by ${by}`),
       quiet(

@@ -164,7 +164,7 @@
       const what = add ? "half of the other text’s state" : `“${this.word(result)}”`;
       const gone = `${add ? "With" : "Without"} ${what}, ${by} of the next letter’s probability`;
       return `${gone} goes to other letters. What was ${add ? "added" : "subtracted"} is ${near} as large as `
-        + `the whole state in heads that soon forget, and ${far} in the others.`;
+        + `the whole state in near-sighted heads, and ${far} in the others.`;
     }
 
     /* The text, its words as buttons. */

@@ -156,12 +156,12 @@ def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
             expected = ends.seconds(peak.flops, peak.bytes, wait)
             assert found["seconds"] == pytest.approx(expected, rel=1e-9), (device, mode)
             least.append((expected, mode))
-        assert min(least)[1] in line(frame).split("lowest limit")[0]
+        assert min(least)[1] in line(frame).split("lowest bound")[0]
 
 
 def test_the_limits_say_how_far_the_measured_times_are_from_them(open_stage):
     _, frame = open_stage("roofline")
-    points, said = stored_times(), line(frame).split("over their limits: ")[1]
+    points, said = stored_times(), line(frame).split("over their bounds: ")[1]
     for mode in ("recurrent", "chunked"):
         limit = frame.locator(f"[data-mode={mode}]").get_attribute("data-seconds")
         behind = float(re.search(rf"{mode} ([\d.]+\d)", said)[1])

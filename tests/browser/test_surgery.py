@@ -74,7 +74,7 @@ def test_another_text_is_operated_on_as_lsa_does(open_stage):
     assert text[29:31] == "Mr"
     assert bars(frame, 1) == as_said(one.operated(S, z, -1.0).shares)
     near, far = (f"{100 * size:.0f}%" for size in one.sizes(S))
-    sizes = f"{near} as large as the whole state in heads that soon forget, and {far} in"
+    sizes = f"{near} as large as the whole state in near-sighted heads, and {far} in"
     assert sizes in line(frame)
 
 

@@ -276,14 +276,14 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
         series.append(Series(keys=keys, columns=columns, source=run["path"]))
         name = palette.label(keys["mode"])
         bound = {"length": lengths, "ms": [s * 1e3 for s in least]}
-        ceilings.append(Series(keys=keys, columns=bound, label=f"limit, {name.lower()}"))
+        ceilings.append(Series(keys=keys, columns=bound, label=f"bound, {name.lower()}"))
     return Explorable(
         id=id,
         caption=(
             "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: its "
             "arithmetic at the speed of a large matrix product, or its inputs and outputs at that "
             "of a copy, whichever takes longer. Both speeds are measured in the same run. Softmax "
-            "and attention mode form the same products, so their limits coincide."
+            "and attention mode form the same products, so their bounds coincide."
         ),
         alt=(
             "Time against sequence length on logarithmic scales: four measured curves, each above "
@@ -296,7 +296,7 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
             "Show",
             [
                 TIME,
-                Axis("times", "Times its limit", "×", log=10, digits=3),
+                Axis("times", "Times its bound", "×", log=10, digits=3),
             ],
         ),
         color="mode",

@@ -196,13 +196,20 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
         fewest, most = (pick(map(len, tried.values())) for pick in (min, max))
         if fewest == most == 1:
             more = " and one seed are" if len(seeds) == 1 else " is"
-            said.append(f"So far one learning rate{more} stored.")
+            newer = f"so far one learning rate{more} stored."
         else:
             of = counted(most) if fewest == most else f"{counted(fewest)} to {counted(most)}"
-            said.append(f"Validation chose one of {of} learning rates for each model.")
+            newer = f"validation chose one of {of} learning rates for each model."
+        said.append(f"Newer runs: {newer}" if probed else newer.capitalize())
     if full and probed:
-        names = listed([label(name) for name in in_order(probed)])
-        said.append(f"A short probe chose the rates of {names}, which are being repeated.")
+        again = {kind.model for kind, runs in kinds.items() if not is_probed(runs[0])}
+        names = (
+            label(name) + (" of other sizes" if name in again else "") for name in in_order(probed)
+        )
+        said.append(
+            f"Older runs ({listed([*names])}): a short probe chose the rates, and they are being "
+            "repeated."
+        )
     elif probed:
         said.append(
             "The learning rates were chosen by a short probe, and the runs are being repeated."

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
-from ..lib.seeds import how_many_seeds
+from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
 from ..lib.tasks import (
     RIGHT,
@@ -123,11 +123,11 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
 
 
 def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int, rates: str) -> str:
-    seeds = max(one.seeds for found in points.values() for one in found)
+    seeds = seeds_in_words([one.seeds for found in points.values() for one in found])
     return (
         f"**Recall by the bytes of state.** The share of {pairs} keys whose value is answered. "
         "Grey: the share that random codes answer with a state of that size. "
-        f"Bars span {how_many_seeds(seeds)}. {rates}"
+        f"{bars(seeds)} {rates}"
     )
 
 

@@ -147,7 +147,7 @@ def _measured(run: Record) -> list[Series]:
 
 
 def _ceilings(run: Record) -> list[Series]:
-    """Limits of softmax and chunked mode; attention mode's arithmetic is softmax's."""
+    """Lower bounds of softmax and chunked mode; attention mode's arithmetic is softmax's."""
     series = []
     for curve in _measured(run):
         mode, lengths = curve.keys["mode"], curve.columns["length"]
@@ -159,7 +159,7 @@ def _ceilings(run: Record) -> list[Series]:
             "ms": [s * 1e3 for s in least],
             "us_token": [s / length * 1e6 for s, length in zip(least, lengths, strict=True)],
         }
-        series.append(Series(curve.keys, columns, label=f"limit, {mode}"))
+        series.append(Series(curve.keys, columns, label=f"bound, {mode}"))
     return series
 
 

@@ -164,7 +164,7 @@ def figure(id: str = "cpu-speed") -> Explorable | Missing:
         caption=(
             "**How near linear attention comes to a large product of matrices.** Dashed: its "
             f"operations, in chunks of {CHUNK_SIZE} and without masked products, at the speed of "
-            "one large product. That is a yardstick and no limit."
+            "one large product. That is a yardstick and no bound."
         ),
         alt=(
             "Time against sequence length on logarithmic scales, of linear attention compiled and "
