@@ -13,7 +13,7 @@
     induction: "After the star",
   };
   const TASKS = {
-    recall: "Recall: a number follows each letter, and may repeat. When a letter returns with a dot, say its number.",
+    recall: "Recall: a number follows each letter, and may repeat. Where a dot follows one, say its number.",
     "selective copying": "Selective copying: letters stand anywhere among dots. Say them again, in order.",
     copying: "Copying: letters open the text. After the wait, say them again, in order.",
     induction: "Induction: the star comes twice. Say what followed it the first time.",

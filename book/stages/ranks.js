@@ -63,7 +63,10 @@
   Stage.mount("ranks", (stage) => {
     const { picture, rows } = layOut();
     const total = count("Received by the last rank so far");
-    const ends = { gather: count("Last rank, in all: states"), ring: count("Last rank, in all: keys and values") };
+    const ends = {
+      gather: count("Last rank, in all: states"),
+      ring: count("Last rank, in all: keys and values"),
+    };
     const names = Object.entries({ "its own": "own", "just received": "moving", "received before": "held" })
       .map(([words, css]) =>
         Stage.named(words, [svg("rect", { class: `ranks-cell ranks-${css}`, width: 22, height: 10 })])
