@@ -128,7 +128,7 @@ VERDICTS = {
         for name in MODELS
         for n in CONTEXTS
     ),
-    "the interval of the gain excludes zero up to 256 bytes, and not from 1,024 bytes on": lambda: every(
+    "the gain excludes zero up to 256 bytes, and not from 1,024 bytes on": lambda: every(
         is_gain(name, MAIN, at) == (at <= 256) for name in MODELS for at in DISTANCES
     ),
     "five have a gain at 1,024 bytes whose interval excludes zero": lambda: (

@@ -109,9 +109,9 @@
           "div",
           { class: "look-heads" },
           quiet(
-            "Press a square: a head, by layer (across) and number (down). Orange: it brings recall. A diagonal: "
-              + "from the returning passage it looks at the first coming. Framed: confined, it sees the last "
-              + `${this.data.window} tokens and the first ${this.data.first}.`,
+            "Press a square: a head, by layer (across) and number (down). Orange: it brings recall. A "
+              + "diagonal: from the returning passage it looks at the first coming. Framed: confined, it "
+              + `sees the last ${this.data.window} tokens and the first ${this.data.first}.`,
           ),
           this.grid.canvas,
           this.about,
@@ -217,9 +217,7 @@
       this.drawCounts(word, confined);
       const [layer, head, brings] = this.data.heads[this.open];
       this.about.textContent = `Head ${layer}.${head}, ${ordinal(this.open + 1)} of ${this.names.length}. `
-        + `Confining it takes ${
-          brings.toFixed(2).replace("-", "−")
-        } nats of the gain, by its gradient.`;
+        + `Confining it takes ${brings.toFixed(2).replace("-", "−")} nats of the gain, by its gradient.`;
     }
 
     drawGrid() {
