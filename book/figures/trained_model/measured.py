@@ -100,6 +100,19 @@ def share_cut(run: Record) -> float:
     return sum(place > seen for place in places) / len(places)
 
 
+def recall(run: Record) -> Mean:
+    """What a copy brings, text by text: the loss of a passage at its second place, less with it.
+
+    Without it another passage of the novel stands first, and all else is the same. Raises
+    NotMeasuredError.
+    """
+    name = run["name"].replace("passages", "unseen", 1)
+    if (control := stored().get(name)) is None:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
+    pairs = zip(rows(control, "texts"), rows(run, "texts"), strict=False)
+    return mean_of([one["second"] - other["second"] for one, other in pairs])
+
+
 def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
     """{"kept" or "confined": {heads that may look back: run}} of a ranking, fewest first.
 

@@ -18,6 +18,7 @@ from .measured import (
     mean_of,
     measured,
     ranking,
+    recall,
     run_of,
     sets,
     softmax_of,
@@ -261,7 +262,12 @@ def numbers() -> dict[str, str]:
             few_random_rise=lambda: listed(
                 thousandths(measured(run, "cut")) for run in random_orders()
             ),
-            few_lost=lambda: percent(lost_recall(confined(FEW))),
+            softmax_recall=lambda: recall(confined(0)),
+            near_recall=lambda: recall(everywhere()),
+            few_recall=lambda: recall(confined(FEW)),
+            some_recall=lambda: recall(first_alone(SOME)),
+            kept_few_recall=lambda: recall(first_alone(FEW)),
+            few_lost=lambda: percent(1 - recall(confined(FEW)).mean / recall(confined(0)).mean),
             few_random=lambda: listed(str(measured(run, "gain")) for run in random_orders()),
             orders=lambda: counted(len(random_orders())),
             few_mass=lambda: measured(confined(FEW, "mass"), "gain"),

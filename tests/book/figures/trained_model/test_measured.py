@@ -127,3 +127,14 @@ def test_what_nobody_ran_is_not_measured(stored):
 
 def test_numbers_have_a_minus_sign_and_no_negative_zero():
     assert [measured.signed(x) for x in (1.234, -0.2, -0.001)] == ["1.23", "−0.20", "0.00"]
+
+
+def test_what_a_copy_brings_is_the_difference_from_its_control(stored):
+    text = run("passages-256-first-gradient-8", [0.0], [1.0], where="first")
+    control = run("unseen-256-first-gradient-8", [0.0], [1.0], where="first", text="unseen")
+    for one, second in ((text, [1.0, 2.0]), (control, [3.5, 4.0])):
+        one["tables"]["texts"] = {"text": [0, 1], "second": second}
+    with pytest.raises(NotMeasuredError, match="no unseen-256-first-gradient-8"):
+        measured.recall(text)
+    stored.append(control)
+    assert measured.recall(text).mean == pytest.approx(2.25)
