@@ -7,13 +7,14 @@ from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of
+from .remove_exponential import SHARE
 from .windows import of_window
 
 EXPERIMENT = "linearise"
 ARMS = {"window-state": "window and state", "window": "window alone"}
 ARM = {"window-state": "state", "window": "window"}  # as the runs call them
 WHAT = {"gain": "gain", "loss": "rise of the loss"}
-GROUP, WIDTH = 3, 64  # query heads that share keys and values, and their width
+WIDTH = 64  # of a head
 FEATURES = 2 * WIDTH  # of a Hedgehog map: exp of a learned product, and of its negative
 TIMES = 1000  # an axis counts thousands of tokens
 ASKED = {
@@ -97,7 +98,7 @@ def memory_in_tokens() -> int:
     """The window whose keys and values take the numbers of a group's window and three states."""
     run = stored()["config"]
     seen = run["arms"]["state"]["window"] + run["arms"]["state"]["first"]
-    states = GROUP * FEATURES * (WIDTH + 1)
+    states = SHARE * FEATURES * (WIDTH + 1)
     return seen + states // (2 * WIDTH)
 
 
@@ -123,7 +124,7 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**With states in every head and brief training, little recall comes back.** "
+            "**States in every head, briefly trained, bring back little of the gain.** "
             "All heads see 64 tokens and the first four; those of one student also keep a state of "
             "what lies between. Both learn from the same tokens in the same order, one seed. "
             "*Rise of the loss*: above the teacher's, of all tokens that come once. "
