@@ -86,6 +86,10 @@ class Explorable:
         for i, limit in enumerate(ceilings):
             where = f"ceilings[{i}].label"
             require(limit.label, where, "a name for the end of its line", limit.label)
+            for name, axes in self.axes.items():  # or it would be drawn nowhere
+                drawn = any(set(axis.columns) <= set(limit.columns) for axis in axes.values())
+                expected = f"all columns of an axis {name}"
+                require(drawn, f"ceilings[{i}].columns", expected, list(limit.columns))
         for key in self._legend_keys:
             _require_key(key, series)
         self.controls = self._controls({"x": x, "y": y}, controls, series)

@@ -31,6 +31,7 @@ from tests.book.example_figure import curve, figure
         ({"controls": [Filter("context", "Context", default=512)]}, "measured values"),
         ({"controls": [Filter("context", "C"), Toggle("context", "C")]}, "one control for each"),
         ({"ceilings": [curve()]}, r"^ceilings\[0\]\.label"),
+        ({"ceilings": [Series({}, {"update": [0]}, "x")]}, r"^ceilings\[0\]\.columns"),
         ({"readouts": [Crossing("seconds", "Level")]}, r"^Crossing\.column"),
         ({"readouts": [Crossing("loss", "L", compare=("softmax", "s4"))]}, r"^Crossing\.compare"),
         ({"x": Choice("X", [Axis("update", "U")], default="hours")}, r"^x\.default"),

@@ -116,11 +116,13 @@ def _line(arm: str, what: str) -> Series:
 def figure(id: str = "taught-again") -> Explorable | Missing:
     """Gain and loss of both students by the tokens that they were taught."""
     try:
-        last, teacher = marks()[-1], measured(run_of("none"), "gain").mean
+        last, teacher = marks()[-1], measured(run_of("none"), "gain")
         series = [_line(arm, what) for what in WHAT for arm in ARMS]
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    ends = {"tokens": [0.0, last / TIMES], "nats": [teacher, teacher]}
+    nats = teacher.mean, teacher.mean - teacher.half, teacher.mean + teacher.half
+    ends = {"tokens": [0.0, last / TIMES]}
+    ends |= {name: [each] * 2 for name, each in zip(("nats", "low", "high"), nats, strict=True)}
     return Explorable(
         id=id,
         caption=(
@@ -139,7 +141,7 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
         ceilings=[Series({}, ends, label="the teacher's gain")],
         x=Axis("tokens", "Tokens of training", "thousand"),
         y=Axis("nats", "Gain, and rise of the loss", "nats per token", digits=3,
-               range=(-0.6, 3), low="low", high="high"),
+               range=(-0.6, 3.1), low="low", high="high"),
         color="arm",
         dash="what",
         mark="line+dot",
