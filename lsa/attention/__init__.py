@@ -1,4 +1,4 @@
-"""Linear attention: the operation, the definition it is held to, and its kernels."""
+"""Linear attention: the operation, its reference definition and its kernels."""
 
 from .api import EPS, MODES, LinearState, linear_attention
 from .dispatch import backends

@@ -22,7 +22,7 @@ from .operator import attend
 MODES = ("attention", "recurrent", "chunked")
 DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 RESET = {torch.float32: -112.0, torch.float64: -768.0}  # exp is zero a little above
-LONGEST_CHUNK = 2**63 - 1  # what torch takes for a whole number
+LONGEST_CHUNK = 2**63 - 1  # the largest whole number that torch takes
 
 
 class LinearState(NamedTuple):
@@ -90,26 +90,28 @@ def linear_attention(
     q, k: [B, T, H, K]. With normalize=True the products of their features must not be negative.
     v: [B, T, H, V].
     mode: "attention", "recurrent" or "chunked". The same function at different costs.
-    chunk_size: tokens in a chunk (chunked mode on a CPU only; the kernels know theirs).
+    chunk_size: tokens in a chunk (chunked mode on a CPU only; the GPU kernels choose their own).
     normalize: divide by the sum of the weights.
     scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
     eps: added to the normaliser; 0 or more. Both must be finite in float32 (float64 for float64).
     initial_state: the state left by the tokens before; zeros by default.
     return_state: also return the state after the last token, in float32 (float64 for float64).
-    feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None when they are
-        mapped already. All but `exp` are computed on the way, and never stored.
-    log_decay: g, [H] or [B, T, H], at most 0. Token t multiplies the state by exp(g_t) before it
-        enters, so w_ij = exp(g_{j+1} + ... + g_i). -inf, like all below -112 (-768 for float64),
-        is an exact reset: nothing before the token counts from there on, and g has no gradient.
-        None: nothing fades. Sun et al. (2023), eq. 6, for one a head. The range check runs on CPU
-        tensors only: on CUDA it would force a sync; torch.compile and torch.func have no numbers.
-    cu_seqlens: int32 or int64 [N + 1], from 0 to B T: where documents end in the B rows laid end
-        to end, 0 in front. Each is attended to on its own, by a reset at its first token; a row
-        begins with one. The state returned is that of each row's last. No initial_state then.
+    feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None if they are mapped
+        already. The Triton kernels apply all but `exp` as they load q and k, and store no features.
+    log_decay: g, [H] or [B, T, H], at most 0; None for no decay. Token t multiplies the state by
+        exp(g_t) before it enters, so w_ij = exp(g_{j+1} + ... + g_i). With one number a head this
+        is eq. 6 of Sun et al. (2023). Numbers below -112 (-768 for float64), -inf included, are an
+        exact reset: no earlier token counts from there on, and g has no gradient there. The range
+        check runs on CPU tensors only: on CUDA it would force a sync, and torch.compile and
+        torch.func have no values to check.
+    cu_seqlens: int32 or int64 [N + 1], from 0 to B T: where documents end in the B rows laid end to
+        end, 0 in front. No document sees another: the state is reset at each first token. Each row
+        begins a document. The returned state is that of each row's last document. Not together with
+        initial_state.
 
-    A NaN in q reaches its own token. One in k or v reaches all later tokens. One in v also reaches
-    earlier tokens: in attention mode those of the sequence (on CUDA of its tile), in chunked mode
-    those of its chunk; with log_decay so does one in k. In recurrent mode none is reached.
+    A NaN in q spoils its own token; one in k or v spoils all later tokens. A NaN in v also spoils
+    earlier tokens: in attention mode the whole sequence (on CUDA its tile), in chunked mode its
+    chunk. With log_decay so does a NaN in k. In recurrent mode no earlier token is spoilt.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.
@@ -160,7 +162,7 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
         raise ValueError(f"log_decay: expected [{H}] or {[B, T, H]}, got {list(log_decay.shape)}")
     if log_decay.device != q.device:
         raise ValueError(f"log_decay: expected q's device {q.device}, got {log_decay.device}")
-    # Below, exp is zero: no sum of what follows shall lose digits to how far.
+    # Below `lowest` exp is zero. Clamping there keeps the digits of later sums.
     g, lowest = log_decay, RESET[accumulator_dtype(q.dtype)]
     least = -math.inf
     if is_at_hand(g) and g.numel():
@@ -181,8 +183,8 @@ def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> 
         and len(shape) == 4
         and shape[-1] > 0
     ):
-        return  # as nearly always, and short calls feel each question
-    shapes = []  # asked for once: torch makes a new tuple of them each time
+        return  # the usual case; in a short call every further test would show
+    shapes = []  # read once: torch builds a new tuple at each access
     for name, x in (("q", q), ("k", k), ("v", v)):
         tensor(name, x, "[B, T, H, features]")
         shape = x.shape

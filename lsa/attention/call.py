@@ -1,6 +1,6 @@
 """One call of linear attention, what it saves for its gradient, and the gradients.
 
-Every body takes and gives these three named tuples; operator.py flattens them for torch.
+Every body takes and returns these three named tuples; operator.py flattens them for torch.
 
 Shapes as in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V]; S [B, H, K, V]; z [B, H, K].
 """
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 EPS = 1e-6
-CHUNK_SIZE = 64  # of chunked mode in plain torch where the call names none
-UPSTREAM = "Tensor do, Tensor? dS_T, Tensor? dz_T"  # what a gradient starts from
+CHUNK_SIZE = 64  # of chunked mode in plain torch, if the call names none
+UPSTREAM = "Tensor do, Tensor? dS_T, Tensor? dz_T"  # the gradients of a call's results
 
 
 def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -25,12 +25,12 @@ def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
 class Call(NamedTuple):
     """The inputs and options of one call.
 
-    S, z: the state before the first token, or None. g: the logarithm of the decay, [B, T, H], or
-        [1, 1, H] where it is the same for all tokens, or None.
+    S, z: the state before the first token, or None. g: the logarithm of the decay, or None;
+        [B, T, H], or [1, 1, H] if it is the same for all tokens.
     chunk_size: 0 leaves it to the body. feature_map: applied to q and k by the body.
-    with_z: the state is asked for, so z is wanted even if nothing is divided by it; of a gradient,
-        z_T has one.
-    with_dg: the gradient of g is wanted; the forward pass does not ask.
+    with_z: the state is returned, so z is summed even if nothing is normalised. In a backward call:
+        z_T has a gradient.
+    with_dg: the gradient of g is wanted; the forward pass does not read it.
     """
 
     q: Tensor
@@ -64,11 +64,11 @@ INPUTS = 6  # the first fields of a call, its tensors
 
 
 class Saved(NamedTuple):
-    """Results of the forward pass. All but o and S_T are empty where they have no use.
+    """Results of the forward pass. All but o and S_T are empty where nothing uses them.
 
-    o [B, T, H, V]; S_T [B, H, K, V]; z_T [B, H, K]; den [B, T, H], the normaliser without eps;
-    states [G - 1, B H, K V + K], the sums between segments that chunked mode's kernels keep;
-    exact, o before it was rounded. All but o in `accumulator_dtype`.
+    o [B, T, H, V]; S_T [B, H, K, V]; z_T [B, H, K]; den [B, T, H], the normaliser without eps.
+    states [G - 1, B H, K V + K]: sums between segments, stored by chunked mode's kernels. exact:
+    o before it was rounded. All but o in `accumulator_dtype`.
     """
 
     o: Tensor
@@ -95,7 +95,7 @@ class Grads(NamedTuple):
 
 
 def signature(*parts: type | str, results: type) -> str:
-    """An operator's signature in torch's words. parts: named tuples, or words as they are."""
+    """An operator's signature as torch's schema. parts: named tuples, or literal schemas."""
     words = {Tensor: "Tensor", Tensor | None: "Tensor?", str: "str", int: "SymInt",
              bool: "bool", float: "float"}  # fmt: skip
     each = [

@@ -1,4 +1,4 @@
-"""How many FLOPs a mode takes: what has to be computed, whoever computes it."""
+"""FLOPs of each mode: the products that any implementation has to form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Linear attention and its gradient in operations that torch can differentiate by itself.
 
-`attend` is what reference.py says, for function transforms and wherever no other body knows decay.
-`gradient` is the gradient written as linear attentions, to be differentiated again.
+`attend` computes reference.py's sums, for function transforms and for decay without a kernel.
+`gradient` writes the gradient as linear attentions, which can be differentiated again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sums = tuple[Tensor, Tensor, Tensor]  # o, S_T, z_T
 
 
 def attend(call: Call) -> Sums:
-    """o, S_T, z_T, as reference.py says."""
+    """o, S_T and z_T of a call, by reference.py."""
     eps = call.eps if call.normalize else None
     with torch.autocast(call.q.device.type, enabled=False):
         heads = heads_of(call)
@@ -37,7 +37,7 @@ def attend(call: Call) -> Sums:
 
 
 def forward(call: Call) -> Saved:
-    """The forward pass of a call with decay. It keeps nothing for its gradient."""
+    """The forward pass of a call with decay. It saves nothing for the gradient."""
     o, S_T, z_T = attend(call)
     S, z = (S_T if s is None else s for s in (call.S, call.z))
     empty = S_T.new_empty
@@ -56,11 +56,11 @@ def backward(call: Call, _: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | N
 def gradient(
     call: Call, do: Tensor, dS: Tensor | None, dz: Tensor | None, attend: Callable[[Call], Sums]
 ) -> Grads:
-    """The gradient as linear attentions, each of them by `attend`, in float32 or float64.
+    """The gradient as linear attentions, each computed by `attend`, in float32 or float64.
 
-    With [v 1] and [S z] in place of v and S the normaliser is one more column of the sum. So
-    every gradient is the plain, unnormalised sum of other arguments. Backwards in time a token
-    fades by the g of the token after it. A state, or a gradient of one, that is None is zero.
+    With [v 1] and [S z] in place of v and S, the normaliser is one more column of the sum. So every
+    gradient is an unnormalised sum of other arguments. Backwards in time a token decays by the g of
+    the token after it. A state, or a gradient of one, that is None is zero.
     """
     B, _, H, K, V = call.sizes
     dtype, scale = accumulator_dtype(call.q.dtype), call.scale
@@ -68,7 +68,7 @@ def gradient(
     S, dS = (zero if x is None else x.to(dtype) for x in (call.S, dS))
     z, dz = (zero[..., 0] if x is None else x.to(dtype) for x in (call.z, dz))
     q, k, v, do = (x.to(dtype) for x in (call.q, call.k, call.v, do))
-    # The plain sum of inputs that are mapped already.
+    # An unnormalised call, whose inputs are mapped already.
     plain = call._replace(
         z=None, normalize=False, scale=1.0, eps=0.0, feature_map="identity",
         with_z=False, with_dg=False,
@@ -100,7 +100,7 @@ def gradient(
     dk, dv, dz = dk.flip(1), dv.flip(1), left[:, :, -1]
     dg = q.new_empty(0)
     if g is not None:
-        # exp(g_t) scales every output from t on, and the final state, of what entered before t.
+        # exp(g_t) scales what entered before t, in every output from t on and in the final state.
         each = (q * dq).sum(-1) - (k * dk).sum(-1)
         end = (dS_z * S_T).sum((-1, -2)).unsqueeze(1)
         dg = (each.flip(1).cumsum(1).flip(1) + end).sum_to_size(cast("Tensor", call.g).shape)

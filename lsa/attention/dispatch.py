@@ -1,6 +1,6 @@
-"""The body that computes a call: Triton kernels, the compiled body on CPUs, else plain torch.
+"""The choice of body for a call: Triton kernels, the compiled body on CPUs, else plain torch.
 
-And the shapes of what it gives, for a compiler.
+Also the shapes of their results, for torch.compile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WIDEST = 256
 
 
 def backends() -> dict[str, str]:
-    """The bodies of linear attention on this CPU and GPU, and why none is faster."""
+    """The fastest body of linear attention on this CPU and GPU, and what faster ones lack."""
     cpu, gpu = compiled.BODY, "plain torch: Triton is not installed"
     return {
         "cpu": f"plain torch: {cpu}" if isinstance(cpu, str) else f"compiled for {cpu.name}",
@@ -29,19 +29,19 @@ def backends() -> dict[str, str]:
 
 
 class Body(Protocol):
-    """The forward sum of a call, and its gradients."""
+    """A forward sum, and its gradients."""
 
     def forward(self, call: Call) -> Saved: ...
 
     def backward(
         self, call: Call, saved: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None, /
     ) -> Grads:
-        """From the gradients of o and of the returned state, None where it has none."""
+        """The gradients, from those of o and of the returned state (None: no gradient)."""
         ...
 
 
 class Kernels(Body, Protocol):
-    """A mode's Triton kernels, which also say what they save. B, T and H may be symbols there."""
+    """A mode's Triton kernels; they also say what they save. B, T and H may be symbols there."""
 
     def sums_kept(self, call: Call) -> int:
         """How many sums between segments are saved."""
@@ -65,7 +65,7 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
 
 
 def differentiates_decay(call: Call) -> bool:
-    """Whether the call's body has a gradient of its own for decay, as the kernels have."""
+    """Whether the call's body computes the gradient of decay itself, as the kernels do."""
     return uses_kernels(call.q, call.v, call.scale) or compiled.takes(call.q)
 
 
@@ -79,7 +79,7 @@ def body(call: Call) -> Body:
 
 
 def attend(call: Call) -> differentiable.Sums:
-    """What a call on a CPU computes where nothing is saved for a gradient."""
+    """o, S_T and z_T on a CPU, without saving anything for a gradient."""
     if compiled.takes(call.q):
         return compiled.forward(call, saves=False)[:3]
     return body(call).forward(call)[:3]
@@ -91,7 +91,7 @@ def _kernels(call: Call) -> Kernels:
 
 
 def saved_shapes(call: Call) -> Saved:
-    """Empty tensors like those that forward gives."""
+    """Empty tensors with the shapes of forward's results."""
     B, T, H, K, V = call.sizes
     empty = call.q.new_empty(0, dtype=accumulator_dtype(call.q.dtype))
     states, keeps_exact = empty.new_empty(0), eager.keeps_exact(call)
@@ -102,7 +102,7 @@ def saved_shapes(call: Call) -> Saved:
         kernels = _kernels(call)
         keeps_exact = kernels.keeps_exact(call)
         if any(isinstance(size, torch.SymInt) for size in (B, T, H)):
-            # A compiler cannot follow how the number of cuts comes from the length.
+            # torch.compile cannot follow how the number of segments depends on the length.
             cuts = torch.library.get_ctx().new_dynamic_size()
         else:
             cuts = kernels.sums_kept(call)
@@ -118,7 +118,7 @@ def saved_shapes(call: Call) -> Saved:
 
 
 def grads_shapes(call: Call) -> Grads:
-    """Empty tensors like those that backward gives."""
+    """Empty tensors with the shapes of backward's results."""
     B, _, H, K, V = call.sizes
     wide = call.q.new_empty(0, dtype=accumulator_dtype(call.q.dtype))
     dg = call.g.shape if call.g is not None and call.with_dg else (0,)

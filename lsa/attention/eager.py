@@ -1,8 +1,8 @@
-"""The three modes and their gradients in plain torch: what runs where the Triton kernels do not.
+"""The three modes and their gradients in plain torch, for calls that no faster body takes.
 
-Attention and recurrent mode go forwards as reference.py says. Chunked mode is written for
-speed: no padding, products written where they are needed, and the running sum over chunks taken
-in place. Gradients are explicit, so that nothing of size T x K x V or more is kept for them:
+Attention and recurrent mode go forwards as in reference.py. Chunked mode is written for speed: no
+padding, products written in place, and the running sum over chunks taken in place. Gradients are
+explicit, so that nothing of size T x K x V or more is kept for them:
 
     dq = attention of (dn, [v 1], k)      dk, dv = reversed attentions of ([v 1], dn, q), (k, q, dn)
 
@@ -29,9 +29,9 @@ Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def heads_of(call: Call) -> Five:
-    """q, k, v, S, z of a call: mapped, scaled, heads before time, in the dtype of sums."""
+    """q, k, v, S, z of a call: mapped, scaled, heads before time, in `accumulator_dtype`."""
     B, _, H, K, V = call.sizes
-    for name, x in zip("qkv", call[:3], strict=True):  # here, where it costs a GPU's calls nothing
+    for name, x in zip("qkv", call[:3], strict=True):  # not in api.py: calls on a GPU skip it
         if x.layout is not torch.strided:
             raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
     dtype = accumulator_dtype(call.q.dtype)
@@ -43,13 +43,13 @@ def heads_of(call: Call) -> Five:
 
 
 def own(x: Tensor, *others: Tensor) -> Tensor:
-    """x with memory of its own: an operator may not return what it was given."""
+    """x, copied if it shares memory with others: an operator must not return its input."""
     x = x.contiguous()
     return x.clone() if any(x.data_ptr() == other.data_ptr() for other in others) else x
 
 
 def keeps_exact(call: Call) -> bool:
-    """Whether o is saved unrounded: half of a gradient's error would come from rounding it."""
+    """Whether o is saved unrounded. Rounding it would cause half of a gradient's error."""
     return call.normalize and call.q.dtype in (torch.float16, torch.bfloat16)
 
 
@@ -102,15 +102,15 @@ def from_chunks(x: Tensor, B: int, H: int) -> Tensor:
 
 
 def tokens(q: Tensor, k: Tensor, v: Tensor, cut: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """Those of a piece of the sequence."""
+    """q, k and v of the tokens in `cut`."""
     return q[:, :, cut], k[:, :, cut], v[:, :, cut]
 
 
 def running(first: Tensor, added: Callable[[Tensor], object], N: int, reverse: bool) -> Tensor:
     """The states around N chunks, [N + 1, ...]: entry n is before chunk n, N after the last.
 
-    added: writes what the chunks add into a tensor [N, ...]. In reverse, the sums run from
-    the last chunk, and entry n + 1 is what chunk n meets.
+    added: writes what the chunks add into a tensor [N, ...]. In reverse, the sums run from the last
+    chunk, and chunk n reads entry n + 1.
     """
     states = first.new_empty(N + 1, *first.shape)
     states[-1 if reverse else 0] = first
@@ -132,7 +132,7 @@ def chunked_forward(
     if whole == 0:
         return _one_chunk(q, k, v, S, z, eps)
     if whole < T:
-        # The tail is a shorter chunk of its own: padding would copy everything for it.
+        # The tail is a shorter chunk of its own: padding would copy all tensors.
         head, tail = tokens(q, k, v, slice(whole)), tokens(q, k, v, slice(whole, T))
         o, den, S, z = chunked_forward(*head, S, z, eps, C)
         last_o, last_den, S, z = _one_chunk(*tail, S, z, eps)
@@ -174,7 +174,7 @@ def _one_chunk(
 def one_token(
     q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """A single tick: what sampling does, in as few operations as it takes."""
+    """One token, as in sampling, in as few operations as possible."""
     S, z = torch.addcmul(S, k.transpose(-1, -2), v), z + k.squeeze(2)
     o, den = q @ S, None
     if eps is not None:
@@ -201,7 +201,7 @@ def chunked_backward(
     C = min(C, T)
     whole = T // C * C
     if whole < T:
-        # Time runs backwards for dk and dv: the tail comes first and hands on its dS, dz. The
+        # Time runs backwards for dk and dv: the tail comes first and passes on its dS, dz. The
         # tail's dq needs the state before it.
         head, tail = tokens(q, k, v, slice(whole)), tokens(q, k, v, slice(whole, T))
         dn, dn_tail = dnum[:, :, :whole], dnum[:, :, whole:]
@@ -242,7 +242,7 @@ def recurrent_backward(
     q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
     dnum: Tensor, dden: Tensor | None, dS: Tensor, dz: Tensor,
 ) -> Five:  # fmt: skip
-    """The same, token by token: forwards for dq, back again for dk and dv."""
+    """The same gradients token by token: forwards in time for dq, then backwards for dk and dv."""
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     T = q.shape[2]
     for t in range(T):

@@ -1,8 +1,8 @@
 """Feature maps: what linear attention applies to queries and keys instead of the exponential.
 
-Each takes [..., K] and returns [..., K'] with entries that are not negative (except
-`identity`), so that no weight phi(q)·phi(k) is negative. Where the entries are positive, as all
-but those of `relu` are, neither does the normaliser vanish.
+Each takes [..., K] and returns [..., K'] with entries that are not negative (except `identity`), so
+that no weight phi(q)·phi(k) is negative. All but `relu` and `identity` give positive entries, so
+that the normaliser cannot vanish.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def exp(x: Tensor) -> Tensor:
-    """exp(x) of each feature. Overflows float32 from x = 88."""
+    """exp(x), feature by feature. It overflows float32 from x = 88."""
     return torch.exp(x)
 
 
 def identity(x: Tensor) -> Tensor:
-    """x itself: the exponential removed and nothing put in its place. Weights may be negative."""
+    """x itself: the exponential removed without a replacement. Weights may be negative."""
     return x
 
 

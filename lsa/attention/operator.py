@@ -1,14 +1,13 @@
-"""Linear attention and its gradient as operators that torch knows: eager, compiled, captured.
+"""Linear attention and its gradient as torch operators: eager, compiled, captured.
 
 `torch.ops.lsa.linear_attention` and its backward each have a body (dispatch.py chooses it), shapes
-for the compiler, and a gradient. The gradient of the backward operator is taken through
-`differentiable.gradient`: the same gradient, written as linear attentions, which can be
-differentiated again. torch's function transforms and forward-mode derivatives know no such
-operator. For them the same sum runs as plain torch throughout, and so it does for decay where no
-kernel takes the call.
+for torch.compile, and a gradient. The gradient of the backward operator is taken through
+`differentiable.gradient`, which writes the same gradient as linear attentions. torch's function
+transforms and forward-mode derivatives do not know such operators. They get plain torch, and so do
+calls with decay that no kernel takes.
 
 torch's operators take flat arguments. Only this file sees them: `Call`, `Saved` and `Grads` are
-flattened on the way in and made again on the other side.
+flattened before the call and rebuilt after it.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ def _is_plain(x: Any) -> bool:
 
 
 def _chosen(known: Any, body: Any, flat: tuple) -> Any:
-    """The operator `known` to torch; its body where no mode and no kind of tensor watches.
+    """The operator `known` to torch, or its body if no mode or tensor subclass intercepts calls.
 
-    A short call on a CPU would spend a third of its time on the way through torch's dispatcher.
+    torch's dispatcher would take a third of a short call's time on a CPU.
     """
     return body if is_at_hand(flat[0]) and all(map(_is_plain, flat)) else known
 
@@ -86,7 +85,7 @@ def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 
 def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
-    """Differentiates differentiable.gradient; o, den and the states are functions of the inputs."""
+    """Differentiates `differentiable.gradient`; o, den, states are functions of the inputs."""
     needed = ctx.needs_input_grad[:INPUTS] + ctx.needs_input_grad[CALL + SAVED :]
     with torch.enable_grad():
         inputs: list[Any] = [
@@ -112,9 +111,9 @@ gradient_operator = operator(
 
 
 class _Recorded(torch.autograd.Function):
-    """The operator with its gradient as an eager call records it: one node, for less host time.
+    """The operator with its gradient, recorded as one autograd node: less host time in eager calls.
 
-    For a compiler the gradient is registered with the operator, and found there.
+    torch.compile uses the gradient that is registered with the operator.
     """
 
     @staticmethod
@@ -129,7 +128,7 @@ class _Recorded(torch.autograd.Function):
 
 
 def attend(call: Call) -> differentiable.Sums:
-    """o, S_T and z_T; z_T, or both states, are empty where nothing asks for them."""
+    """o, S_T and z_T of a call. z_T, or both states, are empty if they were not requested."""
     if call.g is not None and not dispatch.differentiates_decay(call):
         return differentiable.attend(call)
     inputs = [x for x in call[:INPUTS] if x is not None]
@@ -148,16 +147,17 @@ def attend(call: Call) -> differentiable.Sums:
 
 
 def _inside(T: int, mode: str, chunk_size: int) -> int:
-    """How many products q·k plain torch forms for a head."""
+    """Number of products q·k that plain torch forms for a head."""
     C = T if mode == "attention" else chunk_size or CHUNK_SIZE
     return T // C * C * C + (T % C) ** 2 if T else 0
 
 
 @register_flop_formula(torch.ops.lsa.linear_attention)
 def _flops(*shapes: Any, **_: Any) -> int:
-    """Operations of a call for torch's counter, which does not look inside.
+    """FLOPs of a call, for torch's counter, which cannot look inside an operator.
 
-    Its matrix products, with a normaliser's sums; token by token, neither these nor outer products.
+    They are its matrix products and the normaliser's sums. In recurrent mode torch counts neither
+    the sums nor the outer products.
     """
     call: Any = Call(*shapes)
     (B, T, H, K), V, mode = call.q, call.v[-1], call.mode
@@ -168,7 +168,7 @@ def _flops(*shapes: Any, **_: Any) -> int:
 
 @register_flop_formula(torch.ops.lsa.linear_attention_backward)
 def _gradient_flops(*shapes: Any, **_: Any) -> int:
-    """The same for the three gradients."""
+    """FLOPs of the three gradients."""
     call: Any = Call(*shapes[:CALL])
     (B, T, H, K), V, mode = call.q, call.v[-1], call.mode
     if mode == "recurrent":

@@ -1,4 +1,4 @@
-"""The three modes of linear attention in plain torch: the definition that kernels must agree with.
+"""The three modes of linear attention in plain torch: the definition that kernels are tested on.
 
 With features q_i, k_j in R^K and values v_j in R^V, all three compute
 
@@ -10,17 +10,17 @@ decay every w is 1. With it, token t multiplies the state by exp(g_t) before it 
 
     S_t = exp(g_t) S_{t-1} + k_t v_t^T                       w_ij = exp(g_{j+1} + ... + g_i)
 
-One g a head is RetNet's (Sun et al., 2023, eq. 6); one a token and head is Mamba-2's (Dao and
-Gu, 2024). Exponentials are taken of such sums only, never of a whole prefix, so with g <= 0 none
-of them overflows in any text. Each sum is taken on its own. A difference of two running sums would
-lose all digits after a reset, a g so low that exp(g) is zero.
+With one g a head it is RetNet (Sun et al., 2023, eq. 6); with one a token and head, Mamba-2 (Dao
+and Gu, 2024). Exponentials are taken of such sums only, never of a whole prefix, so with g <= 0
+none of them overflows in any text. Each sum is taken on its own: a difference of two running sums
+would lose all digits after a reset, a g so low that exp(g) is zero.
 
-The modes differ in what is formed on the way: every product q_i·k_j (attention), every state S_i
-(recurrent), or a few of both (chunked).
+The modes differ in what they form: every product q_i·k_j (attention), every state S_i (recurrent),
+or a few of both (chunked).
 
-Shapes here: q, k [B, H, T, K]; v, o [B, H, T, V]; S [B, H, K, V]; z [B, H, K]; log_decay, g above,
-is None, [B, H, T], or [1, H, 1] when it is the same for all tokens. All of it can be
-differentiated, as often as wanted.
+Shapes here: q, k [B, H, T, K]; v, o [B, H, T, V]; S [B, H, K, V]; z [B, H, K]. log_decay, g above:
+None, [B, H, T], or [1, H, 1] if it is the same for all tokens. Everything can be differentiated,
+any number of times.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def _divide(num: Tensor, den: Tensor, eps: float | None) -> Tensor:
 class Decay(NamedTuple):
     """Weights of decay inside a stretch of C tokens.
 
-    between [..., C, C]: w_ij for j <= i, zero above the diagonal. since [..., C, 1]: what is left
-    at each token of the state before. until [..., C, 1]: what is left of each token at the end.
-    whole [..., 1, 1]: what is left at the end of the state before.
+    between [..., C, C]: w_ij for j <= i, zero above the diagonal.
+    since [..., C, 1]: the factor at each token of the state before the stretch.
+    until [..., C, 1]: the factor of each token at the end of the stretch.
+    whole [..., 1, 1]: the factor of the state over the whole stretch.
     """
 
     between: Tensor
@@ -60,7 +61,7 @@ def decay_between(g: Tensor) -> Tensor:
 
 
 def decay_inside(log_decay: Tensor, C: int) -> Decay:
-    """log_decay [..., C], or [..., 1] for C equal tokens."""
+    """The decay weights of C tokens. log_decay [..., C], or [..., 1] for C equal tokens."""
     g = log_decay.expand(*log_decay.shape[:-1], C).unsqueeze(-1)
     between, since = decay_between(g).squeeze(-1), g.cumsum(-2).exp()
     if C == 0:
@@ -155,7 +156,7 @@ def chunked_mode(
     N = -(-T // C)
     if log_decay is not None:
         return _chunked_with_decay(q, k, v, S, z, eps, C, log_decay)
-    # A token of zeros adds nothing to a state, so the tail is filled with them.
+    # A token of zeros adds nothing to a state, so zeros fill the last chunk.
     q, k, v = (F.pad(x, (0, 0, 0, N * C - T)).unflatten(2, (N, C)) for x in (q, k, v))
     # 1. Terms that each chunk adds to the state.
     dS, dz = k.transpose(-1, -2) @ v, k.sum(-2)  # [B, H, N, K, V], [B, H, N, K]
@@ -181,13 +182,13 @@ def _chunked_with_decay(
     C: int,
     log_decay: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same four steps, with weights: the running sum over chunks becomes a recurrence."""
+    """Chunked mode with decay: the same four steps; the running sum becomes a recurrence."""
     T = q.shape[2]
     if T == 0:
         return q @ S, S, z
     whole = T // C * C
     if whole < T:
-        # A tail of zeros would fade the state, so the tail is a shorter chunk of its own.
+        # A tail of zeros would decay the state, so the tail is a shorter chunk of its own.
         parts = []
         for part in (slice(whole), slice(whole, T)):
             g = log_decay if log_decay.shape[2] == 1 else log_decay[:, :, part]
@@ -198,13 +199,13 @@ def _chunked_with_decay(
         return torch.cat(parts, dim=2), S, z
     N = T // C
     q, k, v = (x.unflatten(2, (N, C)) for x in (q, k, v))
-    # Equal tokens have equal chunks: one set of weights serves all N of them.
+    # If all tokens have one g, all chunks have the same weights.
     constant = log_decay.shape[2] == 1
     decay = decay_inside(log_decay.unsqueeze(2) if constant else log_decay.unflatten(2, (N, C)), C)
-    # 1. Terms that each chunk adds to the state, faded to the chunk's end.
+    # 1. Terms that each chunk adds to the state, decayed to the chunk's end.
     kept = k * decay.until
     dS, dz = kept.transpose(-1, -2) @ v, kept.sum(-2)
-    # 2. The state before each chunk: the one before it faded, and what was added.
+    # 2. The state before each chunk: the one before it decayed, plus what was added.
     left = decay.whole.expand(-1, -1, N, -1, -1).unbind(2)
     before_S, before_z = [], []
     for added_S, added_z, factor in zip(dS.unbind(2), dz.unbind(2), left, strict=True):
@@ -213,7 +214,7 @@ def _chunked_with_decay(
         S, z = S * factor + added_S, z * factor.squeeze(-1) + added_z
     # 3. Inside each chunk, attention mode.
     A = (q @ k.transpose(-1, -2)) * decay.between
-    # 4. The past through the faded state, the chunk through its products.
+    # 4. The past through the decayed state, the chunk through its products.
     read = q * decay.since
     num = read @ torch.stack(before_S, 2) + A @ v
     den = (read @ torch.stack(before_z, 2).unsqueeze(-1)).squeeze(-1) + A.sum(-1)

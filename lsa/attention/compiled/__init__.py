@@ -1,9 +1,9 @@
 """Linear attention compiled for the CPU's vector instructions: body.cpp and kernel.inl.
 
-Built when the package is installed, or by `make`, where there is a C++ compiler; nothing is
+It is built when the package is installed, or by `make`, where there is a C++ compiler. Nothing is
 compiled while a program runs. `lsa.backends()` says whether it runs here, and if not, why plain
-torch does (eager.py). Its interface is plain C, so that it fits any torch: threads come from
-torch's stable interface (`torch_parallel_for`, torch 2.10), and one runs where that is missing.
+torch does (eager.py). Its interface is plain C, so that it fits any torch. Threads come from
+torch's stable interface (`torch_parallel_for`, torch 2.10); without it there is one thread.
 
 All tensors here are float32 in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V];
 g [B, T, H], or [1, 1, H]; den [B, T, H]; S [B, H, K, V]; z [B, H, K].
@@ -25,21 +25,21 @@ from torch import Tensor
 from ..call import INPUTS, Call, Grads, Saved
 from ..feature_maps import FEATURE_MAPS, feature_slope
 
-# Of few tokens a chunk has few products inside; each chunk reads and writes the state.
+# Short chunks have few products inside, but each chunk reads and writes the state.
 CHUNK_SIZE = 32
 LONGEST_CHUNK = 1024  # a longer one only fills memory
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
-# "torch" asks for plain torch, "compiled" for an error where there is nothing better, "avx2",
-# "avx512" or "neon" for one set of instructions.
+# Values: "torch" for plain torch, "compiled" for an error if there is no compiled body, "avx2",
+# "avx512" or "neon" for one instruction set.
 SETTING = "LSA_CPU"
-# `Call` of body.cpp, and what stands in it of a gradient: tensors and pointers.
+# The struct `Call` of body.cpp: sizes, floats and pointers; then the pointers of the gradient.
 FORWARD, GRADIENT = struct.Struct("8q2f25q"), struct.Struct("25q")
 NOTHING = torch.empty(0)
 
 
 class Library(NamedTuple):
-    """The compiled body. run: lsa_run. name: its instruction set. wanted: the one asked for."""
+    """The compiled body. run: lsa_run. name: its instruction set. wanted: what LSA_CPU names."""
 
     run: Any
     name: str
@@ -74,7 +74,7 @@ def _load(name: bytes | None) -> Library | str:
     except (OSError, AttributeError) as error:
         return f"{built[0].name} cannot be loaded: {error}"
     sources = [folder / "body.cpp", folder / "kernel.inl"]
-    if all(path.exists() for path in sources):  # a wheel has none
+    if all(path.exists() for path in sources):  # a wheel has no sources
         digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
         if library.lsa_sources() != digest.encode():
             return f"{built[0].name} was built from other sources, as make would do anew"
@@ -97,7 +97,7 @@ def _parallel_for() -> int | None:
 
 
 BODY = open_body(os.environ.get(SETTING))
-# A compiler reads a plain truth where it could not follow a library.
+# torch.compile can read a plain bool; it could not follow a library handle.
 AVAILABLE = isinstance(BODY, Library)
 
 
@@ -107,7 +107,7 @@ def takes(q: Tensor) -> bool:
 
 
 def _as_floats(call: Call) -> Call:
-    """The same sum in float32, mapped where no map of the body's is asked for."""
+    """The same call in float32, with q and k mapped if the body lacks their feature map."""
     for name, x in zip("qkv", (call.q, call.k, call.v), strict=True):
         if x.layout is not torch.strided:
             raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
@@ -129,7 +129,7 @@ def _float(x: Tensor | None) -> Tensor | None:
 def forward(call: Call, *, saves: bool = True) -> Saved:
     """The forward pass of a call that `takes` accepts.
 
-    saves: for a gradient; else there is o, and the state if it is asked for.
+    saves: keep what the gradient needs; else only o, and the state if it is returned.
     """
     own = _as_floats(call)
     B, T, H, K, V = call.sizes
@@ -177,13 +177,13 @@ def _run(
 ) -> None:  # fmt: skip
     """Call the body. states, grads, numbers: `Call`'s pointers after o, in its order."""
     B, T, H, K, V = x.sizes
-    # In a short text a state costs more than the products that it saves.
+    # In a short text, reading and writing a state costs more than the products that it saves.
     chunk = min(x.chunk_size or (T if T <= K else CHUNK_SIZE), LONGEST_CHUNK)
     if x.mode == "attention":
         chunk = T
     if x.mode == "recurrent" and not grads:
         chunk = 1
-    # Contiguous copies, and rows of features in one piece, that live until the call is over.
+    # Contiguous copies, referenced until the call is over.
     kept = [y if y is None or y is NOTHING else y.contiguous() for y in (*states, *numbers)]
     pointers = [0 if y is None or y is NOTHING else y.data_ptr() for y in kept]
     places: list[int] = []
@@ -194,7 +194,7 @@ def _run(
             batch, time, head, _ = y.stride()
         places += y.data_ptr(), batch, time, head
     g = [0, 0, 0, 0]
-    if x.g is not None:  # one number may stand for a whole dimension
+    if x.g is not None:  # a size of one stands for a whole dimension: stride 0
         strides = zip(x.g.shape, x.g.stride(), strict=True)
         g = [x.g.data_ptr(), *(0 if n == 1 else stride for n, stride in strides)]
     packed = FORWARD.pack(
@@ -203,6 +203,6 @@ def _run(
     )  # fmt: skip
     if grads:
         packed += GRADIENT.pack(*places[16:], *pointers[5:])
-    assert isinstance(BODY, Library)  # `takes` has said so
+    assert isinstance(BODY, Library)  # `takes` has checked it
     if BODY.run(packed, len(packed), BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
         raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")

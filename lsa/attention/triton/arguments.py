@@ -1,4 +1,4 @@
-"""Arguments of the kernels: a call's tensors made ready, room for results, precisions."""
+"""Arguments of the kernels: a call's tensors prepared, results allocated, precisions chosen."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ INTERPRETING = knobs.runtime.interpret
 class Precision:
     """How products are formed. The names are constexpr arguments of every kernel.
 
-    OPERAND: the kind in which inputs enter a product with another input.
+    OPERAND: the kind of number that inputs become in a product with another input.
     WIDE: the kind for products with a sum. There fp16 would overflow, so it becomes tf32, which
         rounds like fp16 and has the range of float32.
 
-    Kinds are "fp32", "fp16", "bf16", "tf32" and "bf16 in fp32". "tf32" is rounded here, since
-    tensor cores only cut off the bits that they do not read. "bf16 in fp32" rounds like bf16
-    where a tile of bf16 cannot be multiplied.
+    Kinds are "fp32", "fp16", "bf16", "tf32" and "bf16 in fp32". "tf32" is rounded here, because
+    tensor cores only cut off the bits that they do not read. "bf16 in fp32" rounds like bf16 where
+    a tile of bf16 cannot be multiplied.
     """
 
     OPERAND: str
@@ -40,7 +40,7 @@ class Precision:
 
 @lru_cache(maxsize=16)
 def precision(dtype: torch.dtype, tf32: bool = False) -> Precision:
-    """The precision for inputs of this dtype. tf32: whether float32 products may be rounded so."""
+    """The precision for inputs of this dtype. tf32: whether float32 may be rounded to it."""
     if dtype == torch.float32:
         return Precision("tf32", "tf32", "tf32") if tf32 else Precision("fp32", "fp32", "ieee")
     if dtype == torch.float16:
@@ -61,7 +61,7 @@ def precision_of(call: Call) -> Precision:
 
 
 def addressable(x: Tensor) -> Tensor:
-    """x, or a contiguous copy when features are not adjacent or a tile's strides leave int32."""
+    """x, or a contiguous copy if features are not adjacent or a tile's offsets exceed int32."""
     s_b, s_t, s_h, s_d = x.stride()
     return x if s_d == 1 and 256 + 128 * s_t < 2**31 else x.contiguous()
 
@@ -101,7 +101,7 @@ def block(size: int, most: int = 256) -> int:
 
 
 def pointer(x: Tensor | None, like: Tensor) -> Tensor:
-    """x, or any other tensor where a kernel takes a pointer that it will not follow."""
+    """x, or another tensor in the place of a pointer that the kernel will not follow."""
     return like if x is None else x
 
 
@@ -113,12 +113,12 @@ def faded(G: Tensor | None, like: Tensor) -> tuple[Tensor, int, bool]:
 
 
 def stored(dtype: torch.dtype) -> torch.dtype:
-    """The dtype that kernels store: the interpreter would cut bf16 off, not round it."""
+    """The dtype that kernels store. The interpreter would truncate to bf16 instead of rounding."""
     return torch.float32 if INTERPRETING and dtype == torch.bfloat16 else dtype
 
 
 def empty_saved(call: Call, exact: bool, states: Tensor | None = None) -> Saved:
-    """Room for the results, uninitialised. exact: o shall be stored as float32 first."""
+    """Uninitialised memory for the results. exact: store o as float32 first."""
     B, T, H, K, V = call.sizes
     device, wide = call.q.device, torch.float32
     S_T = torch.empty(B, H, K, V, dtype=wide, device=device)
@@ -133,7 +133,7 @@ def empty_saved(call: Call, exact: bool, states: Tensor | None = None) -> Saved:
 
 
 def rounded_saved(call: Call, out: Saved, exact: bool) -> Saved:
-    """out with o in v's dtype, and kept as it was where that is asked for."""
+    """out with o in v's dtype; where `exact`, the unrounded o is saved too."""
     if out.o.dtype == call.v.dtype and not exact:
         return out
     kept = out.o if exact else out.exact
@@ -141,7 +141,7 @@ def rounded_saved(call: Call, out: Saved, exact: bool) -> Saved:
 
 
 def empty_grads(call: Call) -> Grads:
-    """Room for the gradients, uninitialised and contiguous; none for dg, which run_dg makes."""
+    """Uninitialised, contiguous memory for the gradients; none for dg, which run_dg makes."""
     B, T, H, K, V = call.sizes
     kind = {"dtype": stored(call.q.dtype), "device": call.q.device}
     state = {"dtype": torch.float32, "device": call.q.device}

@@ -3,15 +3,15 @@
     o_i = scale / n_i [ sum_{j<=i} (φ(q_i)·φ(k_j)) v_j + φ(q_i) S_0 ]
     n_i = scale [ sum_{j<=i} φ(q_i)·φ(k_j) + φ(q_i)·z_0 ] + eps       (or 1 for the sum alone)
 
-Per token and head, with tiles of C tokens: T (K + V) FLOPs forwards and 5 T (K + V) / 2
-backwards, where chunked mode has a constant; bytes 8 D forwards as long as k and v of a head
-stay in the L2 cache (0.25 D T / C more from there). A program owns one tile of rows, keeps its
-sum on chip and walks over the columns, so T / C · B H programs run at once. This is the mode for
-short sequences on an idle GPU, and the chunked kernel is checked against it.
+Per token and head, with tiles of C tokens: T (K + V) FLOPs forwards and 5 T (K + V) / 2 backwards,
+where chunked mode has a constant. Bytes: 8 D forwards as long as k and v of a head stay in the L2
+cache (0.25 D T / C more from there). A program owns one tile of rows, keeps its sum on chip and
+walks over the columns, so T / C · B H programs run at once. This is the mode for short sequences on
+an idle GPU. The chunked kernel is checked against it.
 
 The gradients are the same sum in three more roles (causal_sums.py), each a launch of its own, with
-tiles from tuning/plan.py. Decay goes on every product; its gradient is chunked mode's
-(chunked/dg.py), from states formed for it alone.
+tiles from tuning/plan.py. Decay multiplies every product. Its gradient is computed as in chunked
+mode (chunked/dg.py), from states formed for it alone.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def tile_kernel(
         n_y = i_t + 1
     if DECAY:
         p_G += i_b * s_Gb + i_h * 2
-        # Prefixes up to each row's own token, and what is left between it and the state.
+        # Prefix sums at each row's own token, and the decay between the row and the state.
         o_G = tl.minimum(x + 1 + o_x, T)
         b_G1 = tl.load(p_G + o_G.to(tl.int64) * 2 * H)
         b_G2 = tl.load(p_G + o_G.to(tl.int64) * 2 * H + 1)
@@ -103,7 +103,7 @@ def tile_kernel(
             b_left = left_between(p_G, o_G * 0, o_G, H)
             before = left_between(p_G, x * 0, x, H)
 
-    # 1. The rows, and what they read from the state before the first token.
+    # 1. The rows, and the part that they read from the state before the first token.
     b_a = enter(load_tile(p_a, x, T, s_at, 0, A, MAP_A, C, BA), OPERAND)
     b_o = tl.zeros([C, BD], dtype=tl.float32)
     b_n = tl.zeros([C], dtype=tl.float32)
@@ -112,7 +112,7 @@ def tile_kernel(
     MAPPED_A: tl.constexpr = (MAP_A != "identity") and (MAP_A != "relu")
     SPLIT_FIRST: tl.constexpr = FOLD and (MAPPED_A or ((ROLE == "dq") and NORMALIZE))
     if FIRST:
-        # In slices: the whole of a wide state would not fit into shared memory.
+        # In slices: a wide state would not fit into shared memory.
         BS: tl.constexpr = 64 if BA > 64 else BA
         for j in tl.static_range(0, BA, BS):
             o_s = j + tl.arange(0, BS)
@@ -143,7 +143,7 @@ def tile_kernel(
     # 2. The columns, the rows' own tile last. SPLIT: as in dq_kernel and dkv_kernel.
     ROUNDS: tl.constexpr = (MAP_C != "identity") and (MAP_C != "relu")
     SPLIT: tl.constexpr = ((ROLE == "dq") or (ROLE == "dk")) and FOLD and ROUNDS
-    # δ is formed from dq's products: why they enter in two tiles is said in dq_kernel.
+    # SPLIT_A: δ is formed from dq's products; dq_kernel says why these enter in two tiles.
     SPLIT_A: tl.constexpr = (ROLE == "dq") and NORMALIZE and FOLD
     for i in range(n_y):
         if REVERSE:
@@ -165,7 +165,7 @@ def tile_kernel(
             b_y1 = tl.load(p_G + o_y.to(tl.int64) * 2 * H)
             b_y2 = tl.load(p_G + o_y.to(tl.int64) * 2 * H + 1)
             gap = (b_G1[:, None] - b_y1[None, :]) + (b_G2[:, None] - b_y2[None, :])
-            # Outside of the mask an exponential could overflow.
+            # Outside the mask an exponential could overflow.
             b_A *= tl.exp2(tl.where(m_xy, -gap if REVERSE else gap, float("-inf")))
         b_A = tl.where(m_xy, b_A, 0.0)
         if ROLE == "o" and NORMALIZE:
@@ -176,7 +176,7 @@ def tile_kernel(
                 b_1 *= left_between(p_G, tl.minimum(o_y, x), o_y * 0 + x, H)[:, None]
             b_m += tl.where(i < n_y - 1, tl.sum(b_1, axis=0), 0.0)
         if ROLE == "dv" and MAP_A != "identity":
-            # Past D there are zeros already. Masked for the reason given in sums_kernel.
+            # Past D there are zeros already. We mask for the reason given in sums_kernel.
             b_d = tl.dot(enter(b_A, WIDE), enter(b_c, WIDE), input_precision=PRECISION)
             b_o += tl.where(m_d[None, :], b_d, 0.0)
         else:
@@ -196,7 +196,7 @@ def tile_kernel(
         b_o *= (scale / (b_n + eps))[:, None]
     else:
         if ROLE == "dq" and NORMALIZE:
-            # δ, and n once more, as in dq_kernel.
+            # δ, and n again, as in dq_kernel.
             b_k = load_tile(p_c, x, T, s_ct, 0, D, MAP_C, C, BD)
             b_1 = enter(b_k, OPERAND)
             if DECAY:
@@ -216,7 +216,7 @@ def tile_kernel(
                 b_l = enter(b_k - b_1.to(tl.float32), OPERAND)
                 b_past = tl.dot(b_w1, b_l, b_past, input_precision=PRECISION)
             if DECAY and FOLD:
-                # Without decay a weight is 1, which is not rounded.
+                # Without decay the weights are 1, which needs no second tile.
                 b_past = tl.dot(b_w2, b_1, b_past, input_precision=PRECISION)
             b_q = load_tile(p_raw, x, T, s_rt, 0, D, MAP_C, C, BD)
             b_r = 1.0 / (scale * tl.sum(b_q.to(tl.float32) * b_past, axis=1) + eps)
@@ -257,7 +257,7 @@ def run_tiles(
     )  # fmt: skip
 
 
-SUMMED = 1024  # tokens a program sums where only the last state is asked for
+SUMMED = 1024  # tokens a program sums where only the last state is needed
 
 
 def sums_kept(call: Call) -> int:
@@ -279,7 +279,7 @@ def _totals(
     G: Tensor | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    """S and z after the text (or in reverse R and m before it), of segments' own sums.
+    """S and z after the text (in reverse R and m before it), from the segments' own sums.
 
     sums: as segment_sums gives them with between=False; they are multiplied by factor.
     S, z: the state at the other end, added as it is. G: arguments.prefixes.
@@ -287,7 +287,7 @@ def _totals(
     B, T, H, K, V = call.sizes
     left = sums.new_ones(1, 1, 1)
     if G is not None:
-        # Decay of a segment's sum, and of the state at its other end.
+        # Decay of a segment's sum, and of the state at the other end.
         cuts = torch.arange(sums.shape[0] + reverse, device=G.device)
         cuts = ((cuts + (not reverse)) * SUMMED).clamp(max=T)
         at = G[:, cuts]  # [B or 1, segments, H, 2]

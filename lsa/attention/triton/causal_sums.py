@@ -1,4 +1,4 @@
-"""One sum in four roles: how attention and recurrent mode compute o and its three gradients.
+"""One causal sum in four roles: o and its three gradients in attention and recurrent mode.
 
 Linear attention and its three gradients are the same causal sum,
 
@@ -12,10 +12,10 @@ read forwards in time, or backwards with y >= x:
     dk    v    do   q    backwards   r_y  0    δ_y   scale        R^T [V, K], m
     dv    k    q    do   backwards   r_y  0    0     scale        R   [K, V]
 
-with n the normaliser plus eps, r = 1 / n and δ_x = -do_x·o_x (n = r = 1 and δ = 0 when nothing
-is normalised). R = sum_y r_y q_y do_y^T and m = sum_y r_y δ_y q_y run backwards in time; they
-start from the gradients of the returned state, divided by scale. So a mode needs one kernel, and
-the gradient of the initial state is what is left in R and m after the first token.
+with n the normaliser plus eps, r = 1 / n and δ_x = -do_x·o_x. Unnormalised, n = r = 1 and δ = 0.
+R = sum_y r_y q_y do_y^T and m = sum_y r_y δ_y q_y run backwards in time. They start from the
+gradients of the returned state, divided by scale. So a mode needs one kernel, and the gradient of
+the initial state is R and m after the first token.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..call import Call, Grads, Saved
 
 @dataclass(frozen=True)
 class Role:
-    """One of the four sums, ready to be launched; see the head of this file.
+    """One of the four sums, ready to be launched; the module's docstring has the formulas.
 
-    raw: q in role dq, k in role dk: what the slope of the feature map is taken at, if any.
+    raw: q in role dq, k in role dk: where the slope of the feature map is taken, if any.
     first, first_z: the state before the first token in the role's direction, or None.
-    last, last_z: where the state after the last token goes, or None.
+    last, last_z: where the state after the last token is written, or None.
     first_factor, last_factor: multiply them (R is kept divided by scale).
-    with_z: whether the role needs, or has to return, z (or m).
+    with_z: whether the role reads or returns z (or m).
     """
 
     name: str
@@ -55,12 +55,12 @@ class Role:
     with_z: bool = False
 
     def state_strides(self, V: int) -> tuple[int, int]:
-        """Strides of the state's two axes: it is stored [K, V], and dq and dk use its transpose."""
+        """Strides of the state's two axes. It is stored [K, V]; dq and dk use its transpose."""
         return (1, V) if self.name in ("dq", "dk") else (V, 1)
 
 
 def forward_role(call: Call, out: Saved) -> Role:
-    """o itself."""
+    """The role of o."""
     f = call.feature_map
     return Role(
         "o", call.q, call.k, call.v, out.o, (f, f, "identity"),
@@ -70,7 +70,7 @@ def forward_role(call: Call, out: Saved) -> Role:
 
 
 def dq_role(call: Call, do: Tensor, grads: Grads) -> Role:
-    """The attention of (do, v, k)."""
+    """The role of dq: the sum of (do, v, k)."""
     f = call.feature_map
     return Role(
         "dq", do, call.v, call.k, grads.dq, ("identity", "identity", f), slope=f,
@@ -79,7 +79,7 @@ def dq_role(call: Call, do: Tensor, grads: Grads) -> Role:
 
 
 def dk_role(call: Call, do: Tensor, grads: Grads, dS: Tensor | None, dz: Tensor | None) -> Role:
-    """The reversed attention of (v, do, q); it leaves dz."""
+    """The role of dk: the reversed sum of (v, do, q). It leaves dz."""
     f = call.feature_map
     return Role(
         "dk", call.v, do, call.q, grads.dk, ("identity", "identity", f), slope=f,
@@ -90,7 +90,7 @@ def dk_role(call: Call, do: Tensor, grads: Grads, dS: Tensor | None, dz: Tensor 
 
 
 def dv_role(call: Call, do: Tensor, grads: Grads, dS: Tensor | None) -> Role:
-    """The reversed attention of (k, q, do); it leaves dS."""
+    """The role of dv: the reversed sum of (k, q, do). It leaves dS."""
     f = call.feature_map
     return Role(
         "dv", call.k, call.q, do, grads.dv, (f, f, "identity"), first=dS, last=grads.dS,

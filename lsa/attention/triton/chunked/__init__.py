@@ -1,1 +1,1 @@
-"""Chunked mode: passes.py says how it runs, and which pass launches what."""
+"""Chunked mode; passes.py explains its design."""

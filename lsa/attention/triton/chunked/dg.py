@@ -9,8 +9,8 @@ tokens of a chunk and R, m after them (dkv.py), and w as in passes.py,
                  + sum_{j<t<=i} w_ij r_i (φ(q_i)·φ(k_j)) (do_i·v_j + δ_i)        inside the chunk
                  + w_C0 (<R, S> + m·z) ]                                      past the chunk
 
-No term is large where their sum is small. The well known dg_t = sum_{i>=t} (q_i·dq_i - k_i·dk_i)
-is worse: its terms cancel up to the end of the text, and their rounding errors stay.
+No term is large where their sum is small. The well-known form dg_t = sum_{i>=t} (q_i·dq_i -
+k_i·dk_i) is less exact: its terms cancel up to the end of the text, and their rounding errors stay.
 
 Per token and head, K = V = D, in bf16: 8 D + D^2 / 8 bytes and 4 C D + 8 D^2 FLOPs, C = 64.
 """
@@ -56,9 +56,9 @@ def decay_gradient_kernel(
     start = i_c * C
     b_G, b_g, since, until, left = load_decay(p_G, start, T, H, C)
 
-    # The error of rounding S and R is the same for all tokens that read them, up to 3.4e-3 of dg,
-    # so they enter in two tiles. δ takes out of the products inside the chunk most of what φ has
-    # added to them, but not what rounding φ has left.
+    # Rounding S and R makes the same error for all tokens that read them, up to 3.4e-3 of dg, so
+    # they enter in two tiles. Inside the chunk, δ removes most of what φ adds to the products, but
+    # not the rounding error of φ.
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
     SPLIT: tl.constexpr = NORMALIZE and ROUNDS and BF16
@@ -114,7 +114,7 @@ def decay_gradient_kernel(
         b_from += tl.sum(b_q.to(tl.float32) * b_u, axis=1)
         b_to += tl.sum(b_k.to(tl.float32) * b_x, axis=1)
 
-    # 2. Terms that pass token t: from the state, to it, both, or from token to token.
+    # 2. Terms that pass token t: from the state, to the state, both, or from token to token.
     o_t = tl.arange(0, C)
     m_t = o_t[:, None] > o_t[None, :]
     b_from *= since
@@ -123,7 +123,8 @@ def decay_gradient_kernel(
         b_from *= b_r
         b_P = (b_P + b_delta[:, None]) * b_r[:, None]
     b_M = b_A * b_P * between(b_G, b_g, m_t, False, OPERAND)
-    # Terms that end at i less those that begin there: pairs both past t cancel, in float32.
+    # Terms that end at i minus those that begin there. Pairs that are both past t cancel, in
+    # float32.
     b_from += tl.sum(b_M, axis=1) - tl.sum(b_M, axis=0)
     b_to *= until
     b_dg = tl.sum(tl.where(m_t, b_to[None, :], 0.0), axis=1)
@@ -134,7 +135,7 @@ def decay_gradient_kernel(
 
 
 def empty_kept(call: Call) -> Tensor:
-    """Room for S and z, or R and m, around every KEPT tokens, in float32."""
+    """Memory for S and z, or R and m, around every KEPT tokens, in float32."""
     B, T, H, K, V = call.sizes
     shape = -(-T // KEPT), B * H, K * V + K
     return torch.empty(shape, dtype=torch.float32, device=call.q.device)
@@ -145,9 +146,9 @@ def kept_states(
     factor: float = 1.0, *, do: Tensor | None = None,
     den: Tensor | None = None, delta: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """S and z before every KEPT tokens or, given do, R and m after them: for a mode without states.
+    """S and z before every KEPT tokens; given do, R and m after them. For modes without states.
 
-    first, first_z: the state that the first of them is, times factor; zeros by default.
+    first, first_z: the first of these states, before it is multiplied by factor; zeros by default.
     """
     (B, T, H, K, V), reverse = call.sizes, do is not None
     n = -(-T // KEPT)
@@ -159,7 +160,7 @@ def kept_states(
     if n == 1:
         return kept
     sums = segment_sums(call, KEPT, n, do=do, den=den, delta=delta, prefixes=G, scanned=False)
-    # The edge is one more thing that its neighbour adds up.
+    # The state at the edge is one more term of its neighbour.
     begin, end = ((n - 1) * KEPT, T) if reverse else (0, KEPT)
     left = (G[:, end] - G[:, begin]).sum(-1).exp2().expand(B, H).reshape(-1, 1)
     sums[-1 if reverse else 0] += left * edge
@@ -172,12 +173,12 @@ def run_dg(
     call: Call, out: Saved, do: Tensor, delta: Tensor | None, G: Tensor,
     kept_S: Tensor, kept_R: Tensor,
 ) -> Tensor:  # fmt: skip
-    """dg [B, T, H] in float32. G: arguments.prefixes; kept_S, kept_R: as the other passes left."""
+    """dg [B, T, H] in float32. G: arguments.prefixes; kept_S, kept_R: from the other passes."""
     B, T, H, K, V = call.sizes
     q, k, v = call.q, call.k, call.v
     dg = torch.empty(B, T, H, dtype=torch.float32, device=q.device)
     kinds = precision_of(call)
-    # Products of float32 are taken from registers, which 32 features fill.
+    # Products in float32 take their operands from registers; 32 features fill these.
     widest = 16 if q.dtype == torch.float32 else 32
     decay_gradient_kernel[(-(-T // KEPT) * B * H,)](
         q, k, v, do, out.den, dg if delta is None else delta, kept_S, kept_R, dg, G,

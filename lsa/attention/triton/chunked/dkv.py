@@ -1,6 +1,7 @@
-"""Chunked mode's gradients: a pass forwards for dq (dq.py), one or two back for dk and dv.
+"""Chunked mode's gradients: a pass forwards for dq (dq.py), one or two backwards for dk and dv.
 
-With u_x the gradient of what o_x's division is done to, r = 1 / n, δ_x = -do_x·o_x (r = 1 and
+With r = 1 / n, δ_x = -do_x·o_x (r = 1 and δ = 0 if nothing is normalised), and the states S, z
+before a chunk and R, m after it,
 δ = 0 where nothing is normalised), and the states S, z before a chunk and R, m after it,
 
     dq_x = scale r_x [ S do_x + sum_{chunk, y<=x} (do_x·v_y) φ(k_y) + δ_x z_x ] φ'(q_x)
@@ -8,18 +9,20 @@ With u_x the gradient of what o_x's division is done to, r = 1 / n, δ_x = -do_x
     dv_y = scale [ R^T φ(k_y) + sum_{chunk, x>=y} r_x (φ(k_y)·φ(q_x)) do_x ]
     R <- R + sum_{chunk} r_x φ(q_x) do_x^T        m <- m + sum_{chunk} r_x δ_x φ(q_x)
 
-With decay (arguments.prefixes) every term is multiplied by what is left of it: products inside a
-chunk by w_xy, S and z by their rest at x, R and m by the rest of y at the end of the chunk, new
-terms of S or R by their rest there. dg.py has the gradient of g.
+With decay (arguments.prefixes) every term is multiplied by its decay: products inside a chunk by
+w_xy, S and z by the decay up to x, R and m by that from y to the end of the chunk, new terms of S
+or R likewise. dg.py has the gradient of g.
 
 R and m run backwards in time. They start at the gradients of the returned state over scale. After
 the first token they are the gradient of the initial state.
 
-Per token and head, K = V = D, in bf16: dq 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs,
-4 C D more where it forms δ;
-dk and dv together 12 D bytes and 8 C D + 6 D^2 FLOPs, apart 8 D bytes and 4 C D + 4 D^2 FLOPs
-each. R is the same for both. Together, a program holds all of R; apart, a block of it. Past 128
-registers are too few for all of it, and few heads make too few programs.
+Per token and head, K = V = D, in bf16:
+dq: 8 D bytes (10 D normalised) and 4 C D + 4 D^2 FLOPs, 4 C D more if it forms δ.
+dk and dv together: 12 D bytes and 8 C D + 6 D^2 FLOPs.
+dk and dv apart: 8 D bytes and 4 C D + 4 D^2 FLOPs each.
+R is the same for both. Together, a program holds all of R; apart, a block of it. They run apart
+past 128 features, where R needs too many registers, and if heads are few, which makes too few
+programs.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ def dkv_kernel(
     """One segment of one head, backwards in time: dk, dv or both, from one state R [BK, BV].
 
     dk of BK features needs all values in BV, dv of BV values all features in BK.
-    KEEP: store R and m as they are after every KEPT tokens.
+    KEEP: store R and m after every KEPT tokens.
     """
     n_k, n_v = tl.cdiv(K, BK), tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -83,7 +86,7 @@ def dkv_kernel(
     # 1. R and m after the segment: sum j is that of segment j + 1.
     o_k, o_v = i_k * BK + tl.arange(0, BK), i_v * BV + tl.arange(0, BV)
     m_k = o_k < K
-    # FLIP: R^T in place of R. Wide values leave registers enough for dk only so.
+    # FLIP: R^T in place of R. With wide values, only this leaves enough registers for dk.
     FLIP: tl.constexpr = not DV
     if FLIP:
         o_R = o_k[None, :] * V + o_v[:, None]
@@ -98,13 +101,13 @@ def dkv_kernel(
         left = left_between(p_G, end, T, H)
     b_R = tl.zeros(o_R.shape, dtype=tl.float32)
     if LAST:
-        # First, for a whole R beside its sum and what is added to it would not fit in registers.
+        # Loaded first: a whole R, its sum and the terms added to it would not fit in registers.
         b_R = tl.load(p_dS_T + i_bh * K * V + o_R, mask=m_R, other=0.0) / scale
         if DECAY:
             b_R *= left
     b_R = load_summed(p_sums, o_R, m_R, i_g, last, step, p_G, end, H, L, DECAY, True, b_R)
     b_m = tl.zeros([BK], dtype=tl.float32)
-    # CONSTANT: m is the same for all tokens. Read anew for each chunk, it takes no registers.
+    # CONSTANT: m is the same for all tokens. Loaded again for each chunk, it takes no registers.
     CONSTANT: tl.constexpr = not NORMALIZE and not DECAY and (MAP == "identity")
     if DK and NORMALIZE:
         b_m += load_summed(p_sums + K * V, o_k, m_k, i_g, last, step, p_G, end, H, L, DECAY, True)
@@ -117,14 +120,14 @@ def dkv_kernel(
     FOLD: tl.constexpr = DK and NORMALIZE and ((OPERAND == "bf16") or (OPERAND == "bf16 in fp32"))
     o_n = tl.arange(0, 16)[None, :]
     b_M = tl.where(o_n == 0, b_m[:, None], 0.0)
-    # A chunk's φ(q) enters in two tiles: what rounding it once leaves is 2e-3 of dk, beside as
-    # much each from the products and from dk itself.
+    # φ(q) of a chunk enters in two tiles. Rounding it once costs 2e-3 of dk, as much as rounding
+    # the products, and as rounding dk itself.
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     BF16: tl.constexpr = (WIDE == "bf16") or (WIDE == "bf16 in fp32")
     SPLIT: tl.constexpr = DK and ROUNDS and BF16
-    # In sums over tokens the rounding of φ(k) averages out. The part of dv from the gradient of the
-    # returned state is no such sum, so there φ(k) enters in two. So does r φ(q) into an m that
-    # fades, most of which comes from a few tokens.
+    # In sums over tokens the rounding errors of φ(k) average out. The part of dv from the gradient
+    # of the returned state is no such sum, so there φ(k) enters in two tiles. So does r φ(q) in an
+    # m that decays, most of which comes from a few tokens.
     SPLIT_R: tl.constexpr = DV and LAST and ROUNDS and BF16
     SPLIT_M: tl.constexpr = FOLD and DECAY
 
@@ -147,7 +150,7 @@ def dkv_kernel(
             tl.store(p_n + o_R, b_R, mask=m_R)
             tl.store(p_n + K * V + o_k, b_m, mask=m_k)
         if DV:
-            # 2. dv. The weights r go on the products, which are rounded anyway.
+            # 2. dv. The weights r multiply the products, which are rounded anyway.
             b_f = load_tile(p_k, start, end, s_kt, i_k * BK, K, MAP, C, BK)
             b_k = enter(b_f, OPERAND)
             b_A = tl.dot(b_k, tl.trans(enter(b_q, OPERAND)), input_precision=PRECISION)
@@ -206,7 +209,7 @@ def dkv_kernel(
         if NORMALIZE:
             if DECAY:
                 b_r *= since
-            # r goes on the narrower tile; on φ(q) it is rounded together with the map.
+            # r multiplies the narrower tile; on φ(q) it is rounded together with the map.
             if BK <= BV:
                 b_t, b_w = enter(b_q.to(tl.float32) * b_r[:, None], WIDE), enter(b_do, WIDE)
             else:
@@ -253,7 +256,7 @@ def run_dkv(
 ) -> None:  # fmt: skip
     """Launch dkv_kernel for dk, dv or both. sums: what segments add to R and m.
 
-    G: arguments.prefixes. kept: where R and m go; see dg.py.
+    G: arguments.prefixes. kept: memory for R and m; see dg.py.
     """
     B, T, H, K, V = call.sizes
     q, k, v, like = call.q, call.k, call.v, out.S_T

@@ -42,7 +42,7 @@ def dq_kernel(
     """One segment of one head, BK features of dq, forwards in time. BV holds all values.
 
     FORM_DELTA: BK holds all of q's features, and δ is formed here; otherwise it is given.
-    KEEP: store S, and KEEP_Z z, as they are before every KEPT tokens.
+    KEEP: store S, and KEEP_Z z, before every KEPT tokens.
     """
     n_k = tl.cdiv(K, BK)
     pid = tl.program_id(0)
@@ -72,7 +72,7 @@ def dq_kernel(
         left = left_between(p_G, begin * 0, begin, H)
     b_S = tl.zeros(o_S.shape, dtype=tl.float32)
     if FIRST:
-        # First, for a whole S beside its sum and what is added to it would not fit in registers.
+        # Loaded first: a whole S, its sum and the terms added to it would not fit in registers.
         b_S = tl.load(p_S + i_bh * K * V + o_S, mask=m_S, other=0.0)
         if DECAY:
             b_S *= left
@@ -86,26 +86,26 @@ def dq_kernel(
             b_z += b_first * left if DECAY else b_first
     if KEEP:
         p_kept += i_bh * (K * V + K)
-    # The error of rounding φ(k) is 2e-3 of dq, as large as that of the products and that of dq, so
-    # φ(k) enters in two tiles. Normalising takes the mean out of φ(k) again, and with it most of
-    # what a map has added. The error of rounding S stays, 2.5e-3 of dq past the first chunks: there
-    # S enters in two as well, or products are in tf32.
+    # Rounding φ(k) costs 2e-3 of dq, as much as rounding the products or dq, so φ(k) enters in two
+    # tiles. The normaliser removes the mean of φ(k), and with it most of what a map has added. The
+    # error from rounding S stays, 2.5e-3 of dq past the first chunks. There S enters in two tiles
+    # as well, or products are in tf32.
     BF16: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
     PRECISE: tl.constexpr = NORMALIZE and BF16
     ROUNDS: tl.constexpr = (MAP != "identity") and (MAP != "relu")
     SPLIT: tl.constexpr = BF16 and ROUNDS and (WIDE != "tf32")
-    # TWICE: the products inside the chunk enter in two. So does S where δ is given: it comes from
-    # an unrounded o, and takes nothing out of what rounding S would leave.
+    # TWICE: the products inside the chunk enter in two tiles. So does S if δ is given: that δ comes
+    # from an unrounded o, and does not remove the rounding error of S.
     TWICE: tl.constexpr = PRECISE and (WIDE != "tf32")
     SPLIT_S: tl.constexpr = (SPLIT and NORMALIZE) or (TWICE and not FORM_DELTA)
-    # Decay goes on φ(k), which is rounded anew: without a map it was exact.
+    # Decay multiplies φ(k), which is then rounded again; without a map it was exact.
     SPLIT_FADED: tl.constexpr = BF16 and DECAY and (WIDE != "tf32")
     ENTRY: tl.constexpr = WIDE if PRECISE else OPERAND
     # With 16 rows the chunk enters the state before δ is formed. Later, each warp would form most
-    # products of all: 225 instructions of the tensor cores in place of 56.
+    # of the products itself: 225 tensor-core instructions instead of 56.
     EARLY: tl.constexpr = FORM_DELTA and PRECISE and (C == 16)
-    # Where δ is formed, z comes with it. Elsewhere chunks are added, FOLD: as the first of 16
-    # columns, so that tensor cores form the sums.
+    # If δ is formed here, z is formed with it. Otherwise chunks are added to it. FOLD: as the first
+    # of 16 columns, so that tensor cores form the sums.
     ADD_Z: tl.constexpr = WITH_Z and not (NORMALIZE and FORM_DELTA)
     FOLD: tl.constexpr = ADD_Z and BF16
     o_n = tl.arange(0, 16)[None, :]
@@ -141,9 +141,9 @@ def dq_kernel(
             b_P *= b_w
         else:
             b_P = tl.where(m_A, b_P, 0.0)
-        # δ_x takes the part of do_x·o_x out of do_x·v_y. For the first tokens that is almost the
-        # whole. dk and dv subtract δ from the exact product, so δ needs more digits of it than
-        # bf16 holds. Without them dk would be off by up to 5e-3.
+        # δ_x removes the part do_x·o_x from do_x·v_y, for the first tokens almost all of it. dk and
+        # dv subtract δ from the exact product, so δ needs more digits than bf16 holds. Without them
+        # dk would be off by up to 5e-3.
         if TWICE:
             b_P, b_p = in_two(b_P, WIDE)
         else:
@@ -172,11 +172,11 @@ def dq_kernel(
             )  # fmt: skip
         if NORMALIZE:
             if FORM_DELTA:
-                # do·num is q times its own gradient. Formed from the rounded sum itself, δ
-                # takes out what rounding left along q, where the exact gradient has nothing.
-                # δ multiplies Y, the sum of the keys so far, which gives n once more. While tokens
-                # are few, dq is a small difference of large terms. With the n of the forward pass,
-                # from features that were rounded, it would be off by up to 1e-2.
+                # do·num is q times its own gradient. If δ is formed from the rounded sum, it
+                # removes the rounding error along q, where the exact gradient is zero. δ multiplies
+                # Y, the sum of the keys so far, which gives n again. With few tokens dq is a small
+                # difference of large terms. With the n of the forward pass, from rounded features,
+                # it would be off by up to 1e-2.
                 b_q = load_tile(p_q, start, end, s_qt, 0, K, MAP, C, BK)
                 if DECAY and BF16:
                     b_1, b_2 = in_two(b_w, WIDE)
@@ -219,7 +219,7 @@ def with_chunk(
     DECAY: tl.constexpr, SPLIT: tl.constexpr, SPLIT_FADED: tl.constexpr, ADD_Z: tl.constexpr,
     FOLD: tl.constexpr, ENTRY: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """S^T and, where ADD_Z, z (b_Z where FOLD) after a chunk. b_l: what rounding b_k left."""
+    """S^T and, where ADD_Z, z (b_Z where FOLD) after a chunk. b_l: rounding error of b_k."""
     if DECAY:
         b_k = b_k.to(tl.float32) * until[:, None]
         b_S *= left
@@ -246,9 +246,9 @@ def run_dq(
     call: Call, out: Saved, do: Tensor, delta: Tensor | None, grads: Grads,
     plan: Plan, G: Tensor | None = None, kept: Tensor | None = None, keep_z: bool = False,
 ) -> None:  # fmt: skip
-    """Launch dq_kernel; where the plan says so, it fills delta too.
+    """Launch dq_kernel; if the plan says so, it also writes delta.
 
-    G: arguments.prefixes. kept: where S goes, and with keep_z z; see dg.py.
+    G: arguments.prefixes. kept: memory for S, and with keep_z for z; see dg.py.
     """
     B, T, H, K, V = call.sizes
     q, k, v, like, launch = call.q, call.k, call.v, out.S_T, plan.dq

@@ -1,7 +1,7 @@
-"""Chunked mode forwards: one pass over each segment of each head; passes.py says why.
+"""Chunked mode forwards: one pass over each segment of each head; passes.py explains the design.
 
-Per token and head, with blocks of BV values: 2 C (K + V) + 4 K V FLOPs, 2 C K more for every
-further block; 8 D bytes in bf16, and 4 for the normaliser.
+Per token and head, with blocks of BV values: 2 C (K + V) + 4 K V FLOPs, and 2 C K for every further
+block; 8 D bytes in bf16, and 4 for the normaliser.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def forward_kernel(
 ):  # fmt: skip
     """One segment of one head, BV features of o: chunk by chunk, the state on chip.
 
-    reach: how many of the segments before have to be added to the state before the sequence.
-    p_G: arguments.prefixes, where DECAY; s_Gb: from one sequence of the batch to the next.
+    reach: how many earlier segments' sums are added to the state before the sequence.
+    p_G: arguments.prefixes, if DECAY; s_Gb: its batch stride.
     """
     n_v = tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -74,8 +74,8 @@ def forward_kernel(
     if FIRST_Z:
         b_first = tl.load(p_z + i_bh * K + o_k, mask=m_k, other=0.0)
         b_z += b_first * left if DECAY else b_first
-    # FOLD: z as 16 equal columns, so that tensor cores form its sums and no tile has to be
-    # spread over registers for it.
+    # FOLD: z as 16 equal columns, so that tensor cores form its sums and no tile has to be spread
+    # over registers.
     FOLD: tl.constexpr = (OPERAND == "bf16") or (OPERAND == "bf16 in fp32")
     b_Z = b_z[:, None] + tl.zeros([BK, 16], dtype=tl.float32)
     b_ones = enter(tl.full([C, 16], 1.0, dtype=tl.float32), OPERAND)
@@ -90,8 +90,8 @@ def forward_kernel(
         b_v = load_tile(p_v, start, end, s_vt, i_v * BV, V, "identity", C, BV)
         if DECAY:
             b_G, b_g, since, until, left = load_decay(p_G, start, end, H, C)
-        # 2. The past of the normaliser. First, for nothing may read z's registers while
-        # tensor cores work on other products: they would be made to wait for each other.
+        # 2. The past of the normaliser. It comes first because nothing may read z's registers while
+        # tensor cores work on other products: they would wait for each other.
         if NORMALIZE:
             if FOLD:
                 # Three columns of bf16 hold the 24 bits of a float32 z.

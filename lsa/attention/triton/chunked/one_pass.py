@@ -1,4 +1,4 @@
-"""Chunked mode's three gradients in one pass, backwards, of the sum that nothing divides.
+"""Chunked mode's three gradients in one backward pass, for the unnormalised sum.
 
 With the states S before a chunk and R after it, as in dkv.py for r = 1, δ = 0,
 
@@ -35,10 +35,10 @@ def one_pass_kernel(
 ):  # fmt: skip
     """All three gradients of one segment of one head, from its last chunk to its first.
 
-    S^T and R^T [V, K] stay on chip. S is not stored while going forwards: it is known after the
-    segment, and leaving a chunk takes away what the chunk had added. No product takes the
-    transpose of another one as its left factor: where that would be needed, the transposed
-    product is formed from the inputs (v·do^T beside do·v^T) or the result is (dv^T).
+    S^T and R^T [V, K] stay on chip. The forward pass does not store S: it is known after the
+    segment, and subtracting a chunk's terms gives S before the chunk. No product takes the
+    transpose of another product as its left factor. Where one would be needed, the transposed
+    product is formed from the inputs (v·do^T beside do·v^T), or the result is transposed (dv^T).
     """
     pid = tl.program_id(0)
     i_g = pid % G

@@ -1,4 +1,4 @@
-"""Sums that segments add to the states, and δ of an output that is stored."""
+"""Sums that segments add to the states, and δ from a stored output."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def sums_kernel(
 ):  # fmt: skip
     """Sums that a segment adds to a state: sum w b c^T and sum w β b. G sums for each of N heads.
 
-    Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ. With decay w is
-    multiplied by what is left of a token at the segment's end, backwards at its first token.
+    Forwards b, c = k, v and w = β = 1. Backwards b, c = q, do, w = r and β = δ. With decay, w is
+    multiplied by the decay from the token to the segment's end, backwards to its first token.
     """
     n_k, n_v = tl.cdiv(K, BK), tl.cdiv(V, BV)
     pid = tl.program_id(0)
@@ -74,8 +74,8 @@ def sums_kernel(
                     b_d = tl.where(o_n == 0, b_1[:, None], b_2[:, None])
                     b_Z += tl.dot(b_t, b_d, input_precision=PRECISION)
                     if DECAY:
-                        # Most of what fades is of a few tokens, whose rounding does not average
-                        # out: it would put m off by up to 4e-3.
+                        # Most of a sum with decay comes from a few tokens, whose rounding errors do
+                        # not average out: m would be off by up to 4e-3.
                         b_l = tl.trans(enter(b_b - b_e.to(tl.float32), WIDE))
                         b_Z += tl.dot(b_l, b_d, input_precision=PRECISION)
                 else:
@@ -86,9 +86,9 @@ def sums_kernel(
                 b_Z += tl.dot(b_t, b_ones, input_precision=PRECISION)
             b_d = tl.dot(b_t, enter(b_c, OPERAND), input_precision=PRECISION)
             if (MAP != "identity") or DECAY:
-                # Past K there are zeros already. Masked, and after the sum for z, so that S is
-                # formed outside of the product: inside, each wgmma would wait for the one
-                # before (C7515).
+                # Past K there are zeros already. Masking, and only after the sum for z, keeps the
+                # sum for S out of the product: inside it, each wgmma would wait for the one before
+                # (C7515).
                 b_d = tl.where((tl.arange(0, BK) < K - i_k * BK)[:, None], b_d, 0.0)
             b_S += b_d
             if WITH_Z and not FOLD and not REVERSE:
@@ -111,7 +111,7 @@ def scan_kernel(
 ):  # fmt: skip
     """Running sums over G times SIZE numbers, in place; each of the SIZE is a scan of its own.
 
-    DECAY: what was added before fades through the L tokens of a segment. EACH: numbers a head.
+    DECAY: earlier terms decay through the L tokens of a segment. EACH: numbers a head.
     """
     o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     m = o < SIZE
@@ -134,7 +134,7 @@ def delta_kernel(
     p_o, p_do, p_delta, s_ob, s_ot, s_oh, s_db, s_dt, s_dh, T, H,
     V: tl.constexpr, C: tl.constexpr, BV: tl.constexpr,
 ):  # fmt: skip
-    """δ_x = -do_x·o_x: what the normaliser's gradient needs of each token. 4 V bytes in bf16."""
+    """δ_x = -do_x·o_x, which the normaliser's gradient needs of each token. 4 V bytes in bf16."""
     n_t = tl.cdiv(T, C)
     pid = tl.program_id(0)
     i_bh = (pid // n_t).to(tl.int64)
@@ -158,12 +158,12 @@ def segment_sums(
 ) -> Tensor:  # fmt: skip
     """Sums of G segments of L tokens, [G - 1, B H, K V + K]: what they add to S, then to z.
 
-    Forwards (do is None) entry j is what segment j adds. Backwards it is what segment j + 1 adds
-    to R and m. Past MOST_ADDED segments, where scanned, the entries are running sums: of the
-    segments up to j, or after j. With between=False all G segments are summed, each on its own,
-    and returned.
-    prefixes: arguments.prefixes; with them an entry is what is left where the segment meets the
-    one that reads it.
+    Forwards (do is None) entry j is what segment j adds. Backwards it is what segment j + 1 adds to
+    R and m. Past MOST_ADDED segments, if scanned, the entries are running sums: over the segments
+    up to j, or after j. With between=False all G segments are summed, each on its own, and
+    returned.
+    prefixes: arguments.prefixes; with them an entry has decayed to the edge of the segment that
+        reads it.
     """
     B, T, H, K, V = call.sizes
     reverse = do is not None
@@ -193,7 +193,7 @@ def segment_sums(
 
 
 def scan_sums(call: Call, sums: Tensor, L: int, prefixes: Tensor | None, reverse: bool) -> None:
-    """The sums between segments of L tokens, in place, as running sums."""
+    """Turn the sums of segments of L tokens into running sums, in place."""
     n, size = sums.shape[0], sums[0].numel()
     P, s_Gb, decay = faded(prefixes, sums)
     _, T, H, _, _ = call.sizes
