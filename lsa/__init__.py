@@ -1,4 +1,4 @@
-"""Linear self-attention: three modes, the layers around them, and what each of them costs."""
+"""Linear self-attention: three modes, the layers around them, and the cost of each."""
 
 from .attention import LinearState, backends, linear_attention
 from .gpt import GPT, SCALES, GPTConfig, gpt_config

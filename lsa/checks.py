@@ -20,10 +20,10 @@ LARGEST = {
 
 
 def shown(value: Any) -> str:
-    """A value in one line of at most 60 characters, for a message."""
+    """A value in one line of at most 60 characters, for an error message."""
     try:
         return " ".join(repr(value).split())[:60]
-    except ValueError:  # Python writes out no whole number of thousands of digits
+    except ValueError:  # Python does not print a whole number of thousands of digits
         return f"{type(value).__name__} too long to show"
 
 
@@ -44,7 +44,7 @@ def boolean(name: str, value: Any) -> None:
 
 
 def real(name: str, value: Any) -> None:
-    """Raise ValueError unless `value` is a number; its size is the caller's to check."""
+    """Raise ValueError unless `value` is a number of any size."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ValueError(f"{name}: expected a number, got {shown(value)}")
 
@@ -55,7 +55,7 @@ def finite(
 ) -> float:  # fmt: skip
     """`value` as a float. Raise ValueError unless it is a finite number from `low` to `high`.
 
-    expected: what the message calls these. dtype: float32 or float64, which must not overflow.
+    expected: what the message asks for. dtype: float32 or float64, which must not overflow.
     """
     number = value
     if type(value) is not float:
@@ -78,33 +78,33 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> None:
 
 
 def instance(name: str, value: Any, kind: type) -> None:
-    """Raise ValueError unless `value` is of a kind."""
+    """Raise ValueError unless `value` is an instance of `kind`."""
     if not isinstance(value, kind):
         raise ValueError(f"{name}: expected a {kind.__name__}, got {shown(value)}")
 
 
 def tensor(name: str, value: Any, layout: str) -> None:
-    """Raise ValueError unless `value` is a tensor; `layout` says of which shape."""
+    """Raise ValueError unless `value` is a tensor. layout: its expected shape, for the message."""
     if not isinstance(value, Tensor):
         raise ValueError(f"{name}: expected a tensor {layout}, got {type(value).__name__}")
 
 
 def floating(name: str, value: Any, layout: str) -> None:
-    """Raise ValueError unless `value` is a tensor of floating numbers; `layout`: of which shape."""
+    """Raise ValueError unless `value` is a floating tensor. layout: as for `tensor`."""
     tensor(name, value, layout)
     if not value.dtype.is_floating_point:
         raise ValueError(f"{name}: expected a floating dtype, got {value.dtype}")
 
 
 def with_data(name: str, value: Tensor) -> None:
-    """Raise ValueError if `value` is a tensor on meta, which has a shape and no numbers."""
+    """Raise ValueError if `value` is a tensor on meta, which has a shape but no data."""
     if value.is_meta:
         raise ValueError(f"{name}: expected a tensor with data, got one on {value.device}")
 
 
 def unsharded(name: str, module: nn.Module) -> None:
-    """Raise ValueError if a module's parameters are parted over ranks, as `fully_shard` does."""
-    sharding = sys.modules.get("torch.distributed.tensor")  # else nobody has sharded anything
+    """Raise ValueError if a module's parameters are sharded over ranks, as by `fully_shard`."""
+    sharding = sys.modules.get("torch.distributed.tensor")  # if not imported, nothing is sharded
     if sharding and any(isinstance(p, sharding.DTensor) for p in module.parameters()):
         raise ValueError(
             f"{name}: expected plain parameters, got sharded ones; load "
@@ -113,10 +113,10 @@ def unsharded(name: str, module: nn.Module) -> None:
 
 
 def is_at_hand(x: Tensor) -> bool:
-    """Whether the numbers in x can be looked at and nothing waits or breaks for it.
+    """Whether the numbers in x can be read without a wait or a failure.
 
-    On a GPU one would wait for them. Compilers and function transforms have none to show, and a
-    trace would keep them for good.
+    On a GPU reading would wait. Under compilers and function transforms there are no numbers, and a
+    trace would store them as constants.
     """
     return (
         not torch.compiler.is_compiling()

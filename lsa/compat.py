@@ -1,7 +1,7 @@
 """Every private part of torch and of Triton that lsa uses, each with its reason.
 
-They were read in torch 2.10 to 2.13 and in Triton 3.6 and 3.7. tests/test_compat.py holds all other
-modules to public names.
+They were read in torch 2.10 to 2.13 and in Triton 3.6 and 3.7. tests/test_compat.py allows all
+other modules public names only.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ HAS_TRITON = find_spec("triton") is not None  # nothing here imports it before a
 # The type of `torch.ops.NAMESPACE.NAME.default` has no public name.
 OpOverload = torch._ops.OpOverload
 # An operator under no_grad, or inside an autograd.Function, needs no autograd dispatch. Without
-# this guard each call goes through the node that was registered for compilers.
+# this guard each call goes through the autograd node that was registered for torch.compile.
 below_autograd = torch._C._AutoDispatchBelowAutograd
-# A mode sees operators, and counts the bytes of exchanges. torch's notes teach it, but the module
-# that has it is private.
+# A dispatch mode sees every operator; we use one to count the bytes of exchanges. torch's notes
+# explain it, but its module is private.
 DispatchMode = TorchDispatchMode
-# The exchanges between ranks as operators, which a compiler can overlap. Public functions wait
-# at once, or drop the gradients of other ranks.
+# The exchanges between ranks as operators, which torch.compile can overlap with other work. The
+# public functions wait at once, or drop the gradients of other ranks.
 EXCHANGES = "_c10d_functional"
 exchanges = torch.ops._c10d_functional
 
 
 def is_in_function_transform() -> bool:
-    """Whether torch.func is at work. It has no public question for it."""
+    """Whether a torch.func transform is active. torch has no public function for it."""
     return torch._C._are_functorch_transforms_active()
 
 
 def is_under_dispatch_mode() -> bool:
-    """Whether a mode such as FakeTensorMode watches, whose tensors have no numbers to show."""
+    """Whether a mode such as FakeTensorMode is active, whose tensors have no data."""
     return bool(torch._C._len_torch_dispatch_stack())
 
 
 def is_traced() -> bool:
-    """Whether torch.jit.trace is at work, which knows operators alone. Documented, not exported."""
+    """Whether torch.jit.trace is active, which records operators only. Documented, not exported."""
     return torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
 
 
 def has_bfloat16() -> bool:
-    """Whether this CPU multiplies numbers in bfloat16 by instructions of its own.
+    """Whether this CPU has instructions for products in bfloat16.
 
     `torch.cpu.get_capabilities` is public from torch 2.11 on.
     """
@@ -57,24 +57,25 @@ def has_bfloat16() -> bool:
 
 
 def describe_exchanges() -> None:
-    """Let torch declare the shapes that `exchanges` return, for a compiler.
+    """Register the result shapes of `exchanges` for torch.compile.
 
-    In a function: it takes a moment, and only those with several ranks need it.
+    Done on demand: the import takes a moment, and only programs with several ranks need it.
     """
     import torch.distributed._functional_collectives  # noqa: F401
 
 
 def group_named(name: Any) -> Any:
-    """The group of this name: operators are given names, not groups."""
+    """The process group of this name: operators take names, not groups."""
     from torch._C._distributed_c10d import _resolve_process_group
 
     return _resolve_process_group(name)
 
 
 def is_transformed(x: Iterable[Tensor | None]) -> bool:
-    """Whether torch.func or forward-mode AD is at work, neither of which knows our operators.
+    """Whether torch.func or forward-mode AD is active, neither of which knows our operators.
 
-    `forward_ad.unpack_dual` is public, but costs a call for each tensor: the level is asked first.
+    `forward_ad.unpack_dual` is public, but costs a call for each tensor, so the level is read
+    first.
     """
     if is_in_function_transform():
         return True
@@ -84,13 +85,13 @@ def is_transformed(x: Iterable[Tensor | None]) -> bool:
 
 
 VERSIONS = ("3.6.", "3.7.")  # of Triton, in which triton/runtime/jit.py was read
-MOST = 4096  # launches remembered of a kernel: each length of a text is another
+MOST = 4096  # launches remembered of a kernel: each text length adds one
 _TENSORS = {Tensor, torch.nn.Parameter}
 _PLAIN = {int, float, bool, str}
 
 
 def remember_launches(package: str) -> None:
-    """From now on the kernels in the package's modules, as imported so far, remember launches."""
+    """Let the kernels in the package's modules, as imported so far, remember their launches."""
     import triton
     from triton.runtime import JITFunction
 
@@ -103,13 +104,13 @@ def remember_launches(package: str) -> None:
 
 
 class Remembered:
-    """Launches a kernel again without Triton's binder, which took 10 to 18% of a call on the host.
+    """A kernel's `run` without Triton's binder, which took 10 to 18% of a call on the host.
 
-    Measured at commit e4c73ce, both ways in turns: 10 to 13% forwards, 12 to 18% with gradients.
+    Measured at commit e4c73ce, both variants alternating: 10 to 13% forwards, 12 to 18% with
+    gradients.
 
-    The `run` of one kernel, in place of its class's. The binder looks at each of 30 to 50 arguments
-    and writes down for which of their properties the kernel is compiled. For NVIDIA's GPUs its
-    answer depends on no more than
+    It replaces the `run` of one kernel. The binder inspects each of 30 to 50 arguments, and finds
+    the properties that the kernel is compiled for. For NVIDIA's GPUs these depend only on
 
     - the current device, two of Triton's knobs, and the options of the launch,
     - of a tensor its dtype, and whether its address is a multiple of 16,
@@ -132,7 +133,7 @@ class Remembered:
         self._places: dict[tuple[type, ...], list[int]] = {}  # where tensors stand
 
     def __call__(self, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
-        """Does what JITFunction.run does with the same arguments."""
+        """Launch as JITFunction.run does with the same arguments."""
         key = None
         if not warmup and type(grid) is tuple and not self._is_watched():
             key = self._key(args, named)
@@ -151,7 +152,7 @@ class Remembered:
         return compiled
 
     def _is_watched(self) -> bool:
-        """Whether someone waits for launches where only the binder would find them."""
+        """Whether a hook expects launches to go through the binder."""
         return bool(
             self.kernel.pre_run_hooks
             or self._knobs.runtime.add_stages_inspection_hook is not None
@@ -159,7 +160,7 @@ class Remembered:
         )
 
     def _key(self, args: tuple, named: dict[str, Any]) -> tuple | None:
-        """All that the compiled kernel depends on; None where that is not known."""
+        """The properties that the compiled kernel depends on; None if they are not known."""
         values = [*args, *named.values()]
         kinds = tuple(map(type, values))
         places = self._places.get(kinds)
@@ -180,12 +181,12 @@ class Remembered:
         return active.get_current_device(), debug, kinds, tuple(named), tuple(values)
 
     def _remember(self, key: tuple, compiled: Any, args: tuple, named: dict[str, Any]) -> None:
-        """Cache the compiled kernel if this launch can be replayed."""
+        """Cache the compiled kernel, if this launch can be replayed."""
         rest = self.kernel.arg_names[len(args) :]
         if (
-            type(compiled) is self._compiled  # and none that is still being compiled
+            type(compiled) is self._compiled  # not one that is still being compiled
             and compiled.metadata.target.backend == "cuda"
-            and not self.kernel.used_global_vals  # which the binder would compare
+            and not self.kernel.used_global_vals  # whose values the binder would compare
             and all(name in named for name in rest)
         ):
             if len(self._known) >= MOST:

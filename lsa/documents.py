@@ -1,6 +1,6 @@
-"""Several documents in one row: where each begins, so that none of them sees another.
+"""Several documents in one row, so that none of them sees another: where each begins.
 
-A row may be packed with documents, or filled up on the left of one: the filling is a document too.
+A row may hold packed documents, or padding on the left of one; the padding is a document too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from .checks import is_at_hand, tensor
 
 
 def document_starts(cu_seqlens: Tensor, x: Tensor) -> Tensor:
-    """Mask [B, T] of the tokens of x [B, T, ...] that begin a document, as the first of a row does.
+    """Mask [B, T] of the first tokens of documents in x [B, T, ...]; each row begins with one.
 
     cu_seqlens: int32 or int64 [N + 1], from 0 to B T: the ends of N documents in the B rows laid
-    end to end, 0 in front. Where the numbers cannot be looked at without waiting, they are not.
-    Or the answer itself, bool [B, T]: of a rank's part of the rows, whose first token may be in
-    the middle of a document.
+        end to end, 0 in front. Its values are checked unless that would force a sync. Or the mask
+        itself, bool [B, T], of a rank's part of the rows, which may begin inside a document.
 
-    Raises ValueError for another dtype, shape or device, and for numbers that are no such ends.
+    Raises ValueError for another dtype, shape or device, and for values that are not such ends.
     """
     B, T = x.shape[:2]
     tensor("cu_seqlens", cu_seqlens, "[N + 1]")
@@ -41,12 +40,12 @@ def document_starts(cu_seqlens: Tensor, x: Tensor) -> Tensor:
 
 
 def places(starts: Tensor) -> Tensor:
-    """How many tokens of its document come before each token: [B, T] to int64 [B, T]."""
+    """Number of tokens of the same document before each token: [B, T] to int64 [B, T]."""
     place = torch.arange(starts.shape[1], device=starts.device)
     return place - torch.where(starts, place, 0).cummax(1).values
 
 
 def same_document(starts: Tensor) -> Tensor:
-    """Whether two tokens of a row are of one document: [B, T] to [B, T, T]."""
+    """Whether two tokens of a row belong to one document: [B, T] to [B, T, T]."""
     document = starts.cumsum(1)
     return document.unsqueeze(2) == document.unsqueeze(1)

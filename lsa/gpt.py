@@ -35,15 +35,15 @@ from .parallel import Ranks
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """A model's shape. GPT-2's smallest by default; the four scales are in `SCALES`."""
+    """The shape of a GPT-2, by default the smallest. The four published sizes are in `SCALES`."""
 
     vocab_size: int = 50257  # GPT-2's tokens; 256 when the text is bytes
-    n_positions: int | None = 1024  # learned: the longest text it can read; None: none, no end
+    n_positions: int | None = 1024  # the longest text; None: no positions and no limit
     n_layer: int = 12
     n_head: int = 12
     d_model: int = 768
-    attention: str = "softmax"  # a name in `lsa.layers.LAYERS`: all this book changes
-    attention_options: Mapping[str, Any] = field(default_factory=dict)  # that layer's own
+    attention: str = "softmax"  # a name in `lsa.layers.LAYERS`: the only thing this book changes
+    attention_options: Mapping[str, Any] = field(default_factory=dict)  # options of that layer
     bias: bool = True  # GPT-2 has biases everywhere
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class GPTConfig:
         boolean("bias", self.bias)
 
     def attention_layer(self) -> Layer:
-        """The one line that differs between the models. Raises ValueError for an unknown option."""
+        """The attention layer. Models differ in it alone. Raises ValueError for unknown options."""
         return make_layer(
             self.attention, self.d_model, self.n_head,
             bias=self.bias, max_length=self.n_positions, options=self.attention_options,
@@ -65,7 +65,7 @@ class GPTConfig:
 torch.serialization.add_safe_globals([GPTConfig])  # a checkpoint may hold it beside the weights
 
 
-# Radford et al. (2019), table 2, by the parameter counts usually quoted, and one a laptop trains.
+# Radford et al. (2019), table 2, with the parameter counts usually quoted, and a laptop's model.
 SCALES: dict[str, dict[str, int]] = {
     "nano": {"n_layer": 4, "n_head": 2, "d_model": 128},
     "124M": {"n_layer": 12, "n_head": 12, "d_model": 768},
@@ -76,7 +76,7 @@ SCALES: dict[str, dict[str, int]] = {
 
 
 def gpt_config(scale: str, **overrides: Any) -> GPTConfig:
-    """The configuration of a named scale, with `overrides`, fields of GPTConfig.
+    """The configuration of a named scale. overrides: fields of GPTConfig to change.
 
     Raises ValueError for a name not in SCALES or one that is no field.
     """
@@ -87,7 +87,7 @@ def gpt_config(scale: str, **overrides: Any) -> GPTConfig:
 
 
 class MLP(nn.Module):
-    """Four times wider, GELU (tanh form, as GPT-2 has it), and back. [..., D] to [..., D]."""
+    """GPT-2's MLP: four times wider, GELU (tanh form), and back. [..., D] to [..., D]."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class MLP(nn.Module):
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
 
 
-# The attribute of a layer that takes the option, and why another layer refuses it.
+# The attribute of layers that take the option, and the reason why other layers refuse it.
 TAKING = {
     "cu_seqlens": ("packs", "one document a row"),
     "ranks": ("splits", "nothing here splits it"),
@@ -106,7 +106,7 @@ TAKING = {
 
 
 def attended(layer: Any, x: Tensor, **options: Any) -> Tensor:
-    """layer(x), of packed documents or over ranks where such are given: not every layer does."""
+    """layer(x), with documents or ranks if given. Raises ValueError if the layer takes none."""
     given = {name: option for name, option in options.items() if option is not None}
     for name in given:
         says, reason = TAKING[name]
@@ -120,7 +120,7 @@ def attended(layer: Any, x: Tensor, **options: Any) -> Tensor:
 class Block(nn.Module):
     """x + attention(norm(x)), then x + mlp(norm(x)). [B, T, D] to [B, T, D].
 
-    recompute: keep x alone, and compute all else again for the gradient; off until it is set.
+    recompute: store x alone, and compute the rest again for the gradient. Off by default.
     """
 
     recompute = False
@@ -136,7 +136,7 @@ class Block(nn.Module):
         self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
     ) -> Tensor:
         if self.recompute and torch.is_grad_enabled():
-            return checkpoint(  # nothing in it is drawn at random
+            return checkpoint(  # the block draws no random numbers
                 self._whole, x, cu_seqlens, ranks, use_reentrant=False, preserve_rng_state=False
             )
         return self._whole(x, cu_seqlens, ranks)
@@ -158,7 +158,7 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         instance("config", config, GPTConfig)
-        for name in ("vocab_size", "n_layer"):  # a configuration without them is counted with
+        for name in ("vocab_size", "n_layer"):  # a configuration may have none, for counting costs
             whole(name, getattr(config, name))
         self.config = config
         self.wte = nn.Embedding(config.vocab_size, config.d_model)
@@ -170,7 +170,7 @@ class GPT(nn.Module):
         self.initialise()
 
     def initialise(self, std: float = 0.02) -> None:
-        """Draw the first weights, by default GPT-2's; again, when `h` was given other blocks.
+        """Draw the first weights, by default as in GPT-2; call it again after replacing blocks.
 
         Raises ValueError unless std is finite, and 0 or more.
         """
@@ -192,7 +192,7 @@ class GPT(nn.Module):
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """The modules of `h`, by their type."""
+        """The modules of `h`, with their type."""
         return cast("Sequence[Block]", self.h)
 
     def embed(self, tokens: Tensor, start: int = 0, cu_seqlens: Tensor | None = None) -> Tensor:
@@ -231,13 +231,13 @@ class GPT(nn.Module):
     def _looked_up(self, tokens: Tensor) -> Tensor:
         try:
             return self.wte(tokens)
-        except IndexError as error:  # on a GPU none is raised: to look would be to wait for it
+        except IndexError as error:  # on a GPU none is raised: checking would force a sync
             most = self.wte.num_embeddings - 1
             wrong = next(n for n in tokens.flatten().tolist() if not 0 <= n <= most)
             raise ValueError(f"tokens: expected numbers from 0 to {most}, got {wrong}") from error
 
     def head(self, x: Tensor) -> Tensor:
-        """[..., D] to logits [..., vocab_size]; GPT-2 reads tokens off with wte itself."""
+        """[..., D] to logits [..., vocab_size], with the weights of wte, as in GPT-2."""
         return F.linear(self.ln_f(x), self.wte.weight)
 
     def forward(
@@ -245,9 +245,8 @@ class GPT(nn.Module):
     ) -> Tensor:
         """Logits. cu_seqlens: where documents end in packed rows, as for `linear_attention`.
 
-        ranks: those that hold the sequence, of which tokens are this rank's part; cu_seqlens are
-        of the whole rows. Parameters are the same on each; the gradient of each is the sum of
-        what the ranks find.
+        ranks: the ranks that share the sequence; tokens are this rank's part, cu_seqlens of the
+        whole rows. Parameters are the same on each rank; a gradient is the sum over the ranks.
         """
         if isinstance(tokens, Tensor) and tokens.dim() != 2:
             raise ValueError(f"tokens: expected [B, T], got {[*tokens.shape]}")
@@ -264,7 +263,7 @@ class GPT(nn.Module):
     def _embed_part(
         self, tokens: Tensor, cu_seqlens: Tensor | None, ranks: Ranks
     ) -> tuple[Tensor, Tensor | None]:
-        """This rank's part embedded, and which of its tokens begin a document, if rows are packed.
+        """This rank's part embedded, and the mask of first tokens of documents if rows are packed.
 
         A text that is too long is refused here, so that all ranks refuse it.
         """
@@ -300,10 +299,11 @@ class GPT(nn.Module):
 
 
 def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Hugging Face's or nanoGPT's GPT-2 weights, a state_dict(), under this module's names.
+    """The state_dict() of Hugging Face's or nanoGPT's GPT-2, under this module's names.
 
-    Hugging Face stores projections [in, out]; nanoGPT and torch.nn.Linear have them [out, in].
-    A model that nanoGPT had compiled is taken too. Raises ValueError for a projection of another
+    Hugging Face stores projections [in, out]; nanoGPT and torch.nn.Linear store [out, in]. The
+    names of a model that nanoGPT had compiled are accepted. Raises ValueError for a projection of
+    another shape.
     shape.
     """
     renamed = {
@@ -316,7 +316,7 @@ def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         tensor(name, weight, "")
         if name.endswith(projections) and weight.dim() != 2:
             raise ValueError(f"{name}: expected two dimensions, got {[*weight.shape]}")
-    # These projections alone tell the layouts apart: others may be square.
+    # Only these projections tell the layouts apart: others may be square.
     first = [w for name, w in renamed.items() if name.endswith(("c_attn.weight", "c_fc.weight"))]
     if any(w.shape[0] > w.shape[1] for w in first):
         return renamed

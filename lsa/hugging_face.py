@@ -3,10 +3,10 @@
     model = AutoModelForCausalLM.from_pretrained(FOLDER)
     attend(model, {"all": {"kind": "window-state", "window": 64, "first": 4}})
 
-Importing this registers `attn_implementation="lsa_window_state"` with their attention interface.
-The cache is theirs: it keeps the keys and values of all tokens, and each new token goes through all
-of them again. A token costs the same however long the text is when `lsa.llama_files.load_llama`
-reads the model and `lsa.sampling.sample` continues the text.
+Importing this registers `attn_implementation="lsa_window_state"` with transformers. The cache is
+theirs: it stores the keys and values of all tokens, and each new token reads all of them again. For
+a cost per token that does not grow with the text, read the model with `lsa.llama_files.load_llama`
+and continue the text with `lsa.sampling.sample`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def window_state(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, *,
     scaling: float | None = None, dropout: float = 0.0, **kwargs: Any,
 ) -> tuple[Tensor, None]:  # fmt: skip
-    """Attention as their interface asks: q [B, H, T, K], k and v [B, G, L, K] to [B, T, H, K].
+    """Attention by transformers' interface: q [B, H, T, K], k and v [B, G, L, K] to [B, T, H, K].
 
     The queries are the last T of L positions. Raises ValueError for a model that `attend` has not
     prepared, a mask, dropout, or scores that are scaled otherwise.
@@ -56,7 +56,7 @@ def window_state(
         raise ValueError(f"scaling: expected 1 / sqrt({width}), got {scaling}")
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     T, L = q.shape[1], k.shape[1]
-    q = F.pad(q, (0, 0, 0, 0, L - T, 0))  # a state is made of all tokens
+    q = F.pad(q, (0, 0, 0, 0, L - T, 0))  # the state is formed from all tokens
     o = mixed(module.parts, q, k, v, lambda i, *qkv: module.mixes[i](*qkv))
     return o[:, L - T :], None
 
@@ -65,7 +65,7 @@ def no_mask(
     *, q_length: int, kv_length: int, q_offset: Any, attention_mask: Tensor | None,
     mask_function: Any, **kwargs: Any,
 ) -> None:  # fmt: skip
-    """Their mask for `window_state`, which needs none. Raises ValueError where one hides tokens."""
+    """No mask: `window_state` needs none. Raises ValueError if transformers' mask hides tokens."""
     if attention_mask is not None and not attention_mask.all():
         raise ValueError("attention_mask: expected all ones, got padding; give texts of one length")
     if mask_function.__name__ != "causal_mask_function":
@@ -80,11 +80,11 @@ _transformers().AttentionMaskInterface.register(NAME, no_mask)
 
 
 def attend(model: Any, attention: Attention | None = None) -> None:
-    """Have the heads of a `LlamaForCausalLM` attend otherwise, with the same weights.
+    """Change how the heads of a `LlamaForCausalLM` attend, with the same weights.
 
-    attention: as for `lsa.llama.Llama`; None: as the model's configuration says, where
-        `lsa.llama_files.save_llama` or this function has written it. Features and
-        balances that heads have to learn become parameters of the model, which begin anew.
+    attention: as for `lsa.llama.Llama`; None: from the model's configuration, where
+        `lsa.llama_files.save_llama` or this function has written it. Learned features and balances
+        of heads become new parameters of the model.
 
     Raises ValueError.
     """
@@ -107,9 +107,9 @@ def attend(model: Any, attention: Attention | None = None) -> None:
 
 
 def load_converted(folder: Path | str, **options: Any) -> Any:
-    """Their model from a folder of `save_llama`, or of their own after `attend`.
+    """A model of transformers, from a folder of `save_llama`, or of their own after `attend`.
 
-    options: of their `from_pretrained`. Raises ValueError.
+    options: of `from_pretrained`. Raises ValueError.
     """
     model = _transformers().AutoModelForCausalLM.from_pretrained(folder, **options)
     attend(model)

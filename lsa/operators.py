@@ -1,4 +1,4 @@
-"""How the operators of linear attention and of the selective scan are declared and launched."""
+"""Declaring and launching the operators of linear attention and of the selective scan."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from torch import Tensor
 
 from .compat import OpOverload, remember_launches
 
-# Each operator lives as long as its library: one that is declared again, by a module that is
-# reloaded, takes the place of the old one. The libraries outlive a reload of this module.
+# An operator exists as long as its library does. When a reloaded module declares it again, the new
+# one replaces the old. The libraries outlive a reload of this module.
 _LIBRARIES: dict[str, torch.library.Library] = globals().get("_LIBRARIES", {})
 
 
 def operator(
     name: str, schema: str, body: Any, shapes: Any, backward: Any, setup_context: Any
 ) -> OpOverload:
-    """An operator as `torch.library.custom_op` makes it, without its check of each call's results.
+    """An operator like that of `torch.library.custom_op`, without its check of each call's results.
 
-    Its first call does not import the compiler either. In the tests `opcheck` sees that no result
-    shares memory with an argument.
+    Its first call does not import torch.compile either. In the tests, `opcheck` makes sure that no
+    result shares memory with an argument.
     """
     tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
     _LIBRARIES.pop(name, None)
@@ -39,14 +39,14 @@ def operator(
 
 @cache
 def triton_module(package: str, name: str) -> ModuleType:
-    """A module of kernels, imported when first needed: lsa can be had without Triton."""
+    """A module of kernels, imported when first needed: lsa works without Triton."""
     module = import_module(f"{package}.{name}")
     remember_launches(package)
     return module
 
 
 def launching_on(device: torch.device) -> AbstractContextManager:
-    """Inside, `device` is the current one, on which Triton launches."""
+    """Context in which `device` is the current device, on which Triton launches."""
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return nullcontext()
     return torch.cuda.device(device)
@@ -56,9 +56,9 @@ def gradients_where_needed(
     outputs: Iterable[Tensor], grads: Iterable[Tensor | None],
     inputs: Sequence[Tensor | None], needed: Sequence[bool],
 ) -> list[Tensor | None]:  # fmt: skip
-    """The gradients of the inputs that need one, from the outputs' (None: zero); None elsewhere.
+    """Gradients of the inputs that need one, given the outputs' (None: zero); None for the others.
 
-    They can be differentiated again where gradients are being recorded, as by create_graph=True.
+    They can be differentiated again if gradients are being recorded, as with create_graph=True.
     """
     pairs = [
         (y, g.to(y.dtype))

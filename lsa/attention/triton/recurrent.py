@@ -3,16 +3,16 @@
     S_i = S_{i-1} + φ(k_i) v_i^T      z_i = z_{i-1} + φ(k_i)
     o_i = scale φ(q_i) S_i / (scale φ(q_i)·z_i + eps)               (or the numerator alone)
 
-Per token and head: 4 K V FLOPs and 8 D bytes forwards, 12 K V FLOPs and 24 D + 16 bytes
-backwards (three passes; float32 o once more where it is normalised). Tokens share only the state,
-so there is no work for tensor cores, and T steps follow each other. Latency is the limit: a token
-takes about the same time at any size. For a single token (T = 1) it is the best mode: the state is
-read and written once, 8 K V bytes, over B H V / 16 programs.
+Per token and head: 4 K V FLOPs and 8 D bytes forwards, 12 K V FLOPs and 24 D + 16 bytes backwards.
+The backward pass is three passes, and reads o in float32 once more if it is normalised. Tokens
+share only the state, so there is no work for tensor cores, and T steps follow each other. Latency
+is the limit: a token takes about the same time at any size. For a single token (T = 1) this is the
+best mode: the state is read and written once, 8 K V bytes, by B H V / 16 programs.
 
-The gradients are the same sum in three more roles (causal_sums.py), two of them backwards. With
-decay S and z are multiplied by exp(g_i) before token i enters; on the way back R and m by
-exp(g_{i+1}). The gradient of g is chunked mode's (chunked/dg.py). It needs S and R around every
-KEPT tokens, and the passes for dq and dk store them.
+The gradients are the same sum in three more roles (causal_sums.py), two of them backwards in time.
+Decay multiplies S and z by exp(g_i) before token i enters, and R and m by exp(g_{i+1}). The
+gradient of g is computed as in chunked mode (chunked/dg.py). It needs S and R around every KEPT
+tokens, which the passes for dq and dk store.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def step_kernel(
 ):  # fmt: skip
     """One head, BD features of the output, from the first token to the last (or back).
 
-    KEEP: store the state as it is before every KEPT tokens, `step` numbers apart; in REVERSE as
-    it is after them.
+    KEEP: store the state before every KEPT tokens, `step` numbers apart; in REVERSE after them.
     """
     REVERSE: tl.constexpr = (ROLE == "dk") or (ROLE == "dv")
     KEEP_BEFORE: tl.constexpr = KEEP and (ROLE == "dq")
@@ -107,7 +106,7 @@ def step_kernel(
     if FIRST_Z and (ROLE == "dq" or ROLE == "dk"):
         b_m += tl.load(p_first_z + i_bh * D + o_d, mask=m_d, other=0.0) * first_factor
 
-    # The next token is on its way while this one is worked on.
+    # Load the next token while this one is computed.
     if REVERSE:
         t = T - 1 + i_d * 0
         ahead = -1
@@ -127,7 +126,7 @@ def step_kernel(
             r = 1.0 / (tl.load(p_den + p_t) + eps)
         if NORMALIZE and (ROLE == "dq" or ROLE == "dk"):
             delta = tl.load(p_delta + p_t)
-        # 1. The state fades, and the token enters it.
+        # 1. The state decays, and the token enters it.
         if KEEP_BEFORE and t % KEPT == 0:
             p_n = p_kept + (t // KEPT).to(tl.int64) * step
             tl.store(p_n + o_M, b_M, mask=m_M)
@@ -135,7 +134,7 @@ def step_kernel(
                 tl.store(p_n + A * D + o_d, b_m, mask=m_d)
         if DECAY:
             if REVERSE:
-                # After the last token nothing fades.
+                # After the last token nothing decays.
                 b_g = tl.load(p_g + (t + 1).to(tl.int64) * s_gt, mask=i > 0, other=0.0)
             else:
                 b_g = tl.load(p_g + t.to(tl.int64) * s_gt)
@@ -193,13 +192,13 @@ def step_kernel(
 def run_steps(
     call: Call, role: Role, den: Tensor, delta: Tensor | None, kept: Tensor | None = None
 ) -> None:
-    """Launch step_kernel for one role. kept: decay_gradient.empty_kept, for dq and dk to fill."""
+    """Launch step_kernel for one role. kept: memory from dg.empty_kept, which dq and dk write."""
     B, T, H, _, V = call.sizes
     A, D = role.a.shape[-1], role.c.shape[-1]
     like = role.out
     raw = pointer(role.raw, like)
     BA, BD = block(A), 16
-    # With decay the normalised gradients of 64 features leave one warp too few registers.
+    # With decay and a normaliser, the gradients of 64 features need more registers than a warp has.
     widest = 32 if call.g is not None and call.normalize else 64
     warps = 1 if widest >= BA else 2 if BA <= 128 else 4
     g, s_gb, s_gt = like, 0, 0

@@ -1,4 +1,4 @@
-"""Loading, mapping, rounding and storing tiles of a head: what all kernels are written with."""
+"""Loading, mapping, rounding and storing tiles of a head, shared by all kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def feature(x, MAP: tl.constexpr):
     elif MAP == "relu":
         x = tl.maximum(x, 0.0)
     elif MAP == "softplus":
-        # log(1 + e) loses e below the rounding of 1; the quotient gives back what was lost.
+        # log(1 + e) loses the low bits of e in 1 + e; the quotient restores them.
         e = tl.exp(-tl.abs(x))
         u = 1.0 + e
         rounded = u - 1.0
@@ -38,7 +38,7 @@ def slope(x, MAP: tl.constexpr):
 
 @triton.jit
 def enter(x, KIND: tl.constexpr):
-    """x as it enters a product; the kinds are those of arguments.Precision."""
+    """x in the number format of a product; the kinds are those of arguments.Precision."""
     if KIND == "fp16":
         x = x.to(tl.float16)
     elif KIND == "bf16":
@@ -57,7 +57,7 @@ def enter(x, KIND: tl.constexpr):
 
 @triton.jit
 def tile_mask(o_t, o_d, length, D: tl.constexpr, BD: tl.constexpr):
-    """Mask of the elements of a tile that exist: of tokens alone where blocks divide D."""
+    """Mask of the elements of a tile that exist; of tokens alone if blocks divide D."""
     m = (o_t < length)[:, None]
     if D % BD != 0:
         m = m & (o_d < D)[None, :]
@@ -71,8 +71,8 @@ def load_tile(
 ):  # fmt: skip
     """Tokens start .. start + C and features first .. first + BD of one head; zeros outside.
 
-    The jump to the first token is taken in int64; inside a tile, offsets fit in int32. The
-    features of a token lie side by side.
+    The offset of the first token is computed in int64; inside a tile, offsets fit in int32. The
+    features of a token are adjacent in memory.
     """
     o_t = tl.arange(0, C)
     o_d = first + tl.arange(0, BD)
@@ -80,14 +80,14 @@ def load_tile(
     p += start.to(tl.int64) * s_t
     x = tl.load(p + (o_t[:, None] * s_t + o_d[None, :]), mask=m, other=0.0)
     if MAP != "identity":
-        # A map may be positive at zero, and what is not there must weigh nothing.
+        # A map may be positive at zero, and missing elements must have no weight.
         x = tl.where(m, feature(x.to(tl.float32), MAP), 0.0)
     return x
 
 
 @triton.jit
 def store_tile(x, p, start, end, s_t, first, D: tl.constexpr, C: tl.constexpr, BD: tl.constexpr):
-    """The counterpart of load_tile."""
+    """Store a tile; the counterpart of load_tile."""
     o_t = tl.arange(0, C)
     o_d = first + tl.arange(0, BD)
     m = tile_mask(o_t, o_d, end - start, D, BD)
@@ -105,7 +105,7 @@ def load_tokens(p, start, end, s_t, other, C: tl.constexpr):
 
 @triton.jit
 def store_tokens(x, p, start, end, s_t, C: tl.constexpr):
-    """The counterpart of load_tokens."""
+    """Store one number a token; the counterpart of load_tokens."""
     o_t = tl.arange(0, C)
     p += start.to(tl.int64) * s_t
     tl.store(p + o_t * s_t, x, mask=o_t < end - start)
@@ -118,8 +118,8 @@ def load_summed(
 ):  # fmt: skip
     """b, or zero, and the sum of the states first .. last - 1, `step` (int64) apart, at o where m.
 
-    DECAY: state j, of tokens up to (j + 1) L, has faded on the way from there to token `at`; in
-    REVERSE it is of tokens from there on, and `at` comes before.
+    DECAY: state j covers the tokens up to (j + 1) L, and decays from there to token `at`. In
+    REVERSE it covers the tokens from there on, and `at` comes before.
     """
     if b is None:
         b = tl.zeros(o.shape, dtype=tl.float32)
@@ -136,9 +136,9 @@ def load_summed(
 
 @triton.jit
 def left_between(p_G, begin, end, H):
-    """exp(g_begin + ... + g_{end - 1}): what decay leaves of a head's state.
+    """exp(g_begin + ... + g_{end - 1}), the decay of a head's state from token begin to token end.
 
-    p_G: arguments.prefixes of the head. begin, end: numbers of tokens, of any one shape.
+    p_G: arguments.prefixes of the head. begin, end: token numbers, both of one shape.
     """
     p_0, p_1 = p_G + begin.to(tl.int64) * 2 * H, p_G + end.to(tl.int64) * 2 * H
     return tl.exp2((tl.load(p_1) - tl.load(p_0)) + (tl.load(p_1 + 1) - tl.load(p_0 + 1)))
@@ -146,10 +146,10 @@ def left_between(p_G, begin, end, H):
 
 @triton.jit
 def load_decay(p_G, start, end, H, C: tl.constexpr):
-    """Decay inside the chunk that starts at `start`; after the last token nothing fades.
+    """Decay inside the chunk that starts at `start`; after the last token nothing decays.
 
-    Returns each token's prefix, for `between`, then what is left at each token of the state
-    before the chunk, what at its end of each token, and what of the state.
+    Returns each token's prefix in two parts, for `between`; the decay from the chunk's start to
+    each token; that from each token to the chunk's end; and that of the whole chunk.
     """
     p_G += start.to(tl.int64) * 2 * H
     length = tl.minimum(end - start, C)
@@ -172,11 +172,11 @@ def load_decay(p_G, start, end, H, C: tl.constexpr):
 def between(b_G, b_g, m, REVERSE: tl.constexpr, OPERAND: tl.constexpr):
     """w_xy of two tokens of a chunk, from load_decay's prefixes: rows x after columns y.
 
-    In REVERSE rows come before columns. Zero outside of m, where an exponential could overflow,
-    so that a product with it needs no mask of its own.
+    In REVERSE rows come before columns. Zero outside m, where an exponential could overflow, so a
+    product with it needs no mask of its own.
     """
     gap = b_G[None, :] - b_G[:, None] if REVERSE else b_G[:, None] - b_G[None, :]
-    # Over 64 tokens with g = -30 the float32 sum is off by 1e-4. Narrower products do not know.
+    # Over 64 tokens with g = -30 the float32 sum is off by 1e-4; only float32 products show it.
     if OPERAND == "fp32":
         gap += b_g[None, :] - b_g[:, None] if REVERSE else b_g[:, None] - b_g[None, :]
     return tl.exp2(tl.where(m, gap, float("-inf")))
@@ -184,6 +184,6 @@ def between(b_G, b_g, m, REVERSE: tl.constexpr, OPERAND: tl.constexpr):
 
 @triton.jit
 def in_two(x, KIND: tl.constexpr):
-    """x as two numbers that a product takes, the second what rounding the first has left."""
+    """x as two numbers for a product: x rounded, and the rounding error."""
     b_1 = x.to(tl.bfloat16).to(tl.float32)
     return enter(b_1, KIND), enter(x - b_1, KIND)

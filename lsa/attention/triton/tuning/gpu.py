@@ -1,4 +1,4 @@
-"""The GPU that a launch is planned for, or a stand-in where there is none."""
+"""The GPU that a launch is planned for, or a stand-in if there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 @dataclass(frozen=True)
 class Gpu:
-    """capability: the compute capability. multiprocessors: how many there are."""
+    """A GPU. capability: its compute capability. multiprocessors: how many it has."""
 
     capability: tuple[int, int]
     multiprocessors: int
@@ -30,7 +30,7 @@ _stand_in = ContextVar("stand_in", default=HOPPER)
 
 @contextmanager
 def planned_for(gpu: Gpu) -> Iterator[None]:
-    """Inside, calls on tensors that are on no GPU are planned as they would be on `gpu`."""
+    """Context in which calls on tensors that are on no GPU are planned as for `gpu`."""
     token = _stand_in.set(gpu)
     try:
         yield
@@ -39,7 +39,7 @@ def planned_for(gpu: Gpu) -> Iterator[None]:
 
 
 def gpu_of(device: torch.device) -> Gpu:
-    """The GPU that `device` is; the stand-in when it is none."""
+    """The GPU of a device, or the stand-in if the device is none."""
     return _cuda(device) if device.type == "cuda" else _stand_in.get()
 
 

@@ -1,6 +1,6 @@
-"""Launches of a call of chunked mode, decided once for its shapes and its GPU, and kept.
+"""Launch plans of chunked mode, made once for a call's shapes and its GPU, and cached.
 
-And the tiles of attention mode.
+Also the tiles of attention mode.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .tables import (
     SMALL_FADED,
 )
 
-# The gradient of the decay reads the states around every so many tokens. All chunks divide it.
+# The gradient of the decay reads the states around every KEPT tokens. All chunks divide it.
 KEPT = 64
 IS_BEFORE_3_7 = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 7)
 
@@ -49,13 +49,13 @@ class Case(NamedTuple):
 
     @property
     def mapped(self) -> bool:
-        """Whether q and k pass through a feature map on the way."""
+        """Whether the kernels apply a feature map to q and k."""
         return self.feature_map != "identity"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """C tokens a chunk, BK features and BV values a program; precision: of its products."""
+    """A launch: C tokens a chunk, BK features and BV values a program, precision of products."""
 
     C: int
     BK: int
@@ -72,10 +72,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Plan:
-    """G segments of L tokens, each program adding `reach` of them; then each kernel's launch.
+    """G segments of L tokens, `reach` sums that each program adds, and each kernel's launch.
 
-    form_delta: δ is formed in the dq pass. exact: o is kept unrounded, to form it from there.
-    dkv: one pass for dk and dv, in place of the passes dk and dv. one_pass: for all three.
+    form_delta: δ is formed in the dq pass. exact: o is saved unrounded, to form δ from it.
+    dkv: one pass for dk and dv instead of two. one_pass: one pass for all three.
     """
 
     G: int
@@ -114,7 +114,7 @@ def _by_table(case: Case, kernel: str, width: int) -> tuple[int, int, int, int] 
     if key in faded or kernel == "dkv":
         row = faded.get(key)
         return row and row[column]
-    # Past 128 the fewest tokens that a product takes, and eight warps.
+    # Past 128, the fewest tokens that a product can have, and eight warps.
     _, features, _, num_stages = table[key][column]
     return 16, features, 8, num_stages
 
@@ -123,14 +123,14 @@ def _configuration(case: Case, kernel: str, forms_delta: bool) -> tuple[int, int
     """Tokens, features of the output, warps and stages; None where the kernel would not fit."""
     width = block(max(case.K, case.V))
     if kernel == "one_pass" and case.decay:
-        return None  # It would have to divide by what has faded.
+        return None  # it would have to divide by the decay
     if case.dtype == torch.bfloat16:
         return _by_table(case, kernel, width)
     if kernel in ("dkv", "one_pass"):
         return None
     other = block(case.K if kernel in ("forward", "dv") else case.V)
     if case.dtype == torch.float32:
-        # Without tensor cores, whose place the operands take in registers: past 128 it spills.
+        # Without tensor cores, operands need registers: past 128 they spill.
         return 16, 64 if other <= 64 else 16, 4 if other <= 32 else 8, 1
     whole = kernel == "dq" and forms_delta
     if other > 128:
@@ -152,11 +152,11 @@ def _launch(case: Case, kernel: str, forms_delta: bool, exact: bool) -> Launch |
     elif kernel == "dk" or (kernel == "dq" and not forms_delta):
         BK = min(BK, features)
     kinds = precision(case.dtype, case.tf32)
-    # dq of wide normalised heads needs more of S than bf16 holds: nothing takes out what that
-    # leaves along q. S enters in two tiles (1,316 instructions a token for 1,798), or where
-    # registers are too few for them in tf32. The o that δ comes from sums in tf32 too, for what δ
-    # has to take out may be large beside what is left: from an o summed in bf16 dq would be off by
-    # up to 5e-3.
+    # dq of wide normalised heads needs more digits of S than bf16 holds, since nothing removes the
+    # rounding error along q. S enters in two tiles (1,316 instructions a token instead of 1,798),
+    # or in tf32 if registers are too few. The o that δ is formed from is summed in tf32 too: δ may
+    # remove a part that is large beside the rest. From an o summed in bf16, dq would be off by up
+    # to 5e-3.
     in_two = case.gpu.large and not case.mapped and not case.decay
     if exact and (kernel == "forward" or (kernel == "dq" and not in_two)):
         kinds = replace(kinds, WIDE="tf32", PRECISION="tf32")
@@ -164,13 +164,13 @@ def _launch(case: Case, kernel: str, forms_delta: bool, exact: bool) -> Launch |
 
 
 def _forms_delta(case: Case) -> bool:
-    """Whether a program of the dq pass holds all of K, and so forms δ by itself.
+    """Whether a program of the dq pass holds all of K, and so forms δ itself.
 
-    float32 inputs have no need of it: their o is not rounded, and δ comes from there.
+    float32 inputs do not need it: their o is not rounded, and δ is formed from it.
     """
     rounded = case.dtype != torch.float32
     # With a map or decay it takes φ(k) in two tiles. Registers are too few for both beside wide
-    # values, and on an Ampere past 64.
+    # values, and on Ampere past 64.
     split = (case.mapped or case.decay) and case.dtype == torch.bfloat16
     if case.V > 128:
         most = 0 if split else 64
@@ -180,12 +180,12 @@ def _forms_delta(case: Case) -> bool:
 
 
 def exact_is_kept(case: Case) -> bool:
-    """Whether o is kept unrounded, to form δ from; for any number of heads and tokens."""
+    """Whether o is saved unrounded, to form δ from it; for any number of heads and tokens."""
     return case.normalize and case.dtype != torch.float32 and not _forms_delta(case)
 
 
 def _passes(case: Case, launches: dict[str, Launch]) -> tuple[Pass, ...]:
-    """Launches by kernel, as `segments` has to know them."""
+    """The launches as `segments` needs them."""
     vectors = {"dq": 5 if case.normalize else 4, "dkv": 6, "one_pass": 7}
     column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
     found = []
@@ -195,7 +195,7 @@ def _passes(case: Case, launches: dict[str, Launch]) -> tuple[Pass, ...]:
         if case.dtype == torch.bfloat16:
             table = NEEDED_TOGETHER if kernel in ("dkv", "one_pass") else NEEDED
             needed = table[case.gpu.large, width][column] * (2 if case.decay else 1)
-        # Eight warps with all the registers that a thread may have fill a multiprocessor.
+        # Eight warps with the most registers a thread fill a multiprocessor.
         found.append(Pass(programs, 8 // launch.num_warps, needed, vectors.get(kernel, 4)))
     return tuple(found)
 
@@ -206,12 +206,12 @@ def plan(case: Case, cut: tuple[int, int] | None = None) -> Plan:
     forms_delta = _forms_delta(case)
     exact = exact_is_kept(case)
     dkv, one_pass = (_launch(case, name, forms_delta, exact) for name in ("dkv", "one_pass"))
-    # These there are for every case.
+    # These four exist for every case.
     forward, dq, dk, dv = (
         cast("Launch", _launch(case, name, forms_delta, exact))
         for name in ("forward", "dq", "dk", "dv")
     )
-    # dk and dv together move less, but few heads may have too few programs so.
+    # dk and dv together move fewer bytes, but with few heads there may be too few programs.
     ways = [{"dq": dq, "dk": dk, "dv": dv}]
     if dkv:
         ways.append({"dq": dq, "dkv": dkv})
@@ -236,7 +236,7 @@ def plan_of(call: Call, cut: tuple[int, int] | None = None) -> Plan:
 
 
 class Tiles(NamedTuple):
-    """C tokens and BD features of the output a program of attention mode, and its warps."""
+    """The tiles of attention mode: C tokens and BD features of the output a program; its warps."""
 
     C: int
     BD: int
@@ -244,13 +244,13 @@ class Tiles(NamedTuple):
 
 
 def tiles_of(call: Call) -> dict[str, Tiles]:
-    """By role, the tiles of a call on its device."""
+    """The tiles of a call on its device, by role."""
     return role_tiles(case_of(call))
 
 
 @lru_cache(maxsize=4096)
 def role_tiles(case: Case) -> dict[str, Tiles]:
-    """By role, the largest tiles that spill nothing, on Ampere and on Hopper."""
+    """The largest tiles that spill nothing on Ampere and on Hopper, by role."""
     column, width = 2 * case.normalize + case.mapped, max(64, block(max(case.K, case.V)))
     found = {}
     for role in ("o", "dq", "dk", "dv"):

@@ -1,4 +1,4 @@
-"""How a sequence is cut so that few heads fill a GPU. Needs no Triton."""
+"""How a sequence is cut into segments so that few heads fill a GPU. Needs no Triton."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .gpu import gpu_of
 
 SEGMENT_MULTIPLE = 128
 # A pass that recovers S subtracts each chunk's terms from it. Each step may be off by 2^-24 of the
-# final S, and tensor cores all round the same way. So after n chunks the first of them reads an S
-# that is off by n^2 2^-24 / 2 of itself: 5e-4 for 128 chunks of 64, less than bf16 rounds.
+# final S, and tensor cores always round the same way. So after n chunks the first of them reads an
+# S that is off by n^2 2^-24 / 2 of itself: 5e-4 for 128 chunks of 64, less than bf16 rounds.
 LONGEST_RECOVERED = 8192
-# Up to so many segments, each program adds up the sums of the segments before it by itself: at
-# D = 64 16 KB each, from the L2 cache. Past that, a launch in between scans them.
+# Up to this many segments, each program adds up the sums of the segments before it: at D = 64 16 KB
+# each, from the L2 cache. Past that, a launch in between scans them.
 MOST_ADDED = 4
-# Up to so many segments are tried even where fewer fill the GPU. The last wave of programs may be
-# almost empty, and among many short waves it is a small part.
+# Up to this many segments are tried even if fewer fill the GPU. The last wave of programs may be
+# almost empty; with many short waves it is a small part.
 EVENED = 12
 
 
 class Pass(NamedTuple):
-    """A launch that walks over the tokens, as `segments` has to know it.
+    """A launch that walks over the tokens, as `segments` needs it.
 
-    programs: how many start for one segment of every head (B H times the blocks that a head's
-        features are shared by).
+    programs: how many start for one segment of every head (B H times the blocks of a head's
+        features).
     resident: how many a multiprocessor holds at once.
-    needed: how many a multiprocessor has to hold for memory to be what they wait for. More of
-        them each walk slower, fewer leave memory idle.
-    vectors: of q, k, v, do and what is returned, how many it reads or writes. 16 are those of a
-        call with gradients in four passes, which may stand for all of them.
+    needed: how many a multiprocessor must hold for memory to be the limit. With more, each runs
+        slower; with fewer, memory is idle.
+    vectors: how many of q, k, v, do and the results it reads or writes. A call with gradients in
+        four passes has 16, and may be given as one pass.
     """
 
     programs: int
@@ -43,13 +43,12 @@ class Pass(NamedTuple):
 def vectors_moved(
     passes: tuple[Pass, ...], width: int, T: int, multiprocessors: int, G: int, L: int
 ) -> float:
-    """The account of a call in G segments of L tokens: its time, in vectors of a head and token.
+    """Estimated time of a call in G segments of L tokens, in vectors of a head and token.
 
-    A pass takes as long as what it moves does, or as its programs one wave after the other, if
-    that is longer: as many as are resident walk at once. Before it (G - 1) / G of k and v is
-    summed, and of q and do backwards: 4 vectors, which count a little more, for they double
-    those of forward passes that no gradient follows. G - 1 states go through memory, each of
-    2 D vectors, about ten times with gradients.
+    A pass takes the time of its bytes, or of its programs wave after wave, whichever is longer.
+    Before it, (G - 1) / G of k and v is summed, and backwards of q and do: 4 vectors. They are
+    given more weight, because they double those of a forward pass without gradients. G - 1 states
+    go through memory, each of 2 D vectors, about ten times with gradients.
     """
     walked = sum(
         one.vectors
@@ -66,9 +65,9 @@ def segments(
 ) -> tuple[int, int]:
     """How many segments G a sequence is cut into, and their length L (a multiple of 128).
 
-    width: of a head. No segment is longer than `longest`. The least vectors_moved wins, and
-    within a hundredth the smallest G: nothing is cut where all programs are resident in one wave
-    and keep memory busy.
+    width: of a head. No segment is longer than `longest`. The cut with the least vectors_moved
+    wins; within a hundredth, the one with the smallest G. So nothing is cut if all programs are
+    resident in one wave and keep memory busy.
     """
     here = (passes, width, T, multiprocessors)
     uncut = sum(one.vectors for one in passes)
@@ -89,15 +88,15 @@ def _length(G: int, T: int) -> int:
 
 
 def reach(G: int) -> int:
-    """How many of the sums between G segments a program adds: all, or the one scanned for it."""
+    """Number of sums between G segments that a program adds: all, or the one scanned for it."""
     return G if G <= MOST_ADDED else 1
 
 
 def stages_of_sums(device: torch.device, weighted: bool) -> int:
     """Pipeline stages (num_stages) of the segment-sum kernel. weighted: by r, with sums of δ.
 
-    Ampere has no registers for a third of these: with Triton 3.6 it spilled, and takes fewer
-    instructions with two.
+    Ampere lacks the registers for a third stage when sums are weighted: with Triton 3.6 it spilled,
+    and two stages take fewer instructions.
     """
     return 2 if weighted and not gpu_of(device).large else 3
 
@@ -105,6 +104,7 @@ def stages_of_sums(device: torch.device, weighted: bool) -> int:
 def warps_of_sums(device: torch.device, weighted: bool, faded: bool, width: int) -> int:
     """Warps of a program of the segment sums, of bf16. width: the wider of K and V.
 
-    Faded terms are added in two parts. Beside wide sums of δ Ampere has no registers for them.
+    Decayed terms are added in two parts. Beside wide sums of δ, Ampere lacks the registers for
+    them.
     """
     return 8 if weighted and faded and width > 64 and not gpu_of(device).large else 4

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-# For bf16: tokens a chunk, features of the output a program, warps, stages. By kernel and the
-# wider of K and V, for the sum alone, the same of mapped q and k, and both normalised. Chunks of
-# 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps, 2 and 3 stages were compiled. Of those
-# that spill nothing and are not serialised we take the one with the fewest instructions a token.
-# With four warps it must leave two programs to a multiprocessor. kernel_build keeps both numbers.
-# The choice holds for Triton 3.6 and 3.7, which make different code of the same kernel.
-# dk and dv together: at 128 R takes 128 registers a thread of four warps, half as many of eight.
-# Chunks of 16 leave room for the products of both: 116 instructions a token of the plain sum,
-# with two programs resident, for 139 apart; mapped 283 for 534, normalised 242 for 251, both 395
-# for 426. Chunks of 32 spill with four warps; normalised with eight they would take 186, but spill
-# where the returned state has a gradient, unless nothing is loaded ahead (one stage).
-# At 256 two blocks of 128 features read the other tensors twice, four of 64 four times: dq, dk and
-# dv of the plain sum take 342 to 347 instructions for 520, mapped dq 575 for 770 and dv 721 for
-# 1,286. The others spill so. Chunks of 32 with blocks of 64 would take 364 to 369, and of the
-# forward pass 368 for 500, but that spills, as blocks of 128 do there (335).
+# For bf16: tokens a chunk, features of the output a program, warps, stages. Rows are by kernel and
+# the wider of K and V. Columns: unnormalised, unnormalised with mapped q and k, normalised,
+# normalised with mapped q and k. Chunks of 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps,
+# 2 and 3 stages were compiled. Of those that spill nothing and are not serialised we take the one
+# with the fewest instructions a token. With four warps it must leave room for two programs on a
+# multiprocessor. kernel_build stores both numbers. The choice holds for Triton 3.6 and 3.7, which
+# compile the same kernel differently.
+# dk and dv together: at 128, R takes 128 registers a thread of four warps, and half as many of
+# eight. Chunks of 16 leave room for the products of both. Unnormalised they take 116 instructions a
+# token, with two programs resident, for 139 apart; mapped 283 for 534, normalised 242 for 251, both
+# 395 for 426. Chunks of 32 spill with four warps. Normalised, with eight warps, they would take
+# 186, but spill if the returned state has a gradient, unless nothing is loaded ahead (one stage).
+# At 256, two blocks of 128 features read the other tensors twice, four of 64 four times.
+# Unnormalised, dq, dk and dv take 342 to 347 instructions for 520; mapped, dq 575 for 770 and dv
+# 721 for 1,286. The others spill with blocks of 128. Chunks of 32 with blocks of 64 would take 364
+# to 369, and the forward pass 368 for 500, but that spills, as blocks of 128 do there (335).
 LARGE = {
     ("forward", 64): ((64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2), (64, 64, 4, 2)),
     ("forward", 128): ((64, 64, 4, 2), (64, 64, 8, 2), (32, 128, 8, 2), (32, 128, 8, 2)),
@@ -51,7 +52,7 @@ SMALL = {
 }
 
 
-# The same with decay, whose weights and faded tiles take registers of their own.
+# The same with decay, whose weights and decayed tiles need registers of their own.
 LARGE_FADED = {
     ("forward", 64): ((64, 64, 4, 3), (32, 64, 4, 2), (64, 64, 4, 3), (32, 64, 4, 2)),
     ("forward", 128): ((32, 64, 4, 2), (32, 64, 8, 2), (32, 64, 8, 2), (32, 64, 8, 2)),
@@ -77,9 +78,9 @@ SMALL_FADED = {
     ("dv", 128): ((16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2), (16, 64, 8, 2)),
 }
 
-# Triton before 3.7 needs more registers for the same kernel. Where a launch that it can do would
-# cost 3.7 more than 5% of its instructions, it has one of its own. By Gpu.large, decay, kernel,
-# width and column of the tables above.
+# Triton before 3.7 needs more registers for the same kernel. It has launches of its own where those
+# that it can compile would cost Triton 3.7 more than 5% of its instructions. By Gpu.large, decay,
+# kernel, width and column of the tables above.
 BEFORE_3_7 = {
     (True, False, "dq", 64, 2): (32, 64, 4, 2),
     (True, False, "dv", 128, 0): (32, 64, 4, 2),
@@ -94,11 +95,10 @@ BEFORE_3_7 = {
     (True, True, "dk", 256, 3): (16, 64, 8, 1),
 }
 
-# How many programs a multiprocessor has to hold for memory to be the limit, if each instruction
-# of a warp takes DEPENDENT_CYCLES: instructions over bytes, in kernel_build. By Gpu.large and
-# width, columns as above: the mean of the passes forward, dq, dk and dv; then that of passes that
-# form more than one gradient. Decay doubles it. If fewer programs fit at once, memory is not the
-# limit.
+# Programs that a multiprocessor must hold for memory to be the limit, if each instruction of a warp
+# takes DEPENDENT_CYCLES: instructions over bytes, from kernel_build. By Gpu.large and width,
+# columns as above. The first table is the mean of the passes forward, dq, dk and dv; the second
+# that of passes that form more than one gradient. Decay doubles it.
 NEEDED = {
     (True, 64): (0.9, 2.1, 1.3, 2.8),
     (True, 128): (1.0, 2.1, 1.0, 1.8),
