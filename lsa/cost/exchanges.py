@@ -1,7 +1,7 @@
-"""Bytes between the ranks that hold a sequence, a layer: a state's against keys' and values'.
+"""Bytes that ranks exchange to share a sequence, a layer: a state's against keys' and values'.
 
-Payload that the busiest rank receives going forward; backward it receives as many gradients.
-P ranks hold T / P tokens each; B sequences, H heads, K features, V values.
+They are the payload that the busiest rank receives going forward; backward it receives as many for
+gradients. P ranks hold T / P tokens each; B sequences, H heads, K features, V values.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ WAYS = ("gather", "scan")
 def state_exchange(
     P: int, *, B: int = 1, H: int, K: int, V: int, decay: str = "none", way: str = "gather"
 ) -> int:
-    """`lsa.parallel.linear_attention`: S, z and what is left of the state before; T is not in it.
+    """Bytes of `lsa.parallel.linear_attention`: S, z and the decay of the state, for any T.
 
-    decay: "none", fixed numbers a "head", or one a "token" and head. way: as of `lsa.parallel`.
+    decay: "none", fixed numbers a "head", or one a "token" and head. way: as for `lsa.parallel`.
     """
     _check(P=P, B=B, H=H, K=K, V=V)
     one_of("decay", decay, DECAYS)
@@ -30,13 +30,13 @@ def state_exchange(
 
 
 def times_received(P: int, way: str) -> int:
-    """How many transitions of a part the last of P ranks receives."""
-    # A scan's first exchange shifts by a rank; its further ones double how far each rank sees.
+    """Number of transitions that the last of P ranks receives."""
+    # A scan's first exchange shifts by one rank; each further one doubles the ranks covered.
     return P - 1 if way == "gather" or P < 3 else 1 + (P - 2).bit_length()
 
 
 def key_exchange(P: int, T: int, *, B: int = 1, H: int, K: int, V: int, itemsize: int = 2) -> int:
-    """Softmax: all keys and values but a rank's own, around a ring or in one all-gather.
+    """Bytes of softmax by exchanging all keys and values, by a ring or one all-gather.
 
     P divides T. A ring takes P - 1 exchanges, one after the other, and holds two ranks' keys; an
     all-gather takes one, and holds all.
@@ -46,10 +46,10 @@ def key_exchange(P: int, T: int, *, B: int = 1, H: int, K: int, V: int, itemsize
 
 
 def head_exchange(P: int, T: int, *, B: int = 1, H: int, K: int, V: int, itemsize: int = 2) -> int:
-    """Softmax by heads: q, k, v of all tokens for a rank's heads, and o of its tokens back.
+    """Bytes of softmax by heads: q, k, v of all tokens for a rank's heads, and o back.
 
     Two all-to-all exchanges (DeepSpeed-Ulysses, Jacobs et al., 2023). P divides T, and there are at
-    least P heads. Where P does not divide H, some ranks have a head more; they are the busiest.
+    least P heads. If P does not divide H, some ranks have one head more; they are the busiest.
     """
     _check(P=P, B=B, H=H, K=K, V=V, itemsize=itemsize)
     if P > H:

@@ -1,4 +1,4 @@
-"""Traffic and arithmetic of designs of chunked kernels; `triton/chunked/passes.py` derives it."""
+"""Traffic and arithmetic of chunked kernel designs; `triton/chunked/passes.py` derives them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DESIGNS = ("chunk states", "three passes", "one pass")
 class DesignCost:
     """Costs of a chunked kernel, a token and head.
 
-    tokens, states: B of q, k, v, o and their gradients; of states that leave the chip.
+    tokens: B of q, k, v, o and their gradients. states: B of states that leave the chip.
     flops: FLOP. programs: how many a launch of the forward pass starts.
     """
 
@@ -33,10 +33,10 @@ class DesignCost:
 
 
 def least_flops(D: int, C: int, gradients: bool) -> int:
-    """The products of a chunked kernel, a token and head, none twice in one direction.
+    """FLOPs of a chunked kernel's products, a token and head, none formed twice in one direction.
 
-    Forwards 2 products with a chunk and 2 with a state. Backwards 5 with a chunk (q k^T and
-    do v^T, then one for each gradient) and 5 with a state (both states' updates are two).
+    Forwards 2 products with a chunk and 2 with a state. Backwards 5 with a chunk (q k^T and do v^T,
+    then one for each gradient) and 5 with a state (two of them update the states).
     """
     for name, size in (("D", D), ("C", C)):
         whole(name, size)
@@ -48,18 +48,18 @@ def design_cost(
     *, chunk_size: int = 64, gradients: bool = False, slots: int = 132, itemsize: int = 2,
     cut: tuple[int, int] | None = None, decay: bool = False,
 ) -> DesignCost:  # fmt: skip
-    """Traffic and arithmetic of a chunked design: triton/chunked/passes.py derives the table.
+    """Traffic and arithmetic of a chunked design; triton/chunked/passes.py derives the table.
 
     design: one of DESIGNS. "chunk states" stores the state before every chunk, itemsize bytes a
-        number forwards and float32 with gradients; the others cut a sequence into segments and
-        take three passes back, or one.
+        number forwards and float32 with gradients. The others cut a sequence into segments and take
+        three passes backwards, or one.
     heads: B H. slots: multiprocessors, which decide the number of segments.
-    cut: how many segments, and of how many tokens, in place of what slots decide.
-    decay: of every token and head; with gradients also its own. For "three passes" alone: one pass
-        cannot divide by what has faded.
+    cut: number of segments and their tokens, in place of what slots decide.
+    decay: one number a token and head; with gradients, its gradient too. For "three passes" only:
+        one pass would have to divide by the decay.
 
-    The unnormalised sum; the state after the last token is left out. Raises ValueError for an
-    unknown design, or decay with another than "three passes".
+    The sum is unnormalised; the state after the last token is left out. Raises ValueError for an
+    unknown design, or decay with a design other than "three passes".
     """
     C, i = chunk_size, itemsize
     if decay and design != "three passes":
@@ -75,15 +75,15 @@ def design_cost(
     longest = LONGEST_RECOVERED if design == "one pass" else None
     passes = (Pass(heads * -(-D // 64), vectors=11 if longest else 16),)
     G, L = cut or segments(passes, D, T, slots, longest)
-    # Summed first: all segments but the last going forwards, but the first going backwards.
+    # Segments summed first: going forwards all but the last, going backwards all but the first.
     g, h = (G - 1) * L / T, max(0, T - L) / T
     passes = {"three passes": 12, "one pass": 7}[design]
-    # Up to MOST_ADDED segments each program adds up the states before its own; past that a launch
-    # reads and writes them all, and a program reads one.
+    # Up to MOST_ADDED segments, each program adds up the states before its own. Past that, a launch
+    # reads and writes all of them, and a program reads one.
     added = reach(G) > 1
     written = (G - 1) * (1 if added else 3)
     read = G * (G - 1) / 2 if added else G - 1
-    # Forwards the sums and a pass; backwards the sums and as many passes as read a state: dq, dk
+    # Forwards: the sums and one pass. Backwards: the sums and the passes that read a state: dq, dk
     # and dv, or one that reads both kinds.
     moved = (
         written + read + gradients * (written + {"three passes": 3, "one pass": 2}[design] * read)
@@ -94,11 +94,11 @@ def design_cost(
     flops = 4 * C * D + (4 + 2 * g) * D * D
     flops += (12 * C * D + (squares + 2 * h) * D * D) * gradients
     if decay:
-        # Two float32 of prefix sums a token, for each pass.
+        # Two float32 prefix sums a token, for each pass.
         tokens += PREFIX_BYTES * (1 + g + (3 + h) * gradients)
         if gradients:
-            # A launch for dg: q, k, v, do, the prefixes and itself; both states around every chunk
-            # that it takes, written by the passes for dq and dk, and read.
+            # A launch for dg reads q, k, v, do and the prefixes, and writes dg. It also reads both
+            # states around every chunk of its own, which the passes for dq and dk write.
             tokens += 4 * i * D + PREFIX_BYTES + STATE_BYTES
             states += 2 * 2 * STATE_BYTES * (D * D + D) / DECAY_CHUNK
             flops += 4 * DECAY_CHUNK * D + 8 * D * D

@@ -1,4 +1,4 @@
-"""Costs of one tick of each layer's machine."""
+"""Costs of one tick of each layer's state machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..layers import Layer, make_layer
 from .models import projection_weights
 from .rooflines import STATE_BYTES, Cost
 
-MACHINES = {  # and the layer in lsa.layers.LAYERS whose machine, or whose tape, it is
+MACHINES = {  # and the layer in lsa.layers.LAYERS whose machine or tape it is
     "rnn tape": "rnn",
     "rnn state": "rnn",
     "k-gram state": "kgram",
@@ -20,7 +20,7 @@ MACHINES = {  # and the layer in lsa.layers.LAYERS whose machine, or whose tape,
     "linear state": "linear",
     "taylor state": "taylor",
 }
-SUMS = ("linear", "taylor")  # of features, kept in float32 whatever the inputs are
+SUMS = ("linear", "taylor")  # of features, always kept in float32
 
 
 def machine_cost(
@@ -34,15 +34,15 @@ def machine_cost(
     hidden: int | None = None,
     itemsize: int = 4,
 ) -> Cost:
-    """Tick t (counted from 1) of the machine of one layer of width D, batch of one.
+    """Cost of tick t (counted from 1) of the machine of one layer of width D, batch of one.
 
     machine: one of MACHINES. The tapes run their whole layer over all t inputs again.
     n_heads: of the attention layers. degree: of "taylor state". k, hidden: of "k-gram state";
         hidden is 4 D by default.
     itemsize: bytes of a number in weights and inputs.
 
-    FLOPs are those of the whole layer: what its own count says of mixing the tokens, and its
-    projections, which that count leaves out. `state` is the state's size after the tick; bytes are
+    FLOPs are those of the whole layer: mixing the tokens, by the layer's own count, plus its
+    projections, which that count leaves out. `state` is the state's size after the tick. Bytes are
     the weights once, a growing state read once, a fixed one read and written. Raises ValueError for
     an unknown machine, or sizes that are no whole numbers or do not fit.
     """
@@ -61,7 +61,7 @@ def machine_cost(
 
     if machine.endswith("tape"):  # of D numbers a token
         state = t * D * itemsize
-        # The states of an RNN wait for each other; attention takes all tokens at once.
+        # An RNN's states depend on each other; attention takes all tokens at once.
         steps = t if name == "rnn" else 1
         flops = 2 * weights * t + layer.sequence_flops(t)
         return Cost(flops, weights * itemsize + state, steps, state)
@@ -73,9 +73,9 @@ def machine_cost(
 
 @lru_cache
 def _layer(name: str, D: int, n_heads: int, **options: int) -> tuple[Layer, int]:
-    """A layer without room for its weights, and how many its projections have.
+    """A layer without memory for its weights, and the number of weights of its projections.
 
-    Kept, because a sum over ticks asks for the same layer at each of them.
+    Cached, because a sum over ticks needs the same layer at each tick.
     """
     with torch.device("meta"):
         layer = make_layer(name, D, n_heads, options=options)

@@ -1,4 +1,4 @@
-"""Memory that a training of a GPT needs at least, B on each of several devices."""
+"""The least memory that training a GPT needs, B on each of several devices."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ..checks import boolean, instance, whole
 from ..gpt import GPT, GPTConfig
 
 WEIGHT = 16  # B a weight in float32: itself, its gradient, the two moments of AdamW
-# B that a block keeps of a token and feature for its gradient, in bfloat16 with float32 norms and
-# residuals: what experiments/loss_curves.py found to fit into 80 GB and what not.
+# B that a block stores of a token and feature for its gradient, in bfloat16 with float32 norms and
+# residuals. From the runs of experiments/loss_curves.py that fitted into 80 GB and that did not.
 KEPT = 36
-INPUT = 4  # B of a feature of a block's input, float32: what is kept where the rest is recomputed
+INPUT = 4  # B of a feature of a block's input, float32: stored if the rest is recomputed
 LOGIT = 8  # B of a logit and its gradient in float32
 
 
 def training_memory(
     config: GPTConfig, tokens: int, *, devices: int = 1, recompute: bool = False
 ) -> int:
-    """B on each of so many devices, which have a share of the weights and `tokens` at a time.
+    """Least B on each of `devices`, which share the weights and hold `tokens` at a time.
 
     Weights, gradients and moments are sharded evenly; with more than one device each gathers a
-    block's weights and their gradients. recompute: a block keeps its input alone, and is computed
-    again for its gradient. Scratch memory is left out: what needs more does not fit.
+    block's weights and their gradients. recompute: a block stores its input alone and is computed
+    again for its gradient. Scratch memory is left out, so this is a lower bound.
     """
     instance("config", config, GPTConfig)
     whole("tokens", tokens, 0)

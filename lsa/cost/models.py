@@ -1,4 +1,4 @@
-"""Costs of a whole GPT: one tick of its machine, one update of its training."""
+"""Costs of a whole GPT: one tick of its machine, one training step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .rooflines import STATE_BYTES, Cost
 
 
 def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
-    """One tick of a whole GPT's machine when t tokens are in its state, batch of one.
+    """Cost of one tick of a GPT's machine with t tokens in its state, batch of one.
 
-    Every weight is read once; a state that grows (a KV cache) is read, one of fixed size read and
-    written. `state` is the state's size after the tick, in float32, or in `itemsize` bytes a number
-    if it grows (AFT-full, which keeps keys in float32, has twice that in bfloat16).
+    Every weight is read once. A growing state (a KV cache) is read, one of fixed size is read and
+    written. `state` is the state's size after the tick: float32 for a fixed one, `itemsize` bytes a
+    number for a growing one (AFT-full, which keeps keys in float32, has twice that in bfloat16).
     """
     instance("config", config, GPTConfig)
     whole("t", t, 0)
@@ -29,7 +29,7 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
 
 
 def update_flops(config: GPTConfig, T: int) -> int:
-    """FLOPs a token of one training update (forward, and twice that backward) at context T >= 1."""
+    """FLOPs a token of one training step, forward and twice that backward, at context T >= 1."""
     instance("config", config, GPTConfig)
     whole("T", T)
     mixing = config.n_layer * described(config).sequence_flops(T)
@@ -37,7 +37,7 @@ def update_flops(config: GPTConfig, T: int) -> int:
 
 
 def matrix_weights(config: GPTConfig) -> int:
-    """Weights of all matrices that a token meets: each layer's projections, MLPs, and the head."""
+    """Weights of all matrices that a token is multiplied by: projections, MLPs and the head."""
     D = config.d_model
     return (
         config.n_layer * (projection_weights(described(config)) + 8 * D * D) + config.vocab_size * D
@@ -45,11 +45,11 @@ def matrix_weights(config: GPTConfig) -> int:
 
 
 def projection_weights(layer: Layer) -> int:
-    """Weights that each token is multiplied by, which a layer's own counts leave out."""
+    """Weights of a layer's projections, which its own counts leave out."""
     return sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
 
 
 def described(config: GPTConfig) -> Layer:
-    """The attention layer of a model, without room for its weights: it tells what it costs."""
+    """The attention layer of a model, without memory for its weights, for its cost functions."""
     with torch.device("meta"):
         return config.attention_layer()

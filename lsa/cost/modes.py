@@ -13,16 +13,17 @@ TILE = 128  # rows of queries that a tiled attention kernel keeps on chip
 
 
 def least_bytes(T: int, K: int, V: int, *, itemsize: int = 2, training: bool = False) -> int:
-    """Bytes that no program avoids: q, k, v in and o out; training also q, k, v, do, dq, dk, dv."""
+    """Bytes that any program moves: q, k, v in, o out; training adds q, k, v, do, dq, dk, dv."""
     _check(T, K=K, V=V, itemsize=itemsize)
     return T * (6 * K + 5 * V if training else 2 * K + 2 * V) * itemsize
 
 
 def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: float) -> float:
-    """The C at which chunked mode's two bills that depend on C are equal, and their sum least.
+    """The chunk size C that minimises the time of products inside chunks plus that of states.
 
-    Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes
-    T / C times twice its bytes. With 32-bit states and K = V = d, C is 2 sqrt(d F / B).
+    Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes T / C
+    times twice its bytes. At the best C both take equal time. With 32-bit states and K = V = d, C
+    is 2 sqrt(d F / B).
     """
     for name, size in (("K", K), ("V", V)):
         whole(name, size)
@@ -35,18 +36,18 @@ def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: f
 def mode_cost(
     mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
 ) -> Cost:
-    """One forward pass of a head in "softmax", "attention", "recurrent" or "chunked" mode.
+    """Cost of one forward pass of a head in "softmax", "attention", "recurrent" or "chunked" mode.
 
-    Masked products are counted as half done: position i meets the i positions up to its own.
-    itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode or a size
-        that is no whole number.
+    Masked products count half: token i has products with the i tokens up to itself.
+    itemsize: bytes of a number in q, k, v, o. Raises ValueError for an unknown mode or a size that
+        is no whole number.
     """
     _check(T, K=K, V=V, chunk_size=chunk_size, itemsize=itemsize)
     tokens = least_bytes(T, K, V, itemsize=itemsize)
     flops = mode_flops(mode, T, K, V, chunk_size)
     state = (K * V + K) * STATE_BYTES
     if mode in ("softmax", "attention"):
-        # Each tile of queries reads the keys and values up to its own end again.
+        # Each tile of queries reads all keys and values up to its own end.
         tiles = -(-T // TILE)
         again = sum(min(T, (i + 1) * TILE) for i in range(tiles)) - T if T else 0
         cache = T * (K + V) * itemsize
@@ -61,11 +62,11 @@ def mode_cost(
 def training_cost(
     mode: str, T: int, K: int, V: int, *, chunk_size: int = 64, itemsize: int = 2
 ) -> Cost:
-    """The forward pass of `mode_cost` and the gradients of q, k and v.
+    """Cost of the forward pass of `mode_cost` and the gradients of q, k and v.
 
-    Every product has two gradients, each as large as itself, so the FLOPs are three times the
-    forward pass's. The gradients read q, k, v, do and write dq, dk, dv, meet tiles and states
-    once more, and walk the sequence once more, backwards.
+    Every product has two gradients, each as large as itself, so FLOPs are three times the forward
+    pass's. The gradients read q, k, v, do and write dq, dk, dv. They read tiles and states once
+    more, and take the sequence's steps once more, backwards.
     """
     forward = mode_cost(mode, T, K, V, chunk_size=chunk_size, itemsize=itemsize)
     again = forward.bytes - least_bytes(T, K, V, itemsize=itemsize)
@@ -74,9 +75,9 @@ def training_cost(
 
 
 def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) -> int:
-    """The FLOPs that attention/reference.py spends: masked products whole, tails filled.
+    """FLOPs that attention/reference.py spends: masked products counted whole, tails padded.
 
-    FLOPs that torch's counter reports for it; `mode_cost` is what has to be spent.
+    torch's counter reports these for it; `mode_cost` counts the necessary ones.
     """
     _check(T, K=K, V=V, chunk_size=chunk_size)
     state = 2 * T * K * V
@@ -92,7 +93,7 @@ def reference_flops(mode: str, T: int, K: int, V: int, *, chunk_size: int = 64) 
 
 
 def _check(T: int, **sizes: int) -> None:
-    """Raise ValueError unless T is a whole number, 0 or more, and all sizes are from 1."""
+    """Raise ValueError unless T is a whole number, 0 or more, and all sizes are at least 1."""
     whole("T", T, 0)
     for name, size in sizes.items():
         whole(name, size)

@@ -1,4 +1,4 @@
-"""A cost, and the least time it takes: what a device can do at best."""
+"""A cost, and the least time it takes on a device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ STATE_BYTES = 4  # states are float32 whatever the inputs are
 
 @dataclass(frozen=True)
 class Cost:
-    """flops: FLOP. bytes: B to and from main memory. steps: one after the other. state: B kept."""
+    """A cost. flops: FLOP. bytes: B to and from memory. steps: in sequence. state: B kept."""
 
     flops: int
     bytes: int
@@ -19,11 +19,11 @@ class Cost:
     def seconds(
         self, flops_per_second: float, bytes_per_second: float, seconds_per_step: float = 0.0
     ) -> float:
-        """The roofline: no less time than the arithmetic, the traffic or the waiting takes.
+        """The roofline: the longest of arithmetic, traffic and sequential steps, in seconds.
 
-        Williams, Waterman and Patterson (2009), and as many waits as there are steps in a row.
-        The three may overlap, so the longest of them is the bound, not their sum. Speeds in
-        FLOP/s and B/s, a wait in s; returns seconds.
+        Williams, Waterman and Patterson (2009), plus a latency for each sequential step. The three
+        may overlap, so their maximum is the bound, not their sum. Speeds in FLOP/s and B/s, a step
+        in s.
         """
         return max(
             self.flops / flops_per_second,
@@ -34,7 +34,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Peak:
-    """A vendor's numbers for one GPU. No program is faster; most are a good deal slower.
+    """A vendor's numbers for one GPU. No program is faster; most are much slower.
 
     flops: FLOP/s of dense bfloat16 products accumulated in float32. bytes: B/s of its memory.
     clock: Hz at which `flops` is reached.
@@ -46,7 +46,7 @@ class Peak:
 
     @property
     def step(self) -> float:
-        """s that a multiply-add waits for the one before it (Abdelkhalik et al., 2022)."""
+        """Latency of a multiply-add after another, in s (Abdelkhalik et al., 2022)."""
         return DEPENDENT_CYCLES / self.clock
 
 

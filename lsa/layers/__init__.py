@@ -1,4 +1,4 @@
-"""One file a layer; each has two faces: `layer(x)`, and `layer.machine()` for one token a tick."""
+"""The layers, one file each: `layer(x)` for a sequence, `layer.machine()` for one token a tick."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .window import WindowAttention
 from .window import window_attention as window_attention
 from .window_state import WindowStateAttention
 
-# Every layer that can stand in a GPT's attention. A new one is its file and a line here.
+# All layers that can be a GPT's attention. A new one is its file and a line here.
 LAYERS: dict[str, Callable[..., Layer]] = {
     "softmax": SoftmaxAttention,
     "linear": LinearAttention,
@@ -61,7 +61,7 @@ for _layer in LAYERS.values():
 
 
 def layer_options(name: str) -> list[str]:
-    """Options of a layer's constructor besides its widths. Raises ValueError for no such layer."""
+    """Options of a layer's constructor besides widths. Raises ValueError for an unknown layer."""
     one_of("attention", name, LAYERS)
     taken = inspect.signature(LAYERS[name]).parameters
     return [option for option in taken if option not in ("d_model", "n_heads", "bias")]
@@ -78,8 +78,8 @@ def make_layer(
 ) -> Layer:
     """A layer by its name in LAYERS. Heads and biases go to the layers that have them.
 
-    max_length: the longest sequence to come, or None; a layer that cannot do without takes it.
-    Raises ValueError for an unknown name or option, or a required option that is missing.
+    max_length: the longest sequence to come, or None; only layers that need it receive it. Raises
+    ValueError for an unknown name or option, or a required option that is missing.
     """
     known = layer_options(name)
     if not isinstance(options, Mapping):

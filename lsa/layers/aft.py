@@ -4,14 +4,14 @@ Zhai et al. (2021). With q, k, v = W x, all of D channels, and a learned bias w_
 
     y_t = sigmoid(q_t) ∘ sum_{j<=t} exp(k_j + w_tj) ∘ v_j / sum_{j<=t} exp(k_j + w_tj).
 
-The weight of token j does not depend on the query, so it is a key's own standing: as many heads
-as channels, each of width one. The three layers differ in w alone:
+The weight of token j does not depend on the query, only on its key: as many heads as channels, each
+of width one. The three layers differ in w alone:
 
     full    w_tj learned for every pair             O(T^2 D), and a state that grows
     local   w_tj learned where t - j < s, else 0    O(T s D), s - 1 keys and values, and two sums
     simple  w_tj = 0                                O(T D), two sums
 
-Every sum is kept beside its largest exponent (`lsa.scans.exponential`), so no key is too large.
+Every sum is stored with its largest exponent (`lsa.scans.exponential`), so no key is too large.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MERGE_FLOPS = 4  # per channel: of the window's sums and the older ones, num and
 
 
 class _AFT(nn.Module):
-    """The projections around all three: x [..., D] to q, k, v [..., D], and back."""
+    """The projections shared by all three: x [..., D] to q, k, v [..., D], and back."""
 
     def __init__(self, d_model: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -69,8 +69,8 @@ class AFTFull(_AFT):
         factors w; the function is the same.)
     chunk_size: queries whose logits among themselves, [B, C, C, D], exist at the same time.
 
-    Keys may have any size. In float32, biases of one row should lie within about 80 of each
-    other: a bias that exp(-80) of the row's largest hides is lost, whatever its key.
+    Keys may have any size. In float32, biases of one row should lie within about 80 of each other.
+    A bias that is smaller by more is lost, whatever its key.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class AFTFull(_AFT):
         self.w = nn.Parameter(torch.randn(max_length, max_length) * 0.02)
 
     def sums(self, k: Tensor, v: Tensor, first: int, last: int) -> ExponentialSums:
-        """Sums of the queries [first, last) over k, v [B, L, D]; each of the three is [B, C, D]."""
+        """Sums of the queries [first, last) over k, v [B, L, D]; each result is [B, C, D]."""
         w = self.w[first:last, :last].to(k.dtype)
         # 1. The queries' own chunk, by the definition: a logit for every pair and channel.
         logits = k[:, None, first:last] + w[:, first:, None]  # [B, C, C, D]
@@ -94,8 +94,8 @@ class AFTFull(_AFT):
         own = ExponentialSums((weights * v[:, None, first:last]).sum(2), weights.sum(2), top)
         if first == 0:
             return own
-        # 2. Everything before it, which all of them see: exp(k + w) = exp(k) exp(w), a product of
-        #    matrices, each exponential taken beside its largest.
+        # 2. Everything before the chunk, which all its queries see: exp(k + w) = exp(k) exp(w), a
+        #    matrix product; each exponential is taken relative to its largest.
         w_top = w[:, :first].amax(1, keepdim=True).detach()  # [C, 1]
         k_top = k[:, :first].amax(1, keepdim=True).detach()  # [B, 1, D]
         by_position, by_key = (w[:, :first] - w_top).exp(), (k[:, :first] - k_top).exp()
@@ -119,8 +119,8 @@ class AFTFull(_AFT):
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. After t ticks the state holds 2 t D numbers.
 
-        w_tj changes with t, so no sum over the past can be reused: the keys and values of the
-        tape are kept, as a KV cache with one head.
+        w_tj changes with t, so no sum over the past can be reused. The state keeps all keys and
+        values, as a KV cache with one head.
         """
 
         def many(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
@@ -192,14 +192,14 @@ class AFTLocal(_AFT):
         top = windows.amax(-1).detach()
         weights = (windows - top.unsqueeze(-1)).exp()
         near = ExponentialSums((weights * v.unfold(1, s, 1)).sum(-1), weights.sum(-1), top)
-        # 2. At tick t the key of tick t - s + 1 is the window's oldest, and after it is old. The
-        #    keys before the first tick have weight zero wherever they are.
+        # 2. At tick t the oldest key of the window is that of tick t - s + 1; afterwards it joins
+        #    the older ones. The keys before the first tick have weight zero in either place.
         older = exponential_sums(state.older, k[:, :T], v[:, :T])
         y = self.out(q, near.merge(older.before(state.older)), x)
         return LocalState(k[:, T:], v[:, T:], older.last(), start + T), y
 
     def start(self) -> LocalState:
-        """The state before the first tick: keys that were never there, and empty sums."""
+        """The state before the first tick: placeholder keys of weight zero, and empty sums."""
         weight = self.c_proj.weight
         zero = weight.new_zeros(
             1, self.window - 1, self.d_model, dtype=accumulator_dtype(weight.dtype)
@@ -254,7 +254,7 @@ class AFTSimple(_AFT):
         return self.attend(self.start(), x)[1]
 
     def machine(self) -> StateMachine:
-        """One token a tick: [B, D] to [B, D]. The state: two vectors, and the exponent of both."""
+        """One token a tick: [B, D] to [B, D]. The state: two vectors and their common exponent."""
 
         def step(state: ExponentialSums, x: Tensor) -> tuple[ExponentialSums, Tensor]:
             q, k, v = self.qkv(x)

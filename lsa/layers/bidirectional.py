@@ -11,8 +11,8 @@ from .multihead import MultiHead
 class BidirectionalAttention(MultiHead):
     """Multi-head softmax attention without a mask, Vaswani et al. (2017). [B, T, D] to [B, T, D].
 
-    It has one face only. A machine has answered for token i before token i + 1 arrives, and
-    here the answer for token i depends on token i + 1; so there is no `machine()`.
+    It has no `machine()`: a machine answers for token i before token i + 1 arrives, and here the
+    answer for token i depends on token i + 1.
     """
 
     def forward(self, x: Tensor) -> Tensor:

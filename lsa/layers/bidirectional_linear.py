@@ -13,7 +13,7 @@ from .multihead import MultiHead
 
 
 def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: float = EPS) -> Tensor:
-    """o_i = sum_j (q_i·k_j) v_j / (sum_j q_i·k_j + eps), over all j. No mask.
+    """Linear attention without a mask: o_i = sum_j (q_i·k_j) v_j / (sum_j q_i·k_j + eps), all j.
 
     Katharopoulos et al. (2020), eqs. 4-6: (q k^T) v = q (k^T v), so the T x T products are never
     formed; 4 T K V FLOPs a head instead of 2 T^2 (K + V).
@@ -26,19 +26,19 @@ def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: floa
     dtype, narrow = accumulator_dtype(q.dtype), v.dtype
     with torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.transpose(1, 2).to(dtype) for x in (q, k, v))
-        # One state for every query: the causal layer's S and z after the last token.
+        # All queries share one state: the causal layer's S and z after the last token.
         S, z = k.transpose(-1, -2) @ v, k.sum(-2, keepdim=True)
         o = (q @ S) / (q @ z.transpose(-1, -2) + eps)
     return o.transpose(1, 2).to(narrow)
 
 
 class BidirectionalLinearAttention(MultiHead):
-    """Multi-head linear attention without a mask, Katharopoulos et al. (2020). [B, T, D] likewise.
+    """Multi-head linear attention without a mask, Katharopoulos et al. (2020), of x [B, T, D].
 
     feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
 
-    Like `BidirectionalAttention` it has one face only: its answer for the first token waits for
-    the last, so there is no `machine()`.
+    Like `BidirectionalAttention` it has no `machine()`: its answer for the first token needs the
+    last.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from ..machines import StateMachine
 def direct_convolution(kernel: Tensor, u: Tensor) -> Tensor:
     """y_t = sum_{i<=t} kernel_i u_{t-i}, by the sum itself: O(T^2). kernel [D, T], u [B, T, D].
 
-    The Toeplitz matrix of each channel, [D, T, T], meets u.
+    Each channel is a product of a Toeplitz matrix, together [D, T, T], with u.
     """
     T = u.shape[1]
     lag = torch.arange(T, device=u.device)
@@ -26,7 +26,7 @@ def direct_convolution(kernel: Tensor, u: Tensor) -> Tensor:
 def fft_convolution(kernel: Tensor, u: Tensor) -> Tensor:
     """The same by the convolution theorem: O(T log T). kernel [D, T], u [B, T, D].
 
-    Zeros fill both up to 2 T, or the end of the sequence would wrap around to its start.
+    Both are padded with zeros to 2 T; otherwise the sequence's end would wrap around to its start.
     """
     T = u.shape[1]
     product = torch.fft.rfft(kernel, 2 * T) * torch.fft.rfft(u.transpose(1, 2), 2 * T)
@@ -49,8 +49,8 @@ class CausalConv(nn.Module):
     """y_t = b + sum_{i<width} w_i ∘ x_{t-i}, channel by channel. [B, T, D] to [B, T, D].
 
     The short convolution that Mamba (Gu and Dao, 2023) and DeltaNet (Yang et al., 2024) place
-    before their mixing. Like a token shift, it lets a token meet the few before it.
-    Parameters are named and shaped as in torch's Conv1d: weight [D, 1, width], newest last.
+    before their mixing. Like a token shift, it shows each token the few before it. Parameters are
+    named and shaped as in torch's Conv1d: weight [D, 1, width], newest last.
     """
 
     def __init__(self, d_model: int, *, width: int = 4, bias: bool = True) -> None:
@@ -62,10 +62,10 @@ class CausalConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
 
     def attend(self, past: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x [B, T, D] after the width - 1 inputs `past`, to the newest width - 1 and y."""
+        """x [B, T, D] after the width - 1 inputs `past`, to the last width - 1 inputs and y."""
         T = x.shape[1]
         x = torch.cat((past.expand(x.shape[0], -1, -1), x), dim=1)
-        # T products a weight instead of conv1d, which accepts no empty sequence.
+        # T products a weight instead of conv1d, which does not take an empty sequence.
         first, *others = (self.weight[:, 0, i] * x[:, i : i + T] for i in range(self.width))
         y = sum(others, start=first if self.bias is None else self.bias + first)
         return x[:, T:], y

@@ -1,4 +1,4 @@
-"""The delta rule: before a token writes, the state forgets what it would have answered to its key.
+"""The delta rule: before a token writes its value, the old value of its key is erased.
 
     S_t = α_t (I - β_t k_t k_t^T) S_{t-1} + β_t k_t v_t^T        o_t = S_t^T q_t
 
@@ -6,10 +6,10 @@ with keys of length 1 and 0 < β < 1. At α = 1 it is DeltaNet (Schlag et al. 20
 2024); α_t a head from the input makes it the gated delta rule (Yang et al. 2025). It is one step of
 gradient descent, of size β, on |S^T k - v|^2 / 2.
 
-Without the erase term, S_t = α_t S_{t-1} + β_t k_t v_t^T, all else stays: an ablation that tells
-what erasing is worth from what unit keys and β are.
+Without the erase term, S_t = α_t S_{t-1} + β_t k_t v_t^T, everything else stays. This ablation
+separates the effect of erasing from that of unit keys and β.
 
-With u_t = β_t (v_t - α_t S_{t-1}^T k_t), what is new in v_t, the update reads
+With u_t = β_t (v_t - α_t S_{t-1}^T k_t), the new part of v_t, the update reads
 S_t = α_t S_{t-1} + k_t u_t^T: gated linear attention with values u. Over a chunk the u solve
 a triangular system (the UT transform of the WY representation):
 
@@ -59,13 +59,13 @@ def delta_rule(
     S: Tensor,
     chunk_size: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Chunked. Returns o [B, T, H, V] and the state after the last token."""
+    """The delta rule over T tokens, chunked. Returns o [B, T, H, V] and the state after them."""
     T = q.shape[1]
     if T == 0:
         return q[..., :1] * v, S
     C = min(chunk_size or CHUNK_SIZE, T)
     N = -(-T // C)
-    # beta = 0 writes nothing and log_decay = 0 forgets nothing: they fill the last chunk.
+    # beta = 0 writes nothing and log_decay = 0 decays nothing, so they pad the last chunk.
     q, k, v, beta, g = (
         F.pad(x.transpose(1, 2), (0, 0, 0, N * C - T)).unflatten(2, (N, C))
         for x in (q, k, v, beta.unsqueeze(-1), log_decay.unsqueeze(-1))
@@ -94,12 +94,12 @@ def delta_rule(
 class DeltaNet(MultiHead):
     """Causal attention by the delta rule. [B, T, D] to [B, T, D].
 
-    gated: forget a share 1 - α_t of the state a token, α_t a head from the input.
-    erase: whether a token's key is cleared before it writes; without, its value is added.
+    gated: decay the state by α_t at each token, one number a head from the input.
+    erase: erase the old value of a token's key before the token writes; else its value is added.
     chunk_size: tokens in a chunk; 64 by default.
 
-    Queries and keys pass through silu and are brought to length 1, β = sigmoid(w·x) a head, and
-    each head's output is brought to root mean square 1, as in the published layer. The short
+    As in the published layer, queries and keys pass through silu and are normalised to length 1,
+    β = sigmoid(w·x) a head, and each head's output has root mean square 1. The short
     convolutions of that layer are a layer of their own, `CausalConv`.
     """
 
@@ -178,7 +178,7 @@ class DeltaNet(MultiHead):
         return self.n_heads * (mode_flops("chunked", T, K, K, C) + self.erase * system)
 
     def tick_flops(self, t: int) -> int:
-        """FLOPs of the update, of the answer to q and, where the old value is erased, to k."""
+        """FLOPs of the update, of reading by q, and with erasing of reading by k."""
         return (4 + 2 * self.erase) * self.state_numbers(t)
 
     def state_numbers(self, t: int) -> int:

@@ -1,4 +1,4 @@
-"""Numbers that a module was given and does not learn: buffers which no checkpoint holds."""
+"""Numbers that a module is given and does not learn: buffers that no checkpoint holds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..checks import finite
 
 
 class Fixed(nn.Module):
-    """A module whose fixed buffers are written anew wherever its memory is made.
+    """A module whose fixed buffers are rewritten whenever its memory is allocated.
 
-    `to_empty` leaves garbage in memory that no checkpoint fills. Decays stay in float32, or
-    float64, where a conversion of the module to 16 bits would round them.
+    `to_empty` leaves garbage in memory that no checkpoint overwrites. Decays stay in float32, or
+    float64, when the module is converted to 16 bits, which would round them.
     """
 
     def __init__(self) -> None:
@@ -24,14 +24,14 @@ class Fixed(nn.Module):
         self.fixed: dict[str, Sequence[float] | None] = {}
 
     def fix(self, name: str, values: Sequence[float] | None) -> None:
-        """Keep numbers, or None, as a buffer of the name."""
+        """Register numbers, or None, as a buffer called `name`."""
         self.fixed[name] = values
         kind = torch.float32 if values and isinstance(values[0], float) else None
         kept = None if values is None else torch.tensor(values, dtype=kind)
         self.register_buffer(name, kept, False)
 
     def _rewrite(self, like: Tensor | None) -> None:
-        """On the device of `like`, or where each buffer is."""
+        """Write the buffers on the device of `like`, or each where it is."""
         for name, values in self.fixed.items():
             if values is not None:
                 old: Tensor = getattr(self, name)
@@ -48,11 +48,11 @@ class Fixed(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
         weights = [x for name, x in state_dict.items() if name.startswith(prefix)]
         if weights and any(x.is_meta for x in self.buffers(recurse=False)):
-            self._rewrite(weights[0])  # with assign=True, weights take the place of those on meta
+            self._rewrite(weights[0])  # with assign=True, weights replace those on meta
 
 
 def checked_decays(log_decay: Sequence[float] | None, n_heads: int) -> list[float] | None:
-    """One number a head. Raises ValueError unless each is finite and at most 0."""
+    """log_decay as one number a head. Raises ValueError unless each is finite and at most 0."""
     if log_decay is None:
         return None
     if not isinstance(log_decay, Sequence) or len(log_decay) != n_heads:
@@ -61,5 +61,5 @@ def checked_decays(log_decay: Sequence[float] | None, n_heads: int) -> list[floa
     least = torch.finfo(torch.float32).min
     for value in log_decay:
         finite("log_decay", value, "finite numbers, at most 0", low=least, high=0)
-    # Further down, a decay times a distance would leave float32, and be NaN as a score.
+    # Below -1e20, a decay times a distance would overflow float32 and make a score NaN.
     return [max(float(value), -1e20) for value in log_decay]

@@ -1,4 +1,4 @@
-"""Gated linear attention: the state forgets, at a rate that is fixed or read from the input.
+"""Gated linear attention: the state decays, at a rate that is fixed or computed from the input.
 
     S_t = Diag(α_t) S_{t-1} + k_t v_t^T        o_t = S_t^T q_t,        0 < α_t <= 1
 
@@ -56,7 +56,7 @@ def decayed_attention(
     S: Tensor,
     chunk_size: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Chunked: attention inside chunks of C tokens, a decayed state between them.
+    """Gated attention, chunked: attention inside chunks of C tokens, a decayed state between them.
 
     chunk_size: C; 64 by default, or 16 with a decay a channel.
     Returns o [B, T, H, V] and the state after the last token.
@@ -66,7 +66,7 @@ def decayed_attention(
         return (q.transpose(1, 2) @ S).transpose(1, 2), S
     C = min(chunk_size or default_chunk_size(P), T)
     N = -(-T // C)
-    # A token of zeros adds nothing, and log_decay = 0 forgets nothing: they fill the last chunk.
+    # A token of zeros adds nothing and log_decay = 0 decays nothing, so they pad the last chunk.
     q, k, v, g = (
         F.pad(x.transpose(1, 2), (0, 0, 0, N * C - T)).unflatten(2, (N, C))
         for x in (q, k, v, log_decay)
@@ -100,11 +100,11 @@ class GatedLinearAttention(MultiHead):
         the input, sigmoid(W_2 W_1 x_t + b)^(1/16) as in GLA.
     feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     normalize: divide by the decayed sum of the weights, as `LinearAttention` does; the features
-        must not be negative then. Without it each head's output is brought to root mean square
-        1, as RetNet and GLA do.
+        must then not be negative. Without it each head's output has root mean square 1, as in
+        RetNet and GLA.
     chunk_size: tokens in a chunk, see `decayed_attention`.
 
-    The mechanism alone: no rotation of queries and keys, no output gate, no short convolution.
+    Only the mechanism: no rotation of queries and keys, no output gate, no short convolution.
     """
 
     packs = splits = True
@@ -143,7 +143,7 @@ class GatedLinearAttention(MultiHead):
             )
 
     def log_decays(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """x [..., D] to log α, [..., H, 1] or [..., H, K]."""
+        """log α of x [..., D]: [..., H, 1] or [..., H, K]."""
         if self.decay == "fixed":
             head = torch.arange(self.n_heads, device=x.device, dtype=dtype)
             log_decay = torch.log1p(-(2 ** -(5 + head)))
@@ -176,7 +176,7 @@ class GatedLinearAttention(MultiHead):
         return S, self.read(o, x)
 
     def start(self) -> Tensor:
-        """S_0 = 0: [1, H, K, V], V one more with the normaliser."""
+        """S_0 = 0: [1, H, K, V], or [1, H, K, V + 1] with the normaliser."""
         weight = self.c_proj.weight
         K, dtype = self.head_width, accumulator_dtype(weight.dtype)
         return weight.new_zeros(1, self.n_heads, K, K + self.normalize, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The k-gram MLP: all but the last k inputs are dropped before anything is computed."""
+"""The k-gram MLP: it reads the last k inputs only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a layer: a causal map of sequences, its machine, and its costs."""
+"""The interface of a layer: a causal map of sequences, its machine and its costs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..machines import StateMachine
 class Layer(Protocol):
     """[B, T, D] to [B, T, D], and the same token by token: unroll(machine())(x) == layer(x).
 
-    Costs are those of mixing the tokens of one sequence. Projections, the products with the
-    weights of its nn.Linear modules, are left out: they take 2 FLOPs a weight and token in every
-    layer. So are exponentials, activations, biases and norms. A multiply-add is 2 FLOPs, masked
-    products count half, and a product of complex numbers is 4 multiply-adds.
+    Costs count mixing the tokens of one sequence. Projections, the products with the weights of its
+    nn.Linear modules, are left out: they take 2 FLOPs a weight and token in every layer. So are
+    exponentials, activations, biases and norms. A multiply-add is 2 FLOPs, masked products count
+    half, and a product of complex numbers is 4 multiply-adds.
     """
 
     def __call__(self, x: Tensor) -> Tensor: ...
@@ -35,7 +35,7 @@ class Layer(Protocol):
         ...
 
     def sequence_flops(self, T: int) -> int:
-        """FLOPs of T tokens at once, in the way that the layer is set to compute them."""
+        """FLOPs of T tokens at once, in the mode that the layer is set to."""
         ...
 
     def tick_flops(self, t: int) -> int:
@@ -48,10 +48,10 @@ class Layer(Protocol):
 
 
 def checking(layer: Any) -> None:
-    """Have a layer's class raise ValueError for inputs and counts that do not fit."""
+    """Make a layer's class raise ValueError for inputs and counts that do not fit."""
     layer.__init__ = _keeping_width(layer.__init__)
     for method, around in (("forward", _checking_forward), ("machine", _checking_machine)):
-        if not hasattr(getattr(layer, method), "__wrapped__"):  # else that of another layer
+        if not hasattr(getattr(layer, method), "__wrapped__"):  # else it is checked already
             setattr(layer, method, around(getattr(layer, method)))
     for method, name, least in (
         ("sequence_flops", "T", 0), ("tick_flops", "t", 1), ("state_numbers", "t", 0),
@@ -123,9 +123,9 @@ def _checking(count: Callable[[Any, int], int], name: str, least: int) -> Callab
 
 
 def unrounded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in the dtypes of its arguments, the first a tensor: autocast rounds no product.
+    """The function without autocast, in its arguments' dtypes; the first argument is a tensor.
 
-    States are sums in float32, the same by ticks and by whole texts, and terms of them may cancel.
+    States are float32 sums whose terms may cancel, and ticks and whole texts must give the same.
     """
 
     @wraps(function)
@@ -137,9 +137,9 @@ def unrounded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class StartingLinear(nn.Linear):
-    """A projection whose first weights belong to its layer: a model's own do not replace them.
+    """A projection that keeps its own first weights; a model does not initialise them.
 
-    A rate of forgetting starts in the range that its paper gives; at zero it would not.
+    A decay rate must start in the range that its paper gives, not at zero.
     """
 
 
@@ -156,9 +156,9 @@ def starting_log_steps(dt_min: float, dt_max: float, *shape: int) -> Tensor:
 
 
 class ResidualLinear(nn.Linear):
-    """A layer's last projection, into the residual stream: a deep model starts its weights smaller.
+    """A layer's last projection, into the residual stream; in a deep model it starts smaller.
 
-    Radford et al. (2019), section 2.3: the sum of all branches then keeps its size. A layer's state
-    has the dtype and device of this weight: torch's dynamic quantisation replaces nn.Linear alone,
-    and its weight by a method.
+    Radford et al. (2019), section 2.3: this keeps the size of the sum of all branches. A layer's
+    state takes its dtype and device from this weight. (torch's dynamic quantisation replaces
+    nn.Linear only, and turns its weight into a method.)
     """

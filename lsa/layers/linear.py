@@ -24,9 +24,10 @@ class LinearAttention(MultiHead):
 
     feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, on queries and keys.
     mode, chunk_size, normalize: see `lsa.linear_attention`.
-    output_norm: each head's output to root mean square 1, in the normaliser's place, as in
-        TransNormer, Qin et al. (2022). A normaliser would cancel, so both together are refused.
-    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
+    output_norm: scale each head's output to root mean square 1 instead of dividing by the
+        normaliser, as in TransNormer, Qin et al. (2022). Both together are refused: the normaliser
+        would cancel.
+    log_decay: one number a head, at most 0: the log of its decay at each token; or None.
     """
 
     packs = splits = True
@@ -94,7 +95,7 @@ class LinearAttention(MultiHead):
             log_decay = attention.resets(document_starts(cu_seqlens, x), k, log_decay)
         shared = {"feature_map": self.feature_map, "log_decay": log_decay}
         exchange = attention.start(k, v, ranks=ranks, **shared)
-        (q,) = self.some(x, 0, 1)  # while states travel
+        (q,) = self.some(x, 0, 1)  # computed while states are exchanged
         options = {"mode": self.mode, "chunk_size": self.chunk_size, "normalize": self.normalize}
         return self.read(attention.read(q, k, v, exchange.before(), **shared, **options))
 
@@ -120,7 +121,8 @@ class LinearAttention(MultiHead):
     def weights(self, x: Tensor) -> Tensor:
         """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one.
 
-        Weights of the feature map, and of decay; what is not normalised is made so.
+        They come from the feature map and decay. An unnormalised layer's weights are normalised
+        here.
         """
         dtype = accumulator_dtype(x.dtype)
         q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.qkv(x))

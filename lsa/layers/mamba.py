@@ -1,4 +1,4 @@
-"""S6 and the Mamba block: a state space that chooses, token by token, what to keep.
+"""S6 and the Mamba block: a state space that decides, token by token, what to keep.
 
 Gu and Dao (2023), algorithm 2 and figure 3. `lsa.scans.selective_scan` is the recurrence; here
 are the maps that let it depend on the input:
@@ -6,7 +6,7 @@ are the maps that let it depend on the input:
     B_t, C_t = W_B x_t, W_C x_t        Δ_t = softplus(W_Δ W_δ x_t + b_Δ)        A = -exp(A_log)
     h_t = exp(Δ_t A) ∘ h_{t-1} + Δ_t B_t x_t        y_t = C_t · h_t + D ∘ x_t
 
-A large Δ_t lets the token in and the past out; Δ_t near 0 skips the token.
+A large Δ_t writes the token and clears the past; Δ_t near 0 skips the token.
 
 Letters: D channels (the paper's D, here `d_model` or E D = `d_inner`), N = `d_state` numbers a
 channel, R = `dt_rank` the width between W_δ and W_Δ.
@@ -34,9 +34,9 @@ class S6(nn.Module):
     """The selective state space alone. [B, T, D] to [B, T, D]. Each channel keeps N numbers.
 
     d_state: N. dt_rank: R; ceil(D / 16) by default.
-    input_rule: "euler" (B̄ = Δ B, as published code has it) or "zoh" (zero-order hold for B too).
-    mode, chunk_size: of `lsa.scans.selective_scan`.
-    dt_min, dt_max: Δ starts between them, log-uniformly, where W_Δ adds nothing.
+    input_rule: "euler" (B̄ = Δ B, as in the published code) or "zoh" (zero-order hold for B too).
+    mode, chunk_size: as for `lsa.scans.selective_scan`.
+    dt_min, dt_max: range of the initial Δ, log-uniform, where W_Δ adds nothing.
     """
 
     packs = splits = True
@@ -72,10 +72,10 @@ class S6(nn.Module):
             self.dt_proj.bias.copy_(dt + torch.log(-torch.expm1(-dt)))  # softplus gives dt back
 
     def selection(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """x [..., D] to u, Δ [..., D], A [D, N], B and C [..., N], u apart as states are kept."""
+        """u, Δ [..., D], A [D, N], B, C [..., N] of x [..., D]; all but u in the states' dtype."""
         dtype = accumulator_dtype(x.dtype)
         low, B, C = self.x_proj(x).split((self.dt_rank, self.d_state, self.d_state), dim=-1)
-        with torch.autocast(x.device.type, enabled=False):  # Δ's rounding would be the state's
+        with torch.autocast(x.device.type, enabled=False):  # rounding Δ would round the state
             delta = F.softplus(self.dt_proj(low.to(self.dt_proj.weight.dtype)).to(dtype))
         return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 
@@ -98,9 +98,10 @@ class S6(nn.Module):
         return h, y.to(x.dtype) + self.D * x
 
     def _begun(self, u: Tensor, delta: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """u and Δ with which a document's first token [B, T, 1] forgets, and enters as before.
+        """u and Δ changed so that a document's first token [B, T, 1] clears the state.
 
-        exp(Δ A) is zero for the longest step, and u makes up for what that does to B̄ = Δ B.
+        Δ becomes the longest step, for which exp(Δ A) is zero; u is divided so that B̄ u = Δ B u
+        stays.
         """
         if self.input_rule != "euler":
             raise ValueError(f"cu_seqlens: expected input_rule euler, got {self.input_rule}")
@@ -115,7 +116,7 @@ class S6(nn.Module):
         ).unsqueeze(0)
 
     def transition(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Transition:
-        """Transition of a state by x [B, T, D]: decay and added, [B, D, N]. As many ticks as T."""
+        """The transition of a state by x [B, T, D]: decay and added, [B, D, N]. Takes T ticks."""
         u, delta, A, B, C = self.selection(x)
         if cu_seqlens is not None:
             u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))
@@ -141,7 +142,7 @@ class S6(nn.Module):
         return StateMachine(self.start(), self.step, self.attend)
 
     def sequence_flops(self, T: int) -> int:
-        """T ticks; a tree takes three multiply-adds a number where a tick takes one."""
+        """FLOPs of T ticks; a tree takes three multiply-adds a number where a tick takes one."""
         on_state = 8 if self.mode == "tree" else 4
         return on_state * T * self.A_log.numel()
 
@@ -155,9 +156,9 @@ class S6(nn.Module):
 class Mamba(nn.Module):
     """The Mamba block: widen, short convolution, S6, gate, narrow. [B, T, D] to [B, T, D].
 
-    expand: E, the inner width is E D. d_conv: tokens in the short convolution.
-    Further options are those of `S6`, whose D is E D here, dt_rank aside: R is ceil(D / 16) by
-    default. Norm and residual are the caller's, as for every layer.
+    expand: E; the inner width is E D. d_conv: tokens in the short convolution. The other options
+    are those of `S6`, whose D is E D here, but dt_rank is ceil(D / 16) by default. Norm and
+    residual are left to the caller, as for every layer.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class Mamba(nn.Module):
         return (past, h), self.out_proj(y * F.silu(gate))
 
     def start(self) -> tuple[Tensor, Tensor]:
-        """No inputs before the first, and h_0 = 0."""
+        """The first state: no earlier inputs, and h_0 = 0."""
         return self.conv1d.start(), self.ssm.start()
 
     def attend(self, state: tuple[Tensor, Tensor], x: Tensor) -> tuple[tuple, Tensor]:

@@ -1,7 +1,7 @@
 """Attention without its projections: q, k, v to o, over a whole sequence or token by token.
 
-A mix serves some query heads of a layer. Several may share a head of keys and values (grouped-query
-attention, Ainslie et al., 2023), and its caches hold each of these heads once.
+A mix serves some query heads of a layer. Several query heads may share one head of keys and values
+(grouped-query attention, Ainslie et al., 2023); caches store each shared head once.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from .window import RingCache, window_attention
 
 
 class Mix(Protocol):
-    """q [B, T, H, K], k and v [B, T, G, K] to o [B, T, H, K], G heads of keys for H of queries."""
+    """Attention of q [B, T, H, K] to k, v [B, T, G, K], giving o [B, T, H, K]; G heads serve H."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor: ...
 
     def start(self, like: Tensor) -> Any:
-        """The state before the first token; `like` has the dtype and device of keys."""
+        """The state before the first token; `like` has the dtype and device of the keys."""
         ...
 
     def many(self, state: Any, q: Tensor, k: Tensor, v: Tensor) -> tuple[Any, Tensor]:
-        """The state with T tokens more, and what their queries read."""
+        """The state after T more tokens, and o of these tokens."""
         ...
 
     def tick(self, state: Any, q: Tensor, k: Tensor, v: Tensor) -> tuple[Any, Tensor]:
-        """The same for one token, [B, 1, H or G, K]."""
+        """The same for one token: q, k, v [B, 1, H or G, K]."""
         ...
 
 
 class GroupedHeads(Fixed):
-    """The head of keys that each head of queries reads.
+    """The assignment of key heads to query heads.
 
-    groups: for each head of queries its head of keys, from 0, in any order; or None: its own.
+    groups: the key head of each query head, counted from 0, in any order; None: each its own.
     """
 
     groups: Tensor | None
@@ -57,12 +57,12 @@ class GroupedHeads(Fixed):
         self.fix("groups", groups)
 
     def spread(self, x: Tensor) -> Tensor:
-        """[B, T, G, K] to [B, T, H, K]: each head of queries its keys."""
+        """Repeat key heads for their query heads: [B, T, G, K] to [B, T, H, K]."""
         return x if self.groups is None else x[:, :, self.groups]
 
 
 class SoftmaxMix(GroupedHeads):
-    """Softmax attention to all tokens before. Its state, the KV cache, grows."""
+    """Softmax attention to all earlier tokens. Its state, the KV cache, grows."""
 
     def __init__(
         self, n_heads: int, head_width: int, *, groups: Sequence[int] | None = None
@@ -85,7 +85,7 @@ class SoftmaxMix(GroupedHeads):
 
 
 class WindowMix(GroupedHeads):
-    """Softmax attention to the last and the first tokens. Its state is a ring of constant size.
+    """Softmax attention to the last and the first tokens. Its state is a ring of fixed size.
 
     window, first: as for `window_attention`.
     """

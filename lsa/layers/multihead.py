@@ -1,4 +1,4 @@
-"""The base of every multi-head attention layer: projections before and after the mixing."""
+"""Base class of the multi-head attention layers: projections before and after the mixing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MultiHead(Fixed):
         return q, k, v
 
     def some(self, x: Tensor, first: int, end: int) -> tuple[Tensor, ...]:
-        """Those of q, k, v from number `first` up to `end`, apart from the others."""
+        """Numbers `first` up to `end` of q, k, v (0, 1, 2), without computing the others."""
         width = self.n_heads * self.head_width
         rows, bias = slice(first * width, end * width), self.c_attn.bias
         y = F.linear(x, self.c_attn.weight[rows], None if bias is None else bias[rows])
@@ -45,9 +45,9 @@ class MultiHead(Fixed):
         return self.c_proj(o.flatten(-2))
 
     def faded(self, A: Tensor) -> Tensor:
-        """Products A [B, H, T, T] of queries and keys, the future masked, the past faded.
+        """Products A [B, H, T, T] of queries and keys, masked and, if the layer decays, decayed.
 
-        The weight of token j for token i is multiplied by exp(log_decay (i - j)), if there is one.
+        The product of tokens i and j is multiplied by exp(log_decay (i - j)).
         """
         if self.log_decay is None:
             return A.tril()

@@ -11,8 +11,8 @@ from .multihead import MultiHead
 class NoAttention(MultiHead):
     """Each token attends to itself alone, o_t = v_t. [B, T, D] to [B, T, D].
 
-    The projections are those of attention, so a model with it has the same parameters, though
-    those of q and k have no effect. It learns how the next token depends on the last, and no more.
+    The projections are those of attention, so a model with this layer has the same parameters;
+    those of q and k have no effect. It only learns how the next token depends on the last one.
     """
 
     def _mixed(self, x: Tensor) -> Tensor:

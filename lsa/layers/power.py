@@ -1,9 +1,9 @@
-"""Symmetric power attention: weights (q·k)^p, one degree of the Taylor map on its own.
+"""Symmetric power attention: weights (q·k)^p, a single degree of the Taylor map.
 
 (x·y)^p = sum_{|a| = p} p!/a! x^a y^a by the multinomial theorem, so phi_p(x), all monomials of
 degree exactly p with coefficients sqrt(p!/a!), multiplies to the weight: phi_p(x)·phi_p(y) =
-(x·y)^p. Buckman, Gelada and Zhang (2024). An even p keeps every weight, and so the normaliser,
-from being negative. With a decay α_t a head, token j reaches token i with
+(x·y)^p. Buckman, Gelada and Zhang (2024). With even p no weight is negative, nor is the normaliser.
+With a decay α_t a head, the weight of token j for token i is
 (q_i·k_j)^p exp(sum_{j<l<=i} log α_l).
 """
 
@@ -32,10 +32,10 @@ from .multihead import MultiHead
 def as_tensors(
     indices: Sequence[Sequence[int]], coefficients: Sequence[float], device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Indices [F, n] and coefficients [F] of monomials, these in float64.
+    """Indices [F, n] and coefficients [F] of monomials as tensors, coefficients in float64.
 
-    Apple's GPUs have no float64, and features there are float32 at most. So coefficients are
-    rounded to it when they are made, not when they are multiplied. That costs no digit.
+    On Apple's GPUs, which have no float64, features are float32 at most, and coefficients are
+    rounded when they are made instead of when they are multiplied. The result is the same.
     """
     kind = torch.float32 if device.type == "mps" else torch.float64
     with torch.inference_mode(False):
@@ -68,11 +68,11 @@ class PowerAttention(MultiHead):
 
     degree: p, even.
     gated: multiply the weights by a decay a head, from the input; see `HeadDecay`.
-    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
+    log_decay: one number a head, at most 0: the log of its decay at each token; or None.
 
-    `forward` forms all T x T products (attention mode); the machine keeps sums of features. These
-    have either sign and are as large as (|q| |k|)^p. If every (q·k)^p so far is far smaller, a
-    tick in float32 has few digits left, the fewer the higher p is.
+    `forward` forms all T x T products (attention mode); the machine keeps sums of features.
+    Features have either sign and are as large as (|q| |k|)^p. If all (q·k)^p so far are much
+    smaller, a tick in float32 has few correct digits, fewer for higher p.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class PowerAttention(MultiHead):
         return self.read(o.transpose(1, 2), x)
 
     def weighed(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x [B, T, D] to the weights before they are normalised, [B, H, T, T], and v."""
+        """The weights of x [B, T, D] before normalising, [B, H, T, T], and v."""
         q, k, v, log_decay = (heads.transpose(1, 2) for heads in self.scaled_qkv(x))
         A = (q @ k.transpose(-1, -2)) ** self.degree
         if self.gated:

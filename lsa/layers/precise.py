@@ -1,4 +1,4 @@
-"""Parameters that a module in 16 bits goes on computing with in float32."""
+"""Parameters that keep float32 precision in a module of 16 bits."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ HALVES = (torch.bfloat16, torch.float16)
 class Precise(nn.Module):
     """A module whose own parameters keep float32's digits when it is converted to 16 bits.
 
-    A state space multiplies by the same Ā at every tick, so a rounded eigenvalue is off by a phase
-    that grows with the text. A parameter still has the model's dtype, which sharding asks of all
-    parameters of a group; what its rounding left over is a buffer beside it, `NAME_rest`, in
-    float32. It is made by the conversion, stored with the weights, and constant under training.
+    A state space multiplies by the same Ā at every tick, so a rounded eigenvalue causes a phase
+    error that grows with the text. A parameter still has the model's dtype, because sharding needs
+    one dtype for all parameters of a group. Its rounding error is a float32 buffer beside it,
+    `NAME_rest`. The conversion makes this buffer; it is stored with the weights, and training does
+    not change it.
     """
 
-    rounded: tuple[str, ...] = ()  # parameters that may be rounded as all others are
+    rounded: tuple[str, ...] = ()  # parameters that may be rounded like all others
 
     def exact(self, name: str) -> Tensor:
-        """A parameter in the precision of sums, with what rounding left over."""
+        """A parameter plus its rounding error, in `accumulator_dtype`."""
         x, rest = getattr(self, name), getattr(self, f"{name}_rest", None)
         wide = x.to(accumulator_dtype(x.dtype))
         return wide if rest is None else wide + rest
 
     def _split(self, name: str, exact: Tensor) -> None:
-        """Keep a number as the parameter, and as its rest where the parameter has 16 bits."""
+        """Store a number as the parameter and, if the parameter has 16 bits, its rounding error."""
         x: Tensor = getattr(self, name)
         self._buffers.pop(f"{name}_rest", None)
         if exact.is_meta or x.is_meta:
@@ -42,7 +43,7 @@ class Precise(nn.Module):
             x.data.copy_(exact)
 
     def _names(self) -> list[str]:
-        """The parameters in question, while they are whole: a shard's rest stays as it is."""
+        """The names of these parameters, except sharded ones, whose rest stays as it is."""
         return [
             name for name, x in self._parameters.items()
             if name not in self.rounded and type(x) is nn.Parameter

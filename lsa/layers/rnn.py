@@ -30,7 +30,7 @@ class RNN(nn.Module):
         for x_t in x.unbind(1):
             s = torch.tanh(self.W(s)) + x_t
             states.append(s)
-        # The states need each other; the outputs do not, so U meets all of them at once.
+        # The states depend on each other; the outputs do not, so one product gives all outputs.
         return self.U(torch.stack(states, dim=1) if states else x)
 
     def machine(self) -> StateMachine:

@@ -45,7 +45,7 @@ class TimeMixingState(NamedTuple):
 
 
 class RWKVTimeMixing(nn.Module):
-    """RWKV-4's attention: token shift, then the wkv, then the receptance. [B, T, D] likewise.
+    """RWKV-4's attention: token shift, wkv, receptance. [B, T, D] to [B, T, D].
 
     The mixing weights, decays and bonuses start as in the published model's first block.
     """
@@ -60,7 +60,7 @@ class RWKVTimeMixing(nn.Module):
         ramp = torch.arange(d_model) / max(d_model - 1, 1)
         share = torch.arange(d_model) / d_model
         self.mu_r, self.mu_k, self.mu_v = map(nn.Parameter, (share.sqrt(), share, share.clone()))
-        # w = exp(log_w), from slow to fast over the channels; u breaks ties between them.
+        # w = exp(log_w), from slow to fast over the channels; u differs between neighbours.
         self.log_w = nn.Parameter(-5 + 8 * ramp**0.7)
         self.u = nn.Parameter(math.log(0.3) + 0.5 * ((torch.arange(d_model) + 1) % 3 - 1))
 
@@ -73,7 +73,7 @@ class RWKVTimeMixing(nn.Module):
         return r, k.to(dtype), v.to(dtype)
 
     def out(self, r: Tensor, k: Tensor, v: Tensor, past: ExponentialSums) -> Tensor:
-        """The newest token, with its bonus, beside the past; gated and projected. [..., D]."""
+        """The past plus the newest token with its bonus, gated and projected. [..., D]."""
         seen = past.plus(self.u.to(k.dtype) + k, v)
         return self.output(torch.sigmoid(r) * (seen.num / seen.den).to(r.dtype))
 
@@ -87,7 +87,7 @@ class RWKVTimeMixing(nn.Module):
         return TimeMixingState(x[:, -1], sums.last()), y
 
     def start(self) -> TimeMixingState:
-        """No input and empty sums."""
+        """The first state: a zero input and empty sums."""
         weight = self.output.weight
         D = weight.shape[0]
         wide = weight.to(accumulator_dtype(weight.dtype))
@@ -111,7 +111,7 @@ class RWKVTimeMixing(nn.Module):
         return (TREE_FLOPS + 4) * T * self.u.numel()
 
     def tick_flops(self, t: int) -> int:
-        """Two sums that decay, and the newest token beside them."""
+        """FLOPs of two sums that decay, and of the newest token."""
         return 8 * self.u.numel()
 
     def state_numbers(self, t: int) -> int:

@@ -4,7 +4,7 @@ Gu, Goel and Ré (2022). A = Λ - P P*, discretised bilinearly,
 
     Ā = (I - Δ/2 A)^-1 (I + Δ/2 A)        B̄ = (I - Δ/2 A)^-1 Δ B.
 
-The minus (Goel et al. 2022) keeps the real part of A below zero whatever is learned, so that
+The minus (Goel et al. 2022) keeps the real part of A below zero for any parameters, so that
 |Ā s| <= |s|. Letters and shapes are those of `state_space`.
 """
 
@@ -33,7 +33,7 @@ def hippo_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
 def dplr_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
     """HiPPO-LegS in the basis where A = diag(λ) - P P*: λ, P, B, each [N/2], complex128.
 
-    The half of each conjugate pair whose λ has a positive imaginary part.
+    Of each conjugate pair the one with a positive imaginary part is kept.
     """
     A, B, P = hippo_legs(N)
     # A + P P^T = -1/2 I + a skew matrix K; -i K is Hermitian, so its eigenvalues are exact reals.
@@ -49,7 +49,7 @@ class S4(StateSpace):
     """The structured state space, Gu, Goel and Ré (2022). [B, T, D] to [B, T, D].
 
     A tick costs O(N) a channel, because a diagonal plus a rank-one matrix is inverted in O(N)
-    (Woodbury). The kernel of L terms costs O((L + N^2 log L) N), without stepping: see `kernel`.
+    (Woodbury). The kernel of L terms costs O((L + N^2 log L) N), without L ticks: see `kernel`.
     Options are those of `StateSpace`.
     """
 
@@ -106,7 +106,7 @@ class S4(StateSpace):
             2 (k_CB - (1+z) k_CP k_PB / (1 + (1+z) k_PP)).
 
         The paper divides by 1 + z throughout, which is 0 at z = -1; multiplied out, nothing here
-        is ever near a pole, for Re λ < 0.
+        comes near a pole, since Re λ < 0.
         """
         A, _, C = self.dense()
         N = self.d_state // 2
@@ -143,9 +143,9 @@ class S4(StateSpace):
         return (A @ both.unsqueeze(-1)).squeeze(-1)[..., : self.d_state // 2]
 
     def kernel_flops(self, L: int) -> int:
-        """Ā^L by squaring, four Cauchy sums at L/2 + 1 roots, and the transform back.
+        """FLOPs of Ā^L by squaring, four Cauchy sums at L/2 + 1 roots, and the transform back.
 
-        Not counted, since of lower order: Ā itself, and the division in each term of the sums.
+        Terms of lower order are not counted: Ā itself, and the division in each term of the sums.
         """
         if L == 0:
             return 0

@@ -1,8 +1,8 @@
-"""S4D: the state space whose A is diagonal, S4's readable sister. Gu, Gupta, Goel and Ré (2022).
+"""S4D: the state space whose A is diagonal, a simpler S4. Gu, Gupta, Goel and Ré (2022).
 
-With A = Λ the recurrence is N/2 complex numbers that each turn and fade on their own, and the
-kernel is a sum of powers, K_i = 2 Re sum_n C_n B̄_n Ā_n^i (a Vandermonde product). Letters and
-shapes are those of `state_space`.
+With A = Λ the state is N/2 complex numbers that rotate and decay independently. The kernel is a sum
+of powers, K_i = 2 Re sum_n C_n B̄_n Ā_n^i (a Vandermonde product). Letters and shapes are those of
+`state_space`.
 """
 
 from __future__ import annotations

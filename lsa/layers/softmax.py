@@ -1,4 +1,4 @@
-"""Softmax attention, and GPT-2's layer of it: a machine whose state, the KV cache, grows."""
+"""Softmax attention, and GPT-2's layer of it. Its machine's state, the KV cache, grows."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
     T, L = q.shape[1], k.shape[1]
     if T == 0:
         return q[..., :1] * v[:, :0]
-    # A single query sees every key; a square problem is plainly causal. Only a block of new
-    # queries over an older cache needs its mask written out.
+    # A single query sees every key; with equally many queries and keys the mask is causal. Only a
+    # block of new queries over an older cache needs an explicit mask.
     mask, is_causal = None, False
     if 1 < T < L:
         mask = torch.ones(T, L, dtype=torch.bool, device=q.device).tril(L - T)
-    elif T > 1:  # branches, since torch takes no symbol for is_causal: a compiler guards on T
+    elif T > 1:  # two branches: torch takes no symbol for is_causal, and torch.compile guards on T
         is_causal = True
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale)
@@ -51,7 +51,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
 def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
     """The scale of scores of a dtype. Raises ValueError unless it is above 0, and finite.
 
-    torch answers with NaN, or with zeros, where it is 0, negative or not a number.
+    Given another number, torch would return NaN or zeros.
     """
     if scale is None:
         return None
@@ -61,7 +61,7 @@ def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
 
 
 class _Buffer:
-    """Room for keys and values, [B, H, capacity, K]; `filled` positions are taken."""
+    """Memory for keys and values, [B, H, capacity, K], of which `filled` positions are used."""
 
     def __init__(self, k: Tensor, v: Tensor, capacity: int) -> None:
         self.k, self.v = (x.new_empty(*x.shape[:2], capacity, x.shape[3]) for x in (k, v))
@@ -74,7 +74,7 @@ class _Buffer:
         self.filled = end
 
     def is_sealed(self) -> bool:
-        """Whether no tick may write here: a graph has read it, or only inference mode may."""
+        """Whether no tick may write here: autograd has read it, or it belongs to inference mode."""
         foreign = self.k.is_inference() and not torch.is_inference_mode_enabled()
         return foreign or self.k.requires_grad or self.v.requires_grad
 
@@ -83,11 +83,11 @@ class _Buffer:
 class KVCache:
     """The keys and values of the tokens so far: a state that is never changed, only extended.
 
-    Extending the newest cache writes into spare room in place, so a tick costs O(1) copies on
-    average; extending an older one (two continuations of one text) copies first.
+    Extending the newest cache writes into spare memory in place, so a tick costs O(1) copies on
+    average. Extending an older one (two continuations of one text) copies first.
 
-    room: for how many tokens an empty cache makes room at first. Up to there nothing is copied, and
-    keys and values stay where they are, as a CUDA graph asks.
+    room: tokens for which an empty cache allocates memory. Up to there nothing is copied, and keys
+    and values keep their addresses, as a CUDA graph requires.
     """
 
     buffer: _Buffer | None = None
@@ -96,12 +96,12 @@ class KVCache:
 
     @property
     def k(self) -> Tensor:
-        """[B, length, H, K], a view. Raises ValueError when nothing was ever added."""
+        """Keys [B, length, H, K], a view. Raises ValueError if the cache is empty."""
         return self._taken().k[:, :, : self.length].transpose(1, 2)
 
     @property
     def v(self) -> Tensor:
-        """[B, length, H, V], a view. Raises ValueError when nothing was ever added."""
+        """Values [B, length, H, V], a view. Raises ValueError if the cache is empty."""
         return self._taken().v[:, :, : self.length].transpose(1, 2)
 
     def _taken(self) -> _Buffer:
@@ -111,13 +111,13 @@ class KVCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys and values held, spare room not counted."""
+        """Bytes of the keys and values held, without spare memory."""
         return self.k.nbytes + self.v.nbytes if self.buffer else 0
 
     def rewound(self) -> KVCache:
-        """This cache, whose next token is written in place even where another one was.
+        """This cache, whose next token is written in place, even over another token.
 
-        A longer cache that shares its memory must not be read again.
+        A longer cache that shares its memory must not be read afterwards.
         """
         if self.buffer is not None:
             self.buffer.filled = self.length
@@ -128,7 +128,7 @@ class KVCache:
         k, v = k.transpose(1, 2), v.transpose(1, 2)
         length = self.length + k.shape[2]
         old = buffer = self.buffer
-        # Autograd keeps what was read, so a recorded tick must not write where one has read.
+        # Autograd keeps the tensors that were read, so a recorded tick must not write to them.
         recorded = torch.is_grad_enabled() and (k.requires_grad or v.requires_grad)
         if (
             buffer is None
@@ -150,14 +150,14 @@ POSITION_BASE = 64
 def positions_as_features(
     q: Tensor, k: Tensor, v: Tensor, slope: Tensor, start: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k, v with a few features more, so that scale q·k gains slope * (position of k).
+    """q, k, v with extra features, so that scale q·k gains slope * (position of k).
 
-    q [B, T, H, K], k [B, T, H, K], v [B, T, H, V], slope [H] or numbers a position, start: the
-    position of the first key. Softmax ignores a number that all its scores share. So slope * j
-    has the effect of ALiBi's penalty -slope * (i - j) (Press et al., 2022), without a mask.
-    A position is written as three digits to the base 64, which stay exact in bf16 up to a million.
-    The last one's 64^2 is shared between q and k: float16 ends at 65,504. Widths are
-    filled up to a multiple of 8, which fused kernels for GPUs ask for.
+    q, k [B, T, H, K], v [B, T, H, V], slope [H], start: the position of the first key. Softmax does
+    not change if all scores of a query change by the same number. So slope * j has the effect of
+    ALiBi's penalty -slope * (i - j) (Press et al., 2022), without a mask. A position is written as
+    three digits to the base 64, which stay exact in bf16 up to a million. The last digit's factor
+    64^2 is split between q and k, because float16 ends at 65,504. Widths are padded to a multiple
+    of 8, which fused GPU kernels require.
     """
     B, T, H, K = q.shape
     position = torch.arange(start, start + T, device=q.device)
@@ -193,14 +193,14 @@ class SoftmaxAttention(MultiHead):
         self.fix("log_decay", checked_decays(log_decay, n_heads))
 
     def widened(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k, v of x [B, T, D] at positions start, start + 1, ..., decay included."""
+        """q, k, v of x [B, T, D] at positions start, ..., with the features of the decay."""
         q, k, v = self.qkv(x)
         if self.log_decay is None:
             return q, k, v
         return positions_as_features(q, k, v, -self.log_decay, start)
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """o of widened q, k, v, projected: [B, T, D]."""
+        """o of `widened` q, k, v, projected: [B, T, D]."""
         o = softmax_attention(q, k, v, scale=self.head_width**-0.5)
         return self.out(o[..., : self.head_width])
 
@@ -219,7 +219,7 @@ class SoftmaxAttention(MultiHead):
         return self.out(o.transpose(1, 2)[..., : self.head_width])
 
     def _over_ranks(self, x: Tensor, cu_seqlens: Tensor | None, ranks: Ranks) -> Tensor:
-        """The same of this rank's part of x, by heads: each rank attends with some of them."""
+        """The layer on this rank's part of x, by heads: each rank attends with some of them."""
         if cu_seqlens is not None:
             raise ValueError("cu_seqlens: expected None with softmax attention over ranks")
         start = 0
@@ -232,7 +232,7 @@ class SoftmaxAttention(MultiHead):
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. After t ticks the state holds 2 t D numbers.
 
-        With decay its keys and values are a few features wider.
+        With decay, keys and values are a few features wider.
         """
 
         def many(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
@@ -257,7 +257,7 @@ class SoftmaxAttention(MultiHead):
         return scores.masked_fill(~seen, float("-inf")).softmax(-1)
 
     def seen(self, place: Tensor) -> Tensor:
-        """Mask of the tokens that each token sees [..., T, T], by places in the text [..., T]."""
+        """Mask of the tokens that each token sees [..., T, T], by their positions [..., T]."""
         return place.unsqueeze(-1) >= place.unsqueeze(-2)
 
     def sequence_flops(self, T: int) -> int:

@@ -1,4 +1,4 @@
-"""Feature maps of a state's keys, for a state in place of softmax: scaled, expanded or learned."""
+"""Feature maps for a state that replaces softmax: scaled, expanded or learned."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class StateFeatures(nn.Module):
     """phi(q) and phi(k) [B, T, H, F] of q and k [B, T, H, K]. No product of them is negative.
 
     feature_map: "elu_plus_one"; "taylor", the terms of exp(q·k / sqrt(K)) up to `degree`; "power",
-        the features of (q·k / sqrt(K))^degree; or "hedgehog", learned: the softmax of W x and of
-        -W x, a W for q and one for k in each head (Zhang et al., 2024; as Zhang et al., 2025).
+        the features of (q·k / sqrt(K))^degree; or "hedgehog". Hedgehog is learned: the softmax of W
+        x and of -W x, with a W for q and one for k in each head (Zhang et al., 2024 and 2025).
     degree: of "taylor" and "power", even.
     features: F of "hedgehog", even; 2 K by default.
     """
@@ -54,7 +54,7 @@ class StateFeatures(nn.Module):
         }[feature_map]
         if feature_map == "hedgehog":
             rows = self.n_features // 2
-            # The first K features start as the entries of x; more of them in directions at random.
+            # The first K features start as the entries of x, further ones in random directions.
             start = torch.randn(2, n_heads, rows, K) * K**-0.5
             start[:, :, :K] = torch.eye(K)[:rows]
             self.W = nn.Parameter(start)

@@ -8,7 +8,7 @@ y = K * u + D u with K_i = C Ā^i B̄. The layer trains by the convolution and s
 recurrence. `S4D` and `S4` differ in Ā, and in how they compute K.
 
 Letters: D channels; N = `d_state` real numbers of state a channel. A is real in some basis, so its
-eigenvalues come in conjugate pairs. One of each pair is kept, N/2 complex numbers. A product over
+eigenvalues come in conjugate pairs. One of each pair is kept, N/2 complex numbers: a product over
 all N is twice the real part of the product over these.
 
 Shapes here: u, y [B, D] a tick, [B, T, D] a sequence; s [B, D, N/2], Λ, P, B, C [D, N/2], complex;
@@ -32,7 +32,7 @@ MODES = ("fft", "direct", "recurrent")
 
 
 def twice_real(x: Tensor) -> Tensor:
-    """Sum over the kept half of the state, [..., N/2], and over its conjugates: real, [...]."""
+    """Sum over the stored half of the state, [..., N/2], and over its conjugates: real, [...]."""
     return 2 * x.real.sum(-1)
 
 
@@ -51,7 +51,7 @@ class StateSpace(Precise):
     """Base of S4 and S4D: D state spaces with skip, activation and mixing. [B, T, D] to [B, T, D].
 
     d_state: N, even. mode: "fft" or "direct" convolution, or "recurrent": the same function.
-    dt_min, dt_max: Δ starts between them, log-uniformly.
+    dt_min, dt_max: range of the initial Δ, log-uniform.
 
     y = W gelu(ssm(x)) + b, the published layer without its norm and residual.
     """
@@ -80,7 +80,7 @@ class StateSpace(Precise):
         self.out = ResidualLinear(d_model, d_model)
 
     def eigenvalues(self, start: Tensor) -> None:
-        """Make Λ, [D, N/2], a parameter: log(-Re), so that the real part stays negative, and Im."""
+        """Register Λ, [D, N/2], as log(-Re), which keeps the real part negative, and Im."""
         start = start.to(torch.complex64).expand(self.d_model, -1)
         self.log_neg_re = nn.Parameter((-start.real).log().clone())
         self.im = nn.Parameter(start.imag.clone())
@@ -108,11 +108,11 @@ class StateSpace(Precise):
         raise NotImplementedError
 
     def reach(self, L: int) -> Tensor:
-        """Ā^i B̄ for i < L, [D, L, N/2]: what an input leaves in the state i ticks later."""
+        """Ā^i B̄ for i < L, [D, L, N/2]: the effect of an input on the state i ticks later."""
         raise NotImplementedError
 
     def observe(self, L: int) -> Tensor:
-        """C Ā^(i+1) for i < L, [D, L, N/2]: what a state adds to the outputs after it."""
+        """C Ā^(i+1) for i < L, [D, L, N/2]: the effect of a state on later outputs."""
         raise NotImplementedError
 
     def carry(self, s: Tensor, L: int) -> Tensor:
@@ -129,7 +129,7 @@ class StateSpace(Precise):
 
     def ssm(self, u: Tensor) -> Tensor:
         """y = K * u + D u from an empty state. u, y [B, T, D]."""
-        if u.numel() == 0:  # no token, or no sequence: no FFT takes either
+        if u.numel() == 0:  # no token, or no sequence: the FFT takes neither
             return u
         wide = self.wide(u)
         if self.mode == "recurrent":
@@ -148,7 +148,7 @@ class StateSpace(Precise):
         return torch.zeros_like(self.complex("C"), requires_grad=False).unsqueeze(0)
 
     def finish(self, y: Tensor) -> Tensor:
-        """Activation and the mixing of channels, [..., D]."""
+        """Activation and mixing of channels, [..., D]."""
         return self.out(F.gelu(y))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class StateSpace(Precise):
             T = u.shape[1]
             if T == 0:
                 return s, self.finish(u)
-            # The piece's own convolution, and the fading of the state before it.
+            # The chunk's own convolution, plus the decayed effect of the state before it.
             past = torch.einsum("dtn,bdn->btd", self.observe(T), s.expand(u.shape[0], -1, -1))
             y = self.ssm(u) + (2 * past.real).to(u.dtype)
             wide = self.wide(u).flip(1).to(s.dtype)
@@ -175,13 +175,13 @@ class StateSpace(Precise):
         return StateMachine(self.start(), step, many)
 
     def sequence_flops(self, T: int) -> int:
-        """The kernel and the convolution with it, or T ticks, as `mode` says."""
+        """FLOPs of the kernel and its convolution, or of T ticks, depending on `mode`."""
         if self.mode == "recurrent":
             return T * self.tick_flops(1)
         return self.d_model * (self.kernel_flops(T) + convolution_flops(self.mode, T))
 
     def tick_flops(self, t: int) -> int:
-        """Products of complex numbers, 4 multiply-adds each, those that read C s being 2."""
+        """FLOPs of complex products, 4 multiply-adds each; reading C s takes 2."""
         raise NotImplementedError
 
     def state_numbers(self, t: int) -> int:

@@ -1,4 +1,4 @@
-"""Softmax attention with the exponential cut after n terms: a state again, of size O(K^n V)."""
+"""Attention with the Taylor polynomial of the exponential: a state again, of size O(K^n V)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def taylor_exp(s: Tensor, degree: int) -> Tensor:
 def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
     """Every monomial of degree at most n in `width` variables, and its coefficient.
 
-    A monomial is n indices into (1, x_1, ..., x_K); index 0 fills up those of lower degree. Its
-    coefficient is 1/sqrt(a!), a the exponents of the variables: by the multinomial theorem
-    sum_a x^a y^a / a! is then the Taylor sum of x·y. Order is kept only up to symmetry, which
-    leaves (K + n choose n) of the (K + 1)^n products.
+    A monomial is n indices into (1, x_1, ..., x_K); index 0 pads those of lower degree. Its
+    coefficient is 1/sqrt(a!), a the exponents of the variables. By the multinomial theorem
+    sum_a x^a y^a / a! is then the Taylor sum of x·y. Only one order of the indices is kept, which leaves
+    (K + n choose n) of the (K + 1)^n products.
     """
     indices = tuple(combinations_with_replacement(range(width + 1), degree))
     coefficients = []
@@ -48,7 +48,7 @@ def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tup
 
 @lru_cache
 def monomial_tensors(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """`monomials` as tensors: [F, n] and [F]. A long list is read only once."""
+    """`monomials` as tensors, [F, n] and [F], cached."""
     return as_tensors(*monomials(width, degree), device)
 
 
@@ -62,10 +62,10 @@ def taylor_features(x: Tensor, degree: int) -> Tensor:
 class TaylorAttention(MultiHead):
     """Causal attention with weights taylor_exp(scale q·k, n), normalised. [B, T, D] likewise.
 
-    degree: n, the terms kept after the 1. An even one keeps every weight positive; with an odd
+    degree: n, the number of terms after the 1. With an even n every weight is positive; with an odd
         one the normaliser can vanish.
     scale: of the scores, above 0; 1 / sqrt(K) by default.
-    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
+    log_decay: one number a head, at most 0: the log of its decay at each token; or None.
 
     `forward` forms all T x T products (attention mode); the machine keeps sums of features.
     """

@@ -1,7 +1,7 @@
-"""Softmax attention in a sliding window, which keeps the first tokens: its state never grows.
+"""Softmax attention in a sliding window plus the first tokens: its state never grows.
 
-Trained models use the first token as an attention sink, for weight that belongs nowhere (Xiao et
-al., 2024). A window that hides it does much harm, so the first tokens stay in sight.
+Trained models use the first token as an attention sink, for weight that belongs nowhere (Xiao
+et al., 2024). Hiding it costs much, so the first tokens stay visible.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ..checks import whole
 from ..machines import StateMachine
 from .softmax import SoftmaxAttention, checked_scale, softmax_attention
 
-LEAST_BLOCK = 32  # shorter blocks of a small window would be many small products
+LEAST_BLOCK = 32  # shorter blocks would make many small products
 
 
 def window_attention(
     q: Tensor, k: Tensor, v: Tensor, *, window: int, first: int = 0, scale: float | None = None
 ) -> Tensor:
-    """Causal softmax attention to the last `window` tokens, oneself included, and the first few.
+    """Causal softmax attention to the last `window` tokens, a query's own included, and the first.
 
     Sliding blocks, Beltagy et al. (2020), section 3.1, so that time and memory are linear in T.
 
     q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T: the queries are the last T
-    positions. Tokens that no query sees may be missing between the first few and the others.
+    positions. Tokens that no query sees may be missing between the first tokens and the others.
     window: at least 1. first: 0 or more. scale: as for `softmax_attention`.
 
     Returns o [B, T, H, V]. Raises ValueError for arguments that do not fit.
@@ -55,19 +55,20 @@ def window_attention(
 
 
 def early_queries(T: int, L: int, window: int, first: int) -> int:
-    """How many of the last T of L positions come before first + window, and so see all before."""
+    """Number of the last T of L positions before first + window; these see all earlier tokens."""
     return min(max(first + window - (L - T), 0), T)
 
 
 def late_blocks(
     q: Tensor, k: Tensor, v: Tensor, first_k: Tensor, first_v: Tensor, window: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Blocks of queries that each see all the first tokens and `window` of the keys, 1 or more.
+    """Blocks of queries, whose queries each see all first tokens and `window` >= 1 of the keys.
 
     q: [B, T, H, K]. k, v: [B, window - 1 + T, H, K or V]. first_k, first_v: [B, first, H, K or V].
 
-    Returns q [B, H n, C, K], k and v [B, H n, first + C + window - 1, K or V], n blocks of C, the
-    last filled up with zeros, and which of its keys each query sees, [C, first + C + window - 1].
+    Returns q [B, H n, C, K], in n blocks of C, the last padded with zeros; k and v
+    [B, H n, first + C + window - 1, K or V]; and a mask of the keys that each query sees,
+    [C, first + C + window - 1].
     """
     T, first = q.shape[1], first_k.shape[1]
     C = max(window, LEAST_BLOCK)
@@ -85,10 +86,10 @@ def late_blocks(
 
 
 class RingCache(NamedTuple):
-    """The keys and values of the first tokens and of the last: of constant size.
+    """A ring buffer of the keys and values of the first and the last tokens, of constant size.
 
-    k, v: [B, first + window, H, K or V]. Token t lies in slot t, and from first + window on in
-    that of the token it drives out, first + (t - first) % window. ticks: tokens so far.
+    k, v: [B, first + window, H, K or V]. Token t is in slot t, and from first + window on in the
+    slot of the token that it replaces, first + (t - first) % window. ticks: tokens so far.
     """
 
     k: Tensor
@@ -100,7 +101,7 @@ class RingCache(NamedTuple):
     def empty(
         cls, like: Tensor, heads: int, features: int, *, window: int, first: int
     ) -> RingCache:
-        """The cache before the first token, of the dtype and on the device of `like`."""
+        """The cache before the first token, with the dtype and device of `like`."""
         room = like.new_zeros(1, first + window, heads, features)
         return cls(room, room, first)
 
@@ -110,18 +111,18 @@ class RingCache(NamedTuple):
 
     @property
     def held(self) -> tuple[Tensor, Tensor]:
-        """k and v of the tokens it holds, in the order of slots, [B, up to first + window, ...]."""
+        """k and v in the cache, in the order of slots, [B, up to first + window, ...]."""
         return self.k[:, : self.ticks], self.v[:, : self.ticks]
 
     @property
     def next_slot(self) -> int:
-        """Where the next token goes. Once the ring is full, the oldest of the last lies there."""
+        """Slot of the next token. In a full ring it holds the oldest of the last tokens."""
         if self.ticks < self.k.shape[1]:
             return self.ticks
         return self.first + (self.ticks - self.first) % self.window
 
     def pushed(self, k: Tensor, v: Tensor) -> RingCache:
-        """The cache with one token more, k and v [B, 1, H, K or V]."""
+        """The cache after one more token, k and v [B, 1, H, K or V]."""
         place = torch.tensor([self.next_slot], device=k.device)
         k, v = (
             kept.expand(x.shape[0], -1, -1, -1).index_copy(1, place, x.to(kept.dtype))
@@ -130,7 +131,7 @@ class RingCache(NamedTuple):
         return RingCache(k, v, self.first, self.ticks + 1)
 
     def extended(self, k: Tensor, v: Tensor) -> tuple[RingCache, Tensor, Tensor]:
-        """The cache with T tokens more, and k and v of what it held and them, in their order."""
+        """The cache after T more tokens; and k and v of the old and the new tokens, in order."""
         all_k, all_v = self._followed(self.k, k), self._followed(self.v, v)
         ticks = self.ticks + k.shape[1]
         kept_k, kept_v = self._kept(all_k, ticks), self._kept(all_v, ticks)
@@ -144,7 +145,7 @@ class RingCache(NamedTuple):
         return torch.cat((held, x.to(slots.dtype)), 1)
 
     def _kept(self, tokens: Tensor, ticks: int) -> Tensor:
-        """The slots after `ticks` tokens; [B, L, H, K] are the first and the last of these."""
+        """The slots after `ticks` tokens. tokens [B, L, H, K] has at least those that stay."""
         slots = self.k.shape[1]
         if ticks <= slots:
             return F.pad(tokens, (0, 0, 0, 0, 0, slots - ticks))
@@ -159,8 +160,8 @@ class RingCache(NamedTuple):
 class WindowAttention(SoftmaxAttention):
     """Causal multi-head softmax attention in a sliding window. [B, T, D] to [B, T, D].
 
-    window: how many tokens are seen, the newest included.
-    first: how many of the first tokens are seen besides, always.
+    window: number of last tokens that are seen, the newest included.
+    first: number of first tokens that are always seen.
     log_decay: as for `SoftmaxAttention`.
     """
 
@@ -182,7 +183,7 @@ class WindowAttention(SoftmaxAttention):
         self.window, self.first = window, first
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """o of widened q, k, v, projected: [B, T, D]."""
+        """o of `widened` q, k, v, projected: [B, T, D]."""
         scale = self.head_width**-0.5
         o = window_attention(q, k, v, window=self.window, first=self.first, scale=scale)
         return self.out(o[..., : self.head_width])
@@ -190,7 +191,7 @@ class WindowAttention(SoftmaxAttention):
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds 2 (first + window) D numbers, always.
 
-        With decay its keys and values are a few features wider.
+        With decay, keys and values are a few features wider.
         """
 
         def many(cache: RingCache, x: Tensor) -> tuple[RingCache, Tensor]:
@@ -213,7 +214,7 @@ class WindowAttention(SoftmaxAttention):
         return StateMachine(start, step, many)
 
     def seen(self, place: Tensor) -> Tensor:
-        """Mask of the tokens that each token sees [..., T, T], by places in the text [..., T]."""
+        """Mask of the tokens that each token sees [..., T, T], by their positions [..., T]."""
         distance, place = place.unsqueeze(-1) - place.unsqueeze(-2), place.unsqueeze(-2)
         return (distance >= 0) & ((distance < self.window) | (place < self.first))
 

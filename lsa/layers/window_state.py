@@ -1,8 +1,8 @@
-"""Softmax attention to the last tokens and the first, and a linear state for all between.
+"""Softmax attention to the last and the first tokens, and a linear state for those between.
 
 The token that leaves the window enters a state of constant size, as in linear attention. Softmax
-and state share one normaliser, so that a token has one weight wherever it is kept (Arora et al.,
-2024; Zhang et al., 2025). Without a window it is linear attention; with an endless one, softmax.
+and state share one normaliser, so a token has one weight wherever it is stored (Arora et al., 2024;
+Zhang et al., 2025). Without a window it is linear attention; with an endless one, softmax.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ from .window import RingCache, early_queries, late_blocks
 
 
 class WindowState(NamedTuple):
-    """A ring of the tokens seen exactly, and S [B, H, F, V + 1], sums of phi(k) [v 1] of others."""
+    """A ring of tokens for softmax, and S [B, H, F, V + 1], sums of phi(k) [v 1] of the others."""
 
     near: RingCache
     S: Tensor
 
 
 class WindowStateMix(GroupedHeads):
-    """Softmax attention to the last and the first tokens, and a state for all between: a `Mix`.
+    """A `Mix`: softmax attention to the last and the first tokens, a state for those between.
 
     window, first: as for `WindowAttention`; window may be 0.
     feature_map, degree, features: of the state's keys, see `StateFeatures`.
-    log_decay: one number a head, at most 0, by which its state fades at each token; or None.
+    log_decay: one number a head, at most 0: the log of its decay at each token; or None.
 
-    A state's weight is exp(balance) phi(q)·phi(k), beside exp(q·k / sqrt(K)) of a token in the
-    window; `balance` is learned, one number a head. Each head of queries has a state of its own.
+    The weight of a token in the state is exp(balance) phi(q)·phi(k), of one in the window
+    exp(q·k / sqrt(K)). `balance` is learned, one number a head. Each query head has a state of its
+    own.
     """
 
     log_decay: Tensor | None
@@ -86,7 +87,8 @@ class WindowStateMix(GroupedHeads):
         k, v = self.spread(k), self.spread(v)
         late = T - early_queries(T, k.shape[1], self.window, self.first)
         o, total = self._near(q, k, v, late)
-        # Also where nothing has left the window yet: what is learned then has a gradient of zero.
+        # Also run if nothing has left the window, so that learned parameters get a gradient of
+        # zero.
         left = slice(k.shape[1] - late - self.window, k.shape[1] - self.window)
         left = left if late else slice(0, 0)
         S, *far = self._far(state.S, q[:, T - late :], k[:, left], v[:, left], "chunked")
@@ -111,7 +113,7 @@ class WindowStateMix(GroupedHeads):
         return WindowState(ring, S), o.to(q.dtype)
 
     def _near(self, q: Tensor, k: Tensor, v: Tensor, late: int) -> tuple[Tensor, Tensor]:
-        """o [B, T, H, V] of what is seen exactly, and the log of its weights' sum [B, T, H, 1]."""
+        """o [B, T, H, V] of the softmax part, and the log of its normaliser [B, T, H, 1]."""
         T, L, H, window = q.shape[1], k.shape[1], q.shape[2], self.window
         early, known = T - late, L - late
         parts = []
@@ -133,7 +135,7 @@ class WindowStateMix(GroupedHeads):
     def _far(
         self, S: Tensor, q: Tensor, k: Tensor, v: Tensor, mode: str
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """S after k, v [B, T, H, K]; what q [B, T, H, K] read; and the log of the weights' sum."""
+        """S after k, v [B, T, H, K]; o of q [B, T, H, K]; and the log of the sum of weights."""
         dtype = S.dtype
         with torch.autocast(q.device.type, enabled=False):
             phi_q, phi_k = self.phi.of_queries(q.to(dtype)), self.phi.of_keys(k.to(dtype))
@@ -172,12 +174,12 @@ class WindowStateMix(GroupedHeads):
 
 
 def _by_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """From [B, T, H, K] to [B, H, T, K]."""
+    """q, k, v from [B, T, H, K] to [B, H, T, K]."""
     return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
 
 def _shared(o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tensor:
-    """Both under one normaliser: the last of o [B, T, H, V] take what was read of the state."""
+    """Both parts under one normaliser; the last tokens of o [B, T, H, V] also read the state."""
     early = o.shape[1] - far_o.shape[1]
     share = torch.sigmoid(far_total - total[:, early:])
     return torch.cat((o[:, :early], o[:, early:].lerp(far_o, share)), 1)
@@ -198,7 +200,7 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tens
 
 
 class WindowStateAttention(MultiHead):
-    """Multi-head attention, exact to the last and the first tokens. [B, T, D] to [B, T, D].
+    """Multi-head attention with softmax for the last and first tokens, a state for the others.
 
     window, first, feature_map, degree, features, log_decay: see `WindowStateMix`.
     """
