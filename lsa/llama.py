@@ -1,6 +1,6 @@
-"""Llama (Touvron et al., 2023), with the attention of each head chosen by one argument.
+"""Llama (Touvron et al., 2023), in which one argument chooses how each head attends.
 
-RMSNorm, rotary positions, SwiGLU and grouped keys. Like `lsa.gpt`, every part is a causal sequence
+RMSNorm, rotary positions, SwiGLU and grouped keys. As in `lsa.gpt`, every part is a causal sequence
 transformation and a state machine. `lsa.llama_files` reads trained weights.
 """
 
@@ -25,7 +25,7 @@ def linear_mix(
     n_heads: int, head_width: int, *,
     feature_map: str = "elu_plus_one", groups: Sequence[int] | None = None, **options: Any,
 ) -> Mix:  # fmt: skip
-    """Linear attention: a state for all tokens, and nothing seen exactly."""
+    """Linear attention: a state for all tokens, and no softmax window."""
     return WindowStateMix(
         n_heads, head_width,
         window=0, first=0, feature_map=feature_map, groups=groups, **options,
@@ -45,19 +45,19 @@ SOFTMAX: Attention = {"all": {"kind": "softmax"}}
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """A model's shape. SmolLM2-135M's by default."""
+    """The shape of a Llama, by default SmolLM2-135M's."""
 
     vocab_size: int = 49152
     n_layer: int = 30
     n_head: int = 9
-    n_kv_head: int = 3  # heads of keys and values; each serves n_head / n_kv_head of queries
-    head_width: int = 64  # even: rotary positions turn pairs of features
+    n_kv_head: int = 3  # heads of keys and values; each serves n_head / n_kv_head query heads
+    head_width: int = 64  # even: rotary positions rotate pairs of features
     d_model: int = 576
     d_mlp: int = 1536
     rope_base: float = 1e5
     norm_eps: float = 1e-5
-    tied: bool = True  # tokens are read off with the embedding itself
-    max_length: int | None = 8192  # how far it was trained; nothing breaks beyond
+    tied: bool = True  # the output projection is the embedding
+    max_length: int | None = 8192  # trained length; longer texts are possible
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "n_head", "n_kv_head", "head_width", "d_model", "d_mlp"):
@@ -76,9 +76,9 @@ class LlamaConfig:
 
 
 def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any]]]:
-    """The kind and options of each layer and head, by `attention`.
+    """The kind and options of each layer and head, from `attention`.
 
-    Raises ValueError, naming the key, for no such layer, head, kind or option.
+    Raises ValueError, naming the key, for an unknown layer, head, kind or option.
     """
     layers, heads = config.n_layer, config.n_head
     if not isinstance(attention, Mapping):
@@ -110,9 +110,9 @@ def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any
 
 
 def rotated(x: Tensor, start: int, base: float) -> Tensor:
-    """x [B, T, H, K] at positions start, start + 1, ..., turned by rotary positions.
+    """x [B, T, H, K] at positions start, start + 1, ..., with rotary positions applied.
 
-    Su et al. (2024). Features i and i + K / 2 turn together by position * base ** (-2 i / K), as
+    Su et al. (2024). Features i and i + K / 2 rotate together by position * base ** (-2 i / K), as
     in Hugging Face's Llama.
     """
     T, K = x.shape[1], x.shape[3]
@@ -130,9 +130,9 @@ Parts = Sequence[tuple[list[int], list[int]]]
 def mixes_of(
     heads: Sequence[Mapping[str, Any]], config: LlamaConfig
 ) -> tuple[Parts, nn.ModuleList]:
-    """A mix for all heads of a layer that attend alike, and its heads of queries and of keys.
+    """One mix for all heads of a layer that attend alike, and the query and key heads of each.
 
-    heads: the kind and options of each, as `chosen` gives them.
+    heads: the kind and options of each head, from `chosen`.
     """
     kinds: list[Mapping[str, Any]] = []
     for head in heads:
@@ -152,7 +152,7 @@ def mixes_of(
 
 
 def mixed(parts: Parts, q: Tensor, k: Tensor, v: Tensor, each: Callable[..., Tensor]) -> Tensor:
-    """o [B, T, H, K]: each(i, q, k, v) for the heads of every mix i, put in order."""
+    """o [B, T, H, K]: each(i, q, k, v) for the heads of every mix i, in the order of heads."""
     if len(parts) == 1:
         return each(0, q, k, v)
     found = [
@@ -165,7 +165,7 @@ def mixed(parts: Parts, q: Tensor, k: Tensor, v: Tensor, each: Callable[..., Ten
 
 
 class LlamaAttention(nn.Module):
-    """Grouped-query attention whose heads may each attend in a way of their own. [B, T, D] same."""
+    """Grouped-query attention in which each head may attend differently. [B, T, D] to [B, T, D]."""
 
     def __init__(self, config: LlamaConfig, heads: Sequence[Mapping[str, Any]]) -> None:
         super().__init__()
@@ -178,12 +178,12 @@ class LlamaAttention(nn.Module):
         self.attend(heads)
 
     def attend(self, heads: Sequence[Mapping[str, Any]]) -> None:
-        """Have each head attend as its kind and options say; what a mix had learned is lost."""
+        """Set how each head attends, by kind and options; parameters of the old mixes are lost."""
         self.parts, mixes = mixes_of(heads, self.config)
         self.mixes = mixes.to(self.q_proj.weight)
 
     def qkv(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """q [B, T, H, K], k and v [B, T, G, K] of x [B, T, D] at positions start, ..."""
+        """q [B, T, H, K], k and v [B, T, G, K] of x [B, T, D] at positions start, start + 1, ..."""
         K, base = self.config.head_width, self.config.rope_base
         q, k, v = (p(x).unflatten(-1, (-1, K)) for p in (self.q_proj, self.k_proj, self.v_proj))
         return rotated(q, start, base), rotated(k, start, base), v
@@ -193,7 +193,7 @@ class LlamaAttention(nn.Module):
         return self.o_proj(o.flatten(-2))
 
     def machine(self) -> StateMachine:
-        """One token a tick: [B, D] to [B, D]. The state: a position, and that of every mix."""
+        """One token a tick: [B, D] to [B, D]. The state: a position, and the state of every mix."""
 
         def advanced(state: tuple, x: Tensor, how: str) -> tuple[tuple, Tensor]:
             position, *states = state
@@ -252,7 +252,7 @@ class Llama(nn.Module):
     """Tokens [B, T] to logits [B, T, vocab_size]. Parameters are named as in Hugging Face's.
 
     attention: a kind of `MIXES` and its options, for 'all', for a layer ('18') or for one head
-        ('18.6'); the narrowest counts. Softmax where nothing is said. Layers and heads are counted
+        ('18.6'); the most specific entry counts. Softmax by default. Layers and heads are counted
         from 0.
     """
 
@@ -272,11 +272,11 @@ class Llama(nn.Module):
 
     @property
     def blocks(self) -> Sequence[LlamaBlock]:
-        """The modules of `layers`, by their type."""
+        """The modules of `layers`, with their type."""
         return cast("Sequence[LlamaBlock]", self.layers)
 
     def attend(self, attention: Attention) -> None:
-        """Have the heads attend otherwise, with the same weights; see `attention` above."""
+        """Change how the heads attend, with the same weights; see `attention` above."""
         for block, heads in zip(self.blocks, chosen(attention, self.config), strict=True):
             block.self_attn.attend(heads)
 
@@ -293,7 +293,7 @@ class Llama(nn.Module):
         return F.linear(self.norm(x), head.weight)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """Tokens [B, T] to what `head` reads, [B, T, D]: logits of a long text take much memory."""
+        """The input of `head`, [B, T, D]. Logits of a long text need much memory."""
         x = self.embed(tokens)
         for block in self.layers:
             x = block(x)

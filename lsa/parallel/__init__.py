@@ -1,8 +1,8 @@
-"""A sequence over several ranks of `torch.distributed`: each holds a part, states travel.
+"""One sequence over several ranks of `torch.distributed`: each holds a part; states are exchanged.
 
 A layer whose state is linear in its past needs one small exchange, whose size does not depend on
-the length of the sequence. Importing this imports nothing of torch.distributed beyond what torch
-itself does.
+the length of the sequence. This package imports nothing of torch.distributed that torch does not
+import itself.
 """
 
 from .attention import linear_attention

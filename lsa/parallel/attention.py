@@ -1,4 +1,4 @@
-"""Linear attention over a sequence that several ranks hold, a contiguous part each."""
+"""Linear attention of a sequence over several ranks, each with a contiguous part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def start(
     initial_state: api.LinearState | None = None,
     log_decay: Tensor | None = None,
 ) -> Exchange:
-    """Begin to send what k and v of this rank do to the state [S z], [B, H, K, V + 1]."""
+    """Start the exchange of this rank's effect on the state [S z], [B, H, K, V + 1]."""
     dtype = api.accumulator_dtype(k.dtype)
     phi = FEATURE_MAPS[feature_map or "identity"]
     g = None
@@ -54,16 +54,15 @@ def linear_attention(
 ) -> Any:
     """`lsa.linear_attention` of a sequence over ranks: q, k, v, log_decay are this rank's part.
 
-    Each rank sums up its part, and sends the others what the part does to a state. That is
-    B H K (V + 1) numbers, with decay B H more, for any T. Then each attends from the state before
-    it. Parts may differ in length, and be empty. A log_decay of -inf at its first token begins a
-    document.
+    Each rank sums up its part and sends the others its effect on a state: B H K (V + 1) numbers,
+    with decay B H more, for any T. Then each attends, starting from the state before it. Parts may
+    differ in length, and be empty. A log_decay of -inf at a token begins a document.
 
-    initial_state: that of the whole sequence; the first rank's counts.
+    initial_state: that of the whole sequence; only the first rank's is used.
     return_state: also the state after the whole sequence, on every rank; see `Exchange.after`.
-    options: mode, chunk_size, normalize, scale and eps, as there.
+    options: mode, chunk_size, normalize, scale and eps, as in `lsa.linear_attention`.
 
-    Returns o [B, T, H, V] of this rank's part, or (o, state). Raises ValueError as there.
+    Returns o [B, T, H, V] of this rank's part, or (o, state). Raises ValueError like it.
     """
     api.check_qkv(q, k, v)
     boolean("return_state", return_state)
@@ -82,13 +81,13 @@ def linear_attention(
 
 
 def resets(starts: Tensor, k: Tensor, log_decay: Tensor | None = None) -> Tensor:
-    """log_decay [B, T, H] that parts documents. starts [B, T]: where one begins; log_decay [H]."""
+    """log_decay [B, T, H] with resets. starts [B, T]: first tokens of documents; log_decay [H]."""
     if log_decay is None:
         log_decay = k.new_zeros(k.shape[2], dtype=api.accumulator_dtype(k.dtype))
     return torch.where(starts.unsqueeze(-1), -torch.inf, log_decay)
 
 
 def read(q: Tensor, k: Tensor, v: Tensor, before: Tensor, **options: Any) -> Tensor:
-    """o of this rank's part, of the state [S z] before it. options: of `lsa.linear_attention`."""
+    """o of this rank's part from the state [S z] before it. options: of `lsa.linear_attention`."""
     state = api.LinearState(before[..., :-1], before[..., -1])
     return api.linear_attention(q, k, v, initial_state=state, **options)

@@ -1,8 +1,8 @@
-"""Softmax by heads (DeepSpeed-Ulysses, Jacobs et al., 2023): how a GPT's is split over ranks.
+"""Softmax over ranks by heads (DeepSpeed-Ulysses, Jacobs et al., 2023), as GPT uses it.
 
 Each rank exchanges its part of all heads for all tokens of its heads, attends, and exchanges back.
-torch's `context_parallel` is a ring: it takes P / 2 times the bytes, parts of equal lengths, and no
-causal attention on CPUs.
+torch's `context_parallel` is a ring. It moves P / 2 times the bytes, needs parts of equal lengths,
+and has no causal attention on CPUs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def attention_by_heads(
 ) -> Tensor:
     """Causal softmax attention of a sequence over ranks. q, k [B, T, H, K], v [B, T, H, V].
 
-    There are at least as many heads as ranks; the first ranks have a head more where these do not
-    divide them. Returns o [B, T, H, V] of this rank's part. Raises ValueError.
+    There must be at least as many heads as ranks; if ranks do not divide heads, the first ranks
+    have one head more. Returns o [B, T, H, V] of this rank's part. Raises ValueError.
     """
     api.check_qkv(q, k, v)
     (B, T, H, K), V, r, P = q.shape, v.shape[-1], ranks.rank, ranks.size

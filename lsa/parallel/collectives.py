@@ -1,8 +1,8 @@
-"""The exchanges between ranks, each with its gradient, which is an exchange again.
+"""The exchanges between ranks, with their gradients, which are exchanges again.
 
-Every one can be differentiated as often as wanted. A result is not waited for until
-`arrived(result)`, so that work in between overlaps with the exchange. A loss is the sum of what
-the ranks add to it: gradients are summed over ranks, never averaged.
+Each can be differentiated any number of times. A result is waited for only in `arrived(result)`, so
+that work in between overlaps with the exchange. A loss is the sum of the ranks' terms: gradients
+are summed over ranks, never averaged.
 """
 
 from __future__ import annotations
@@ -70,27 +70,27 @@ class _Sum(torch.autograd.Function):
 
 
 def arrived(x: Tensor) -> Tensor:
-    """The result of an exchange, waited for."""
+    """Wait for the result of an exchange."""
     return _Arrived.apply(x)
 
 
 def gather(x: Tensor, size: int, group: str) -> Tensor:
-    """x [n, ...] of every rank, [size n, ...], on every rank."""
+    """Gather x [n, ...] of all ranks, [size n, ...], on every rank."""
     return _Gather.apply(x, size, group)
 
 
 def sum_over_ranks(x: Tensor, group: str) -> Tensor:
-    """The sum of every rank's x, on every rank."""
+    """Sum x over all ranks, on every rank."""
     return _Sum.apply(x, group)
 
 
 def all_to_all(x: Tensor, into: list[int], out_of: list[int], group: str) -> Tensor:
-    """x [sum of out_of], a piece for each rank; returns a piece of each rank, [sum of into]."""
+    """Exchange pieces of x [sum of out_of], one for each rank; returns theirs, [sum of into]."""
     return _AllToAll.apply(x, into, out_of, group)
 
 
 def pass_on(x: Tensor, to: int | None, got: dict[int, int], size: int, group: str) -> Tensor:
-    """x [n] sent to rank `to`, if any; returns what came, [sum of got], by its sender's rank."""
+    """Send x [n] to rank `to`, if any; returns the received, [sum of got]. got: sizes by sender."""
     out_of, into = [0] * size, [0] * size
     if to is not None:
         out_of[to] = x.numel()

@@ -1,4 +1,4 @@
-"""The ranks that hold a sequence, and how a state gets from one to the next."""
+"""The ranks that share a sequence, and the exchange of states between them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WAYS = ("gather", "scan")
 class Ranks:
     """The ranks of `group`, in order: rank r holds the r-th part of each sequence.
 
-    Parts may differ in length, and may be empty. Every rank makes the same calls, and a loss is
-    the sum of what the ranks add to it: each must take part in its gradient.
+    Parts may differ in length, and may be empty. Every rank makes the same calls. A loss is the sum
+    of the ranks' terms, and each rank must take part in its gradient.
 
-    way: "gather", every rank gets the transition of every other in one exchange and chains those
-        before it (LASP-2, Sun et al., 2025); or "scan", a prefix scan in log2(ranks) exchanges
-        (Hillis and Steele, 1986), where a rank receives less once there are more than four.
+    way: "gather": every rank gets all transitions in one exchange and chains those before it
+        (LASP-2, Sun et al., 2025). "scan": a prefix scan in log2(ranks) exchanges (Hillis and
+        Steele, 1986), in which a rank receives less if there are more than four.
     """
 
     group: ProcessGroup
@@ -51,25 +51,25 @@ class Ranks:
         return self.group.group_name
 
     def lengths(self, T: int, device: torch.device | None = None) -> list[int]:
-        """How many tokens each rank holds, of T here."""
+        """Number of tokens of each rank. T: number on this rank."""
         mine = torch.tensor([T], device=device)
         return arrived(gather(mine, self.size, self.name)).tolist()
 
     def start(self, part: Transition, initial_state: Tensor | None = None) -> Exchange:
-        """Begin to send what this rank's part does to a state; what is done meanwhile overlaps.
+        """Start to send this rank's effect on a state. Work up to `Exchange.before` overlaps.
 
-        initial_state: the state before the whole sequence, zeros by default. The first rank's
-        counts; what others give is not read.
+        initial_state: the state before the whole sequence, zeros by default. Only the first rank's
+        is used.
         """
         return Exchange(self, part, initial_state if self.rank == 0 else None)
 
 
 class Exchange:
-    """Transitions on their way between ranks."""
+    """An exchange of transitions between ranks, under way."""
 
     def __init__(self, ranks: Ranks, part: Transition, initial_state: Tensor | None) -> None:
         self.ranks, self.part, self.initial_state = ranks, part, initial_state
-        if initial_state is not None:  # the first rank sends what it makes of this, not of zeros
+        if initial_state is not None:  # the first rank applies its part to it, instead of to zeros
             part = part._replace(added=part(initial_state))
         self.shapes = [*(x.shape for x in part if x is not None)]
         sent = torch.cat([x.flatten() for x in part if x is not None])
@@ -90,13 +90,13 @@ class Exchange:
             state = torch.zeros_like(self.part.added)
             if self.initial_state is not None:
                 state = state + self.initial_state
-        # A sum of no numbers is zero, and takes this rank's gradient through the exchange.
+        # The sum of no numbers is zero; it puts the exchange into this rank's gradient.
         return state + x[:0].sum()
 
     def after(self, before: Tensor) -> Tensor:
-        """The state after the last rank's part, on every rank, of the state before this one's.
+        """The state after the last rank's part, on every rank. before: the state before this one's.
 
-        A loss that uses it does so on one rank; else it counts several times.
+        A loss may use it on one rank only; otherwise it counts several times.
         """
         ranks = self.ranks
         if ranks.way == "gather":
@@ -114,7 +114,7 @@ class Exchange:
         return Transition(*(x.view(shape) for x, shape in each))
 
     def _chained(self, gathered: Tensor, ranks: int) -> Tensor | None:
-        """The state that the first so many ranks leave."""
+        """The state after the first `ranks` ranks."""
         state = None
         for numbers in gathered.view(self.ranks.size, -1)[:ranks].unbind():
             part = self._transition(numbers)
@@ -122,14 +122,14 @@ class Exchange:
         return state
 
     def _passed(self, x: Tensor, by: int, first: int) -> Tensor:
-        """x of the rank `by` before, where that is at least `first`; else [0]."""
+        """x of the rank that is `by` ranks before, if that is at least `first`; else [0]."""
         r, P = self.ranks.rank, self.ranks.size
         to = r + by if r >= first and r + by < P else None
         got = {r - by: x.numel()} if r - by >= first else {}
         return pass_on(x, to, got, P, self.ranks.name)
 
     def _scanned(self, x: Tensor) -> Tensor:
-        """Rank r has the transition of rank r - 1, then of the 2, 4, ... ranks before it."""
+        """A prefix scan: rank r combines the transitions of 1, 2, 4, ... ranks before it."""
         by = 1
         while by < self.ranks.size - 1:
             came = arrived(self._passed(x, by, 1))

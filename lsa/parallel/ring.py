@@ -1,7 +1,7 @@
-"""Ring attention (Liu et al., 2023) in plain torch: softmax over ranks, keys and values travel.
+"""Ring attention (Liu et al., 2023) in plain torch: softmax over ranks; keys and values travel.
 
-The cost of sequence parallelism without a state of constant size: bytes are compared with this. On
-GPUs torch has its own, `context_parallel`.
+It shows the cost of sequence parallelism without a state of constant size; its bytes are the
+baseline. On GPUs torch has its own, `context_parallel`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def ring_attention(
 ) -> Tensor:
     """Causal softmax attention of a sequence over ranks. q, k [B, T, H, K], v [B, T, H, V].
 
-    Each rank's keys and values go once around: after n of P - 1 steps rank r has those of rank
-    r - n, and attends to them where they are earlier. Returns o [B, T, H, V] of this rank's part.
+    Each rank's keys and values go around once: after n of P - 1 steps rank r has those of rank
+    r - n, and attends to them if they are earlier. Returns o [B, T, H, V] of this rank's part.
     """
     api.check_qkv(q, k, v)
     (B, T, H, K), r, P = q.shape, ranks.rank, ranks.size
@@ -42,12 +42,12 @@ def ring_attention(
             both = torch.logaddexp(total, more)
             o = o * (total - both).exp() + other * (more - both).exp()
             total = both
-    # Every rank's gradient goes through every exchange.
+    # Zero, but every rank's gradient then goes through every exchange.
     return (o + kv.flatten()[:0].sum()).transpose(1, 2)
 
 
 def _block(q: Tensor, kv: Tensor, *, causal: bool) -> tuple[Tensor, Tensor]:
-    """Softmax over these keys alone, and the logarithm of the sum of its weights [B, H, T, 1]."""
+    """Softmax over one block of keys, and the log of its normaliser [B, H, T, 1]."""
     k, v = kv.tensor_split([q.shape[-1]], -1)
     scores = q @ k.transpose(-1, -2)
     if causal:

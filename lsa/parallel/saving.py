@@ -1,6 +1,6 @@
-"""A sharded model's weights gathered: to sample with, and to keep as one file.
+"""Gathering a sharded model's weights, to sample with and to store as one file.
 
-Apart from the package's other names: it imports torch's distributed checkpoints, which is slow.
+A module of its own, because it imports torch's distributed checkpoints, which is slow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 
 
 def full_state_dict(model: nn.Module) -> dict[str, Tensor]:
-    """Plain tensors on the CPU, by the names of the model that was sharded.
+    """The state_dict of a sharded model: plain tensors on the CPU, under the names before sharding.
 
     Every rank calls it; the first gets the weights, the others an empty dictionary.
     """
@@ -23,7 +23,7 @@ def full_state_dict(model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_safetensors(model: nn.Module, path: str | PathLike[str]) -> None:
-    """Write a sharded model's weights to a file, by the first rank; every rank calls it.
+    """Write a sharded model's weights to a file. The first rank writes; every rank calls it.
 
     `GPT(config).load_state_dict(safetensors.torch.load_file(path))` reads it. Needs the package
     `safetensors`.

@@ -1,9 +1,9 @@
-"""A module's sequence over the ranks of a mesh, as torch's `parallelize_module` has it.
+"""Sequence parallelism over a mesh, as a style for torch's `parallelize_module`.
 
     parallelize_module(gpt, mesh, SequenceOverRanks())
     parallelize_module(model, mesh, {"layers.*.attention": SequenceOverRanks()})
 
-Apart from the package's other names: it imports torch's tensor parallelism, which is slow.
+A module of its own, because it imports torch's tensor parallelism, which is slow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .ranks import WAYS, Ranks
 
 
 class SequenceOverRanks(ParallelStyle):
-    """A GPT, or one of its layers, given `ranks`. Parameters stay as they are, plain and whole.
+    """Calls a GPT, or one of its layers, with `ranks`. Its parameters stay plain and whole.
 
-    way: as of `Ranks`.
+    way: as for `Ranks`.
     """
 
     def __init__(self, way: str = "gather") -> None:

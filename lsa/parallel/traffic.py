@@ -1,4 +1,4 @@
-"""Bytes that this rank sends and receives, counted where torch hands them to the network."""
+"""Bytes that this rank sends and receives, counted at torch's exchanges."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..compat import EXCHANGES, DispatchMode, group_named
 
 
 class Traffic(DispatchMode):
-    """Counts within: `sent`, `received`, B of payload to and from other ranks, and `calls`.
+    """Context that counts `sent` and `received`, B of payload to and from other ranks, and `calls`.
 
-    An all-gather sends its input to each other rank, and a reduce-scatter a part of its input;
-    an all-reduce is counted as the two of them. What an all-to-all gives a rank of its own does not
-    count. Where a network forwards, as rings do, the bytes received are the same.
+    An all-gather sends its input to each other rank, and a reduce-scatter a part of its input; an
+    all-reduce is counted as both. The part of an all-to-all that stays on a rank does not count. If
+    a network forwards, as in rings, the bytes received are the same.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""Transitions: the linear map that a part of a sequence applies to the state before it.
+"""Transitions: the linear map from the state before a part of a sequence to the state after it.
 
     S_after = decay ∘ S_before + added
 
-Two parts in a row do the same with (decay_2 decay_1, decay_2 ∘ added_1 + added_2): transitions
-are closed under composition, which is associative, so that parts can be summed up apart.
+Two parts in a row give (decay_2 decay_1, decay_2 ∘ added_1 + added_2). So transitions are closed
+under composition, which is associative, and parts can be summed separately.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch import Tensor
 
 
 class Transition(NamedTuple):
-    """added [B, ...]: the state that zeros turn into. decay: broadcasts to it; None: all ones."""
+    """added [B, ...]: the state after the part, from zeros. decay: broadcasts to it; None: ones."""
 
     added: Tensor
     decay: Tensor | None = None
 
     def __call__(self, state: Tensor) -> Tensor:
-        """The state after the part, of the one before it."""
+        """The state after the part, given the state before it."""
         return self.added + (state if self.decay is None else self.decay * state)
 
 
 def chain(first: Transition, second: Transition) -> Transition:
-    """The transition of two parts in a row. Both fade, or neither does."""
+    """The transition of two parts in a row. Both have a decay, or neither has."""
     decay = None
     if first.decay is not None and second.decay is not None:
         decay = second.decay * first.decay
@@ -35,7 +35,7 @@ def chain(first: Transition, second: Transition) -> Transition:
 
 
 def transition_of(k: Tensor, v: Tensor, log_decay: Tensor | None = None) -> Transition:
-    """That of S_t = exp(g_t) ∘ S_{t-1} + k_t v_t^T over T tokens.
+    """The transition of S_t = exp(g_t) ∘ S_{t-1} + k_t v_t^T over T tokens.
 
     k: [B, T, H, K], mapped. v: [B, T, H, V]. log_decay: g, [B or 1, T or 1, H, K or 1]; one token
     stands for T equal ones. Returns added [B, H, K, V] and decay [B or 1, H, K or 1, 1].
@@ -44,7 +44,7 @@ def transition_of(k: Tensor, v: Tensor, log_decay: Tensor | None = None) -> Tran
     if log_decay is not None:
         g = log_decay.expand(-1, k.shape[1], -1, -1)
         decay = g.sum(1).exp().unsqueeze(-1)
-        # Summed from the end: a sum over what follows a reset would lose its digits otherwise.
+        # Summed from the end: from the start, sums after a reset would lose their digits.
         later = F.pad(g, (0, 0, 0, 0, 0, 1))[:, 1:]
         k = k * later.flip(1).cumsum(1).flip(1).exp()
     with torch.autocast(k.device.type, enabled=False):

@@ -1,4 +1,4 @@
-"""Linear recurrences h_t = a_t h_{t-1} + b_t over whole sequences: one by one, and in parallel."""
+"""Linear recurrences h_t = a_t h_{t-1} + b_t over whole sequences, in steps or in parallel."""
 
 from .exponential import (
     NEVER,

@@ -1,12 +1,12 @@
-"""Decayed sums of exponentials, kept beside their largest exponent: AFT's and RWKV's state.
+"""Decayed sums of exponentials, stored with their largest exponent: AFT's and RWKV's state.
 
 For keys k_t, values v_t and a decay w >= 0 (a rate a token), all of them vectors of D channels,
 
     num_t = sum_{j<=t} exp(k_j - (t - j) w) v_j        den_t = the same without v_j.
 
 exp(k) overflows float32 from k = 88. So both sums are stored divided by exp(top_t), where
-top_t = max_{j<=t} (k_j - (t - j) w) is the largest exponent in them, as in softmax. A quotient of
-the two never sees top, and every exponential that is taken is at most 1.
+top_t = max_{j<=t} (k_j - (t - j) w) is the largest exponent in them, as in softmax. top cancels in
+the quotient of the two, and every exponential is at most 1.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TREE_FLOPS = 12
 
 
 class ExponentialSums(NamedTuple):
-    """num, den, top, each [..., D]: the sums are num exp(top) and den exp(top)."""
+    """The sums num exp(top) and den exp(top), stored as num, den, top, each [..., D]."""
 
     num: Tensor
     den: Tensor
     top: Tensor
 
     def plus(self, k: Tensor, v: Tensor) -> ExponentialSums:
-        """The sums with one more term, exp(k) v. The maximum is no part of the gradient."""
+        """The sums with one more term, exp(k) v. No gradient goes through the maximum."""
         return self.merge(ExponentialSums(v, torch.ones_like(k), k))
 
     def merge(self, other: ExponentialSums) -> ExponentialSums:

@@ -1,4 +1,4 @@
-"""The scan h_t = a_t h_{t-1} + b_t in plain torch, elementwise: the definition, and in parallel.
+"""The scan h_t = a_t h_{t-1} + b_t in plain torch, elementwise: the definition, and a tree.
 
 Two tokens in a row are one token: after (a, b) and then (a', b') the state is
 
@@ -19,7 +19,7 @@ from ..checks import one_of, tensor
 
 
 def steps(a: Tensor, b: Tensor) -> Tensor:
-    """Token by token, from h_0 = 0: T steps of one multiply-add an entry. [B, T, ...]."""
+    """The scan token by token, from h_0 = 0: T steps of one multiply-add an entry. [B, T, ...]."""
     h, states = torch.zeros_like(b[:, 0]), []
     # unbind, not a[:, t]: the gradient of T slices would be T arrays as long as a.
     for a_t, b_t in zip(a.unbind(1), b.unbind(1), strict=True):
@@ -29,16 +29,16 @@ def steps(a: Tensor, b: Tensor) -> Tensor:
 
 
 def tree(a: Tensor, b: Tensor) -> Tensor:
-    """Work-efficient, from h_0 = 0: 2 log2 T steps, 3 T multiply-adds an entry. [B, T, ...].
+    """The scan as a tree, from h_0 = 0: 2 log2 T steps, 3 T multiply-adds an entry. [B, T, ...].
 
-    Blelloch (1990), in the order of Brent and Kung (1982): combine neighbours, scan the half as
-    long sequence of pairs, and give each first of a pair the state of the pair before it.
-    Only products of the a are formed, never quotients: decays below 1 cannot overflow.
+    Blelloch (1990), in the order of Brent and Kung (1982): combine neighbours, scan the sequence of
+    pairs, and give each first of a pair the state of the pair before it. Only products of the a are
+    formed, never quotients, so decays below 1 cannot overflow.
     """
     T = b.shape[1]
     if T == 1:
         return b
-    # 1. Up: one token a pair. A single token at the end stays out.
+    # 1. Up: each pair becomes one token. A single token at the end stays out.
     pairs = T // 2
     a_first, a_second = a[:, : 2 * pairs].unflatten(1, (pairs, 2)).unbind(2)
     b_first, b_second = b[:, : 2 * pairs].unflatten(1, (pairs, 2)).unbind(2)
@@ -82,6 +82,6 @@ def scan(
     if b.shape[1] == 0:
         return b
     if initial_state is not None:
-        # The state before is one more thing that the first token adds.
+        # The initial state is one more term of the first token.
         b = torch.cat((b[:, :1] + a[:, :1] * initial_state.unsqueeze(1), b[:, 1:]), dim=1)
     return SCANS[mode](a, b)

@@ -1,4 +1,4 @@
-"""The selective scan of Mamba (S6): a diagonal state space whose step, B and C follow the input.
+"""The selective scan of Mamba (S6): a diagonal state space whose step, B and C depend on the input.
 
 Gu and Dao (2023), algorithm 2. For each of D channels a state of N numbers,
 
@@ -45,15 +45,16 @@ def selective_scan(
 
     initial_state: h_0 [B, D, N] (a batch of one is enough); zeros by default.
     input_rule: "euler" or "zoh", how B is discretised.
-    mode: "kernel", Triton kernels on CUDA, which never write the states to memory (no float64,
-        N up to 64); "steps" or "tree", plain torch, the way of `scan` inside a chunk; "auto", the
-        kernels where they take the call, else the faster of these. A CPU, which the state keeps
-        busy, is faster in steps; a GPU, which waits between steps, as a tree.
+    mode: "kernel", Triton kernels on CUDA, which never store all states (no float64, N up to 64);
+        "steps" or "tree", plain torch, the mode of `scan` inside a chunk; "auto", the kernels if
+        they take the call, else the faster of these: steps on a CPU, which the state keeps busy, a
+        tree on a GPU, which waits between steps.
     chunk_size: tokens whose states [B, C, D, N] exist at the same time (plain torch only).
 
-    y has u's dtype; all is computed, and h_T returned, in float32, or in float64 where an input
-    is. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, shapes, dtypes or
-    devices that do not fit, and with mode="kernel" for what the kernels do not take.
+    y has u's dtype. Everything is computed, and h_T returned, in float32, or in float64 if an input
+    is float64. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, shapes,
+    dtypes or devices that do not fit, and with mode="kernel" for calls that the kernels do not
+    take.
     """
     one_of("input_rule", input_rule, INPUT_RULES)
     one_of("mode", mode, MODES)

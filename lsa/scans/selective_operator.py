@@ -1,8 +1,8 @@
-"""The selective scan on CUDA as an operator that torch knows, its gradient as another.
+"""The selective scan on CUDA as a torch operator, and its gradient as another.
 
-`torch.ops.lsa.selective_scan` and its backward run the Triton kernels, and plain torch for what
-these do not take, so that both can be checked on any machine. The gradient of the backward operator
-is that of `selective_plain.gradient`, which can be differentiated again.
+`torch.ops.lsa.selective_scan` and its backward run the Triton kernels, and plain torch for other
+calls, so that both can be checked on any machine. The gradient of the backward operator is that of
+`selective_plain.gradient`, which can be differentiated again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _kernels() -> ModuleType:
 
 
 def on_gpu(u: Tensor) -> bool:
-    """Whether there is a GPU for u's call, and a compiler for it."""
+    """Whether u is on a GPU and Triton is installed."""
     return HAS_TRITON and u.device.type == "cuda"
 
 
 def wrong_shape(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None
 ) -> str:  # fmt: skip
-    """A line that names the argument whose shape does not fit the others'. Empty if all do."""
+    """An error message for an argument whose shape does not fit the others'; empty if all do."""
     if u.dim() != 3:
         return f"u: expected [B, T, D], got {list(u.shape)}"
     if A.dim() != 2:
@@ -52,7 +52,7 @@ def wrong_shape(
 def why_not(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None
 ) -> str:  # fmt: skip
-    """A line that says why the kernels do not take this call; empty if they take it."""
+    """The reason why the kernels do not take this call; empty if they take it."""
     if not on_gpu(u):
         return f"u: expected a tensor on CUDA, and Triton, for the kernels, got one on {u.device}"
     if wrong := wrong_shape(u, delta, A, B, C, h):
@@ -79,7 +79,7 @@ def _runs_kernels(x: Sequence[Any]) -> bool:
 def selective_scan(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor | None, input_rule: str
 ) -> tuple[Tensor, Tensor]:
-    """y and h_T by the operator. States are kept for the gradient where one will be asked for."""
+    """y and h_T by the operator. States are stored only if a gradient will be needed."""
     x = (u, delta, A, B, C, h)
     keep = torch.is_grad_enabled() and any(y is not None and y.requires_grad for y in x)
     y, last, _ = scan_operator(*x, input_rule, keep)
@@ -87,7 +87,7 @@ def selective_scan(
 
 
 def _wide(*x: Tensor) -> list[Tensor]:
-    """As plain torch computes them: in float32, or in float64 where one is."""
+    """The tensors in float32, or in float64 if one of them is."""
     dtype = selective_plain.state_dtype(*x)
     return [y.to(dtype) for y in x]
 
@@ -99,7 +99,7 @@ def _start(x: Sequence[Any]) -> Tensor:
 
 
 def _scan(*flat: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """y in u's dtype, h_T, and what the gradient needs of the states, empty if not `keep`."""
+    """y in u's dtype, h_T, and the states that the gradient needs, empty if not `keep`."""
     *x, input_rule, keep = flat
     if _runs_kernels(x):
         with launching_on(x[0].device):
@@ -163,7 +163,7 @@ def _save_gradient(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 
 def _double_backward(ctx: Any, *grads: Tensor | None) -> tuple:
-    """Differentiates selective_plain.gradient; the kept states are functions of the inputs."""
+    """Differentiates selective_plain.gradient; the stored states are functions of the inputs."""
     flags = [*ctx.needs_input_grad[:6], *ctx.needs_input_grad[7:9]]
     with torch.enable_grad():
         inputs: list[Any] = [

@@ -1,4 +1,4 @@
-"""The selective scan in plain torch: a tick, and all ticks with a chunk's states at a time."""
+"""The selective scan in plain torch: one tick, and all ticks chunk by chunk."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 from .reference import scan
 
-NEAR = 0.5  # below this |ΔA| is summed; from there on a difference loses three bits at most
-TERMS = range(14)  # what is left out at NEAR is below float64's resolution
+NEAR = 0.5  # below this |ΔA| a series is used; above, the difference loses at most three bits
+TERMS = range(14)  # the remainder at NEAR is below float64's resolution
 
 
 def state_dtype(*x: Tensor) -> torch.dtype:
-    """States are kept in float32, or in float64 where an input is."""
+    """The dtype of states: float32, or float64 if an input is float64."""
     return torch.float64 if any(y.dtype == torch.float64 for y in x) else torch.float32
 
 
 def _series(coefficients: Iterable[float], x: Tensor) -> Tensor:
-    """c_0 + c_1 x + c_2 x^2 + ..."""
+    """The series c_0 + c_1 x + c_2 x^2 + ..."""
     *rest, last = coefficients
     total = torch.full_like(x, last)
     for c in reversed(rest):
@@ -29,10 +29,10 @@ def _series(coefficients: Iterable[float], x: Tensor) -> Tensor:
 
 
 def held(delta: Tensor, A: Tensor) -> Tensor:
-    """w = (exp(ΔA) - 1) / A, what zero-order hold lets in, with a slope that keeps its digits.
+    """w = (exp(ΔA) - 1) / A, the input factor of zero-order hold, with an accurate slope.
 
-    Autograd takes the difference of two numbers near Δ / A for dw/dA, which is near Δ^2 / 2. Near
-    0 the sum Δ Σ z^k / (k + 1)!, z = ΔA, has none.
+    For dw/dA, near Δ^2 / 2, autograd would subtract two numbers near Δ / A. Near 0 the series
+    Δ Σ z^k / (k + 1)!, z = ΔA, has no such difference.
     """
     z = delta * A
     near = z.abs() < NEAR
@@ -41,7 +41,7 @@ def held(delta: Tensor, A: Tensor) -> Tensor:
 
 
 def held_slope(delta: Tensor, A: Tensor) -> Tensor:
-    """dw/dA = (Δ exp(ΔA) - w) / A; near 0 it is Δ^2 Σ (k + 1) z^k / (k + 2)!."""
+    """dw/dA = (Δ exp(ΔA) - w) / A; near 0 the series Δ^2 Σ (k + 1) z^k / (k + 2)!."""
     z = delta * A
     near = z.abs() < NEAR
     sums = _series(((k + 1) / factorial(k + 2) for k in TERMS), torch.where(near, z, 0))
@@ -89,15 +89,15 @@ def gradient(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor,
     dy: Tensor, dh: Tensor, *, input_rule: str, mode: str,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """du, dΔ, dA, dB, dC, dh_0 from dy [B, T, D] and dh [B, D, N], in operations of torch.
+    """du, dΔ, dA, dB, dC, dh_0 from dy [B, T, D] and dh [B, D, N], in differentiable operations.
 
-    kernels/selective_backward.py has the formulas. All states exist at once, [B, T, D, N], so
-    that torch can differentiate once more; that is what it is for. T >= 1.
+    kernels/selective_backward.py has the formulas. All states [B, T, D, N] exist at once, so that
+    torch can differentiate once more, for second derivatives. T >= 1.
     """
     a, enters = _discretise(u, delta, A, B, input_rule)
     states = scan(a, enters, initial_state=h, mode=mode)
     before = torch.cat((h.unsqueeze(1), states[:, :-1]), dim=1)
-    # g_t = C_t dy_t + a_{t+1} g_{t+1}, and dh comes in after the last token as it is.
+    # g_t = C_t dy_t + a_{t+1} g_{t+1}; dh enters unchanged after the last token.
     later = torch.cat((torch.ones_like(a[:, :1]), a.flip(1)[:, :-1]), dim=1)
     reads = dy.unsqueeze(-1) * C.unsqueeze(-2)
     g = scan(later, reads.flip(1), initial_state=dh, mode=mode).flip(1)

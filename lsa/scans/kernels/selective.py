@@ -1,40 +1,40 @@
-"""The selective scan on a GPU: the state in registers, a sequence cut where channels are few.
+"""The selective scan on a GPU: the state in registers, sequences cut if channels are few.
 
     h_t = exp(Δ_t A) ∘ h_{t-1} + w_t B_t u_t        y_t = C_t · h_t
 
 with w_t = Δ_t (Euler) or (exp(Δ_t A) - 1) / A (zero-order hold).
 
-An account per token and channel, at Mamba-130M's D = 1,536 and N = 16, in float32; for an H100 of
-3.35e12 B/s, and 132 multiprocessors at 1.76 GHz of 4 schedulers each, one instruction of a warp
-each a cycle, 8 cycles for one of exponentials.
+Costs below are per token and channel, at Mamba-130M's D = 1,536 and N = 16, in float32. They are
+for an H100: 3.35e12 B/s, and 132 multiprocessors at 1.76 GHz. Each multiprocessor has 4 schedulers,
+with one instruction of a warp a cycle each, and 8 cycles for one of exponentials.
 
-Bytes. All states in memory, as a scan in plain torch has them, are 4 N = 64 bytes for each array
-of them. The least possible is u and Δ read and y written, 12 bytes, 3.6 ps; with gradients 20 more
-for u, Δ, dy, du, dΔ, 6 ps. B and C are 8 N / D bytes, and read from caches again by each block of
-channels. For the gradients the forward pass keeps the state before every CHUNK = 8 tokens: 8 bytes
-written and 8 read. For every state they would be 64 and 64. dB and dC are sums over channels. A
-program adds up its 16 and stores the sum, 8 N / 16 = 8 bytes, and torch adds these: 8 read again.
-Atomic additions would save them, and give another result every time.
+Bytes. With all states in memory, as in plain torch, each array of them takes 4 N = 64 bytes. The
+least possible is to read u and Δ and write y: 12 bytes, 3.6 ps; gradients take 20 more for u, Δ,
+dy, du, dΔ, 6 ps. B and C are 8 N / D bytes, and each block of channels reads them again from
+caches. For the gradients the forward pass stores the state before every CHUNK = 8 tokens: 8 bytes
+written and 8 read. Storing every state would take 64 and 64. dB and dC are sums over channels. A
+program adds up its 16 channels and stores the sum, 8 N / 16 = 8 bytes; torch adds these: 8 read
+again. Atomic additions would save them, but give another result every time.
 
-Instructions. Forwards a number of the state takes a product, an exponential, a product and two
-multiply-adds: 4 + 1. So the exponentials' 8 cycles decide: 16 * 8 / 32 lanes, 4.3 ps over the whole
-GPU. scan_build counts 7.7 with all that is around them. With inputs in 16 bits the kernel is bound
-by exponentials, not by bytes. A scan along lanes as a tree (`tl.associative_scan`) would take 7
-instructions and 33 more shared by the tokens of a lane, 11 at 8 tokens, 5.9 ps, and load B and C
-for each channel anew. Backwards: the same again to form the states, then 9, a second exponential,
-and four sums. Over 16 numbers, or 16 channels, on one axis each sum would take 8 to 10 instructions
-a number; on the tile of selective_backward.py all four take 10.5. scan_build counts 35 in all,
-19 ps, beside 13 for 44 bytes: backwards, instructions are the limit.
+Instructions. Forwards, each number of the state takes a product, an exponential, a product and two
+multiply-adds: 4 + 1. So the 8 cycles of exponentials decide: 16 * 8 / 32 lanes, 4.3 ps over the
+whole GPU. scan_build counts 7.7 with the surrounding code. With inputs in 16 bits the kernel is
+bound by exponentials, not by bytes. A scan along lanes as a tree (`tl.associative_scan`) would take
+7 instructions, and 33 more shared by the tokens of a lane: 11 at 8 tokens, 5.9 ps. It would also
+load B and C again for each channel. Backwards: the same again to form the states, then 9, a second
+exponential, and four sums. Over 16 numbers, or 16 channels, on one axis each sum would take 8 to 10
+instructions a number; on the tile of selective_backward.py all four take 10.5. scan_build counts 35
+in all, 19 ps, beside 13 for 44 bytes: backwards, instructions are the limit.
 
-Latency. A lane's 16 numbers are independent, so one warp keeps a scheduler's exponentials busy,
-and two hide its loads. Programs are a warp of 32 channels; D = 1,536 and one sequence are 48 warps
-for 528 schedulers. So few are cut into G segments, which are walked at once. A segment multiplies
-a number of the state by exp(A ΣΔ), for any tokens. First all segments but one are walked for their
-sums, then these are carried from one to the next, and then all are walked for y.
-That is 1.7 times the work in 1 / G of the time, so G = 1 is best from 1,056 warps, 22 sequences,
-on. Backwards the gradient of the state crosses segments the same way.
+Latency. A lane's 16 numbers are independent, so one warp keeps a scheduler's exponentials busy, and
+two hide its loads. Programs are a warp of 32 channels; D = 1,536 and one sequence are 48 warps for
+528 schedulers. So few are cut into G segments, which run in parallel. A segment multiplies a number
+of the state by exp(A ΣΔ), for any tokens. The first launch computes the sums of all segments but
+one, the second carries them from one segment to the next, the third computes y. That is 1.7 times
+the work in 1 / G of the time, so G = 1 is best from 1,056 warps, 22 sequences, on. Backwards, the
+gradient of the state crosses segments the same way.
 
-The sums in a fixed order make every result the same each time, gradients included.
+Sums are taken in a fixed order, so every result is reproducible, gradients included.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from torch import Tensor
 from .selective_backward import gradients_kernel
 from .selective_forward import carry_kernel, ends_kernel, outputs_kernel
 
-CHUNK = 8  # tokens between kept states
+CHUNK = 8  # tokens between stored states
 CHANNELS = 32  # of a program forwards
 SHORTEST = 64  # tokens of a segment
 WARPS = 8  # a multiprocessor, two a scheduler
-HOPPERS = 132  # multiprocessors of the H100 that is planned for where there is no GPU
+HOPPERS = 132  # multiprocessors of the H100 that is planned for if there is no GPU
 INTERPRETING = triton.knobs.runtime.interpret
 
 
@@ -75,10 +75,10 @@ class Problem:
 
 @lru_cache(maxsize=1024)
 def segments(warps: int, T: int, multiprocessors: int) -> tuple[int, int]:
-    """How many segments G a sequence is cut into, and their length L, a multiple of CHUNK.
+    """Number of segments G that a sequence is cut into, and their length L, a multiple of CHUNK.
 
-    warps: how many there are without a cut. The best share of the GPU at work for what the cut
-    costs, at most (2 G - 1) / G times the work; the smallest G where it is a draw.
+    warps: their number without a cut. G gives the best utilisation of the GPU for the work that a
+    cut adds, at most (2 G - 1) / G times; the smallest G if several are equal.
     """
     wanted = WARPS * multiprocessors
 
@@ -98,17 +98,17 @@ def _multiprocessors(device: torch.device) -> int:
 
 
 def kept_shape(B: int, T: int, D: int, N: int) -> tuple[int, int, int, int]:
-    """The states kept for the gradients: before every CHUNK tokens."""
+    """Shape of the states stored for the gradients: one before every CHUNK tokens."""
     return B, -(-T // CHUNK), N, D
 
 
 def _rows(x: Tensor) -> Tensor:
-    """x [B, T, ...], or a copy whose rows lie whole."""
+    """x [B, T, ...], or a copy whose rows are contiguous."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _turned(x: Tensor) -> Tensor:
-    """[..., D, N] as [..., N, D], or back, in float32: inside, channels lie side by side."""
+    """[..., D, N] as [..., N, D], or back, in float32: in kernels, channels are adjacent."""
     return x.float().transpose(-1, -2).contiguous()
 
 
@@ -121,7 +121,7 @@ def _prepared(problem: Problem) -> Problem:
 
 
 def _stored(dtype: torch.dtype) -> torch.dtype:
-    """The dtype that kernels store: the interpreter would cut bf16 off, not round it."""
+    """The dtype that kernels store. The interpreter would truncate to bf16 instead of rounding."""
     return torch.float32 if INTERPRETING and dtype == torch.bfloat16 else dtype
 
 
@@ -130,7 +130,7 @@ def _block(N: int) -> int:
 
 
 def _warps(N: int) -> int:
-    """Warps of a program forwards: 16 numbers of each array a lane, or 8 where warps share them."""
+    """Warps of a forward program: 16 numbers of each array a lane, or 8 if warps share them."""
     return 1 if N <= 16 else _block(N) // 8
 
 
@@ -147,7 +147,7 @@ def _cut(
 def _edges(
     problem: Problem, x: Tensor, w: Tensor, first: Tensor | None, G: int, L: int, *, reverse: bool
 ) -> Tensor | None:
-    """The state before each segment [B, G, N, D]; reverse: its gradient after each. Or None."""
+    """The state before each segment [B, G, N, D], or None; reverse: its gradient after each."""
     (B, T, D), N = problem.u.shape, problem.A.shape[0]
     if G == 1:
         return first
@@ -171,7 +171,7 @@ def _edges(
 def forward(
     problem: Problem, *, keep: bool = False, cut: tuple[int, int] | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """y in u's dtype, h_T [B, D, N], and the states kept for the gradients, empty if not `keep`.
+    """y in u's dtype, h_T [B, D, N], and the states stored for the gradients, empty if not `keep`.
 
     cut: G and L, in place of what `segments` says.
     """
@@ -196,7 +196,7 @@ def forward(
 def tile(N: int, input_rule: str) -> tuple[int, int, int]:
     """R, BN, BL of the backward pass: 256 numbers, 8 a thread, at least 4 lanes of channels.
 
-    Zero-order hold takes more registers, and has half as many numbers.
+    Zero-order hold needs more registers, so it has half as many numbers.
     """
     BN = _block(N)
     BL = max(4, min(32, 64 // BN))

@@ -1,4 +1,4 @@
-"""The selective scan's gradients: states formed again from the kept ones, then a walk back.
+"""The selective scan's gradients: recompute states from the stored ones, then go backwards.
 
 With g_t the gradient of h_t, a_t = exp(Δ_t A), and w_t = Δ_t (Euler) or (a_t - 1) / A (zero-order
 hold),
@@ -8,10 +8,10 @@ hold),
     dΔ_t = sum_n g_t (A a_t h_{t-1} + u_t B_t dw/dΔ)          dw/dΔ = 1 or a_t
     dA = sum_t g_t (Δ_t a_t h_{t-1} + u_t B_t dw/dA)          dw/dA = 0 or (Δ_t a_t - w_t) / A
 
-Sums over channels need other lanes, sums over n do too, and each costs a shuffle and an addition
-for every halving. So a tile is [R, BN, BL], its channels on two axes. Triton gives lanes to the
-last axis first, then to the one before, and registers to the other elements. At N = 16 a thread
-holds 4 channels times 2 of the N, and most of each sum stays in it.
+Sums over channels combine lanes, and so do sums over n; each halving costs a shuffle and an
+addition. So a tile is [R, BN, BL], with channels on two axes. Triton assigns lanes to the last axis
+first, then to the one before, and registers to the other elements. At N = 16 a thread holds 4
+channels times 2 of the N, and most of each sum stays in the thread.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def gradients_kernel(
     o_d = i_d * (R * BL) + tl.arange(0, R)[:, None] + tl.arange(0, BL)[None, :] * R
     m_n, m_d = o_n < N, o_d < D
     m_h = m_n[None, :, None] & m_d[:, None, :]
-    # A hint that orders the axes, R before BL before BN, whatever a compiler does with equals.
+    # A hint that orders the axes, R before BL before BN, for any compiler.
     o_h = tl.max_contiguous(o_n[None, :, None] * D + o_d[:, None, :], (R, 1, 2))
     p_u += i_b * s_ub + o_d
     p_delta += i_b * s_db + o_d
@@ -76,7 +76,7 @@ def gradients_kernel(
         p_before = p_kept + first_t // CHUNK * (N * D) + o_h
         b_h = tl.load(p_before, mask=m_h, other=0.0)
         hs = ()
-        # Pointers walk: as multiples of j the offsets would all be kept in registers.
+        # Pointers are advanced: as multiples of j, all offsets would be kept in registers.
         p_ut, p_dt = p_u + first_t * s_ut, p_delta + first_t * s_dt
         for j in tl.static_range(CHUNK):
             m_t = m_d & (j <= last)
@@ -93,7 +93,7 @@ def gradients_kernel(
                 b_x = (b_delta * b_u)[:, None, :]
             b_h = b_a * b_h + b_x * b_B
             hs += (b_h,)
-        # 2. Back through it. Past the end dy = Δ = u = 0, which leaves g as it is.
+        # 2. Backwards through the chunk. Past the end dy = Δ = u = 0, which leaves g unchanged.
         p_yt = p_dy + (first_t + CHUNK) * s_yt
         o_out = (first_t + CHUNK) * D
         o_w = (first_t + CHUNK) * N
@@ -115,7 +115,7 @@ def gradients_kernel(
             b_g += b_dy[:, None, :] * b_C
             b_s = b_g * b_B
             if j == CHUNK - 1:
-                b_h = tl.load(p_before, mask=m_h, other=0.0)  # not held meanwhile: no room
+                b_h = tl.load(p_before, mask=m_h, other=0.0)  # again: registers are full
             else:
                 b_h = hs[CHUNK - 2 - j]
             b_q = b_a * b_g * b_h

@@ -1,7 +1,7 @@
 """The selective scan forwards: the whole state of BD channels in registers, token by token.
 
-A program is one warp and BD = 32 channels, a channel a lane. A channel's N numbers of state lie in
-one thread, so y = C·h needs no other lane. selective.py says what it costs.
+A program is one warp and BD = 32 channels, one channel a lane. A channel's N numbers of state are
+in one thread, so y = C·h needs no other lane. selective.py derives the costs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def outputs_kernel(
     T, D, G, L, N: tl.constexpr, RULE: tl.constexpr, FIRST: tl.constexpr, KEEP: tl.constexpr,
     CHUNK: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """y of one segment, and the state before every chunk of it where KEEP.
+    """y of one segment and, if KEEP, the state before each of its chunks.
 
     p_first [B, G, N, D]: the state before each segment, zero if not FIRST. p_last [B, N, D].
     p_kept [B, chunks, N, D].
@@ -57,9 +57,9 @@ def outputs_kernel(
         first_t = start.to(tl.int64)
         if KEEP:
             tl.store(p_kept + first_t // CHUNK * (N * D) + o_h, b_h, mask=m_h)
-        # A chunk's rows are all on their way before its first is used. Past the end Δ = u = 0,
-        # which leaves the state as it is.
-        # Pointers walk: as multiples of j the offsets would all be kept in registers.
+        # All rows of a chunk are loaded before the first is used. Past the end Δ = u = 0, which
+        # leaves the state unchanged. Pointers are advanced: as multiples of j, all offsets would be
+        # kept in registers.
         us, deltas, ys = (), (), ()
         for j in tl.static_range(CHUNK):
             us += (load_row(p_u, m_d & (j <= last)),)
@@ -77,7 +77,7 @@ def outputs_kernel(
                 b_x = (deltas[j] * us[j])[None, :]
             b_h = b_a * b_h + b_x * b_B[:, None]
             ys += (tl.sum(b_h * b_C[:, None], axis=0),)
-        # Stored last: a load may not pass a store that could be to the same address.
+        # Stored last: a load may not be moved before a store that could have the same address.
         for j in tl.static_range(CHUNK):
             tl.store(p_y, ys[j].to(p_y.dtype.element_ty), mask=m_d & (j <= last))
             p_y += D
@@ -92,11 +92,11 @@ def ends_kernel(
     T, D, G, L, N: tl.constexpr, RULE: tl.constexpr, REVERSE: tl.constexpr,
     CHUNK: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a segment alone: its part of the state after it, and its ΣΔ, p_sums [B, G, D].
+    """Sums of a segment: its part of the state after it, and its ΣΔ, p_sums [B, G, D].
 
-    x, w = u, B; the last segment is left out, and p_edges [B, G, N, D] holds under g what
-    segment g - 1 adds. REVERSE: to the gradient of the state before it, from x, w = dy, C; the
-    first segment is left out, and under g stands what segment g + 1 adds.
+    x, w = u, B; the last segment is left out, and entry g of p_edges [B, G, N, D] is what segment
+    g - 1 adds. REVERSE: the gradient of the state before it, from x, w = dy, C; the first segment
+    is left out, and entry g is what segment g + 1 adds.
     """
     n_d = tl.cdiv(D, BD)
     pid = tl.program_id(0)
@@ -139,7 +139,7 @@ def ends_kernel(
         if REVERSE:
             p_x -= 2 * CHUNK * s_xt
             p_delta -= 2 * CHUNK * s_dt
-        b_chunk = tl.zeros([BD], dtype=tl.float32)  # long sums are sums of short ones
+        b_chunk = tl.zeros([BD], dtype=tl.float32)  # long sums are sums of short ones, for accuracy
         for j in tl.static_range(CHUNK):
             if REVERSE:
                 b_delta, b_x, k = deltas[CHUNK - 1 - j], xs[CHUNK - 1 - j], CHUNK - 1 - j
@@ -167,10 +167,10 @@ def carry_kernel(
     p_edges, p_sums, p_A, p_first, SIZE, D, G, N: tl.constexpr,
     FIRST: tl.constexpr, REVERSE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The state before each of G segments, in place of what each adds; REVERSE: after each.
+    """The state before each of G segments, replacing what each adds; REVERSE: after each.
 
-    A segment multiplies a number of the state by exp(A ΣΔ), whatever its tokens are. p_first
-    [B, N, D]: the state before the first segment, or the gradient of that after the last.
+    A segment multiplies a number of the state by exp(A ΣΔ), for any tokens. p_first [B, N, D]: the
+    state before the first segment, or the gradient of that after the last.
     """
     o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     m = o < SIZE

@@ -1,4 +1,4 @@
-"""Shared parts of the selective scan's kernels: rows of a sequence, and one number's step."""
+"""Parts shared by the selective scan's kernels: rows of a sequence, and one number's step."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def load_row(p, m):
 
 @triton.jit
 def load_shared(p, j, last, s_t, o_n, N: tl.constexpr, BN: tl.constexpr):
-    """B or C at token j of a chunk, [BN] in float32; past `last`, which is in the chunk, as there.
+    """B or C at token j of a chunk, [BN] in float32; past `last`, the values at `last`.
 
-    Past the end u, Δ and dy are zero. Without a mask nothing has to be cleared.
+    Past the end u, Δ and dy are zero, so these values have no effect and need no mask.
     """
     p += tl.minimum(j, last) * s_t
     p += o_n
@@ -29,21 +29,22 @@ def load_shared(p, j, last, s_t, o_n, N: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit
 def decay(delta, A):
-    """exp(Δ A), as a power of two, which is what the hardware has."""
+    """exp(Δ A), as a power of two, for which the hardware has an instruction."""
     return tl.exp2(delta * (A * 1.4426950408889634))
 
 
 @triton.jit
 def inverse(A):
-    """1 / A for `held`, which does not ask where A = 0."""
+    """1 / A for `held`, and a finite number at A = 0."""
     return 1.0 / tl.where(A == 0.0, 1.0, A)
 
 
 @triton.jit
 def held(delta, z, a, r):
-    """w = (exp(z) - 1) / A, of z = Δ A, a = exp(z) and r = 1 / A: what zero-order hold lets in.
+    """w = (exp(z) - 1) / A, the input factor of zero-order hold; z = Δ A, a = exp(z), r = 1 / A.
 
-    Near 0 the difference would cancel: Δ (1 + z/2 + z^2/6 + ...), exact to float32 at 1/2.
+    Near 0 the difference would cancel; there it is Δ (1 + z/2 + z^2/6 + ...), exact to float32 at
+    1/2.
     """
     m = tl.abs(z) < 0.5
     x = tl.where(m, z, 0.0)
