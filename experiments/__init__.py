@@ -2,5 +2,5 @@
 
 import os
 
-# torch's profiler, which counts bytes for us, otherwise announces itself on every call.
+# torch's profiler, which counts bytes for us, would print a line on every call.
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")

@@ -30,21 +30,21 @@ from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
 
 VERBS = "list | run | submit | gpu | check | collect | convert | weigh | describe"
-# Faults outside of the code are said in one line.
+# Faults outside the code are reported in one line.
 SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 when all went well, 1 for a clear error, 128 and the signal's number."""
+    """Exit status: 0 for success, 1 for a reported error, 128 plus the number of a signal."""
     options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):  # a path may be what a terminal cannot show
+    for stream in (sys.stdout, sys.stderr):  # a path may have unprintable characters
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         status = options.do(options)
-        sys.stdout.flush()  # now, where a pipe that was closed can be told from other ends
+        sys.stdout.flush()  # now, while a closed pipe can be told from other errors
         return status
-    except BrokenPipeError:  # who read what we print has gone, as `head` does
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except SAID as error:
@@ -196,7 +196,7 @@ def _list_plan(options: argparse.Namespace, device: torch.device) -> int:
 
 
 def _needs(run: Run, options: argparse.Namespace) -> str:
-    """The memory of a run on so many ranks, or why it cannot be spread over them."""
+    """The memory of a run on these ranks, or the reason why it cannot be spread over them."""
     if not (needs := EXPERIMENTS[run.experiment].memory):
         return ""
     try:
@@ -260,7 +260,7 @@ def _submit(options: argparse.Namespace) -> int:
 
 
 def _gpu(options: argparse.Namespace) -> int:
-    """Correctness first, then the plan by its priorities, until the time is nearly over."""
+    """Check correctness first, then run the plan by priority until shortly before the deadline."""
     began = time.monotonic()
     seconds = 60 * options.minutes - lease.RESERVE
     if not 0 < seconds < float("inf"):

@@ -54,10 +54,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "autocast": "bfloat16" if kind != "cpu" or has_bfloat16() else "float32",
                 "shortest": 64 if smoke else 256 if cpu else 1024,
                 "longest": 64 if smoke else 16384 if cpu else 65536,
-                # On a GPU each length of each mode is compiled anew, for longer than it is timed.
+                # On a GPU each length of each mode is compiled, which takes longer than timing it.
                 **({} if cpu else {"every": 2}),
                 **({} if scale == "1.5B" else {"control": "none"}),
-                # Plain torch on a CPU holds products of every pair, and goes token by token.
+                # On a CPU, plain torch stores the products of all pairs, and goes token by token.
                 "longest_attention": 64 if smoke else 4096 if cpu else 131072,
                 "longest_recurrent": 64 if smoke else 4096 if cpu else 131072,
                 "matmul_side": 64 if smoke else 2048 if cpu else 8192,
@@ -72,7 +72,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 def block_call(
     mode: str, config: dict[str, Any], length: int, device: torch.device
 ) -> Callable[[], Any]:
-    """A function of no arguments: the block forward, and the gradients of all it is made of."""
+    """A function without arguments: the block forward, and the gradients of its parameters."""
     torch.manual_seed(config["seed"])
     linear = {"attention": "linear", "attention_options": {"mode": mode}}
     options = linear if mode in MODES else {"attention": mode}
@@ -94,7 +94,7 @@ def block_call(
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks: the limit, then the lengths that are not there yet."""
+    """Perform one run; see `plan.Experiment`. First the limit, then the lengths still missing."""
     lengths = doublings(config["shortest"], config["longest"])[:: config.get("every", 1)]
     if not (tables := session.go_on()):
         dtype = getattr(torch, config["autocast"])
@@ -107,7 +107,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         if session.out_of_time():
             return Outcome(tables, complete=False)
         if session.device.type == "cuda":
-            # All blocks share one code object: past eight kinds the compiler would give up on it.
+            # All blocks share one code object: past eight variants torch.compile would give up on
+            # it.
             torch._dynamo.reset()
         calls = {
             mode: block_call(mode, config, length, session.device)

@@ -1,4 +1,4 @@
-"""Every experiment there is: the modules of this folder, found by being in it."""
+"""The catalogue of experiments: all modules of this folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 
 from .harness.core.plan import Experiment
 
-# Modules of the folder that are no experiments.
+# Modules of the folder that are not experiments.
 OTHERS = {"__main__", "catalogue", "convert", "harness", "priorities", "recipes"}
 
 

@@ -1,4 +1,4 @@
-"""Makes of a trained Llama one whose heads may no longer look back, all but the most important."""
+"""Convert a trained Llama so that only its most important heads look back."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from .linearise import ARMS, BASE, NEAR, attention_of
 from .recipes import ranked_heads
 from .remove_exponential import slopes
 
-WAYS = {arm["kind"]: arm for arm in ARMS.values()}  # how a head attends that may not look back
-TEXTS, DISTANCE = 8, 256  # that rank the heads, as in `remove_exponential`
+WAYS = {arm["kind"]: arm for arm in ARMS.values()}  # how heads attend that may not look back
+TEXTS, DISTANCE = 8, 256  # texts that rank the heads, as in `remove_exponential`
 Splits = Callable[[], Mapping[str, Split]]
 
 
 def convert(
     model: Path | None, out: Path, *, keep: int, way: str, tokens: int, splits: Splits
 ) -> None:
-    """Write config.json, model.safetensors and tokenizer.json into `out`.
+    """Convert a model: write config.json, model.safetensors and tokenizer.json into `out`.
 
-    model: a GGUF file or a folder of Hugging Face's; None: SmolLM2-135M-Instruct, where it is
-        installed. keep: how many heads may look back, the first of the ranking by gradient.
+    model: a GGUF file or a folder of Hugging Face; None: the installed SmolLM2-135M-Instruct.
+    keep: number of heads that may look back, the first of the ranking by gradient.
     way: a key of `WAYS`, how all others attend; `window-state` first learns its features.
-    tokens: to learn from through the whole model, rounded up to whole updates; an interrupted
-        conversion goes on when it is asked for again. splits: of the novels, that rank and teach.
+    tokens: to learn from through the whole model, rounded up to whole updates. An interrupted
+        conversion continues when it is called again.
+    splits: the novels that rank the heads and teach the model.
 
     Raises UsageError, Interrupted.
     """
@@ -73,7 +74,7 @@ def convert(
 
 
 def stored_ranking(sha256: str) -> list[tuple[int, int]]:
-    """Layer and head of all heads of a model that was ranked, most important first; or none."""
+    """Layer and head of a model's heads by the stored ranking, most important first; [] if none."""
     for one in record.load("remove_exponential", partial=False):
         if one["name"] == "rank-passages" and one["tables"]["weights"]["sha256"] == [sha256]:
             return ranked_heads(one["config"]["model"], "passages", "gradient", [record.RESULTS])
@@ -81,7 +82,7 @@ def stored_ranking(sha256: str) -> list[tuple[int, int]]:
 
 
 def rank(model: Llama, tokens: Tokens, split: Split) -> list[tuple[int, int]]:
-    """The same by the gradient of the gain, a mean over texts; some minutes of a CPU."""
+    """Rank heads by the gradient of the gain, a mean over texts; takes minutes on a CPU."""
     texts = passages(split, tokens, distance=DISTANCE, texts=TEXTS)
     shown = tqdm(texts, desc="ranking heads", unit="text")
     mean = torch.stack([slopes(model, text, NEAR)[0] for text in shown]).mean(0)
@@ -90,7 +91,7 @@ def rank(model: Llama, tokens: Tokens, split: Split) -> list[tuple[int, int]]:
 
 
 def _teach(one: Distillation, checkpoint: Path) -> None:
-    """To the end of the plan, from the checkpoint if one is there."""
+    """Train to the end of the plan, from the checkpoint if there is one."""
     total = one.config["feature_tokens"] + one.config["tokens"]
     stop = Stop()
 

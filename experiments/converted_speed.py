@@ -57,20 +57,20 @@ SMOKE["ways"] = {name: {**way, "first": way["first"] // 3} for name, way in WAYS
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run; some minutes on a quiet computer."""
+    """One run; takes some minutes on a quiet computer."""
     if smoke:
         return [Run("converted_speed", "batch-1", {**BASE, **SMOKE}, 0)]
     return [Run("converted_speed", "batch-1", BASE, 600)] if kind == "cpu" else []
 
 
 def attention_of(way: dict[str, Any], heads: list[tuple[int, int]]) -> Attention:
-    """All heads in one way, but those of a list, which have softmax."""
+    """All heads attend in one way, except those of a list, which have softmax."""
     return {"all": way["all"], **{f"{n}.{head}": {"kind": "softmax"} for n, head in heads}}
 
 
 @torch.no_grad()
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; it goes on after the last position that is whole."""
+    """Perform one run; see `plan.Experiment`. It continues after the last complete position."""
     tables = session.go_on()
     timed = set(tables.get("rows", {}).get("position", []))
     torch.manual_seed(config["seed"])
@@ -93,7 +93,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def _timed(models: dict[str, Llama], position: int, ticks: int) -> dict[str, dict[str, Any]]:
-    """Seconds and bytes of each model, a tick of each in every round; the first is not counted."""
+    """Seconds and bytes of each model; each ticks once a round, and the first round is dropped."""
     machines = {name: model.machine() for name, model in models.items()}
     states = {name: state_at(model, position) for name, model in models.items()}
     seconds: dict[str, list[float]] = {name: [] for name in models}

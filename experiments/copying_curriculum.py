@@ -86,7 +86,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every memory, then two without planted passages; the first seeds before the second."""
+    """Every memory, then two controls without planted passages; first seeds before second ones."""
     if smoke:
         return [_run(model, 0, 0, SMOKE) for model in MODELS]
     plan = []
@@ -104,7 +104,7 @@ def _run(model: str, seed: int, priority: int, rest: dict[str, Any]) -> Run:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     corpus = session.corpus(config["corpus"])
 
     def ask(training: Training) -> None:

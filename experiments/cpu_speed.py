@@ -52,7 +52,7 @@ TABLES = {
         **TIMING,
     ),
 }
-# Heads, width, lengths.
+# Heads, width and lengths.
 GRID = (
     (1, 64, (16, 64, 256, 1024, 8192, 65536)),
     (16, 64, (16, 64, 256, 2048)),
@@ -63,7 +63,7 @@ LONGEST_SOFTMAX = 8192  # half a second a call, and two with gradients
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """On a CPU one run of whole texts, and one of a single token."""
+    """On a CPU, one run of whole texts and one of a single token."""
     if kind != "cpu":
         return []
     config: dict[str, Any] = {
@@ -81,7 +81,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def library(name: str) -> compiled.Library | str:
-    """The body of an instruction set, or why there is none."""
+    """The compiled body of an instruction set, or the reason why there is none."""
     try:
         return compiled.open_body(name)
     except ValueError as error:
@@ -92,10 +92,10 @@ def call_of(
     shape: tuple[int, int, int], seed: int, body: compiled.Library | str,
     *, mode: str = "chunked", decays: bool = False, backward: bool = False, state: bool = False,
 ) -> Callable[[], Any]:  # fmt: skip
-    """A function of no arguments that computes the attention once (and its gradients).
+    """A function without arguments that computes the attention once (and its gradients).
 
-    body: what runs it, an instruction set or plain torch. mode: of linear attention, or softmax.
-    state: it goes on from a state, and gives the one after its last token.
+    body: an instruction set, or plain torch. mode: of linear attention, or softmax. state: continue
+        from a state, and return the one after the last token.
     """
     heads, width, length = shape
     generator = torch.Generator().manual_seed(seed)
@@ -124,7 +124,7 @@ def call_of(
 
 
 def in_turns(shape: tuple[int, int, int], direction: str, config: dict[str, Any]) -> dict[str, Any]:
-    """The implementations of one shape."""
+    """Time all implementations of one shape, in turns."""
     backward, seed, best = direction != "forward", config["seed"], library("compiled")
     calls = {"torch": call_of(shape, seed, "", backward=backward)}
     if isinstance(best, compiled.Library):
@@ -136,7 +136,7 @@ def in_turns(shape: tuple[int, int, int], direction: str, config: dict[str, Any]
 
 
 def steps(shape: tuple[int, int, int], config: dict[str, Any]) -> dict[str, Any]:
-    """From plain torch, token by token, to chunks in the widest vectors; forward alone."""
+    """Time the steps from plain torch, token by token, to chunks with widest vectors; forward."""
     state = config.get("state", False)
     bodies = {name: library(name) for name in ("avx2", "avx512", "neon")}
     bodies = {n: body for n, body in bodies.items() if isinstance(body, compiled.Library)}
@@ -148,7 +148,7 @@ def steps(shape: tuple[int, int, int], config: dict[str, Any]) -> dict[str, Any]
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks, on one thread."""
+    """Perform one run on one thread; see `plan.Experiment`."""
     before = torch.get_num_threads(), compiled.BODY, compiled.AVAILABLE
     torch.set_num_threads(1)
     try:

@@ -42,12 +42,12 @@ from .harness.learning.returning import (
     trained,
 )
 
-NEAREST = 64  # of the distances asked for, and of the first tokens counted together
+NEAREST = 64  # the smallest distance of a question, and of the first tokens that are averaged
 BASE: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",
     "corpus": "novels",
     "seed": 0,
-    "students": "softmax-0",  # the run of `linearise` whose end has them
+    "students": "softmax-0",  # the run of `linearise` whose last students are read
     "arm": "softmax",
     "reach": 65536,
     "piece": 512,
@@ -80,10 +80,10 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan: what the students do far out, and what their teacher does."""
+    """The plan: first the students far into a text, then their teacher."""
     if smoke:
         return [Run("far_reading", "state-600", {**BASE, **SMOKE, "students": ""}, 0)]
-    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+    if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []
     plan = [("state", 65536), ("window", 65536), ("softmax", 8192), ("softmax", 16384)]
     return [
@@ -94,7 +94,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 @dataclass(frozen=True)
 class Question:
-    """Questions at a text's end: prompt and answer, tokens; where the answer stood [n]."""
+    """A question at a text's end: prompt and answer, tokens; and the places of the answer [n]."""
 
     kind: str
     distance: int
@@ -106,9 +106,9 @@ class Question:
 def planted(
     novel: list[int], tokens: Tokens, *, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor, list[Question]]:
-    """A novel with needles [T], which of its tokens are the novel's [T], and what is asked of it.
+    """A novel with needles [T], a mask of the novel's own tokens [T], and the questions.
 
-    At every distance of 64, 128, … tokens from the end: a needle, and before it the passage.
+    At every distance of 64, 128, … tokens from the end is a needle, and before it the passage.
     """
     distances = doublings(NEAREST, len(novel) // 2)
     i, j = rng.permutation(len(FIRST_NAMES)), rng.permutation(len(SURNAMES))
@@ -116,7 +116,7 @@ def planted(
     own: list[bool] = []
     found = []
     for n, distance in reversed([*enumerate(distances)]):
-        cut = len(novel) - distance  # where the needle goes, in the novel's own tokens
+        cut = len(novel) - distance  # the needle's place, in the novel's own tokens
         text += novel[sum(own) : cut]
         own += [True] * (cut - sum(own))
         passage = torch.arange(len(text) - PASSAGE, len(text))
@@ -136,9 +136,9 @@ def planted(
 def read(
     machine: StateMachine, text: Tensor, session: Session, piece: int
 ) -> tuple[Any, Tensor, Tensor] | None:
-    """The state after a text [T], the logits there and the loss of each token but the first.
+    """The state after a text [T], the logits there, and the loss of each token but the first.
 
-    None: out of time.
+    None if out of time.
     """
     state, losses, last = machine.initial_state, [], torch.empty(0)
     for start in range(0, len(text), piece):
@@ -154,7 +154,7 @@ def read(
 
 @torch.no_grad()
 def answered(machine: StateMachine, state: Any, last: Tensor, one: Question) -> tuple[float, float]:
-    """Mean loss of an answer's tokens and the share that was the likeliest."""
+    """Mean loss of an answer's tokens, and the share of them that were most likely."""
     asked = torch.tensor([one.prompt + one.answer])
     _, logits = machine.prefill(state, asked)
     before = torch.cat([last[None], logits[0, :-1]])[len(one.prompt) :]
@@ -164,7 +164,7 @@ def answered(machine: StateMachine, state: Any, last: Tensor, one: Question) -> 
 
 
 def beginning(split: Split, document: int, tokens: Tokens, reach: int) -> list[int]:
-    """The first tokens of a document. Raises ValueError for a shorter one."""
+    """The first tokens of a document. Raises ValueError if it is shorter."""
     start, end = (int(place) for place in split.starts[document : document + 2])
     text = bytes(split.tokens[start : min(start + LETTERS * reach, end)]).decode(errors="ignore")
     found = tokens(text)[:reach]
@@ -174,16 +174,16 @@ def beginning(split: Split, document: int, tokens: Tokens, reach: int) -> list[i
 
 
 def reader(config: dict[str, Any], teacher: Trained, folder: Path) -> tuple[Llama, int]:
-    """The model of an arm, and how many tokens taught it; folder: where results are kept.
+    """The model of an arm, and how many tokens taught it. folder: of the results.
 
-    Raises FileNotFoundError when no run of `linearise` has kept its students there.
+    Raises FileNotFoundError if no run of `linearise` has stored its students there.
     """
     if config["arm"] == "softmax":
         return teacher.model, 0
     name = config["students"]
     attention = {"all": ARMS[config["arm"]]}
     student = Student(teacher.model, attention, range(teacher.model.config.n_layer), config)
-    if not name:  # to try a run
+    if not name:  # for a trial
         return student.model.requires_grad_(False), 0
     ends = sorted(folder.glob(f"linearise/*/.checkpoints/{name}.end.pt"))
     if not ends:
@@ -200,7 +200,7 @@ def reader(config: dict[str, Any], teacher: Trained, folder: Path) -> tuple[Llam
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; it goes on after the last novel that was read."""
+    """Perform one run; see `plan.Experiment`. It continues after the last complete novel."""
     teacher = trained(config["model"])
     tables = session.go_on()
     model, learned = reader(config, teacher, session.checkpoint.parents[3])
@@ -230,7 +230,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def _by_position(losses: Tensor, own: Tensor) -> list[dict[str, Any]]:
-    """Mean loss of the novel's own tokens, from one doubling of the position to the next."""
+    """Mean loss of the novel's own tokens, between doublings of the position."""
     bounds = [0, *doublings(NEAREST, len(losses) - 1), len(losses)]
     return [
         {

@@ -26,10 +26,10 @@ SUM, WITH_STATES, MAPPED = KINDS
 SOFTPLUS = (True, "softplus", False, False)
 EVERY = (*KINDS, SOFTPLUS, *FADING)
 HARDEST = (SUM, MAPPED, FADING[1])
-# A single token without a state before it has a gradient of nothing in q: nothing to compare with.
+# A single token without a state before it has zero gradient in q: nothing to compare.
 ONE_TOKEN = (SUM, WITH_STATES)
-# B, T, H, K, V, and the kinds. By length first; then the widths, what fla tests its kernels with,
-# and the shapes whose dq came too far from float64 once.
+# B, T, H, K, V, and the kinds. First lengths; then the widths of fla's tests; then shapes whose dq
+# once was too far from float64.
 GRID = (
     *((1, T, 1, 64, 64, EVERY) for T in (2, 63, 64, 65, 500, 1000, 4096, 16_384)),
     *((1, T, 1, D, D, HARDEST) for T in (64, 500) for D in (16, 32, 128, 256)),
@@ -47,7 +47,7 @@ SMOKE = ((1, 5, 1, 16, 16, HARDEST),)
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run; none where there is no interpreter, or a GPU that would run the kernels."""
+    """One run; none without an interpreter, or with a GPU, on which the kernels would run."""
     if not find_spec("triton") or kind != "cpu":
         return []
     grid = SMOKE if smoke else GRID
@@ -57,25 +57,25 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def interpreted(work: partial, case: Case) -> list[dict[str, Any]]:
-    """The rows of a case, by kernels instead of plain torch. In a process that interprets."""
+    """The rows of a case, by kernels instead of plain torch; runs in an interpreting process."""
     from lsa.attention import dispatch
     from lsa.attention.triton.tuning.gpu import HOPPER, planned_for
 
     def by_kernels(q: torch.Tensor, v: torch.Tensor, scale: float) -> bool:
-        return q.dtype != torch.float64  # the reference stays plain torch's
+        return q.dtype != torch.float64  # the reference stays in plain torch
 
     with planned_for(HOPPER), mock.patch.object(dispatch, "uses_kernels", by_kernels):
         return work(case)
 
 
 def _answers(work: partial, cases: list[Case], device: torch.device) -> Iterable[Answer]:
-    """From a process of its own: kernels are interpreted if they were imported to be."""
+    """Compute cases in a process of its own: kernels are interpreted if imported in that mode."""
     with mock.patch.dict(os.environ, TRITON_INTERPRET="1"):
         yield from errors.in_processes(partial(interpreted, work), cases, 1, fresh=False)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     return errors.compared(config, session, _answers)
 
 

@@ -57,7 +57,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run per compute capability, the same on every device; none where there is no compiler."""
+    """One run per compute capability, the same on every device; none without a compiler."""
     triton = installed_triton()
     if triton is None:
         return []
@@ -81,10 +81,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
-    """Instructions of all warps that one token of one head takes in the main loop.
+    """Instructions of all warps for one token of one head in the main loop.
 
-    A round of it takes C tokens (one in recurrent mode); in attention mode it takes them
-    through C of those before them. 0 for launches that are no walk over the tokens.
+    One round takes C tokens (one in recurrent mode); in attention mode it takes them through C
+    earlier tokens. 0 for launches that do not loop over tokens.
     """
     from .harness.bench.compiling import loop_length
 
@@ -99,7 +99,7 @@ def instructions(launched: Any, built: Any, config: dict[str, Any]) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A call that is compiled: K = V is its width; decay: of every token, with its gradient."""
+    """A call to compile. K = V is its width; decay: for every token, with its gradient."""
 
     mode: str
     width: int
@@ -159,7 +159,7 @@ def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Record, compile and count."""
+    """Perform one run: record launches, compile and count; see `plan.Experiment`."""
     from .harness.bench.compiling import kernel_digests
 
     tables: Tables = {}

@@ -19,7 +19,7 @@ from .harness.core.plan import Experiment, Outcome, Run, Session
 from .priorities import REST, RIGHT
 
 TABLES = errors.TABLES
-WORKERS = 8  # on a GPU; each compiles on a core of its own
+WORKERS = 8  # on a GPU; each compiles on its own core
 SHAPES = (
     ("chunked", 2, 1000, 4, 64, 64),
     ("chunked", 1, 2049, 3, 128, 128),
@@ -29,14 +29,14 @@ SHAPES = (
     ("attention", 2, 500, 2, 64, 64),
     ("recurrent", 2, 63, 2, 64, 64),
 )
-# Cases that are raced: by mode and width the sum alone, with a state and normaliser, and fading.
+# Cases that are raced. By mode and width: unnormalised, with a state and normaliser, with decay.
 FIRST = {("chunked", width, width): (*KINDS[:2], FADING[0]) for width in (64, 128, 256)} | {
     (mode, 64, 64): KINDS[1:2] for mode in ("attention", "recurrent")
 }
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a type. On a GPU what will be timed comes first, in its type, and the rest late."""
+    """A run a type. On a GPU the cases that will be timed come first, in their type."""
     shapes = SHAPES[4:] if smoke else SHAPES
     cases = [[*shape, *what] for shape in shapes for what in (*KINDS, *FADING)]
     if kind != "cuda":
@@ -56,12 +56,12 @@ def _run(name: str, dtype: str, cases: list[list], priority: int) -> Run:
 
 
 def perform(config: dict, session: Session) -> Outcome:
-    """All cases of a type, as the device at hand computes them."""
+    """Perform one run; see `plan.Experiment`: all cases of a type, on the present device."""
     return errors.compared(config, session, _answers)
 
 
 def _answers(work: partial, cases: list[Case], device: torch.device) -> Iterable[Answer]:
-    """A case that breaks off must not keep the others from theirs."""
+    """Compute cases so that a failing case does not stop the others."""
     if device.type == "cuda":
         yield from errors.in_processes(work, cases, WORKERS, fresh=True)
         return

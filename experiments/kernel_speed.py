@@ -88,20 +88,20 @@ LADDER = [  # the shapes [B, T, H, D] of a published comparison of such kernels
     (8, 2048, 32, 256),
     (8, 1024, 8, 64),
 ]
-# GPT-2's heads at doubling lengths, the telling ones first, and a length that nothing divides.
+# GPT-2's heads at doubling lengths, the most informative first, and an indivisible length.
 GPT2 = [(1, T, 12, 64) for T in (8192, 1024, 65536, 131072, 16384, 4096, 2048, 32768, 65537)]
-BETWEEN = GPT2[4:]  # timed when all else has been
+BETWEEN = GPT2[4:]  # timed last
 SMALL = (2, 512, 2, 64)
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 LAUNCHES = ("eager", "graph")
-# flash-linear-attention, pull request 875: until then k's gradient lacked the normaliser's part.
+# flash-linear-attention, pull request 875: before it, k's gradient lacked the normaliser's part.
 FLA_NORMALISES = [0, 5, 1]
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Attention = Callable[..., torch.Tensor]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a shape on a GPU, none elsewhere."""
+    """One run a shape on a GPU, none elsewhere."""
     if kind != "cuda":
         return []
     shapes = {"ladder": [SMALL]} if smoke else {"ladder": LADDER, "gpt2": GPT2}
@@ -118,7 +118,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def implementations(session: Session) -> dict[str, Attention]:
-    """Everything that can be raced here, by name; all take q, k, v [B, T, H, D]."""
+    """All implementations available here, by name; all take q, k, v [B, T, H, D]."""
     found: dict[str, Attention] = {
         "ours": lambda q, k, v: linear_attention(q, k, v, normalize=False),
         "ours, normalised": linear_attention,
@@ -149,7 +149,7 @@ def implementations(session: Session) -> dict[str, Attention]:
 
 @lru_cache(maxsize=2)
 def decay(shape: torch.Size, device: torch.device) -> torch.Tensor:
-    """The logarithm of the decay of every token and head, [B, T, H]: half is left after 14."""
+    """The log of the decay of every token and head, [B, T, H]: half is left after 14 tokens."""
     generator = torch.Generator(device).manual_seed(0)
     return -0.1 * torch.rand(shape, generator=generator, device=device)
 
@@ -175,7 +175,7 @@ def _of_fla(operation: Callable, normalize: bool) -> Attention:
 
 
 def _fla_normalises() -> bool:
-    """True. Raises ValueError for a version whose normaliser's gradient is wrong."""
+    """Whether fla normalises. Raises ValueError if its version computes that gradient wrongly."""
     version = import_module("fla").__version__
     if [int(part) for part in re.findall(r"\d+", version)[:3]] < FLA_NORMALISES:
         raise ValueError(f"version {version}, whose gradient of k is wrong; 0.5.1 mended it")
@@ -183,7 +183,7 @@ def _fla_normalises() -> bool:
 
 
 def peer_versions() -> list[dict[str, str]]:
-    """A row for each other library that `implementations` has found."""
+    """A row for each other library that `implementations` found."""
     return [
         {"library": name, "version": str(getattr(sys.modules[name], "__version__", "unknown"))}
         for name in ("fla", "flash_attn_interface")
@@ -192,7 +192,7 @@ def peer_versions() -> list[dict[str, str]]:
 
 
 def draw(shape: list[int], config: dict[str, Any], device: torch.device) -> list[torch.Tensor]:
-    """q, k (mapped), v and the gradient of o."""
+    """Draw q, k (mapped), v and the gradient of o."""
     generator = torch.Generator(device).manual_seed(config["seed"])
     q, k, v, do = (torch.randn(shape, generator=generator, device=device) for _ in range(4))
     dtype = getattr(torch, config["dtype"])
@@ -200,7 +200,7 @@ def draw(shape: list[int], config: dict[str, Any], device: torch.device) -> list
 
 
 def gradients(call: Attention, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """o, dq, dk, dv."""
+    """o, dq, dk, dv of a call."""
     *qkv, do = inputs
     leaves = [x.detach().requires_grad_() for x in qkv]
     o = call(*leaves)
@@ -210,7 +210,7 @@ def gradients(call: Attention, inputs: list[torch.Tensor]) -> tuple[torch.Tensor
 def compare(
     names: dict[str, Attention], config: dict[str, Any], session: Session, tables: Tables
 ) -> None:
-    """The errors of every linear implementation against float64, on inputs of their own."""
+    """Store the errors of every linear implementation against float64, on inputs of their own."""
     compared = tables.get("errors", {}).get("implementation", ())
     names = {n: call for n, call in names.items() if "softmax" not in n and n not in compared}
     if not names:
@@ -235,7 +235,7 @@ def compare(
 
 
 def attempt(name: str, call: Callable[[], Any], what: str, session: Session, tables: Tables) -> Any:
-    """`session.attempt`; who loses the device is noted, so that the race goes on without it."""
+    """`session.attempt`; an implementation that loses the device is noted, and skipped later."""
     try:
         return session.attempt(call, f"{name} {what}")
     except DeviceLostError:
@@ -245,9 +245,10 @@ def attempt(name: str, call: Callable[[], Any], what: str, session: Session, tab
 
 
 def limits(device: torch.device) -> dict[str, Any]:
-    """Bytes a second of a copy, read and written, FLOP a second of a bf16 product, and bytes of
-    the last cache: what a call has read or written may still be there when it is asked for again,
-    so where all fits into it a share of the limit can pass one.
+    """The limits of a device: B/s of a copy, FLOP/s of a bf16 product, bytes of the last cache.
+
+    A copy counts as read and written. If all tensors fit in the cache, they may still be there at
+    the next call, so a share of the limit can exceed one.
     """
     return {
         "cache": getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0),
@@ -257,7 +258,7 @@ def limits(device: torch.device) -> dict[str, Any]:
 
 
 def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> Callable[[], Any]:
-    """A function of no arguments that computes the attention once (and its gradients)."""
+    """A function without arguments that computes the attention once (and its gradients)."""
     *qkv, do = inputs
     if not backward:
         return torch.no_grad()(lambda: call(*qkv))
@@ -266,7 +267,7 @@ def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> C
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Compare, then time: first from Python, then as graphs; what is there stays."""
+    """Perform one run; see `plan.Experiment`. Compare, then time eager calls, then graphs."""
     device, shape, tables = session.device, config["shape"], session.go_on()
     lost = tables.get("lost", {}).get("implementation", ())
     names = {n: call for n, call in implementations(session).items() if n not in lost}
@@ -288,7 +289,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             if session.out_of_time():
                 return Outcome(tables, complete=False)
             what = f"{pass_name} {launch} {shape}"
-            # The first call compiles, and says whether there will be others.
+            # The first call compiles, and shows whether the implementation works.
             first = capture if launch == "graph" else _once
             tried = {
                 n: attempt(n, partial(first, call), what, session, tables)
@@ -313,7 +314,7 @@ def _once(call: Callable[[], Any]) -> Callable[[], Any]:
 def describe(
     name: str, pass_name: str, launch: str, shape: list[int], timing: Timing, copy: float
 ) -> dict[str, Any]:
-    """One row: a timing beside the limit of its shape."""
+    """A row: a timing beside the limit of its shape."""
     B, T, H, D = shape
     least = (8 if pass_name == "forward" else 22) * D * B * T * H
     return {

@@ -38,7 +38,7 @@ TABLES = {
 }
 BLOCK = 1024  # tokens read at once on the way to a position
 LENGTHS = (256, 1024, 4096, 16384)
-# Trained on longer sequences, these form more products of two tokens than a memory holds. The
+# On longer sequences, training these forms more products of two tokens than memory can hold. The
 # machine of the last one has as many parameters, too.
 SQUARE, LONGEST_SQUARE = ("taylor", "power", "aft-full"), 4096
 
@@ -61,12 +61,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     return updates(config, session) if "length" in config else ticks(config, session)
 
 
 def _layers(config: dict[str, Any], longest: int, device: torch.device) -> dict[str, nn.Module]:
-    """Every layer, with the same seed; one that needs a length gets no more than memory holds."""
+    """Every layer, with the same seed; one that needs a maximum length gets what memory allows."""
     made = {}
     for name in config["layers"]:
         torch.manual_seed(config["seed"])
@@ -77,7 +77,7 @@ def _layers(config: dict[str, Any], longest: int, device: torch.device) -> dict[
 
 
 def updates(config: dict[str, Any], session: Session) -> Outcome:
-    """Forward and backward of every layer, in turns."""
+    """Time forward and backward of every layer, in turns."""
     layers = _layers(config, config["length"], session.device)
     if config["length"] > LONGEST_SQUARE:
         layers = {name: layer for name, layer in layers.items() if name not in SQUARE}
@@ -101,7 +101,7 @@ def updates(config: dict[str, Any], session: Session) -> Outcome:
 
 @torch.no_grad()
 def ticks(config: dict[str, Any], session: Session) -> Outcome:
-    """Ticks of every layer's machine, in turns, at each position."""
+    """Time ticks of every layer's machine, in turns, at each position."""
     longest = config["positions"][-1] + config["ticks"]
     layers = _layers(config, longest, session.device)
     machines = {name: cast("Layer", layer).machine() for name, layer in layers.items()}

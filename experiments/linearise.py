@@ -68,10 +68,10 @@ SMOKE = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan, most telling first. On one thread of a CPU the first takes some three hours."""
+    """The plan, most informative first. On one CPU thread the first run takes some three hours."""
     if smoke:
         return [Run("linearise", "softmax-0", {**BASE, **SMOKE}, 0)]
-    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+    if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []
     none, long = "softmax-0", "softmax-0-long"
     plan = [
@@ -87,12 +87,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def attention_of(arm: dict[str, Any], heads: list[tuple[int, int]]) -> Attention:
-    """All heads as an arm says, but those of a list, which stay as they are."""
+    """All heads attend as in an arm, except those of a list, which do not change."""
     return {"all": arm, **{f"{layer}.{head}": {"kind": "softmax"} for layer, head in heads}}
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     heads = first_heads(config, config["softmax_heads"], session)
     teacher = trained(config["model"])
     arms = {name: attention_of(arm, heads) for name, arm in config["arms"].items()}

@@ -24,8 +24,8 @@ from .harness.core.tables import Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
 from .recipes import asked, kept, model_of
 
-PASSAGE = 64  # bytes that come again; of these the first are left out
-LEAD = 8  # bytes in which a model can tell that it has been here before
+PASSAGE = 64  # bytes of the repeated passage; its first bytes are left out
+LEAD = 8  # bytes after which a model can recognise the passage
 BASE = {
     "scale": "nano",
     "corpus": "novels",
@@ -34,7 +34,7 @@ BASE = {
     "given": [16, 64, 256, 1024, 4096, 16384],
 }
 SMOKE = {"places": 5, "distances": [64, 128], "given": [16, 64]}
-CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
+CONTEXTS = (4096, 1024, 16384, 256)  # contexts of the models' training
 SEEDS = (0, 1, 2)
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
@@ -55,7 +55,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The race's models whose weights are kept, the first seeds of all before the second."""
+    """The race's models whose weights are stored; all first seeds before the second ones."""
     contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
     return [_run(*asked(*model), SMOKE if smoke else {}) for model in kept(contexts, seeds)]
 
@@ -73,7 +73,7 @@ def losses(model: GPT, tokens: torch.Tensor, last: int) -> torch.Tensor:
 
 
 def texts(config: dict[str, Any], session: Session) -> torch.Tensor:
-    """A piece of held-out text for every place, [places, length + 1], the end being the newest."""
+    """Held-out text for every place, [places, length + 1], the last byte being the newest."""
     length = max(*config["given"], *config["distances"]) + 2 * PASSAGE
     corpus = session.corpus(config["corpus"])
     inputs, _ = held_out_tokens(
@@ -83,9 +83,9 @@ def texts(config: dict[str, Any], session: Session) -> torch.Tensor:
 
 
 def met_before(model: GPT, text: torch.Tensor, other: torch.Tensor, distance: int) -> tuple:
-    """Loss of a passage's second coming, with the passage before it and with another there.
+    """Loss of a passage's second occurrence, after the passage and after another in its place.
 
-    text, other [length]: the passage is the first of `text`, what stands between follows it there.
+    text, other [length]: the passage opens `text`; the text between follows it.
     """
     passage, between = text[:PASSAGE], text[PASSAGE:distance]
     found = []
@@ -96,8 +96,8 @@ def met_before(model: GPT, text: torch.Tensor, other: torch.Tensor, distance: in
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
-    # Results that are kept apart need not have a race of their own.
+    """Perform one run; see `plan.Experiment`."""
+    # Results in another folder need not include a race.
     places = session.checkpoint.parents[3], record.RESULTS
     model, sha256 = model_of(config, places, session.device)
     pieces = texts(config, session)

@@ -70,7 +70,7 @@ BASE: dict[str, Any] = {
     "train_seconds": 0,
     "validate_every": MARK,
     "validation_span": WINDOW,
-    "curve": 20,  # updates to a row of the stored curve
+    "curve": 20,  # updates per row of the stored curve
     "asked": [0, 122, 305, 610, *range(MARK, UPDATES - MARK, MARK), UPDATES],
     "passage": 64,
     "lead": 8,
@@ -135,7 +135,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Softmax, linear and the window to the end, the near-sighted control, a second seed of two."""
+    """Softmax, linear and the window to the end, the near-sighted control, second seeds of two."""
     if smoke:
         return [_speed(SMOKE), *(_run(model, 0, 0, SMOKE) for model in MODELS)]
     near = {
@@ -169,14 +169,14 @@ def _speed(rest: dict[str, Any]) -> Run:
 
 
 def speeds(config: dict[str, Any], session: Session) -> Outcome:
-    """Seconds of an update of every model, one after another in each round."""
+    """Time an update of every model, one after another in each round."""
     rest = {key: config[key] for key in SMOKE if key in config}
     planned = {model: _run(model, config["seed"], 0, rest).config for model in MODELS}
     return time_updates(planned, config["rounds"], session)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; the weights at its end lie beside its record."""
+    """Perform one run; see `plan.Experiment`. The final weights are stored beside its record."""
     if config["model"] == "all":
         return speeds(config, session)
     corpus = session.corpus(config["corpus"])
@@ -209,7 +209,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def thinned(train: Columns, every: int) -> Columns:
-    """A curve with a row for `every` updates: mean loss and seconds in all."""
+    """A curve with a row for every `every` updates: mean loss and total seconds."""
     thin: Columns = {"update": [], "seconds": [], "loss": []}
     for i in range(0, len(train["update"]), every):
         losses = train["loss"][i : i + every]

@@ -98,10 +98,10 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan, a text each; some ten minutes on one thread of a CPU."""
+    """The plan, a text each; a run takes some ten minutes on one CPU thread."""
     if smoke:
         return [Run("look_inside", "text-0", {**BASE, **SMOKE, "text": 0}, 0)]
-    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+    if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []
     texts = (3, 2, 0)
     return [
@@ -111,7 +111,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 class Page(NamedTuple):
-    """A text [T], and where its passage stands [n], first and again."""
+    """A text [T], and the places [n] of its passage, first and again."""
 
     tokens: Tensor
     first: Tensor
@@ -119,7 +119,7 @@ class Page(NamedTuple):
 
 
 def page(config: dict[str, Any], session: Session) -> Page:
-    """The text of a run: one of `passages`, of which less is taken."""
+    """The text of a run: one of `passages`, shortened."""
     lead, passage, distance = (config[name] for name in ("lead", "passage", "distance"))
     texts = passages(
         session.corpus(config["corpus"]).splits[config["split"]],
@@ -133,7 +133,7 @@ def page(config: dict[str, Any], session: Session) -> Page:
 
 
 class Looking(nn.Module):
-    """Full attention that keeps its weights, [H, T, T]."""
+    """Softmax attention that stores its weights, [H, T, T]."""
 
     def __init__(self, full: SoftmaxMix) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class Looking(nn.Module):
 
 @torch.no_grad()
 def looks(model: Llama, tokens: Tensor) -> Tensor:
-    """The attention weights of all heads on a text [T], each free: [layers, H, T, T]."""
+    """Attention weights of all heads on a text [T], none confined: [layers, H, T, T]."""
     model.attend({})
     watched = [Looking(block.self_attn.mixes[0]) for block in model.blocks]  # type: ignore
     for block, mix in zip(model.blocks, watched, strict=True):
@@ -161,20 +161,20 @@ def looks(model: Llama, tokens: Tensor) -> Tensor:
 
 
 def kept_weights(A: Tensor, largest: int, least: float) -> Tensor:
-    """Mask of the attention weights [..., T, T] that are kept."""
+    """Mask of the attention weights [..., T, T] that are stored."""
     smallest = A.topk(min(largest, A.shape[-1]), -1).values[..., -1:]
     return (smallest <= A) & (least <= A)
 
 
 def packed_looks(A: Tensor, kept: Tensor) -> dict[str, np.ndarray]:
-    """The arrays that hold the weights kept of [layers, H, T, T]."""
+    """The arrays that hold the stored weights of [layers, H, T, T]."""
     if A.shape[-1] > 256:
         raise ValueError(f"A: expected at most 256 tokens, got {A.shape[-1]}")
     weights = _thousandths(A[kept])
     return {
         "counts": kept.sum(-1).numpy().astype(np.uint8),
         "places": kept.nonzero()[:, -1].numpy().astype(np.uint8),
-        "low": (weights % 256).astype(np.uint8),  # apart, since most of the others are zero
+        "low": (weights % 256).astype(np.uint8),  # separate, since most of the others are zero
         "high": (weights // 256).astype(np.uint8),
     }
 
@@ -192,7 +192,7 @@ class Guesses(NamedTuple):
 
 
 def guesses(model: Llama, x: Tensor, wanted: Tensor) -> Guesses:
-    """Guesses of the tokens wanted [n], by what the head reads before each, [n, D]."""
+    """Guesses for the tokens wanted [n], from the head's input before each, [n, D]."""
     shares = model.head(x).softmax(-1)
     likeliest = shares.topk(LIKELIEST)
     return Guesses(likeliest.indices, likeliest.values, shares.gather(1, wanted[:, None])[:, 0])
@@ -202,7 +202,7 @@ Confined = tuple[str, int, list[tuple[int, int]]]
 
 
 def sets(ranking: list[tuple[int, int]], first: Iterable[int], alone: int) -> Iterator[Confined]:
-    """Every set of heads that is confined: `where` and `number` of its row, and its heads."""
+    """Every set of confined heads: `where` and `number` of its row, and its heads."""
     yield "none", 0, []
     for number in first:
         yield "first", number, ranking[:number]
@@ -216,8 +216,8 @@ def confined_guesses(
 ) -> Guesses:  # fmt: skip
     """Guesses of the model at the passage's return while these heads are confined.
 
-    inputs: what each layer reads when no head is confined; layers below the first of these heads
-    give that again.
+    inputs: of each layer when no head is confined; layers below the first confined one have the
+    same.
     """
     chosen: Attention = {f"{layer}.{head}": attention for layer, head in heads}
     model.attend(chosen)
@@ -236,7 +236,7 @@ def _letters(config: dict[str, Any], tokens: list[int]) -> list[str]:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; the arrays lie beside its record."""
+    """Perform one run; see `plan.Experiment`. The arrays are stored beside its record."""
     model, text = trained(config["model"]), page(config, session)
     ranking = _ranking(config, session)
     tables: Tables = {}
@@ -269,7 +269,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def _ranking(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
-    if config["order"] == "counted":  # of a model that nobody has ranked
+    if config["order"] == "counted":  # a model without a ranking
         shape = trained(config["model"]).model.config
         return [(layer, head) for layer in range(shape.n_layer) for head in range(shape.n_head)]
     places = session.checkpoint.parents[3], record.RESULTS
@@ -281,7 +281,7 @@ def _all_guesses(
     model: Llama, text: Page, ranking: list[tuple[int, int]], config: dict[str, Any],
     tables: Tables, session: Session,
 ) -> list[Guesses] | None:  # fmt: skip
-    """Guesses of every row of the table `sets`, which is filled. None: out of time."""
+    """Guesses for every row of the table `sets`, which is filled. None if out of time."""
     model.attend({})
     inputs = [model.embed(text.tokens[None])]
     for block in model.blocks:

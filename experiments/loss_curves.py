@@ -23,17 +23,17 @@ BASE = {
     "warmup_updates": 10,
     "weight_decay": 0.1,
     "micro_batches": 1,
-    "validation_span": 16384,  # tokens of each held-out novel, at every context the same ones
+    "validation_span": 16384,  # tokens of each held-out novel, the same at every context
     "updates": 0,  # stop after this many; 0: by train_seconds
     "train_seconds": 0,  # stop after this many seconds of updates; 0: by updates
 }
-# One GPU does not cut a window into parts. Past these, what a model keeps of one for its gradient,
-# 36 bytes a token, feature and layer, does not fit into 80 GB beside its weights.
+# One GPU does not split a window. Past these contexts, the 36 bytes that a model stores a token,
+# feature and layer for its gradient do not fit into 80 GB beside its weights.
 LONGEST = {"nano": 131072, "124M": 131072, "355M": 65536, "774M": 16384, "1.5B": 16384}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Both attentions at every scale and context, most telling first."""
+    """Both attentions at every scale and context, most informative first."""
     if smoke:
         tiny = {"updates": 3, "learning_rate": 1e-3, "validate_every": 2, "validation_span": 256}
         plan = _pair("nano", 64, 0, tokens=256, **tiny)
@@ -46,7 +46,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 def _pair(
     scale: str, context: int, priority: int, tokens: int, form: str = "", **rest: Any
 ) -> list[Run]:
-    """Both attentions. tokens: an update reads at least so many, in windows of the context."""
+    """Both attentions. tokens: the least that an update reads, in windows of the context."""
     draw = {"span": context, "spans": max(1, tokens // context)}
     return [
         Run(
@@ -67,17 +67,17 @@ def _pair(
 
 
 def _fading(heads: int) -> dict[str, Any]:
-    """Half of the heads fade, a weight to a half in 4.03 tokens as in `race`; no positions."""
+    """Half of the heads decay, to a half in 4.03 tokens as in `race`; there are no positions."""
     slopes = [NEAR] * (heads // 2) + [0.0] * (heads - heads // 2)
     return {"n_positions": None, "attention_options": {"log_decay": slopes}}
 
 
 def _cpu_runs() -> list[Run]:
-    """Small updates, since a processor has time for a few thousand: 2048 bytes, or one window.
+    """Runs with small updates, 2048 bytes or one window: a CPU has time for a few thousand.
 
-    2048 and 4096 get the most time. The update at which learning gets past letter pairs is late
-    in proportion to the context: half an hour is enough for both attentions at 2048, and an hour
-    at 4096 for the quicker one.
+    2048 and 4096 get the most time. Learning gets past letter pairs at an update that is
+    proportional to the context. Half an hour is enough for both attentions at 2048, an hour at 4096
+    for the quicker.
     """
     nano = {"tokens": 2048, "learning_rate": 1e-3}
     return [
@@ -90,7 +90,7 @@ def _cpu_runs() -> list[Run]:
 
 
 def _cuda_runs() -> list[Run]:
-    """131072 bytes an update, most telling contexts first."""
+    """Runs with 131072 bytes an update, most informative contexts first."""
     shared = {"tokens": 131072, "validation_span": 131072}
     nano = {**shared, "learning_rate": 2e-3, "validate_every": 50}
     small = {**shared, "learning_rate": 6e-4, "validate_every": 25}
@@ -111,12 +111,12 @@ def _cuda_runs() -> list[Run]:
         plan += _pair("355M", context, 40 + i, train_seconds=120, **medium)
         plan += _pair("774M", context, 50 + i, train_seconds=180, **large)
         plan += _pair("1.5B", context, 60 + i, train_seconds=240, **largest)
-    several = here().size > 1  # which part a window between them; `run` refuses what does not fit
+    several = here().size > 1  # they share a window; `run` refuses what does not fit
     return [run for run in plan if several or run.config["context"] <= LONGEST[run.config["scale"]]]
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     return train_through(training, session)
 

@@ -40,8 +40,8 @@ from .harness.learning.answers import (
 )
 from .harness.learning.task_training import TaskTraining
 
-# The layers that the chapters compare, and their controls: the delta rule that adds where it
-# would erase, and the short convolution alone.
+# The layers that the chapters compare, and their controls: the delta rule that adds instead of
+# erasing, and the short convolution alone.
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("softmax", {}),
     "linear": ("linear", {}),
@@ -67,13 +67,13 @@ SIZES = (
     ("linear", 4, {}), ("linear", 8, {}), ("delta", 4, {}), ("delta", 8, {}),
     ("gated", 4, {}), ("gated", 8, {}), ("s6", 1, {"d_state": 8}), ("s6", 1, {"d_state": 4}),
 )  # fmt: skip
-# All keep 32 numbers of a key but Taylor's features: 561 up to degree 2, 58,905 up to degree 4.
+# All keep 32 features of a key, but Taylor 561 up to degree 2 and 58,905 up to degree 4.
 OF_WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: MODELS[name] for name in ("softmax", "linear", "delta", "gated", "none")},
     "taylor-2": ("taylor", {"degree": 2}),
     "taylor-4": ("taylor", {"degree": 4}),
 }
-HALF_LIFE = 64  # tokens, of the state that fades at a fixed rate
+HALF_LIFE = 64  # tokens, of the state with a fixed decay
 OF_DISTANCES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: MODELS[name] for name in ("softmax", "linear", "gated", "delta", "gated-delta")},
     "none": MODELS["none"],
@@ -82,7 +82,7 @@ OF_DISTANCES: dict[str, tuple[str, dict[str, Any]]] = {
 
 PAIRS, WRITES = (8, 16, 32, 64), (1, 2, 4, 8)
 WINDOWS = {4: (128, 256, 512, 1024), 16: (128, 256, 512, 1024), 64: (512, 1024)}
-FAR = 8  # pairs, of those that are asked for at a distance
+FAR = 8  # pairs that are asked for at a distance
 TASKS: dict[str, dict[str, Any]] = {
     "recall": {
         "vocab": 136,
@@ -100,7 +100,7 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "overwriting": {
         "vocab": 136,
-        "n_positions": 144,  # without them softmax cannot tell new from old
+        "n_positions": 144,  # without positions softmax cannot tell new from old
         "n_layer": 1,
         "cases": [{"length": 16 * n + 16, "pairs": 8, "writes": n} for n in WRITES],
         "join": [0, 240, 320, 400],
@@ -144,7 +144,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "distances": [4, 16, 64, 256, 1024, 4096, 16384],
     },
 }
-# Half a decade apart around the rate at which gates learn what a probe's choice hid from them.
+# Half a decade apart, around the rate at which gates learn, which a probe's choice missed.
 MIDDLE, *FURTHER = RATES = (3e-3, 1e-3, 1e-2)
 SEEDS = (0, 1, 2)
 FIRST = 200  # priority of the first tier
@@ -157,15 +157,15 @@ BASE: dict[str, Any] = {
     "tokens": 1024,  # an update reads so many, in texts of one length
     "warmup_updates": 20,
     "weight_decay": 0.01,
-    "held_out": 32,  # texts of a case, for validation
-    "asked": 128,  # others of a case, for the test
+    "held_out": 32,  # texts of a case for validation
+    "asked": 128,  # other texts of a case for the test
     "lengths": [],
     "distances": [],
 }
-LONGEST_OF_GROWING = 4096  # tokens: a state that grows would need hours beyond
-# Texts of a length; fewer where they are long.
+LONGEST_OF_GROWING = 4096  # tokens: beyond this, a growing state would take hours
+# Number of texts by length; fewer if they are long.
 TEXTS = {64: 256, 256: 256, 1024: 128, 4096: 64, 16384: 16, 65536: 8}
-GIVEN_UP = 0.5  # share right at a length, below which no longer one is asked
+GIVEN_UP = 0.5  # share right at a length, below which longer ones are skipped
 SMOKE = {
     "updates": 4,
     "validate_every": 2,
@@ -210,11 +210,11 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Two tiers, in the order in which the chapters' messages need them.
 
-    The first, of priority `FIRST`: recall and selective copying by the layers that the
-    chapters compare. The second, after it: their two controls, overwriting, then induction and
-    copying, then what recall depends on; at last layers that no chapter compares, and other sizes.
-    Within each all models at the middle rate and the first seed, then the further rates, then other
-    seeds. smoke: the tasks in turn. Nothing on a GPU: models this small learn on the processor.
+    The first, of priority `FIRST`: recall and selective copying by the layers that the chapters
+    compare. The second: their two controls, overwriting, then induction and copying, then what
+    recall depends on; last, layers that no chapter compares, and other sizes. Within each, all
+    models at the middle rate and the first seed come first, then the other rates, then other seeds.
+    smoke: the tasks in turn. Nothing on a GPU: models this small train on the processor.
     """
     if smoke:
         turns = zip(MODELS | OTHERS, cycle(TASKS))
@@ -261,7 +261,7 @@ def _run(
     priority: int = 0,
     smoke: bool = False,
 ) -> Run:
-    """One model, of a size that its heads and options give, at one task and learning rate."""
+    """A run of one model, sized by its heads and options, at one task and learning rate."""
     attention, options = (MODELS | OTHERS | OF_WINDOWS | OF_DISTANCES)[model]
     config = {
         "task": task,
@@ -291,7 +291,7 @@ def _run(
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; one that is stopped goes on from its checkpoint."""
+    """Perform one run; see `plan.Experiment`. A stopped one continues from its checkpoint."""
     training = TaskTraining(config)
     tables: Tables = {"curve": {}}
     with session.stop.deferred():
@@ -305,7 +305,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def _test(training: TaskTraining, session: Session, tables: Tables) -> bool:
-    """Ask a trained model new texts, or new lengths, or distances. False: out of time."""
+    """Test a trained model on new texts, lengths or distances. False: out of time."""
     model, config = training.model, training.config
     if training.ending == "not finite":
         return True

@@ -60,7 +60,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     """One run a shape: all modes, all lengths."""
     shapes = [(1, 1, 64)] if kind == "cpu" else [(1, 12, 64), (1, 25, 64)]
     dtype = "float32" if kind == "cpu" else "bfloat16"
-    longest = 64 if smoke else 131072  # past 100,000, where the notes claim a factor of 200
+    longest = 64 if smoke else 131072  # past 100,000, for which the notes claim a factor of 200
     sizes = [16, 32] if smoke else [16, 32, 64, 128, 256, 512, 1024]
     return [
         Run(
@@ -73,11 +73,11 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "dtype": dtype,
                 "shortest": 64,
                 "longest": longest,
-                # Past this, plain torch on a CPU would hold T x T products that do not fit;
-                # the kernels for CUDA hold none.
+                # Past this, plain torch on a CPU would store T x T products that do not fit; the
+                # kernels for CUDA store none.
                 "longest_attention": min(longest, 16384) if kind == "cpu" else longest,
                 "longest_recurrent": min(longest, 16384) if kind == "cpu" else longest,
-                # The kernels for CUDA choose their chunks themselves.
+                # The kernels for CUDA choose their chunk sizes themselves.
                 "chunk_sizes": sizes if kind == "cpu" else [],
                 "chunk_lengths": [64] if smoke else [4096, 16384],
                 "copy_bytes": 2**20 if smoke else 2**28 if kind == "cpu" else 2**30,
@@ -98,7 +98,7 @@ def attention_call(
     device: torch.device,
     chunk_size: int | None = None,
 ) -> Callable[[], Any]:
-    """A function of no arguments that computes the attention once (and its gradients)."""
+    """A function without arguments that computes the attention once (and its gradients)."""
     shape = (config["batch"], length, config["heads"], config["width"])
     generator = torch.Generator(device).manual_seed(config["seed"])
     dtype = getattr(torch, config["dtype"])
@@ -119,7 +119,7 @@ def attention_call(
 
 
 def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float]]:
-    """Limits of the device: a copy, a product of matrices, the smallest call."""
+    """Measure the limits of the device: a copy, a product of matrices, the smallest call."""
     dtype = getattr(torch, config["dtype"])
     return {
         "copy": [copy_rate(device, config["copy_bytes"])],
@@ -129,7 +129,7 @@ def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float
 
 
 def in_turns(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
-    """All modes at one length, one call each in turn; a row a mode."""
+    """Time all modes at one length, one call each in turn; a row a mode."""
     calls = {
         mode: attention_call(mode, config, length, pass_name != "forward", session.device)
         for mode in IMPLEMENTATIONS
@@ -149,7 +149,7 @@ def in_turns(config: dict[str, Any], length: int, pass_name: str, session: Sessi
 
 
 def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
-    """Chunked mode at every chunk size, taking turns; a row a size."""
+    """Time chunked mode at every chunk size, in turns; a row a size."""
     calls = {
         str(size): attention_call(
             "chunked", config, length, pass_name != "forward", session.device, size
@@ -164,12 +164,12 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
 
 
 def _measured(table: Mapping[str, list]) -> set[tuple[int, str]]:
-    """Lengths and passes of the rows."""
+    """Lengths and passes of a table's rows."""
     return {*zip(table.get("length", ()), table.get("pass", ()), strict=True)}
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks: limits, lengths, chunk sizes; what is there stays."""
+    """Perform one run; see `plan.Experiment`: limits, lengths, chunk sizes that are missing."""
     if not (tables := session.go_on()):
         tables = {"limits": limits(config, session.device), "rows": {}}
     points = [

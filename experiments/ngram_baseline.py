@@ -31,14 +31,14 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run: every order up to five."""
+    """One run: all orders up to five."""
     longest, span = (2, 256) if smoke else (5, 16384)
     config = {"corpus": "novels", "longest": longest, "span": span, "seed": 0}
     return [Run("ngram_baseline", f"orders-1-to-{longest}", config, 1 if kind == "cpu" else LATE)]
 
 
 class Counts:
-    """How often each history of n - 1 bytes was followed by each byte."""
+    """Counts of the bytes that followed each history of n - 1 bytes."""
 
     def __init__(self, text: np.ndarray, order: int) -> None:
         keys = self.keys(text, order)
@@ -50,18 +50,18 @@ class Counts:
 
     @staticmethod
     def keys(text: np.ndarray, order: int) -> np.ndarray:
-        """Every run of `order` bytes as one number, oldest byte highest. [T] to [T - order + 1]."""
+        """Every `order` bytes in a row as a number, oldest byte highest. [T] to [T - order + 1]."""
         keys = np.zeros(len(text) - order + 1, np.uint64)
         for i in range(order):
             keys = (keys << np.uint64(8)) | text[i : len(text) - order + 1 + i].astype(np.uint64)
         return keys
 
     def refine(self, keys: np.ndarray, shorter: np.ndarray) -> np.ndarray:
-        """p_n of each key, from p_{n-1} of its last bytes."""
+        """p_n of each key, given p_{n-1} of its last bytes."""
         count = _look_up(self.grams, self.counts, keys)
         total = _look_up(self.histories, self.totals, keys >> np.uint64(8))
         kinds = _look_up(self.histories, self.kinds, keys >> np.uint64(8))
-        # A history never seen says nothing, and the shorter one keeps its say.
+        # A history that was never seen leaves the shorter one's estimate unchanged.
         seen = total + kinds > 0
         return np.where(seen, (count + kinds * shorter) / np.maximum(total + kinds, 1), shorter)
 
@@ -72,7 +72,7 @@ def _look_up(table: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndar
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     corpus = session.corpus(config["corpus"])
     train = corpus.splits["train"]
     inputs, targets = held_out_tokens(
@@ -81,7 +81,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         context=config["span"],
         spans=VALIDATION_SPANS,
     )
-    # A byte and all before it in its span; the first has no history, like a network's.
+    # A byte and all before it in its span; the first has no history, as for a network.
     held_out = np.concatenate([inputs[:, :1], targets], axis=1).astype(np.uint8)
     p = [np.full(len(span) - 1, 1 / corpus.vocab_size) for span in held_out]
     tables: Tables = {}
@@ -91,7 +91,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         counts = Counts(np.asarray(train.tokens), order)
         for span, sofar in zip(held_out, p, strict=True):
             keys = Counts.keys(span, order)[-(len(span) - 1) :]
-            # The first bytes of a span have shorter histories: they keep what they have.
+            # The first bytes of a span have shorter histories: their estimates do not change.
             sofar[-len(keys) :] = counts.refine(keys, sofar[-len(keys) :])
         loss = -float(np.mean(np.log(np.concatenate(p))))
         row = {"order": order, "loss": round(loss, 5), "kinds": len(counts.grams)}

@@ -26,16 +26,16 @@ from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import TEST_NOVELS
 from .recipes import asked, model_of
 
-NOVEL = "Cbronte_Villette_1853"  # one of two of its split that are long enough
+NOVEL = "Cbronte_Villette_1853"  # one of two novels in its split that are long enough
 LETTERS = (1000, 10_000, 100_000, 1_000_000)
-MODEL = ("linear", 4096, 0)  # attention, context and seed of the writer on the page
+MODEL = ("linear", 4096, 0)  # attention, context and seed of the page's writer
 BASE = {
     "scale": "nano",
     "corpus": "novels",
     "split": "test",
     "novel": NOVEL,
     "piece": 4096,  # letters read at a time
-    "shown": 240,  # of the last letters, for a reader
+    "shown": 240,  # of the last letters, for the reader
 }
 SMOKE = {"piece": 32, "shown": 20}
 TABLES = {
@@ -51,7 +51,7 @@ Reading = tuple[list[LinearState], Tensor]  # S and z of every layer, and the lo
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan, a state each; the longest takes some minutes on one thread of a CPU."""
+    """The plan, a state each; the longest takes minutes on one CPU thread."""
     if smoke:
         return [_run(100, ("linear", 64, 0), SMOKE)]
     return [_run(letters, MODEL, {}) for letters in LETTERS]
@@ -64,7 +64,7 @@ def _run(letters: int, model: tuple[str, int, int], rest: dict[str, Any]) -> Run
 
 
 def sums(state: Any) -> Iterator[LinearState]:
-    """S and z of every layer of linear attention in a GPT's state, the first layer first."""
+    """S and z of every linear attention layer in a GPT's state, the first layer first."""
     if isinstance(state, LinearState):
         yield state
     elif isinstance(state, tuple):
@@ -73,7 +73,7 @@ def sums(state: Any) -> Iterator[LinearState]:
 
 
 def resumed(state: Any, read: int, found: Iterator[LinearState]) -> Any:
-    """A GPT's state with the sums of `found` in place of its own, after so many letters."""
+    """A GPT's state with the sums of `found` instead of its own, after `read` letters."""
     if isinstance(state, LinearState):
         return next(found)
     if isinstance(state, int):
@@ -82,7 +82,7 @@ def resumed(state: Any, read: int, found: Iterator[LinearState]) -> Any:
 
 
 def novel(config: dict[str, Any], session: Session) -> Tensor:
-    """The letters to read [letters]. Raises UsageError for a novel that has fewer."""
+    """The letters to read [letters]. Raises UsageError if the novel has fewer."""
     split = session.corpus(config["corpus"]).splits[config["split"]]
     place = sorted(TEST_NOVELS).index(config["novel"])
     start, end = split.starts[place], split.starts[place + 1]
@@ -94,9 +94,9 @@ def novel(config: dict[str, Any], session: Session) -> Tensor:
 
 @torch.no_grad()
 def read(model: GPT, text: Tensor, session: Session, config: dict[str, Any]) -> Reading | None:
-    """The machine's state after a text [T] and its logits there, [256]; None: out of time.
+    """The machine's state after a text [T], and its logits there, [256]; None if out of time.
 
-    A run that is out of time leaves a checkpoint, and goes on from it.
+    A run that is out of time leaves a checkpoint, and continues from it.
     """
     machine = model.machine()
     state, begin = _resume(machine.initial_state, session, config)
@@ -113,7 +113,7 @@ def read(model: GPT, text: Tensor, session: Session, config: dict[str, Any]) -> 
 
 
 def _resume(state: Any, session: Session, config: dict[str, Any]) -> tuple[Any, int]:
-    """The state of a checkpoint of this configuration, and how many letters it has read."""
+    """The state of a checkpoint of this configuration, and the number of letters read."""
     if not session.checkpoint.exists():
         return state, 0
     try:
@@ -129,8 +129,8 @@ def _resume(state: Any, session: Session, config: dict[str, Any]) -> tuple[Any, 
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; the arrays lie beside its record."""
-    # Results that are kept apart need not have a race of their own.
+    """Perform one run; see `plan.Experiment`. The arrays are stored beside its record."""
+    # Results in another folder need not include a race.
     places = session.checkpoint.parents[3], record.RESULTS
     model, sha256 = model_of(config, places, session.device)
     text = novel(config, session).to(session.device)

@@ -31,7 +31,7 @@ BASE = {
     "context": 1024,
     "span": 1024,
     "spans": 2,
-    "n_positions": None,  # no table of positions, unless a remedy says so
+    "n_positions": None,  # no table of positions, unless a remedy adds one
     "learning_rate": 2e-3,
     "warmup_updates": 100,
     "weight_decay": 0.1,
@@ -49,7 +49,7 @@ SMOKE = {
     "validate_every": 2,
     "validation_span": 256,
 }
-# Half-lives of a weight in bytes, nearly, and the slope of its logarithm.
+# Approximate half-lives of a weight in bytes, and the slopes of its logarithm.
 HALF_LIVES = {1: 4 * NEAR, 4: NEAR, 16: NEAR / 4, 64: NEAR / 16, 256: NEAR / 64}
 EITHER: dict[str, dict[str, Any]] = {
     "as it was": {"n_positions": 1024, "learning_rate": 1e-3, "warmup_updates": 10},
@@ -74,7 +74,7 @@ Projection = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every remedy with both attentions, and the controls; all of one seed before the next."""
+    """Every remedy with both attentions, and the controls; all runs of one seed before the next."""
     plan = []
     for seed in SEEDS[:1] if smoke else SEEDS:
         priority = 200 + seed
@@ -97,9 +97,9 @@ def _run(remedy: str, seed: int, priority: int, change: dict[str, Any]) -> Run:
 
 
 def sinusoids(model: GPT) -> None:
-    """Start the table of positions where Vaswani et al. (2017), 3.5, have theirs; it is learned.
+    """Start the table of positions as in Vaswani et al. (2017), 3.5; it is still learned.
 
-    As large as what GPT-2 draws for it, since tokens are of that size too.
+    Scaled to the size of GPT-2's initial positions, since tokens have that size too.
     """
     assert model.wpe is not None
     T, D = model.wpe.weight.shape
@@ -111,17 +111,18 @@ def sinusoids(model: GPT) -> None:
 
 
 def larger_weights(model: GPT) -> None:
-    """Draw the first weights anew at 1/√D, which GPT-2's 0.02 is in a model of width 2,500.
+    """Redraw the first weights at 1/√D, which is GPT-2's 0.02 in a model of width 2,500.
 
-    Scores of a narrow model are then as far apart at the start as those of a wide one.
+    Initial scores of a narrow model then differ as much as those of a wide one.
     """
     model.initialise(std=model.config.d_model**-0.5)
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Pairs of features turned by an angle that grows with the position. x [B, T, H, K].
+    """Pairs of features rotated by an angle that grows with the position. x [B, T, H, K].
 
-    Rotary positions, Su et al. (2021), eq. 15: products of two such vectors know their distance.
+    Rotary positions, Su et al. (2021), eq. 15: products of two such vectors depend on their
+    distance.
     """
     T, half = x.shape[1], x.shape[-1] // 2
     turn = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
@@ -132,7 +133,7 @@ def rotated(x: Tensor) -> Tensor:
 
 
 def rotation(model: GPT) -> None:
-    """Have every layer rotate its queries and keys: before the feature map, if there is one."""
+    """Make every layer rotate its queries and keys: before the feature map, if there is one."""
 
     def rotating(qkv: Projection) -> Projection:
         def projected(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -145,23 +146,23 @@ def rotation(model: GPT) -> None:
 
 
 def shifted(x: Tensor) -> Tensor:
-    """The first half of the features of each token are those of the token before. x [B, T, D]."""
+    """Each token's first half of features replaced by those of the token before. x [B, T, D]."""
     half = x.shape[-1] // 2
     return torch.cat((F.pad(x[..., :half], (0, 0, 1, -1)), x[..., half:]), -1)
 
 
 def token_shift(model: GPT) -> None:
-    """Have every layer see what RWKV's do (Peng et al., 2023, 3.1.1), in its plainest form."""
+    """Add RWKV's token shift to every layer (Peng et al., 2023, 3.1.1), in its simplest form."""
     _change(model, lambda qkv: lambda x: qkv(shifted(x)))
 
 
 def _change(model: GPT, changed: Callable[[Projection], Projection]) -> None:
     for block in model.blocks:
-        attention: Any = block.attn  # of MultiHead, as no attention is too
+        attention: Any = block.attn  # a MultiHead; so is no attention
         attention.qkv = changed(attention.qkv)
 
 
-# How tokens of a fresh model may meet otherwise than they do in GPT-2.
+# Changes to how tokens of a fresh model interact.
 MEETS = {
     "sinusoids": sinusoids,
     "rotation": rotation,
@@ -171,7 +172,7 @@ MEETS = {
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     if "meets" in config:
         MEETS[config["meets"]](training.model)

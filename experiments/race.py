@@ -37,24 +37,25 @@ MODELS: dict[str, dict[str, Any]] = {
     "no attention": {"attention": "none", "attention_options": {}},
 }
 UPDATES = {256: 2048, 1024: 2048, 4096: 1024, 16384: 512}
-# Where softmax sees nothing far, its work at the longest context goes into weights of zero: one
-# fades by 2^-127 over so many bytes, and what lies beyond is left out. Timed runs do all of it.
+# If softmax sees nothing far, almost all its work at the longest context is on weights of zero:
+# they decay by 2^-127 over this window, and tokens beyond it are left out. Timed runs do all the
+# work.
 WINDOWS = {("softmax, near only", 16384): 512}
-ORDER = (4096, 1024, 16384, 256)  # most telling first
-TOKENS = 2048  # an update reads at least so many bytes, or one window
+ORDER = (4096, 1024, 16384, 256)  # most informative first
+TOKENS = 2048  # the least bytes that an update reads; or one window
 ROUNDS = {256: 25, 1024: 25, 4096: 15, 16384: 7}
 SEEDS = (0, 1, 2)
 BASE = {
     "scale": "nano",
     "corpus": "novels",
-    "n_positions": None,  # fading tells near from far, so no table of positions sets an end
+    "n_positions": None,  # decay tells near from far, so no table of positions limits the length
     "learning_rate": 2e-3,
     "warmup_updates": 100,
     "weight_decay": 0.1,
     "micro_batches": 1,
     "train_seconds": 0,
     "continued": 160,  # bytes written for the film
-    "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
+    "validation_span": WINDOW,  # of each held-out novel, as for the n-gram models
 }
 SMOKE = {
     "updates": 3,
@@ -64,7 +65,7 @@ SMOKE = {
     "validate_every": 2,
     "film": [0, 2],
 }
-# After so many updates seed 0 is asked to write and to show what it looks at.
+# After these updates, seed 0 writes text and its attention is stored.
 FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
 TRAINED = "of every run but those named `speed`"
 FILMED = "of the runs of seed 0, after the updates in `config.film`"
@@ -97,7 +98,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every model at every context, three seeds; the first seeds of all before the second."""
+    """Every model at every context, three seeds; all first seeds before the second ones."""
     if smoke:
         return [_speed(64, 2, spans=1), *(_run(model, 64, 0, 0, SMOKE) for model in MODELS)]
     return [_speed(context, ROUNDS[context]) for context in ORDER] + [
@@ -135,7 +136,7 @@ def _speed(context: int, rounds: int, **rest: int) -> Run:
 
 
 def speeds(config: dict[str, Any], session: Session) -> Outcome:
-    """Seconds of an update of every model at a context: rounds of one update each."""
+    """Time an update of every model at a context, in rounds of one update each."""
     rest = {"spans": config["spans"]} if "spans" in config else {}
     at = config["context"], config["seed"], 0, rest
     planned = {model: _run(model, *at).config for model in MODELS}
@@ -143,7 +144,7 @@ def speeds(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def windowed(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with softmax attention confined to the window, where the run has one."""
+    """The configuration with softmax confined to the window, if the run has one."""
     if "window" not in config:
         return config
     options = {**config["attention_options"], "window": config["window"], "first": 0}
@@ -151,7 +152,7 @@ def windowed(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; the weights of a pair lie beside its record."""
+    """Perform one run; see `plan.Experiment`. A pair's weights are stored beside its record."""
     if config["model"] == "all":
         return speeds(config, session)
     corpus = session.corpus(config["corpus"])

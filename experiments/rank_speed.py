@@ -52,13 +52,13 @@ TABLES = {
     ),
 }
 WAIT = timedelta(minutes=10)
-# glibc: how many blocks may be mapped apart and given back when they are freed, and how much free
-# memory at its end a heap keeps.
+# Options of glibc: how many blocks may be mapped separately and returned when freed, and how much
+# free memory a heap keeps at its end.
 M_MMAP_MAX, M_TRIM_THRESHOLD = -4, -1
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """On processors: on one GPU there is no other to send to."""
+    """Runs on processors only: one GPU has no other to send to."""
     if kind != "cpu":
         return []
     config = {
@@ -76,7 +76,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def together(call: Any, group: Any, enough: float) -> list[float]:
-    """Seconds of calls that all ranks make at the same time, each until the last has ended."""
+    """Seconds of calls that all ranks make at the same time, each until the last rank has ended."""
     seconds: list[float] = []
     for i in range(timing.MOST + 2):  # the first two are not counted
         dist.barrier(group)
@@ -92,7 +92,7 @@ def together(call: Any, group: Any, enough: float) -> list[float]:
 
 
 def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -> Any:
-    """A function of no arguments: this rank's part of the sequence, forward and backward."""
+    """A function without arguments: this rank's part of the sequence, forward and backward."""
     shape = 1, length // ranks.size, config["heads"], config["width"]
     generator = torch.Generator().manual_seed(config["seed"] + ranks.rank)
     q, k, v = (torch.randn(shape, generator=generator, requires_grad=True) for _ in range(3))
@@ -109,7 +109,7 @@ def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -
 
 
 def keep_memory() -> None:
-    """Let the C library keep what is given back to it, large blocks too. Raises OSError."""
+    """Make the C library keep freed memory, large blocks too. Raises OSError."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallopt"):
         raise OSError("memory: expected a C library that can be told to keep it, such as glibc")
@@ -118,7 +118,7 @@ def keep_memory() -> None:
 
 
 def alone(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
-    """Columns of a row of the table `alone`: medians of calls, the first left out."""
+    """Columns of a row of the table `alone`: medians of calls, without the first."""
     call, seconds, faults = call_of(attention, length, config, ranks), [], []
     for _ in range(config["calls"] + 1):
         began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -145,14 +145,14 @@ def spread(
 def work(
     rank: int, size: int, store: str, config: dict[str, Any], enough: float, kept: bool, told: Any
 ) -> None:
-    """The work of each process; the first of them returns the rows."""
+    """The work of each process; the first one returns the rows."""
     torch.set_num_threads(1)
     if kept:
         keep_memory()
     dist.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=WAIT
     )
-    assert dist.group.WORLD is not None  # it was made a line ago
+    assert dist.group.WORLD is not None  # set by the line above
     ranks = Ranks(dist.group.WORLD)
     row = alone if "calls" in config else partial(spread, enough=enough)
     rows = [
@@ -168,9 +168,9 @@ def work(
 def measured(
     size: int, config: dict[str, Any], enough: float = 0.0, *, kept: bool = False
 ) -> list[dict[str, Any]]:
-    """The rows of so many processes. Raises OSError if one of them breaks off.
+    """The rows of `size` processes. Raises OSError if one of them fails.
 
-    enough: seconds of calls, where calls are not counted. kept: whether memory is.
+    enough: seconds of calls, if calls are not counted. kept: whether freed memory is kept.
     """
     context = get_context("spawn")
     told = context.Queue()
@@ -192,7 +192,7 @@ def measured(
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     if "calls" in config:
         return _both_ways(config, session)
     tables: dict[str, Any] = {"rows": {}}
@@ -207,7 +207,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def _both_ways(config: dict[str, Any], session: Session) -> Outcome:
-    """One process, which gives memory back or keeps it."""
+    """Measure one process, which returns freed memory or keeps it."""
     tables: dict[str, Any] = {}
     for kept in (False, True):
         if session.out_of_time():

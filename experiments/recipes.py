@@ -1,5 +1,4 @@
-"""Shared by several experiments: the fading head, the race's models whose weights are kept, and
-the heads of a trained model that matter most."""
+"""Parts shared by experiments: the decaying head, the race's stored models, ranked heads."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ from .harness.learning.weights import WEIGHTS, unpack_weights
 
 # A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
 NEAR = -0.171875
-PAIR = ("softmax", "linear")  # the race's models whose weights are kept, of the first seed
-KEPT = (256, 1024, 4096)  # and of further seeds at these contexts; at 16,384 one takes hours
+PAIR = ("softmax", "linear")  # the race's models whose weights are stored, for the first seed
+KEPT = (256, 1024, 4096)  # for further seeds only these contexts; at 16,384 a run takes hours
 
 
 def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
-    """Attention, context and seed of each model whose weights the race keeps, by seed."""
+    """Attention, context and seed of each model whose weights the race stores, ordered by seed."""
     return [
         (attention, context, seed)
         for seed, context in product(seeds, contexts)
@@ -38,9 +37,9 @@ def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, 
 
 
 def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
-    """Name of a run that asks such a model, and the part of its configuration that names the model.
+    """Name and partial configuration of a run that reads such a model; the model is in the latter.
 
-    One of two heads fades by half in four bytes, as in the race; `model_of` reads the weights.
+    One of two heads decays to a half in four bytes, as in the race; `model_of` reads the weights.
     """
     name = f"{attention}-{context}"
     return f"{name}-seed{seed}" if seed else name, {
@@ -55,7 +54,7 @@ def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]
 def model_of(
     config: dict[str, Any], places: Sequence[Path], device: torch.device
 ) -> tuple[GPT, str]:
-    """The race's model, from the first folder of results that has it, and its file's SHA-256.
+    """The race's model, from the first results folder that has it, and its file's SHA-256.
 
     Raises FileNotFoundError, ValueError.
     """
@@ -75,7 +74,7 @@ def model_of(
 
 
 def speed_table(runs: str) -> Table:
-    """The table that `time_updates` writes, in the runs that are named."""
+    """The table that `time_updates` writes. runs: those that have it, in words."""
     return table(
         optional=f"of {runs} named `speed`",
         model=("name", "as in `config.model`"),
@@ -87,7 +86,7 @@ def speed_table(runs: str) -> Table:
 
 
 def time_updates(planned: dict[str, dict[str, Any]], rounds: int, session: Session) -> Outcome:
-    """Seconds of an update of every model, by its configuration: of each one in every round."""
+    """Time an update of every model, given its configuration: one update each in every round."""
     trainings = {
         model: Training(config, session.corpus(config["corpus"]), session.device)
         for model, config in planned.items()
@@ -109,11 +108,11 @@ def time_updates(planned: dict[str, dict[str, Any]], rounds: int, session: Sessi
 def ranked_heads(
     model: str, text: str, order: str, places: Sequence[Path]
 ) -> list[tuple[int, int]]:
-    """Layer and head of all of a model's heads, the most important first, in one of several orders.
+    """Layer and head of all heads of a model, the most important first, in one of several orders.
 
-    By a finished run of `remove_exponential` named `rank`, from the first folder that has it.
-    text: what comes again, "passages" or "lists". order: "gradient", "mass" or "random-" and a
-    seed. Raises FileNotFoundError when there is none.
+    From a finished run of `remove_exponential` named `rank`, in the first folder that has one.
+    text: what comes again, "passages" or "lists". order: "gradient", "mass", or "random-" and a
+    seed. Raises FileNotFoundError if there is none.
     """
     name = f"rank-{text}"
     found = [
@@ -126,7 +125,7 @@ def ranked_heads(
         command = "python -m experiments run remove_exponential --only where=rank"
         raise FileNotFoundError(f"remove_exponential/*/{name}.json: not there; {command}")
     heads = found[0]
-    # For each text the heads stand in the same order.
+    # The heads are in the same order for each text.
     texts = max(heads["text"]) + 1
     each = list(zip(heads["layer"], heads["head"], strict=True))[: len(heads["text"]) // texts]
     if order.startswith("random"):
@@ -139,10 +138,10 @@ def ranked_heads(
 
 
 def first_heads(config: dict[str, Any], number: int, session: Session) -> list[tuple[int, int]]:
-    """Layer and head of the first of a ranking; config has its model and its order.
+    """Layer and head of the first heads of a ranking; config has its model and its order.
 
-    The order "counted" is for a trial with a model that nobody ranked: then they stand in the
-    first two layers. Raises FileNotFoundError without a ranking.
+    The order "counted" is for trials with an unranked model: the heads are then those of the first
+    two layers. Raises FileNotFoundError without a ranking.
     """
     if config["order"] == "counted" or not number:
         return [(i % 2, i) for i in range(number)]

@@ -46,8 +46,8 @@ MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
 TEXTS = {"passages": passages, "unseen": unseen}
 HERE, DISTANCES = 256, (64, 1024, 4096)
 WINDOWS = (16, 32, 128, 256, 512)
-FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # heads of a ranking that are confined
-BUT = (8, 12, 16, 24, 40)  # heads of a ranking that alone are not
+FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
+BUT = (8, 12, 16, 24, 40)  # first heads of a ranking that are not, while all others are
 ORDERS = ("gradient", "mass", "random-0", "random-1", "random-2")
 LAYERS, HEADS, CHECKED = 30, 9, 40
 BASE: dict[str, Any] = {
@@ -78,12 +78,12 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan, most telling first; a run is minutes long on one thread of a CPU."""
+    """The plan, most informative first; a run takes minutes on one CPU thread."""
     if smoke:
         few = [_basics()[1], _rankings(("mass",))[1]]
         tried = [_rank_run("passages"), *_at("passages", HERE, few), *_at("lists", HERE, few[:1])]
         return [Run(run.experiment, run.name, {**run.config, **SMOKE}, 0) for run in tried]
-    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+    if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []
     plan = [_rank_run(text) for text in ("passages", "lists")]
     for text in ("passages", "lists"):
@@ -124,7 +124,7 @@ def _rank_run(text: str) -> Run:
 
 
 def _basics() -> list[Case]:
-    """Softmax as it is; windows with and without the first tokens; linear attention."""
+    """Unchanged softmax; windows with and without the first tokens; linear attention."""
     window = [("all", f"window-64-{f}", {"attention": _near(first=f)}) for f in (4, 1, 0)]
     return [("none", "", {}), *window, ("all", "linear", {"attention": {"kind": "linear"}})]
 
@@ -160,7 +160,7 @@ def _near(**changes: int) -> dict[str, Any]:
 
 
 class Between(nn.Module):
-    """Attention of all heads between two ways: full + share (near - full), a share a head."""
+    """Attention of all heads between two ways: full + share (near - full), a share per head."""
 
     def __init__(self, full: SoftmaxMix, near: WindowMix, share: Tensor) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class Between(nn.Module):
 
 
 class Watched(nn.Module):
-    """Full attention that notes how much of it goes beyond the window, from the places asked."""
+    """Full attention that records its mass beyond the window, from the scored places."""
 
     def __init__(self, full: SoftmaxMix, near: WindowMix, places: Tensor) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class Watched(nn.Module):
 
 
 def slopes(model: Llama, text: Returning, near: dict[str, int]) -> tuple[Tensor, Tensor]:
-    """The gain's slope by how far each head is confined, and its mass beyond: [layers, heads]."""
+    """The gain's slope in a head's confinement, and its mass beyond the window: [layers, heads]."""
     layers, heads = len(model.blocks), model.config.n_head
     total, share = torch.zeros(layers, heads), torch.zeros(layers, heads, requires_grad=True)
     windows = _mixes(model, {"all": {"kind": "window", **near}})
@@ -211,13 +211,13 @@ def slopes(model: Llama, text: Returning, near: dict[str, int]) -> tuple[Tensor,
 
 
 def _mixes(model: Llama, attention: Attention) -> list[Any]:
-    """The one mix of each layer, all of whose heads attend alike."""
+    """The one mix of each layer, whose heads all attend alike."""
     model.attend(attention)
     return [block.self_attn.mixes[0] for block in model.blocks]
 
 
 def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[tuple[int, int]]]:
-    """Attention of the model's heads, and the heads that get it, where they are ranked."""
+    """Attention of the model's heads, and the ranked heads that are confined, if any."""
     kind, number = config["attention"], config.get("number", 0)
     if config["where"] == "none":
         return {}, []
@@ -239,12 +239,12 @@ def returning(config: dict[str, Any], session: Session) -> list[Returning]:
     tokens, asked = trained(config["model"]).tokens, {k: config[k] for k in ("distance", "texts")}
     if config["text"] != "lists":
         return TEXTS[config["text"]](split, tokens, **asked)
-    seed = config["seed"] + (config["split"] == "validation")  # other lists rank than measure
+    seed = config["seed"] + (config["split"] == "validation")  # other lists rank than are measured
     return recall_in_text(split, tokens, **asked, seed=seed)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; it goes on after the last text that was measured."""
+    """Perform one run; see `plan.Experiment`. It continues after the last measured text."""
     model = trained(config["model"])
     texts = returning(config, session)
     if config["where"] == "rank":
@@ -266,7 +266,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def _measured(tables: Tables, name: str) -> int:
-    """How many texts an earlier attempt has measured."""
+    """Number of texts that an earlier attempt has measured."""
     return max(tables.get(name, {}).get("text", [-1])) + 1
 
 

@@ -74,10 +74,10 @@ SMOKE = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The plan, most telling first; one arm takes some twenty minutes on one thread of a CPU."""
+    """The plan, most informative first; an arm takes some twenty minutes on one CPU thread."""
     if smoke:
         return [Run("replace_heads", "first-3", {**BASE, **SMOKE}, 0)]
-    if kind != "cpu":  # the weights come in a package, and a lent GPU has none to install
+    if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []
     nothing = {"arms": ["softmax"], "heads": 0, "feature_tokens": 0, "tokens": 0}
     plan = [
@@ -98,7 +98,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def kind_of(arm: str, heads: int) -> dict[str, Any]:
-    """How the replaced heads of a layer attend in an arm; heads: how many they are."""
+    """How the replaced heads of a layer attend in an arm. heads: their number."""
     name, _, number = arm.partition("-")
     if name in ("window", "softmax"):
         return WINDOW
@@ -111,7 +111,7 @@ def kind_of(arm: str, heads: int) -> dict[str, Any]:
 
 
 def attention_of(arm: str, heads: list[tuple[int, int]]) -> Attention:
-    """The heads of a list as an arm says, all others confined; in the arm `softmax` none is."""
+    """The heads of a list as in an arm, all others confined; in the arm `softmax` none is."""
     if arm == "softmax":
         return {}
     of_layer = Counter(layer for layer, _ in heads)
@@ -120,7 +120,7 @@ def attention_of(arm: str, heads: list[tuple[int, int]]) -> Attention:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     teacher, heads = trained(config["model"]), first_heads(config, config["heads"], session)
     arms = {arm: attention_of(arm, heads) for arm in config["arms"]}
     layers = sorted({layer for layer, _ in heads} or range(teacher.model.config.n_layer))

@@ -38,7 +38,7 @@ TABLES = {
         ),
     ),
 }
-TOLERANCE = 1e-4  # float32 sums in another order; a real slip is of the size of the outputs
+TOLERANCE = 1e-4  # float32 sums in another order; a real error has the size of the outputs
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -74,7 +74,7 @@ def orders(deep: DeepRNN) -> dict[str, Callable[[Tensor], Tensor]]:
 def measure_shape(
     layers: int, width: int, length: int, config: dict[str, Any], device: torch.device
 ) -> list[dict[str, Any]]:
-    """A row an order. Raises ArithmeticError when they do not compute the same function."""
+    """A row an order. Raises ArithmeticError if they do not compute the same function."""
     torch.manual_seed(config["seed"])
     dtype = getattr(torch, config["dtype"])
     deep = DeepRNN(width, layers).to(device, dtype)
@@ -108,14 +108,14 @@ def measure_shape(
 def measure_here(
     layers: Sequence[int] = (1, 2, 4, 8), width: int = 1024, length: int = 128
 ) -> list[dict[str, Any]]:
-    """The same rows, on a reader's own computer: nothing is stored."""
+    """The same rows, measured on a reader's computer; nothing is stored."""
     config = {"batch": 1, "dtype": "float32", "seed": 0}
     cpu = torch.device("cpu")
     return [row for n in layers for row in measure_shape(n, width, length, config, cpu)]
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks, with its own number of threads."""
+    """Perform one run, with its own number of threads; see `plan.Experiment`."""
     threads = torch.get_num_threads()
     torch.set_num_threads(config["threads"])
     try:
@@ -125,7 +125,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 def measure_all(config: dict[str, Any], session: Session) -> Outcome:
-    """Every shape of the plan, until the budget ends."""
+    """Measure every shape of the plan, until the budget ends."""
     tables: Tables = {}
     shapes = list(itertools.product(config["widths"], config["lengths"], config["layers"]))
     for i, (width, length, layers) in enumerate(shapes):

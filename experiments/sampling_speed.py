@@ -48,7 +48,7 @@ TABLES = {
     ),
 }
 BLOCK = 1024
-KEYS = ("attention", "position")  # what a row is about
+KEYS = ("attention", "position")  # identify a row
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -58,7 +58,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     if smoke:
         shapes = shapes[:1]
     elif kind == "cuda":
-        # Caches of 5, 20 and 19 GB, whose room is made once.
+        # Caches of 5, 20 and 19 GB, whose memory is allocated once.
         shapes = [("124M", 1, 131072), ("1.5B", 1, 65536), ("124M", 32, 16384)]
     dtype = "float32" if kind == "cpu" else "bfloat16"
     return [
@@ -82,7 +82,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 @torch.no_grad()
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     tables = session.go_on()
     timed = {*zip(*(tables.get("rows", {}).get(name, ()) for name in KEYS), strict=True)}
     positions = [1] + [2**i for i in range(6, 32) if 2**i <= config["longest"]]
@@ -125,7 +125,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 def _machine(
     attention: str, config: dict[str, Any], device: torch.device
 ) -> tuple[StateMachine, Any]:
-    """The machine, and the state that it begins with."""
+    """The machine and its first state."""
     torch.manual_seed(config["seed"])
     longest = config["longest"] + config["ticks"] + 2
     shape = gpt_config(
@@ -137,7 +137,7 @@ def _machine(
     machine = GPT(shape).to(device, getattr(torch, config["dtype"])).eval().machine()
     state = machine.initial_state
     if captures(device):
-        # A cache that grew while it is captured would be copied again at each replay.
+        # A cache that grew during the capture would be copied again at each replay.
         state = replaced(state, lambda x: KVCache(room=longest) if isinstance(x, KVCache) else x)
     return machine, state
 
@@ -157,16 +157,16 @@ def _ticks(
 
 
 def captures(device: torch.device) -> bool:
-    """Whether ticks are captured: a GPU ends one before Python has asked for the next."""
+    """Whether ticks are captured: a GPU finishes one before Python launches the next."""
     return device.type == "cuda"
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A tick as a graph, its token, which each replay reads and draws anew, and its state.
+    """A tick as a graph, its token, which each replay reads and draws again, and its state.
 
-    A state of tensors goes on from one replay to the next. A cache does not: each replay writes the
-    keys and values of its token where the last one wrote its own.
+    A state of tensors advances from one replay to the next. A cache does not: each replay
+    overwrites the keys and values of the last one's token.
     """
 
     graph: torch.cuda.CUDAGraph
@@ -175,7 +175,7 @@ class Tick:
 
 
 def capture_tick(machine: StateMachine, state: Any, token: torch.Tensor) -> Tick:
-    """A tick from a state with tokens in it, captured when it is warm, and replayed once."""
+    """Capture a tick from a warm state that has tokens in it, and replay it once."""
     token = token.clone()
     state = after = replaced(state, lambda x: x.clone() if isinstance(x, torch.Tensor) else x)
     held = tensors(state)
@@ -189,16 +189,17 @@ def capture_tick(machine: StateMachine, state: Any, token: torch.Tensor) -> Tick
         token.copy_(draw(logits))
 
     graph = capture(tick)
-    # Other values are as after the tick; the tensors are those that replays go on with.
+    # Other values are those after the tick; the tensors are those that replays update.
     own = iter(held)
     state = replaced(after, lambda x: next(own) if isinstance(x, torch.Tensor) else x)
     return Tick(graph, token, state)
 
 
 def draw(logits: torch.Tensor) -> torch.Tensor:
-    """`choose` without its looks at the numbers, for which a graph cannot wait.
+    """`choose` without checks of the numbers, which a graph cannot wait for.
 
-    One clock a token rings as often as the token is likely; the first to ring is drawn.
+    A race of exponential clocks: each token's rings at a rate equal to its probability, and the
+    first to ring is drawn.
     """
     likely = logits.float().softmax(-1)
     return (likely / torch.empty_like(likely).exponential_()).argmax(-1)
@@ -212,7 +213,7 @@ def tensors(state: Any) -> list[torch.Tensor]:
 
 
 def replaced(state: Any, other: Callable[[Any], Any]) -> Any:
-    """A machine's state with `other` of each of its parts, in order."""
+    """A machine's state in which `other` is applied to each of its parts, in order."""
     if not isinstance(state, tuple):
         return other(state)
     parts = [replaced(part, other) for part in state]

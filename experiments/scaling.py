@@ -32,7 +32,8 @@ from .recipes import NEAR
 
 SEEDS = (0, 1, 2)
 ATTENTIONS = ("softmax", "linear")
-# By the parameters, bytes for tokens: three below nano (0.8M), two above. Two heads each.
+# By number of parameters, with bytes for tokens: three below nano (0.8M), two above. Two heads
+# each.
 SIZES: dict[str, dict[str, int]] = {
     "0.1M": {"n_layer": 2, "d_model": 64},
     "0.2M": {"n_layer": 4, "d_model": 64},
@@ -41,7 +42,7 @@ SIZES: dict[str, dict[str, int]] = {
     "1.6M": {"n_layer": 5, "d_model": 160},
     "2.7M": {"n_layer": 6, "d_model": 192},
 }
-ORDER = ("0.8M", "0.1M", "0.5M", "0.2M", "1.6M", "2.7M")  # most telling first
+ORDER = ("0.8M", "0.1M", "0.5M", "0.2M", "1.6M", "2.7M")  # most informative first
 BASE: dict[str, Any] = {
     "corpus": "novels",
     "context": 1024,
@@ -52,9 +53,9 @@ BASE: dict[str, Any] = {
     "updates": 512,
     "train_seconds": 0,
     "validate_every": 64,
-    "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
+    "validation_span": WINDOW,  # of each held-out novel, as for the n-gram models
 }
-# The largest again, to see whether the comparison hangs on the rate.
+# The largest size again, to see whether the comparison depends on the learning rate.
 AGAIN = "2.7M"
 CHANGES = {"half the rate": {"learning_rate": 1e-3}, "twice the rate": {"learning_rate": 4e-3}}
 SMALL = {"spans": 2, "learning_rate": 2e-3, "micro_batches": 1}  # 2,048 bytes an update
@@ -64,7 +65,7 @@ SMOKE = {
 # On a GPU: 131,072 bytes an update, and GPT-2's sizes with the learning rates of `loss_curves`.
 LARGE = {"spans": 128}
 RATES = {"124M": 6e-4, "355M": 3e-4, "774M": 2e-4, "1.5B": 2e-4}
-PARTS = {"124M": 1, "355M": 2, "774M": 4, "1.5B": 8}  # an update is computed in so many
+PARTS = {"124M": 1, "355M": 2, "774M": 4, "1.5B": 8}  # an update is computed in so many parts
 TABLES = {**CURVES, **MODEL}
 
 
@@ -93,7 +94,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def _run(size: str, attention: str, seed: int, priority: int, rest: dict[str, Any]) -> Run:
-    """A size of `SIZES`, or one of GPT-2's own scales."""
+    """A run of a size of `SIZES`, or of GPT-2's own scales."""
     scale = size if size in SCALES else "nano"
     heads = SCALES[scale]["n_head"]
     near = heads // 2
@@ -112,7 +113,7 @@ def _run(size: str, attention: str, seed: int, priority: int, rest: dict[str, An
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     outcome = train_through(training, session)
     if not outcome.complete:

@@ -49,7 +49,7 @@ CASES = [
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """One run per compute capability, the same on every device; none where there is no compiler."""
+    """One run per compute capability, the same on every device; none without a compiler."""
     if not find_spec("triton"):
         return []
     config = {
@@ -82,7 +82,7 @@ def call(config: dict[str, Any], rule: str, dtype: str, N: int) -> None:
 
 
 def instructions(launched: Any, built: Any, state: int) -> float:
-    """Instructions of a warp for a number of the state of 32 channels; 0 for what is no walk."""
+    """Instructions of a warp for one number of state of 32 channels; 0 for other launches."""
     from .harness.bench.compiling import loop_length
 
     arguments = launched.arguments
@@ -116,7 +116,7 @@ def compiled(config: dict[str, Any], rule: str, dtype: str, N: int) -> Iterator[
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Record, compile and count."""
+    """Perform one run: record launches, compile and count; see `plan.Experiment`."""
     from lsa.scans import kernels
 
     from .harness.bench.compiling import kernel_digests

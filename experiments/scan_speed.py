@@ -48,13 +48,13 @@ TABLES = {
     ),
 }
 LENGTHS = {"cpu": (256, 1024, 4096, 16384), "cuda": (256, 1024, 4096, 16384, 65536)}
-# Past this, the graph that plain torch differentiates keeps more states than a memory holds.
+# Past this, the graph that plain torch differentiates stores more states than memory can hold.
 LONGEST_PLAIN = {"forward": 65536, "forward+backward": 16384}
 Scan = Callable[..., Tensor]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """A run a length."""
+    """One run a length."""
     gpu = kind == "cuda"
     shape = {"channels": 1536 if gpu else 256, "state": 16}
     if smoke:
@@ -77,7 +77,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def implementations(device: torch.device, session: Session) -> dict[str, Scan]:
-    """Everything that runs here, by name; all take u, delta, A, B, C and return y."""
+    """All implementations that run here, by name; all take u, delta, A, B, C and return y."""
     found: dict[str, Scan] = {
         mode: partial(_by_mode, mode=mode)
         for mode in ("steps", "tree", *(["kernel"] if device.type == "cuda" else []))
@@ -96,14 +96,14 @@ def _by_mode(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, mode: st
 
 
 def _by_mamba(scan: Scan, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
-    """Mamba's own, whose layout has time last; views of inputs that lie so already, see `draw`."""
+    """Mamba's own scan. Its layout has time last; `draw` makes inputs of which it gets views."""
     return scan(*(x.transpose(1, 2) for x in (u, delta)), A, B.transpose(1, 2), C.transpose(1, 2))
 
 
 def draw(
     config: dict[str, Any], length: int, device: torch.device, *, time_last: bool = False
 ) -> list[Tensor]:
-    """u, Δ, A, B, C and the gradient of y, Δ and A as a Mamba block begins with them."""
+    """Draw u, Δ, A, B, C and the gradient of y; Δ and A as a Mamba block initialises them."""
     batch, D, N = config["batch"], config["channels"], config["state"]
     generator = torch.Generator(device).manual_seed(config["seed"])
 
@@ -124,7 +124,7 @@ def draw(
 
 
 def gradients(call: Scan, inputs: list[Tensor]) -> tuple[Tensor, ...]:
-    """y, du, dΔ, dA, dB, dC."""
+    """y, du, dΔ, dA, dB, dC of a call."""
     *x, dy = inputs
     leaves = [y.detach().requires_grad_() for y in x]
     y = call(*leaves)
@@ -155,7 +155,7 @@ def compare(
 
 
 def timed_call(call: Scan, inputs: list[Tensor], backward: bool) -> Callable[[], Any]:
-    """A function of no arguments that computes the scan once (and its gradients)."""
+    """A function without arguments that computes the scan once (and its gradients)."""
     *x, dy = inputs
     if not backward:
         return torch.no_grad()(lambda: call(*x))
@@ -164,14 +164,14 @@ def timed_call(call: Scan, inputs: list[Tensor], backward: bool) -> Callable[[],
 
 
 def least_bytes(config: dict[str, Any], backward: bool) -> float:
-    """Inputs and results of a call once: 3 D + 2 N numbers a token, 8 D + 6 N with gradients."""
+    """Bytes of a call's inputs and results: 3 D + 2 N numbers a token, 8 D + 6 N with gradients."""
     size = getattr(torch, config["dtype"]).itemsize
     D, N, tokens = config["channels"], config["state"], config["batch"] * config["length"]
     return size * tokens * (8 * D + 6 * N if backward else 3 * D + 2 * N)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Compare, then time forwards, then with gradients."""
+    """Perform one run; see `plan.Experiment`. Compare, then time forwards, then with gradients."""
     device, tables = session.device, Tables()
     copy = copy_rate(device, config["copy_bytes"])
     append(tables, "limits", {"copy": copy})
@@ -189,7 +189,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
                 continue
             inputs = draw(config, config["length"], device, time_last=name == "mamba_ssm")
             ready = timed_call(call, inputs, backward)
-            # The first call compiles, and says whether there will be others.
+            # The first call compiles, and shows whether the implementation works.
             if session.attempt(lambda ready=ready: (ready(), True), f"{name} {pass_name}"):
                 calls[name] = ready
         for name, timing in measure_in_turns(calls, device).items() if calls else ():

@@ -36,10 +36,10 @@ BASE: dict[str, Any] = {
     "weight_decay": 0.1,
     "micro_batches": 1,
     "train_seconds": 0,
-    "validation_span": WINDOW,  # of each held-out novel: the text that the counting models read
+    "validation_span": WINDOW,  # of each held-out novel, as for the n-gram models
 }
-# Fixed so that a run takes two to eight minutes on one quiet thread of a CPU, the estimate being
-# 0.1 to 0.4 s for an update of 2,048 bytes, and that three seeds of all of them fit into a night.
+# Fixed before the runs, at an estimate of 0.1 to 0.4 s for an update of 2,048 bytes. So a run takes
+# two to eight minutes on one quiet CPU thread, and three seeds of all runs fit into a night.
 RECIPES: dict[str, dict[str, Any]] = {
     "fades": {
         "context": 1024, "span": 1024, "spans": 2, "n_positions": None, "learning_rate": 2e-3,
@@ -53,7 +53,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 SMOKE = {
     "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
 }  # fmt: skip
-# The layer that weighs the past: one of `lsa.layers` and its options.
+# The layer that weighs the past: one of `lsa.layers`, and its options.
 WEIGHTS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("softmax", {}),
     "elu + 1": ("linear", {"feature_map": "elu_plus_one"}),
@@ -66,7 +66,7 @@ WEIGHTS: dict[str, tuple[str, dict[str, Any]]] = {
     "power 2": ("power", {"degree": 2}),
     "none": ("none", {}),
 }
-LARGER_SCORES = {"scale": 1.0}  # of q·k, in place of 1 / sqrt(K) = 1/8; a layer's option
+LARGER_SCORES = {"scale": 1.0}  # of q·k, instead of 1 / sqrt(K) = 1/8; an option of the layer
 CHANGES: dict[str, dict[str, Any]] = {
     "": {},
     "float32": {"autocast": False},
@@ -80,7 +80,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 class Arm(NamedTuple):
-    """An arm: the layer that weighs the past, its recipe, its heads, and what else is changed."""
+    """An arm: the layer that weighs the past, its recipe, its heads, and other changes."""
 
     weights: str
     recipe: str
@@ -88,7 +88,7 @@ class Arm(NamedTuple):
     change: str = ""
 
 
-ARMS = [  # most telling first
+ARMS = [  # most informative first
     Arm("Taylor 2", "plain"),
     Arm("elu + 1", "plain"),
     Arm("power 2", "plain"),
@@ -195,7 +195,7 @@ def _run(arm: Arm, seed: int, priority: int, rest: dict[str, Any]) -> Run:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     corpus = session.corpus(config["corpus"])
     training = Training(config, corpus, session.device)
 

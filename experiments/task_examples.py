@@ -28,7 +28,7 @@ from .harness.learning.answers import TEST_SEED, draw_texts
 from .harness.learning.task_training import TaskTraining
 from .harness.learning.tasks import IGNORED
 
-# As in `made_up_tasks`, and a case of each task that is asked.
+# As in `made_up_tasks`, with one case of each task.
 BASE: dict[str, Any] = {
     "d_model": 32,
     "front_width": 4,
@@ -113,7 +113,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 0,
             )
         ]
-    if kind != "cpu":  # models this small learn on the processor
+    if kind != "cpu":  # models this small train on the processor
         return []
     return [
         Run("task_examples", f"{task}-{layer}".replace(" ", "-"), _config(task, layer), 210 + i)
@@ -128,7 +128,7 @@ def _config(task: str, layer: str) -> dict[str, Any]:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks; one that is stopped goes on from its checkpoint."""
+    """Perform one run; see `plan.Experiment`. A stopped one continues from its checkpoint."""
     training = TaskTraining(config)
     with session.stop.deferred():
         if not training.train(session):
@@ -158,7 +158,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 @torch.no_grad()
 def keys(model: GPT, text: Tensor, pairs: int) -> tuple[Tensor, Tensor]:
-    """q and k, [pairs, width] each, of the second layer of a model on a text of recall [T]."""
+    """q and k, [pairs, width] each, of a model's second layer on a text of recall [T]."""
     front, block = model.blocks
     x = block.ln_1(front(model.embed(text[None])))
     attention: Any = block.attn

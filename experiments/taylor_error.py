@@ -57,7 +57,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "length": 16 if smoke else 512,
                 "scales": [0.5, 1.0, 2.0, 4.0],
                 "degrees": list(range(3 if smoke else 9)),
-                # A state of more float32 numbers than this is counted, but its tick not timed.
+                # A state with more float32 numbers than this is counted, but its tick is not timed.
                 "largest_state": 10**4 if smoke else 6 * 10**7,
                 "seed": 0,
             },
@@ -68,13 +68,13 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def state_numbers(width: int, degree: int) -> tuple[int, int]:
-    """Features, (K + n choose n), and the numbers that a head keeps: S and z, V = K."""
+    """Number of features, (K + n choose n), and numbers that a head stores: S and z, V = K."""
     features = math.comb(width + degree, degree)
     return features, features * (width + 1)
 
 
 def scores_and_values(config: dict[str, Any], scale: float) -> tuple[Tensor, Tensor]:
-    """Scores [H, T, T] of the wanted standard deviation, and v [H, T, K], in float64."""
+    """Scores [H, T, T] of the given standard deviation, and v [H, T, K], in float64."""
     generator = torch.Generator().manual_seed(config["seed"])
     shape = (config["heads"], config["length"], config["width"])
     q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(3))
@@ -83,7 +83,7 @@ def scores_and_values(config: dict[str, Any], scale: float) -> tuple[Tensor, Ten
 
 
 def errors(scores: Tensor, v: Tensor, degree: int) -> dict[str, float]:
-    """Taylor attention of a degree against softmax attention, both causal."""
+    """Errors of Taylor attention of a degree against softmax attention, both causal."""
     past = torch.ones_like(scores[0], dtype=torch.bool).tril()
     expected = scores.masked_fill(~past, -math.inf).softmax(-1) @ v
     weights = taylor_exp(scores, degree) * past
@@ -94,14 +94,14 @@ def errors(scores: Tensor, v: Tensor, degree: int) -> dict[str, float]:
         "rms": float(f"{gap.square().mean().sqrt() / size:.6g}"),
         "worst": float(f"{gap.square().mean(-1).sqrt().max() / size:.6g}"),
         "negative": round(((weights < 0).sum() / past.sum() / len(weights)).item(), 6),
-        # 1 where all weights are positive; near 0, or below, where they cancel in the normaliser.
+        # 1 if all weights are positive; near 0, or below, if they cancel in the normaliser.
         "balance": round((total / absolute).min().item(), 6),
     }
 
 
 @torch.no_grad()
 def tick(config: dict[str, Any], degree: int, device: torch.device) -> dict[str, Any]:
-    """Time one tick of the layer's machine, projections included, and count its real state."""
+    """Time one tick of the layer's machine, projections included, and count its actual state."""
     torch.manual_seed(config["seed"])
     width = config["width"]
     machine = TaylorAttention(width, 1, degree=degree).to(device).machine()
@@ -116,7 +116,7 @@ def tick(config: dict[str, Any], degree: int, device: torch.device) -> dict[str,
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
+    """Perform one run; see `plan.Experiment`."""
     tables: Tables = {"rows": {}, "ticks": {}}
     for i, degree in enumerate(config["degrees"]):
         features, state = state_numbers(config["width"], degree)

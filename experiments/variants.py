@@ -32,7 +32,7 @@ BASE = {
     "corpus": "novels",
     "context": 256,
     "span": 256,
-    "spans": 8,  # 2048 bytes an update, eight places drawn apart
+    "spans": 8,  # 2048 bytes an update, from eight random places
     "learning_rate": 1e-3,
     "warmup_updates": 10,
     "weight_decay": 0.1,
@@ -40,9 +40,9 @@ BASE = {
     "updates": 1000,
     "train_seconds": 0,
     "validate_every": 100,
-    "validation_span": 16384,  # from each held-out novel: the text that the counting models read
+    "validation_span": 16384,  # from each held-out novel, as for the n-gram models
 }
-# What keeps the size of an output: the sum of the weights; nothing; the output's own size.
+# How outputs are normalised: by the sum of the weights; not at all; by their own size.
 NORMS = {
     "normalised": {"normalize": True},
     "sum": {"normalize": False},
@@ -59,8 +59,9 @@ SMOKE = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every feature map with the normaliser, without, and with outputs normalised in its place;
-    softmax and Taylor beside them. More seeds of four of them, last, tell what chance does.
+    """Every feature map with the normaliser, without, and with output normalisation instead.
+
+    Also softmax and Taylor. Last come more seeds of four of them, to measure chance.
     """
     rest = SMOKE if smoke else {}
     maps = ["elu_plus_one"] if smoke else list(FEATURE_MAPS)
@@ -86,7 +87,7 @@ def _run(name: str, priority: int, *, seed: int = 0, **rest: Any) -> Run:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks. `end` says whether it went through."""
+    """Perform one run; see `plan.Experiment`. `end` says whether its loss stayed finite."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     try:
         outcome, ending = train_through(training, session), "finished"

@@ -26,14 +26,14 @@ from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import Split
 from .recipes import asked, kept, model_of
 
-CONTEXTS = (4096, 1024, 16384, 256)  # what the models were trained at
+CONTEXTS = (4096, 1024, 16384, 256)  # contexts of the models' training
 SEEDS = (0, 1, 2)
 REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
 BASE = {
     "scale": "nano",
     "corpus": "novels",
     "window": 4096,
-    "piece": 1024,  # read at a time, so that a cache's scores fit into memory
+    "piece": 1024,  # bytes read at a time, so that a cache's scores fit into memory
 }
 SMOKE = {"window": 64, "piece": 32, "reach": 200}
 TABLES = {
@@ -49,7 +49,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The race's models whose weights are kept, the first seeds of all before the second."""
+    """The race's models whose weights are stored; all first seeds before the second ones."""
     contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
     return [_run(*asked(*model), SMOKE if smoke else {}) for model in kept(contexts, seeds)]
 
@@ -60,7 +60,7 @@ def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:
 
 
 def novels(split: Split, reach: int) -> list[Tensor]:
-    """The tokens of each document, as far as `reach` of them and one to predict."""
+    """The tokens of each document, at most `reach` and one to predict."""
     bounds = zip(split.starts[:-1], split.starts[1:], strict=True)
     return [
         torch.from_numpy(split.tokens[start : min(end, start + reach + 1)].astype("int64"))
@@ -74,7 +74,7 @@ def _loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 @torch.no_grad()
 def read_whole(model: GPT, tokens: Tensor, piece: int) -> Tensor:
-    """Loss of each token but the first, all before it being read by the machine: [T - 1]."""
+    """Loss of each token but the first, [T - 1], with all earlier tokens read by the machine."""
     machine = model.machine()
     state, losses = machine.initial_state, []
     for start in range(0, len(tokens) - 1, piece):
@@ -86,9 +86,9 @@ def read_whole(model: GPT, tokens: Tensor, piece: int) -> Tensor:
 
 @torch.no_grad()
 def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
-    """The same with nothing before the window: each begins half a window after the last.
+    """The same loss with nothing before a window; each begins half a window after the last.
 
-    The first window is counted whole, of the others the second half.
+    All of the first window counts, and the second half of each other one.
     """
     half = window // 2
     losses = []
@@ -101,8 +101,8 @@ def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """One run, as `plan.Experiment` asks."""
-    # Results that are kept apart need not have a race of their own.
+    """Perform one run; see `plan.Experiment`."""
+    # Results in another folder need not include a race.
     places = session.checkpoint.parents[3], record.RESULTS
     model, sha256 = model_of(config, places, session.device)
     tables: Tables = {}

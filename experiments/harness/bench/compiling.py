@@ -1,7 +1,7 @@
-"""Compile the kernels that a call would launch, for a GPU that need not be there.
+"""Compiling the kernels that a call would launch, for a GPU that need not be present.
 
 The calls run on tensors of torch's meta device, which have shapes and strides but no storage. Their
-launches are recorded and not made, and each is compiled for the GPU.
+launches are recorded instead of made, and each is compiled for the GPU.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Launched:
 
     @property
     def programs(self) -> int:
-        """How many programs run."""
+        """The number of programs."""
         return math.prod(self.grid)
 
     @property
     def name(self) -> str:
-        """The kernel, and which of its roles it plays."""
+        """The kernel's name and its role."""
         given = self.arguments
         role = given.get("ROLE") or ("R" if given.get("REVERSE") else "")
         if "DK" in given:
@@ -60,12 +60,13 @@ class Launched:
 
 @dataclass(frozen=True)
 class Built:
-    """A launch as it was compiled.
+    """A compiled launch.
 
-    spilled: bytes a thread stores for want of registers. resident: how many programs a
-    multiprocessor holds at once. warnings: the codes of what ptxas had to say; C7515 is a wgmma
-    that waits for the one before it, C7517 and C7519 a wait and a start that it put in where
-    registers are used. cubin: the machine code.
+    spilled: bytes a thread stores for lack of registers.
+    resident: programs that a multiprocessor holds at once.
+    warnings: the codes of ptxas's warnings. C7515: a wgmma waits for the one before it. C7517 and
+        C7519: ptxas has inserted a wait and a start because registers are in use.
+    cubin: the machine code.
     """
 
     registers: int
@@ -80,9 +81,9 @@ class Built:
 
 
 def kernel_digests(package: ModuleType = kernels) -> dict[str, str]:
-    """A digest of each module of the kernels, to detect stale compiled tables.
+    """A digest of each kernel module, to detect outdated compiled tables.
 
-    It covers the code alone: new words in a comment or a docstring change no kernel.
+    It covers the code alone: comments and docstrings do not change it.
     """
     root = Path(package.__path__[0])
     return {
@@ -99,7 +100,7 @@ def _digest(tree: ast.Module) -> str:
 
 
 def record_launches(call: Callable[[], Any]) -> list[Launched]:
-    """The launches that `call` makes, none of which happens."""
+    """Record the launches that `call` would make, without making them."""
     launched = []
 
     def run(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
@@ -117,7 +118,7 @@ def record_launches(call: Callable[[], Any]) -> list[Launched]:
 
 
 def source(launched: Launched) -> ASTSource:
-    """The kernel with its arguments specialised the way a launch on the GPU does it."""
+    """The kernel with its arguments specialised as a launch on the GPU would do it."""
     signature, constants, attributes = {}, {}, {}
     for i, parameter in enumerate(launched.kernel.params):
         name, value = parameter.name, launched.arguments[parameter.name]
@@ -142,7 +143,7 @@ _built: dict[str, Built] = {}
 def build(launched: Launched, arch: int) -> Built:
     """Compile a recorded launch for compute capability `arch` (80, 90) and read its resources.
 
-    Launches that differ only in what a kernel is not specialised for are compiled once.
+    Launches that differ only in arguments without specialisation are compiled once.
     """
     made = source(launched)
     parts = (made.fn.cache_key, made.signature, made.constants, made.attrs, launched.options, arch)
@@ -171,10 +172,10 @@ def _compiled(made: ASTSource, options: dict[str, int], arch: int) -> Built:
 
 
 def resident(registers: int, shared: int, warps: int, arch: int) -> int:
-    """How many programs a multiprocessor of compute capability 8.0 or 9.0 holds.
+    """Number of programs that a multiprocessor of compute capability 8.0 or 9.0 holds.
 
-    65,536 registers, handed out by 8 a thread, 64 warps and 32 programs; 164 or 228 KiB of
-    shared memory, 1 KiB of which goes with each program.
+    It has 65,536 registers, allocated by 8 a thread, 64 warps and 32 programs, and 164 or 228 KiB
+    of shared memory, of which each program takes 1 KiB more.
     """
     by_registers = 65536 // (-(-registers // 8) * 8 * 32 * warps)
     by_shared = (228 if arch == 90 else 164) * 1024 // (shared + 1024)
@@ -199,7 +200,7 @@ def assembled(ptx: str, arch: int) -> tuple[int, int, tuple[str, ...]]:
 
 @cache
 def loop_length(cubin: bytes) -> int:
-    """Instructions of a warp in a round of the longest loop that forms products, or of any."""
+    """Instructions of a warp in one round of the longest loop with products, or of any loop."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -216,7 +217,7 @@ def loop_length(cubin: bytes) -> int:
     loops = []
     for at, instruction in enumerate(code):
         branch = re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", instruction)
-        # A branch back; one to itself is the padding after the end.
+        # A branch backwards. One to itself is the padding after the end.
         if branch and labels.get(branch[1], at) < at:
             body = code[labels[branch[1]] : at + 1]
             loops.append((any("MMA" in one for one in body), len(body)))

@@ -1,4 +1,4 @@
-"""How far results and gradients are from those in float64, case by case."""
+"""Errors of results and gradients against float64, case by case."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ TABLES = {
         error=("relative RMS", "of the difference from float64"),
     ),
 }
-START = "spawn"  # CUDA does not outlive a fork
-# Bounds, as a share of each result's root mean square: half a step of the type, and the sums' part.
+START = "spawn"  # CUDA does not survive a fork
+# Bounds, as a share of each result's root mean square: half a step of the type, plus the sums'.
 BOUNDS = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 3.3e-3}
 SIZES = ("batch", "length", "heads", "width", "values")
 YES_OR_NO = ("normalize", "states", "decay")
@@ -53,9 +53,9 @@ KINDS = (
 FADING = ((False, "identity", False, True), (True, "elu_plus_one", True, True))
 # A case is a shape and a kind: mode, B, T, H, K, V, and normalize, map, states, decay.
 Case = tuple[str, int, int, int, int, int, bool, str, bool, bool]
-# The number of a case, and its rows or why there are none.
+# The number of a case, and its rows, or the exception that prevented them.
 Answer = tuple[int, list[dict[str, Any]] | Exception]
-# How cases come by their rows: from what computes one, the cases and a device.
+# The function that gets the rows of cases: from one that computes a case, the cases and a device.
 Answers = Callable[[partial, list[Case], torch.device], Iterable[Answer]]
 
 
@@ -66,7 +66,7 @@ def relative_rms(found: Tensor, exact: Tensor) -> float:
 
 
 def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[str, Any]]:
-    """The errors of one case, in the dtype named, against the same function in float64."""
+    """The errors of one case in a dtype, against the same function in float64."""
     mode, B, T, H, K, V, normalize, feature_map, states, decay = case
     inputs = _inputs(case, seed, device, getattr(torch, dtype))
     call = partial(_results, mode=mode, normalize=normalize, feature_map=feature_map, states=states)
@@ -129,10 +129,10 @@ def _results(
 def in_processes(
     work: Callable[[Case], list[dict[str, Any]]], cases: list[Case], count: int, *, fresh: bool
 ) -> Iterator[Answer]:
-    """The answers of `count` processes side by side, as they come. fresh: a new process a case.
+    """The answers of `count` processes in parallel, as they come. fresh: one process a case.
 
-    An illegal access leaves a CUDA context of which every later call fails. In a process of its
-    own it costs its case and no other.
+    An illegal access breaks a CUDA context for all later calls. In a process of its own it costs
+    only its own case.
     """
     tasks = 1 if fresh and START == "spawn" else None
     with ProcessPoolExecutor(count, get_context(START), max_tasks_per_child=tasks) as pool:
@@ -146,7 +146,7 @@ def in_processes(
 
 
 def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outcome:
-    """All cases of a type; what misses its bound is a warning, and stored like the others."""
+    """Compute all cases of a type. Errors above their bounds are warned of, and stored too."""
     tables = session.go_on()
     done = cases_of(tables.get("rows", {}))
     cases = [case for case in config["cases"] if tuple(case) not in done]
@@ -176,7 +176,7 @@ def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outc
 
 
 def cases_of(columns: Mapping[str, list]) -> set[tuple]:
-    """The cases of which there are rows."""
+    """The cases that have rows."""
     shapes = [columns.get(name, []) for name in ("mode", *SIZES)]
     whether = {name: [x == "yes" for x in columns.get(name, [])] for name in YES_OR_NO}
     kinds = [whether["normalize"], columns.get("map", []), whether["states"], whether["decay"]]

@@ -1,4 +1,4 @@
-"""CUDA graphs: capturing a call, and timing its replays by the GPU's own clock."""
+"""CUDA graphs: capturing a call, and timing its replays on the GPU."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from . import timing
 from .timing import Timing, nothing, summarize
 
-REPLAYS = 5  # of a graph, between two looks at the clock
+REPLAYS = 5  # of a graph, between two readings of the clock
 FEWEST, MOST = 3, 20
 
 
 def capture(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """`call` as a CUDA graph, replayed once: its replays take the GPU's time without Python's.
+    """Capture `call` as a CUDA graph and replay it once: replays take the GPU's time, not Python's.
 
-    It is called twice before, on a stream of its own, as torch asks: that compiles, and makes room.
+    It is called twice before, on a separate stream, as torch requires: this compiles and allocates.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -37,9 +37,9 @@ def replay_in_turns(
     device: torch.device,
     between: Callable[[], object] = nothing,
 ) -> dict[str, Timing]:
-    """Time the replays of several graphs interleaved. between: done before each, and not timed.
+    """Time the replays of several graphs interleaved. between: called before each, and not timed.
 
-    While the GPU is at that, the host hands it the replay, whose own launch is then not waited for.
+    While the GPU runs `between`, the host launches the replay, so that launch time does not count.
     """
     seconds: dict[str, list[float]] = {name: [] for name in graphs}
     enough, spent, rounds = timing.ENOUGH_SECONDS[device.type] * len(graphs), 0.0, 0
@@ -54,7 +54,7 @@ def replay_in_turns(
 def _mean_of_replays(
     graph: torch.cuda.CUDAGraph, device: torch.device, between: Callable[[], object]
 ) -> float:
-    """s of one replay."""
+    """Seconds of one replay."""
     clocks = []
     for _ in range(REPLAYS):
         began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The state of a Llama's machine far in a text, made without reading it."""
+"""The state of a Llama's machine far into a text, made without reading the text."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lsa.llama import Llama
 
 @torch.no_grad()
 def state_at(model: Llama, position: int) -> Any:
-    """A machine's state after so many tokens, with random numbers for keys, values and sums.
+    """A machine's state at a position, with random keys, values and sums.
 
-    The time of a tick does not depend on them.
+    The time of a tick does not depend on their values.
     """
     machine = model.machine()
     token = torch.zeros(1, dtype=torch.long, device=model.embed_tokens.weight.device)
@@ -24,7 +24,7 @@ def state_at(model: Llama, position: int) -> Any:
 
 
 def _long(state: Any, position: int) -> Any:
-    """A state after one token as it is after so many."""
+    """A state after one token, extended to one at `position`."""
     if isinstance(state, KVCache):
         B, _, G, K = state.k.shape
         k, v = (state.k.new_empty(B, position, G, K).uniform_() for _ in range(2))

@@ -1,4 +1,4 @@
-"""Timing a function the same way everywhere: warm-up, repeats, quartiles and peak memory."""
+"""Timing of functions: warm-up, repeats, quartiles and peak memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-ENOUGH_SECONDS = {"cpu": 1.0, "cuda": 0.3}  # a GPU of one's own is steadier
+ENOUGH_SECONDS = {"cpu": 1.0, "cuda": 0.3}  # a GPU without other users is steadier
 FEWEST, MOST = 5, 200
 # The columns of `Timing.columns`, for the tables that an experiment declares.
 TIMING: dict[str, Any] = {
@@ -19,7 +19,7 @@ TIMING: dict[str, Any] = {
     "high": ("s", "third quartile"),
     "repeats": ("calls", "how many were timed, after two that were not"),
 }
-# A tick goes on from the last one's state: none is made twice, to warm up.
+# Each tick continues from the last one's state, so there are no warm-up ticks.
 TICKS: dict[str, Any] = TIMING | {
     "repeats": ("calls", "how many were timed: all, one position after another")
 }
@@ -57,7 +57,7 @@ def measure(call: Callable[[], object], device: torch.device) -> Timing:
 
 
 def nothing() -> None:
-    """Do nothing between two timed calls: the default."""
+    """Do nothing between two timed calls: the default of `between`."""
 
 
 def measure_in_turns(
@@ -69,8 +69,8 @@ def measure_in_turns(
 ) -> dict[str, Timing]:
     """Time several calls interleaved, each once a round, so that drift affects all equally.
 
-    between: done before each timed call, and not timed. most: rounds, at most. settle: call each
-    once more, untimed, just before, so that no call pays for the memory that another gave back.
+    between: called before each timed call, and not timed. most: the most rounds. settle: make each
+    call once more, untimed, just before, so that none pays for memory that another released.
     """
     for call in calls.values():
         for _ in range(2):
@@ -101,23 +101,22 @@ def summarize(seconds: list[float]) -> Timing:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was told."""
+    """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def cache_filler(device: torch.device, cache: int) -> Callable[[], object]:
-    """A function that leaves nothing of what was used before it in a cache of so many bytes.
+    """A function that evicts everything from a cache of this many bytes.
 
-    It reads, twice the cache's size: what it wrote would have to be carried to memory while the
-    next call is timed.
+    It reads twice the cache's size. Writes would have to go to memory while the next call is timed.
     """
     other = torch.zeros(max(1, 2 * cache // 4), device=device)
     return other.sum
 
 
 def copy_rate(device: torch.device, size: int) -> float:
-    """B/s of copying `size` bytes, read and written; random ones, for a memory may pack zeros."""
+    """B/s of copying `size` random bytes, read and written; memory might compress zeros."""
     generator = torch.Generator(device).manual_seed(0)
     source = torch.randint(256, (size,), dtype=torch.uint8, device=device, generator=generator)
     target = torch.empty_like(source)
@@ -125,13 +124,13 @@ def copy_rate(device: torch.device, size: int) -> float:
 
 
 def matmul_rate(device: torch.device, dtype: torch.dtype, side: int) -> float:
-    """FLOP/s of a product of two square matrices of this side."""
+    """FLOP/s of a product of two square matrices of this size."""
     a = torch.randn(side, side, device=device).to(dtype)
     return 2 * side**3 / measure(lambda: a @ a, device).median
 
 
 def call_seconds(device: torch.device, calls: int = 1000) -> float:
-    """s of the smallest call into torch when each waits for the one before it."""
+    """Seconds of the smallest call into torch, each waiting for the one before it."""
     x = torch.zeros(1, device=device)
 
     def chain() -> None:
@@ -155,7 +154,7 @@ def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
     ) as profiler:
         call()
     alive = peak = 0
-    recorded: Any = profiler.profiler  # torch names no types for what it recorded
+    recorded: Any = profiler.profiler  # torch declares no type for its records
     for event in recorded.kineto_results.events():
         if event.name() == "[memory]":
             alive += event.nbytes()

@@ -1,4 +1,4 @@
-"""Bytes that a launch of the kernels has to move, by its arguments."""
+"""Bytes that a kernel launch has to move, from its arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def traffic(arguments: dict[str, Any], name: str) -> float:
-    """Bytes a token and head that a launch has to read and write, states aside."""
+    """Bytes a token and head that a launch has to read and write, states not counted."""
     size = {key: x.element_size() for key, x in arguments.items() if isinstance(x, torch.Tensor)}
     kernel = name.split(":")[0]
     K, V = arguments.get("K", 0), arguments.get("V", 0)

@@ -1,4 +1,4 @@
-"""Holds stored results to what their experiments declare, and to the code that there is now."""
+"""Checks stored results against their experiments' declarations and against the present code."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .runner import EARLIEST
 from .tables import check_declared, check_repeated
 from .weights import WEIGHTS, read_weights
 
-IDENTITY = {"attention", "context", "model", "scale", "seed"}  # what a name says of a run
-ROUNDED = 0.1  # seconds that a sum may be off, which is rounded as its terms are
+IDENTITY = {"attention", "context", "model", "scale", "seed"}  # what a run's name identifies
+ROUNDED = 0.1  # s by which a sum may differ from rounded terms
 
 
 def read_declared(catalogue: Catalogue, path: Path) -> dict[str, Any]:
-    """Read a record and hold it to the tables its experiment declares. Raises RecordError."""
+    """Read a record and check it against its experiment's tables. Raises RecordError."""
     found = record.read(path)
     check_record(catalogue, found, str(path))
     with record.named(path):
@@ -30,7 +30,7 @@ def read_declared(catalogue: Catalogue, path: Path) -> dict[str, Any]:
 
 
 def check_record(catalogue: Catalogue, found: Mapping[str, Any], where: str) -> None:
-    """Hold what was read to what its experiment declares. Raises RecordError, `where` first."""
+    """Check a record against its experiment's declarations. Raises RecordError, `where` first."""
     with record.named(where):
         if found["experiment"] not in catalogue:
             raise ValueError(f"experiment: there is no {found['experiment']!r}")
@@ -44,9 +44,9 @@ def check_record(catalogue: Catalogue, found: Mapping[str, Any], where: str) -> 
 
 
 def _check_times(origin: dict[str, Any]) -> None:
-    """Raise ValueError for a run of the future or of no clock, or legs that are not all of it.
+    """Raise ValueError for times in the future or before `EARLIEST`, or legs that do not add up.
 
-    A day is left to clocks that are wrong.
+    A day is allowed for wrong clocks.
     """
     latest = datetime.now(UTC) + timedelta(days=1)
     legs = origin.get("legs", [])
@@ -66,9 +66,9 @@ def _check_times(origin: dict[str, Any]) -> None:
 
 
 def _check_config(experiment: Experiment, found: Mapping[str, Any]) -> None:
-    """Raise ValueError for a configuration that none of an experiment's runs can have had.
+    """Raise ValueError for a configuration that no run of the experiment can have had.
 
-    It may have more keys than are planned now: an older plan's.
+    It may have keys that are no longer planned, from an older plan.
     """
     config, seed = found["config"], found["provenance"]["seed"]
     missing = sorted(experiment.keys - config.keys())
@@ -89,9 +89,9 @@ def _check_config(experiment: Experiment, found: Mapping[str, Any]) -> None:
 
 
 def _check_curve(experiment: Experiment, found: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a training has all of the updates that it was to make.
+    """Raise ValueError unless a training has all of its planned updates.
 
-    This is asked of models that did not diverge, and whose end no clock decided.
+    Models that diverged, and runs that end by the clock, are exempt.
     """
     config, tables = found["config"], found["tables"]
     updates = config.get("updates")
@@ -109,10 +109,10 @@ def _check_curve(experiment: Experiment, found: Mapping[str, Any]) -> None:
 def check_folder(
     catalogue: Catalogue, folder: Path, *, changes: bool = False
 ) -> tuple[int, list[str], list[str]]:
-    """Read every record under `folder`: how many, what is wrong with some, and what to know.
+    """Read every record under `folder`: their number, errors, and notes.
 
-    To know: of which results code has changed since, or that this cannot be told. That makes none
-    of them wrong. changes: name every commit that did, with its files.
+    Notes say which results' code has changed since, or that this is unknown; they are no errors.
+    changes: name every such commit, with its files.
     """
     problems, total = [], 0
     ages: dict[str, list[list[Change] | None]] = {}
@@ -130,7 +130,7 @@ def check_folder(
             problems.append(one_line(error))
             continue
         experiment = found["experiment"]
-        if catalogue[experiment].frozen:  # its code is what that commit has
+        if catalogue[experiment].frozen:  # that commit has its code
             continue
         ages.setdefault(experiment, []).append(changes_since(found))
     for path in walk(Path(folder), WEIGHTS):
@@ -142,7 +142,7 @@ def check_folder(
 
 
 def _told(experiment: str, ages: list[list[Change] | None], *, whole: bool) -> Iterator[str]:
-    """Lines on which commits changed the code behind an experiment's results, newest first."""
+    """Lines on the commits that changed the code behind an experiment's results, newest first."""
     untold, stale = ages.count(None), [one for one in ages if one]
     if untold:
         yield (
@@ -152,7 +152,7 @@ def _told(experiment: str, ages: list[list[Change] | None], *, whole: bool) -> I
     if not stale:
         return
     times = Counter(change for one in stale for change in one)
-    newest = max(stale, key=len)  # of the oldest results: all that others have is among them
+    newest = max(stale, key=len)  # of the oldest results; it has the others' commits too
     changes = [*newest, *(times.keys() - {*newest})]
     yield (
         f"{experiment}: the code of {len(stale)} of {len(ages)} results has changed since, "

@@ -15,18 +15,18 @@ DIGEST = hashlib.sha256().digest_size
 
 
 class CheckpointError(Exception):
-    """A checkpoint that cannot be gone on from; the message says why."""
+    """A checkpoint that cannot be continued from; the message says why."""
 
 
 def shards(path: Path) -> Path:
-    """The folder beside a checkpoint where several ranks keep what is too large for one."""
+    """The folder beside a checkpoint in which several ranks store their shards."""
     return path.with_suffix(".shards")
 
 
 def save(path: Path, contents: dict[str, Any]) -> None:
-    """Put tensors, numbers, texts, lists and dictionaries at `path`, followed by their SHA-256.
+    """Write tensors, numbers, texts, lists and dictionaries to `path`, followed by their SHA-256.
 
-    An older checkpoint stays until the new one is whole on the disk. Raises OSError.
+    The older checkpoint is replaced only when the new one is complete on disk. Raises OSError.
     """
     buffer = io.BytesIO()
     torch.save(contents, buffer)
@@ -34,7 +34,7 @@ def save(path: Path, contents: dict[str, Any]) -> None:
 
 
 def load(path: Path, device: torch.device) -> dict[str, Any]:
-    """Read a checkpoint onto `device`. Raises CheckpointError when it is not as it was written."""
+    """Read a checkpoint onto `device`. Raises CheckpointError if its digest does not match."""
     try:
         raw = memoryview(Path(path).read_bytes())
     except OSError as error:
@@ -43,5 +43,5 @@ def load(path: Path, device: torch.device) -> dict[str, Any]:
         raise CheckpointError("not as it was written")
     try:
         return torch.load(io.BytesIO(raw[:-DIGEST]), map_location=device, weights_only=True)
-    except Exception as error:  # whatever another version of torch may say of it
+    except Exception as error:  # any error that another version of torch may raise
         raise CheckpointError(f"cannot be read ({type(error).__name__})") from error

@@ -1,7 +1,7 @@
-"""The plan on a cluster: jobs of one computer each go through a part of it, by `submitit`.
+"""The plan on a cluster: jobs of one computer each run a part of it, by `submitit`.
 
-On Slurm, or as processes of this computer to rehearse. All jobs write into one folder that they
-share; no two have the same run.
+They run on Slurm, or as local processes for a rehearsal. All jobs write into one shared folder; no
+two perform the same run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from .plan import Run, UsageError
 
-LOGS = ".jobs"  # beside the results: what each job was, and said
-LEFT = 600  # s of a job in which a run stops, and is kept
+LOGS = ".jobs"  # beside the results: each job's files and output
+LEFT = 600  # s before a job's end at which a run stops and is stored
 
 
 def part_of(runs: Sequence[Run], part: str | None) -> list[Run]:
@@ -52,10 +52,10 @@ def submit(
     cluster: str | None = None,
     slurm: Mapping[str, str] | None = None,
 ) -> list[Any]:
-    """Send the jobs off; returns submitit's handles. Raises UsageError.
+    """Submit the jobs; returns submitit's handles. Raises UsageError.
 
-    cluster: "slurm", "local", or what submitit finds. slurm: options of sbatch, by their names.
-    Without a device among the arguments, each rank has a GPU.
+    cluster: "slurm", "local", or submitit's choice. slurm: options of sbatch, by name. If the
+    arguments name no device, each rank gets a GPU.
     """
     try:
         import submitit

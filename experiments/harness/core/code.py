@@ -1,10 +1,10 @@
 """Source files on which a result depends, and the commits that have changed them since.
 
-A result depends on the files that its experiment imports, and those that these import, within
-`lsa` and `experiments`. A package's `__init__.py` that only hands a name on stands for the module
-that defines it, and a package's C++ stands for its `__init__.py`. Comments, docstrings and
-formatting do not count. Commits that a person has looked at and found harmless are listed, with a
-reason each, in `experiments/reviewed.txt`.
+A result depends on the files that its experiment imports, and those that these import, within `lsa`
+and `experiments`. An `__init__.py` that only re-exports a name is replaced by the module that
+defines it. A package's C++ files count with its `__init__.py`. Comments, docstrings and formatting
+do not count. Commits that a person has read and found harmless are listed, with a reason each, in
+`experiments/reviewed.txt`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Tree = Mapping[str, bytes]  # the source of each file, by its path
 
 
 class Change(NamedTuple):
-    """A commit (or EDITED), what it says of itself, and the files whose code it changed."""
+    """A commit (or EDITED), its subject, and the files whose code it changed."""
 
     commit: str
     subject: str
@@ -43,13 +43,13 @@ class Change(NamedTuple):
 
 
 def git(*arguments: str) -> str | None:
-    """Git's answer for this project; None without git, or where the project is not its root."""
+    """Output of a git command; None without git, or if the project is not the repository's root."""
     said = git_bytes(*arguments)
     return None if said is None else said.decode(errors="surrogateescape").strip()
 
 
 def git_bytes(*arguments: str) -> bytes | None:
-    """The same, as it comes."""
+    """The same, as bytes."""
     if not (ROOT / ".git").exists():  # a copy inside someone else's repository
         return None
     try:
@@ -62,13 +62,13 @@ def git_bytes(*arguments: str) -> bytes | None:
 
 
 def _own() -> dict[str, str]:
-    """The environment without what would lead git to another repository, as in a hook."""
+    """The environment without the variables that would point git to another repository."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 @cache
 def is_known(commit: str) -> bool:
-    """Whether a commit is in the history; true where there is no whole history to look in."""
+    """Whether a commit is in the history; True if the history is not complete here."""
     if git("rev-parse", "--is-shallow-repository") != "false":
         return True
     return git("cat-file", "-e", f"{commit}^{{commit}}") is not None
@@ -87,9 +87,9 @@ _digest_today = cache(code_digest)
 
 
 def changes_since(record: dict[str, Any]) -> list[Change] | None:
-    """Commits that changed the code behind a record and were not found harmless, newest first.
+    """Commits that changed the code behind a record and are not listed as harmless, newest first.
 
-    None where that cannot be told: no commit holds the code, or none that can be read here.
+    None if this is unknown: no commit has the code, or the commit cannot be read here.
     """
     origin, experiment = record["provenance"], record["experiment"]
     if origin.get("code") == _digest_today(experiment):
@@ -104,7 +104,7 @@ def changes_since(record: dict[str, Any]) -> list[Change] | None:
 
 @cache
 def _between(commit: str, experiment: str, on_gpu: bool) -> tuple[Change, ...]:
-    """The changes from a commit to what lies here now."""
+    """The changes from a commit to the working tree."""
     before, today = _at(commit), worktree()
     assert before is not None
     earlier, paths = (code_files(tree, experiment, kernels=on_gpu) for tree in (before, today))
@@ -136,10 +136,10 @@ def _between(commit: str, experiment: str, on_gpu: bool) -> tuple[Change, ...]:
 
 
 def _harmless(commit: str, experiment: str) -> tuple[str, ...]:
-    """How the names of commits begin that were found to change no number of these results.
+    """Prefixes of the commits that are listed as harmless for these results.
 
-    A line of the list: `SHA names reason`, or `A..B names reason` of results made at A, up to B.
-    names: experiments with commas between, or `*`.
+    A line of the list: `SHA names reason`, or `A..B names reason` for results made at A, up to B.
+    names: experiments separated by commas, or `*`.
     """
     found: list[str] = []
     for what, names in reviewed():
@@ -155,7 +155,7 @@ def _harmless(commit: str, experiment: str) -> tuple[str, ...]:
 
 @cache
 def reviewed() -> list[tuple[str, tuple[str, ...]]]:
-    """The commits or ranges of the list, each with the experiments that it is about."""
+    """The commits or ranges of the list, each with its experiments."""
     lines = REVIEWED.read_text(encoding="utf-8").splitlines() if REVIEWED.exists() else []
     words = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
     return [(what, tuple(names.split(","))) for what, names, _ in words]
@@ -163,8 +163,8 @@ def reviewed() -> list[tuple[str, tuple[str, ...]]]:
 
 @cache
 def _log() -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
-    """Each commit that touches the packages, newest first: its subject, and of each file the old
-    path, the new one, and whether the code differs. Merges add nothing to what they join.
+    """Each commit that touches the packages, newest first: its subject and, for each file, the old
+    path, the new one, and whether the code differs. Merges are left out.
     """
     said = git(
         "log", "--no-merges", "--raw", "--no-abbrev", "-r", "-M", "--format=%x00%H%x00%s", "HEAD",
@@ -195,7 +195,7 @@ def _blob(sha: str) -> bytes:
 
 @cache
 def _at(commit: str) -> Tree | None:
-    """The code of a commit; None where it cannot be read."""
+    """The code of a commit; None if it cannot be read."""
     archive = git_bytes("archive", "--format=tar", commit, *PACKAGES)
     if archive is None:
         return None
@@ -209,7 +209,7 @@ def _at(commit: str) -> Tree | None:
 
 @cache
 def worktree() -> Tree:
-    """The code as it lies here."""
+    """The code in the working tree."""
     return {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
         for package in PACKAGES
@@ -231,9 +231,9 @@ def bare(path: str, source: bytes) -> str:
 
 
 def code_files(tree: Tree, experiment: str, *, kernels: bool) -> set[str]:
-    """The files behind an experiment. kernels: also those that are imported by names put together.
+    """The files behind an experiment. kernels: include modules imported by computed names.
 
-    They count on a GPU, and where the experiment imports any of them itself.
+    They count on a GPU, and if the experiment imports any of them itself.
     """
     found: set[str] = set()
     waiting = [(f"experiments.{experiment}", "")]
@@ -254,7 +254,7 @@ def code_files(tree: Tree, experiment: str, *, kernels: bool) -> set[str]:
 
 
 def _beside(tree: Tree, path: str) -> list[str]:
-    """The C++ in the folder of a package's `__init__.py`."""
+    """The C++ files in the folder of a package's `__init__.py`."""
     folder, _, name = path.rpartition("/")
     if name != "__init__.py":
         return []
@@ -262,7 +262,7 @@ def _beside(tree: Tree, path: str) -> list[str]:
 
 
 def _resolve(tree: Tree, module: str, name: str) -> tuple[str, list[tuple[str, str]] | None]:
-    """The file behind a name that is imported, or where to look further."""
+    """The file that defines an imported name, or where to look further."""
     if module.split(".")[0] not in PACKAGES:
         return "", []
     place = module.replace(".", "/")
@@ -282,8 +282,8 @@ def _resolve(tree: Tree, module: str, name: str) -> tuple[str, list[tuple[str, s
 
 
 class Imports(NamedTuple):
-    """Imports of a file, wherever in it: local name, module and name there. beginnings: of the
-    names of modules that `import_module` is given. defined: its own functions and classes.
+    """Imports anywhere in a file: local name, module and name there. beginnings: prefixes of module
+    names given to `import_module`. defined: the file's own functions and classes.
     """
 
     names: tuple[tuple[str, str, str], ...]
@@ -293,7 +293,7 @@ class Imports(NamedTuple):
 
 @cache
 def imports(source: bytes, package: str) -> Imports:
-    """Read a file's imports; relative ones start from its package."""
+    """Read a file's imports; relative ones are resolved from its package."""
     names, beginnings, tree = [], [], ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -314,7 +314,7 @@ def imports(source: bytes, package: str) -> Imports:
 
 
 def _package(path: str) -> str:
-    """The package that a file's relative imports start from."""
+    """The package from which a file's relative imports are resolved."""
     return path.rpartition("/")[0].replace("/", ".")
 
 

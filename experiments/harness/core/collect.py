@@ -1,4 +1,4 @@
-"""Brings results made elsewhere home: a folder or an archive of records, checked one by one."""
+"""Collecting results made elsewhere: a folder or an archive of records, checked one by one."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ def collect(
     """Copy every record under `source` (a folder, or a .tar.* of one) into `results`.
 
     All records, and the weights beside them, are read and checked before the first is written. A
-    record's path is made of its own fields, which are names, so nothing is written outside
-    `results`. A stored record is replaced only with force, or when it was partial and the new one
-    is further. If the same record lacks its weights, it gets them. Returns a line a file. Raises
-    RecordError.
+    record's path is made of its own checked fields, so nothing is written outside `results`. A
+    stored record is replaced only with force, or if it was partial and the new one has more rows.
+    If a stored record lacks its weights, it gets them. Returns a line a file. Raises RecordError.
     """
     source = Path(source)
     if source.is_dir():
         return _collect(catalogue, source, results, force)
-    if not source.is_file():  # a pipe would be waited for, a device read without end
+    if not source.is_file():  # reading a pipe would wait, reading a device might not end
         raise record.RecordError(f"{source}: expected a folder or a regular file")
     with tempfile.TemporaryDirectory() as folder:
         try:
             with tarfile.open(source) as archive:
                 archive.extractall(folder, _within_limits(archive), filter="data")
-        except Exception as error:  # whatever may be said of a member that someone else made
+        except Exception as error:  # any error that a foreign archive may cause
             (reason, *_) = str(error).splitlines() or [type(error).__name__]
             raise record.RecordError(
                 f"{source}: not a folder or a whole archive ({reason})"
@@ -47,9 +46,9 @@ def collect(
 
 
 def _within_limits(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive, as long as all of them fit. Raises ValueError.
+    """The members of an archive, if all of them are within the limits. Raises ValueError.
 
-    A sparse member of 10 KB may say that it is 200 GB.
+    A sparse member of 10 KB may claim a size of 200 GB.
     """
     size = 0
     for i, member in enumerate(archive):
@@ -79,13 +78,13 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         whole = record.path_of(results, new["experiment"], new["provenance"]["device"], new["name"])
         path = whole if new["complete"] else record.partial_path(whole)
         real, home = map(os.path.realpath, (path, results))
-        if not Path(real).is_relative_to(home):  # by a link, perhaps
+        if not Path(real).is_relative_to(home):  # through a link
             raise record.RecordError(f"{path}: leads out of {results}")
         weights = whole.with_suffix(WEIGHTS)
         lacks_them = packed and not weights.exists() and _is_stored(new, whole)
         reason = "" if force or lacks_them else _reason_to_keep(new, whole, path)
         if packed and not reason:
-            record.put(weights, packed)  # first: where the record lies, all of the run does
+            record.put(weights, packed)  # first: a record implies that all its files exist
             lines.append(f"collected {weights}")
         if reason:
             lines.append(f"kept      {path if path.exists() else whole}: {reason}")
@@ -99,7 +98,7 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
 
 
 def _is_something_else(file: Path) -> bool:
-    """Whether a file is JSON, and no record at all: someone's settings, perhaps."""
+    """Whether a file is JSON but not a record: a settings file, for example."""
     try:
         found = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST else {}
     except (OSError, ValueError, RecursionError):
@@ -108,7 +107,7 @@ def _is_something_else(file: Path) -> bool:
 
 
 def _is_stored(new: dict, whole: Path) -> bool:
-    """Whether the same run lies at `whole`: weights of another do not belong there."""
+    """Whether `whole` has the same run: weights of another run do not belong there."""
     aside = {"digest", "weights"}
     try:
         stored = record.read(whole)
@@ -118,7 +117,7 @@ def _is_stored(new: dict, whole: Path) -> bool:
 
 
 def _reason_to_keep(new: dict, whole: Path, path: Path) -> str:
-    """Why what is stored stays; "" where there is nothing, or less than the new record has."""
+    """Why the stored record stays; "" if there is none, or one with less than the new record."""
     if whole.is_file():
         return "stored already; --force replaces it"
     if new["complete"] or not path.is_file():

@@ -1,4 +1,4 @@
-"""The data dictionary, results/README.md, made of what the experiments declare."""
+"""The data dictionary, results/README.md, generated from the experiments' declarations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ A vector is stored as float32. Names are those of `lsa.gpt.GPT`'s state dictiona
 
 
 def dictionary(catalogue: Catalogue) -> str:
-    """The whole text: the fields of every record, then every experiment's columns."""
+    """The whole text: the fields of a record, then every experiment's columns."""
     sections = [_section(catalogue[name]) for name in sorted(catalogue)]
     return "\n".join([HEAD, *sections])
 

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, files that are of no use but may be someone's work, errors."""
+"""Writing files whole or not at all, setting unusable files aside, and printing errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 2000  # characters of an error's line
 
 
 def replace_with(path: Path, *parts: bytes | memoryview) -> None:
-    """Write a file under a name of its own, sync it, then rename it to `path`. Raises OSError."""
+    """Write a file under a temporary name, sync it, and rename it to `path`. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
@@ -29,19 +29,19 @@ def replace_with(path: Path, *parts: bytes | memoryview) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what a killed process left of writing `path`. Only for who holds the run's lock."""
+    """Remove temporary files of a killed process. Only the holder of the run's lock may call it."""
     for left in path.parent.glob(f".{path.name}.*.tmp"):
         with suppress(OSError):
             left.unlink()
 
 
 def is_there(path: Path) -> bool:
-    """Whether a name is taken, by a link to nothing too."""
+    """Whether a name is taken, also by a broken link."""
     return path.is_symlink() or path.exists()
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file that is of no use here, so that nobody's work is lost; returns the new name."""
+    """Rename a file that is unusable here, so that nothing is lost; returns the new name."""
     for i in range(1, 10_000):
         aside = path.with_name(f"{path.name}.aside-{i}")
         if not is_there(aside):
@@ -50,14 +50,14 @@ def set_aside(path: Path) -> Path:
 
 
 def first_line(error: BaseException) -> str:
-    """An exception in a line: its kind and what it says first."""
+    """An exception in one line: its type and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def one_line(error: Exception) -> str:
-    """An error's message in one line that can be printed; the system's as path and reason.
+    """An error's message in one printable line; a system error as path and reason.
 
-    Names of files may have anything in them: line ends, a terminal's commands, bytes of no text.
+    File names may contain anything: line ends, a terminal's control codes, invalid UTF-8.
     """
     said = str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -74,9 +74,9 @@ def printable(text: str) -> str:
 
 
 def walk(folder: Path, *endings: str) -> Iterator[Path]:
-    """Regular files below a folder by their names' endings, in order; hidden ones left out.
+    """Regular files below a folder whose names end so, in order, without hidden ones.
 
-    Links are followed, each folder once: a lease's results may lie on another disk.
+    Links are followed, each folder once: results may lie on another disk.
     """
     seen = set()
     for place, folders, names in os.walk(folder, followlinks=True):

@@ -1,4 +1,4 @@
-"""A GPU for a few minutes: the plan within the time, and one archive to take home."""
+"""A GPU for a few minutes: run the plan within the time, and pack one archive to take home."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ from .plan import Catalogue, DeviceLostError, Run
 from .provenance import describe_device
 from .stopping import Interrupted, Stop
 
-START = "spawn"  # CUDA does not outlive a fork
+START = "spawn"  # CUDA does not survive a fork
 ARCHIVE = "results.tar.xz"
-RESERVE = 20.0  # seconds kept for packing, and for a run to see that its time is over
-TOLD, STOPPED = 3.0, 10.0  # seconds past the deadline: asked to stop, then killed
-TRIES = 3  # of a run that loses the device and comes further each time
-PACK_EVERY = 10.0  # seconds from one archive to the next, of what is stored by then
-MOST_BYTES = 16 * 2**20  # what such a computer gives back in one file
-# Weights go last into an archive, and not at all into one that would be too large. They are
-# compressed already: xz is asked for little more than that the archive is one, in a third of the
-# time that its lowest preset takes.
+RESERVE = 20.0  # seconds reserved for packing and for a run to notice its deadline
+TOLD, STOPPED = 3.0, 10.0  # seconds past the deadline at which a run is asked to stop, then killed
+TRIES = 3  # of a run that loses the device and has progressed each time
+PACK_EVERY = 10.0  # seconds between two archives of the results so far
+MOST_BYTES = 16 * 2**20  # the largest file that such a computer returns
+# Weights go last into an archive, and are left out if they would make it too large. They are
+# compressed already, so xz only wraps them, in a third of the time of its lowest preset.
 BARELY = {"dict_size": 4096, "mf": lzma.MF_HC3, "depth": 1, "nice_len": 3}
 EFFORT: dict[str, dict[str, int]] = {".json": {"preset": 6}, ".npz": {"preset": 0, **BARELY}}
 KINDS = tuple(EFFORT)
 PACKED = ".npz"
-ENDING = bytes(2 * tarfile.BLOCKSIZE)  # what a tar file ends with
+ENDING = bytes(2 * tarfile.BLOCKSIZE)  # the end of a tar file
 
 
 def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tuple[Path, list[str]]:
-    """All sound results under `out` in one archive there, for `collect`. Returns what was left too.
+    """Pack all sound results under `out` into one archive there, for `collect`.
 
-    Every file is an xz stream of its own. So it is compressed once, however often the archive is
-    written, and its size in the archive is known then. Checkpoints stay: they are large, and of
-    use only where their run goes on.
+    Returns the archive, and what was left out. Every file is an xz stream of its own, so it is
+    compressed once, however often the archive is written, and its packed size is known. Checkpoints
+    are left out: they are large, and of use only where their run continues.
     """
     ending = lzma.compress(ENDING)
     parts, left, room = [], [], most - len(ending)
@@ -54,7 +53,7 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
         for path in walk(out, kind):
             name, found = str(path.relative_to(out)), path.stat()
             version = (found.st_mtime_ns, found.st_size)
-            # A file that is compressed already and too large need not be tried.
+            # A file that is compressed already and too large is not tried.
             if kind == PACKED and found.st_size > room:
                 left.append(f"{name}: too large, with all else")
                 continue
@@ -71,9 +70,9 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
 
 @lru_cache(maxsize=1024)
 def _member(path: Path, name: str, kind: str, *version: int) -> bytes | str:
-    """A file as a compressed part of an archive, or why it is none of a run's.
+    """A file as a compressed part of an archive, or the reason why it is left out.
 
-    version: says whether it is still the same.
+    version: identifies the file's contents, for the cache.
     """
     if kind != PACKED:
         try:
@@ -83,7 +82,7 @@ def _member(path: Path, name: str, kind: str, *version: int) -> bytes | str:
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w", dereference=True) as archive:
         archive.add(path, arcname=name)
-        length = archive.offset  # where the padding begins that ends a whole archive
+        length = archive.offset  # start of the padding that ends an archive
     filters = [{"id": lzma.FILTER_LZMA2, **EFFORT[kind]}]
     return lzma.compress(held.getvalue()[:length], filters=filters)
 
@@ -97,11 +96,11 @@ def go_through(
     deadline: float,
     corpus: Callable[[str], Any],
 ) -> bool:
-    """Perform runs in their order until the deadline; whether none of them broke off.
+    """Perform runs in order until the deadline; returns whether none of them failed.
 
-    They run in another process, which is ended where a run does not end, and begun anew after one
-    that lost the device: nothing that follows could use it. Stored results are packed meanwhile.
-    Raises Interrupted when a signal came, with everything stored.
+    They run in another process. It is killed if a run does not end, and restarted after a run that
+    lost the device, which nothing later could use. Stored results are packed meanwhile. Raises
+    Interrupted after a signal, with everything stored.
     """
     context, sound, tries = get_context(START), True, Counter[int]()
     at: Any = context.Value("i", 0)
@@ -114,7 +113,7 @@ def go_through(
             try:
                 while process.is_alive() and (left := deadline + TOLD - time.monotonic()) > 0:
                     process.join(min(left, PACK_EVERY))
-                    with suppress(record.WriteError):  # said at the end, if it is so then
+                    with suppress(record.WriteError):  # reported at the end, if it persists
                         pack(out, kinds=[".json"])
             finally:
                 if process.is_alive():
@@ -123,7 +122,7 @@ def go_through(
                 process.kill()
                 process.join()
             sound = sound and process.exitcode == 0
-            if process.exitcode not in (0, 1):  # killed, by itself perhaps: not that run again
+            if process.exitcode not in (0, 1):  # killed, possibly by itself: do not repeat that run
                 print(f"the process ended with {process.exitcode}", file=sys.stderr)
                 at.value += 1
             elif at.value == began and tries[began] == TRIES:
@@ -140,10 +139,10 @@ def _perform(
     deadline: float,
     corpus: Callable[[str], Any],
 ) -> None:
-    """The runs from `at` on, which is left where another process is to begin.
+    """The runs from `at` on; `at` tells the next process where to start.
 
-    In a session of its own: a signal from the keyboard reaches the parent alone, which says what
-    is to end. A run that lost the device and came further by it is tried again.
+    This process has its own session: a signal from the keyboard reaches only the parent, which
+    decides what ends. A run that lost the device is tried again if it has progressed.
     """
     os.setsid()
     first, rows, description = at.value, 0, describe_device(device)
@@ -163,7 +162,7 @@ def _perform(
         runner.run_all(
             catalogue, runs[first:], device, out, budget=budget, corpus=corpus, begin=begin
         )
-    except Interrupted:  # told to end, it has stored what there is: that is no failure
+    except Interrupted:  # asked to end, after storing its results: no failure
         return
     except DeviceLostError as error:
         print(one_line(error), file=sys.stderr)
@@ -177,9 +176,9 @@ def _perform(
 
 
 def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) -> list[Run]:
-    """The runs that neither `out` has nor `home`, where results of this device may lie.
+    """The runs that neither `out` nor `home`, the results of this device so far, has.
 
-    There one of another configuration is an older plan's, and does not stand for the run.
+    A result of another configuration in `home` comes from an older plan and does not count.
     """
     return [
         run
@@ -190,7 +189,7 @@ def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) ->
 
 
 def _rows(kept: Path) -> int:
-    """How far a run has come, by what it has left."""
+    """Number of rows that a run has stored."""
     try:
         return record.rows(record.read(kept)["tables"])
     except record.RecordError:
@@ -198,7 +197,7 @@ def _rows(kept: Path) -> int:
 
 
 def told(out: Path) -> list[str]:
-    """A line a result under `out`: what it is, how long it took, what went wrong."""
+    """A line for each result under `out`: state, duration and warnings."""
     lines = []
     for path in walk(out, ".json"):
         try:

@@ -23,15 +23,15 @@ Leg = dict[str, Any]
 
 
 class UsageError(Exception):
-    """Something asked for that does not exist; the message names it and what does."""
+    """A request for something that does not exist; the message names it and the alternatives."""
 
 
 class DeviceLostError(Exception):
-    """The device answers no more; only another process can go on with it."""
+    """The device no longer responds; only another process can continue with it."""
 
 
 def is_lost(device: torch.device) -> bool:
-    """Whether a device fails at being waited for, as it does for good after a fault."""
+    """Whether waiting for the device fails, as it does permanently after a fault."""
     if device.type != "cuda":
         return False
     try:
@@ -53,22 +53,22 @@ class Run:
 
 @dataclass
 class Session:
-    """Services for a run while it runs.
+    """Services for a run in progress.
 
-    deadline: when the budget ends, on time.monotonic's clock; None without a budget.
-    corpus: opens a corpus by name; its checksum lands in the provenance.
-    save: keeps the tables measured so far, so that a kill loses little.
-    keep_weights: puts a model's packed weights beside the record, which then describes them.
-    checkpoint: where a stopped run may leave what it needs to go on.
-    show: tells the progress bar how far the run is (done, total, note, before). before: what an
-        earlier attempt had done, so that the bar estimates the speed from the rest alone.
-    warnings: what `warn` has said so far.
+    deadline: end of the budget, on time.monotonic's clock; None without a budget.
+    corpus: opens a corpus by name; its checksum goes into the provenance.
+    save: stores the tables measured so far, so that a kill loses little.
+    keep_weights: stores a model's packed weights beside the record, which describes them.
+    checkpoint: path for the state that a stopped run needs to continue.
+    show: updates the progress bar (done, total, note, before). before: done by an earlier attempt,
+        so that speed is estimated from the rest alone.
+    warnings: messages of `warn` so far.
     stop: whether a signal has asked for the end.
-    leg: what this process has had of the run so far: commit, dirty, started, seconds.
-    earlier: the legs that a checkpoint, or the tables gone on from, brought with them.
-    kept: the partial record that an earlier attempt with the same code has left.
-    max_updates: after how many a training stops, as at the end of the budget.
-    ranks: of a training on several, its mesh and speed; kept in the record's provenance.
+    leg: this process's part of the run so far: commit, dirty, started, seconds.
+    earlier: the legs of the checkpoint, or of the partial tables, that the run continues.
+    kept: the partial record of an earlier attempt with the same code.
+    max_updates: the number of updates after which a training stops, as at the end of the budget.
+    ranks: mesh and speed of a training on several ranks; stored in the provenance.
     """
 
     device: torch.device
@@ -87,20 +87,20 @@ class Session:
     ranks: dict[str, Any] = field(default_factory=dict)
 
     def warn(self, message: str) -> None:
-        """Say once what went wrong, without ending the run; kept in the record's provenance."""
+        """Print a warning without ending the run; it is stored in the record's provenance."""
         if message not in self.warnings:
             self.warnings.append(message)
             if here().leads:
                 tqdm.write(f"warning: {message}", file=sys.stderr)
 
     def attempt(self, call: Callable[[], Any], what: str) -> Any:
-        """The result of `call`, or None with a warning: one that fails must not end a race.
+        """The result of `call`, or None with a warning: a failed call must not end a race.
 
-        Raises DeviceLostError when the device answers no more: all that followed would fail too.
+        Raises DeviceLostError if the device no longer responds: later calls would fail too.
         """
         try:
             result = call()
-            if self.device.type == "cuda":  # what fails on the device must fail here
+            if self.device.type == "cuda":  # errors of the device must appear here
                 torch.cuda.synchronize(self.device)
             return result
         except DeviceLostError:
@@ -112,7 +112,7 @@ class Session:
             return None
 
     def go_on(self) -> Tables:
-        """The tables as far as an earlier attempt came, or none.
+        """The tables of an earlier attempt, or none.
 
         Its time is then counted, and its warnings are kept.
         """
@@ -125,9 +125,9 @@ class Session:
         return self.kept["tables"]
 
     def out_of_time(self, updates: int = 0) -> bool:
-        """Whether the budget is spent or a signal came: the run should save and return.
+        """Whether the budget is spent or a signal came, so that the run should save and return.
 
-        updates: how many a training has done.
+        updates: number that a training has done.
         """
         if self.stop.number is not None:
             return True
@@ -138,7 +138,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Outcome:
-    """tables: the columns measured. complete: False when the budget ended first."""
+    """A run's result. tables: its columns. complete: False if the budget ended first."""
 
     tables: Tables
     complete: bool = True
@@ -146,14 +146,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A module's face to the runner.
+    """An experiment as the runner sees it.
 
-    runs: the plan for a kind of device ("cpu" or "cuda"), or its smallest version.
-    perform: does one run. tables: what it writes, column by column. about: a line. text: the
-    module's docstring, which `results/README.md` repeats. frozen: the last commit with the code
-    behind stored results, where it is kept no longer: nothing is planned and nothing performed.
-    spreads: whether its runs are trainings alone, which several ranks can share. memory: B that a
-    run of a configuration needs on each of so many devices, at least; of what trains alone.
+    runs: the plan for a kind of device ("cpu" or "cuda"); with smoke, its smallest version.
+    perform: does one run. tables: its output, column by column. about: a one-line description.
+    text: the module's docstring, which `results/README.md` repeats.
+    frozen: the last commit with the code behind stored results, if the code was removed since; then
+        nothing is planned or performed.
+    spreads: whether its runs are trainings only, which several ranks can share.
+    memory: least B on each of so many devices for a configuration; for trainings only.
     """
 
     name: str
@@ -168,7 +169,7 @@ class Experiment:
 
     @property
     def units(self) -> dict[str, str]:
-        """The unit of every column, whichever table it is in."""
+        """The unit of every column, in all tables."""
         return {
             name: column.unit
             for table in self.tables.values()
@@ -183,10 +184,10 @@ class Experiment:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Keys that the configuration of each of its runs has."""
+        """Keys that the configurations of all its runs have."""
         keys = [frozenset(run.config) for run in self.planned]
         return keys[0].intersection(*keys) if keys else frozenset()
 
 
-# Every experiment by name; `experiments.catalogue` finds them.
+# All experiments by name; `experiments.catalogue` finds them.
 Catalogue = Mapping[str, Experiment]

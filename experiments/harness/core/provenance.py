@@ -1,4 +1,4 @@
-"""Where a number comes from: the code, the command, the machine and the versions behind a run."""
+"""Provenance of a run: the code, the command, the machine and the versions behind its numbers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .team import here
 
 
 def describe_device(device: torch.device) -> dict[str, Any]:
-    """kind, name, count and memory_bytes of what a run computes on, on all ranks of its team."""
+    """kind, name, count and memory_bytes of a run's device, over all ranks of its team."""
     one = describe_share(device)
     return {**one, "count": one["count"] * here().size}
 
 
 def describe_share(device: torch.device) -> dict[str, Any]:
-    """The same of what this process has of it."""
+    """The same for this process's share of the device."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         memory = properties.total_memory
@@ -43,17 +43,17 @@ def describe_share(device: torch.device) -> dict[str, Any]:
 
 
 def memory_of_rank(device: torch.device) -> int:
-    """B that a rank of the team has. Processors share what there is; each GPU has its own."""
+    """B of memory of each rank of the team. Processors share memory; each GPU has its own."""
     memory = describe_share(device)["memory_bytes"]
     return memory if device.type == "cuda" else memory // here().size
 
 
 def provenance(device: torch.device, experiment: str, seed: int) -> dict[str, Any]:
-    """Everything but `seconds`, known at the end, and `corpus`, known once a text is opened."""
+    """All fields but `seconds`, known at the end, and `corpus`, known when a text is opened."""
     commit = git("rev-parse", "HEAD")
     return {
         "commit": commit or "unknown",
-        # Without a commit nobody can say that the code is one.
+        # Without a commit the code cannot be identified.
         "dirty": commit is None or is_edited(),
         "code": code_digest(experiment),
         "command": command(),
@@ -67,14 +67,14 @@ def provenance(device: torch.device, experiment: str, seed: int) -> dict[str, An
 
 
 def is_edited() -> bool:
-    """Whether the code differs from its commit, where it can change a result; not in a chapter."""
+    """Whether code that can change a result differs from its commit; chapters do not count."""
     return git("status", "--porcelain", "--", "lsa", "experiments") != ""
 
 
 def command() -> str:
-    """The command that started this process, as someone else would type it.
+    """The command that started this process, as a user would type it.
 
-    This machine's folders by their names alone; bytes that are no UTF-8 are escaped.
+    Folders of this machine are reduced to their names; bytes that are not UTF-8 are escaped.
     """
     arguments = []
     for one in sys.argv[1:]:
@@ -86,7 +86,7 @@ def command() -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of what a result depends on; None for what is not installed."""
+    """Versions of the packages that a result depends on; None if not installed."""
     try:
         import triton
 
@@ -105,7 +105,7 @@ def versions() -> dict[str, str | None]:
 
 
 def installed_triton() -> str | None:
-    """The version of Triton; None where there is none. Not imported: that is for kernels to do."""
+    """The version of Triton without importing it; None if it is not installed."""
     try:
         return metadata.version("triton")
     except metadata.PackageNotFoundError:
@@ -113,9 +113,9 @@ def installed_triton() -> str | None:
 
 
 def _cpu_name() -> str:
-    """The processor as its maker calls it, and its instructions: "AMD EPYC AVX512 BF16".
+    """The processor's name and instruction sets: "AMD EPYC AVX512 BF16".
 
-    Processors of several generations are sold by one name, of which one is twice as fast.
+    Several processor generations are sold under one name, and one may be twice as fast as another.
     """
     name = platform.processor() or platform.machine()
     try:

@@ -1,7 +1,7 @@
-"""One run, one JSON file: how results are written, named and read back.
+"""Records: one run, one JSON file; writing, naming and reading them.
 
 `schema` declares the fields of a record, and an experiment the columns of its tables (`tables`,
-`check_declared`). Reading checks everything and says which field of which file is wrong.
+`check_declared`). Reading checks everything; errors name the file and the field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RecordError(Exception):
 
 
 class WriteError(RecordError):
-    """A result that is sound and finds no place; the message names the file and the reason."""
+    """A sound result that cannot be stored; the message names the file and the reason."""
 
 
 def device_folder(device: dict[str, Any]) -> str:
@@ -37,20 +37,20 @@ def device_folder(device: dict[str, Any]) -> str:
 
 
 def path_of(out: Path, experiment: str, device: dict[str, Any], name: str) -> Path:
-    """Where the record of a run lies: <out>/<experiment>/<device>/<name>.json."""
+    """Path of a run's record: <out>/<experiment>/<device>/<name>.json."""
     return Path(out) / experiment / device_folder(device) / f"{name}.json"
 
 
 def partial_path(path: Path) -> Path:
-    """Beside `path`, where a run that has not ended keeps what it has."""
+    """Path of the partial record of a run in progress, beside `path`."""
     return path.with_name(path.stem + PARTIAL)
 
 
 def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> None:
-    """Sign a record, check it and put it at `path` whole: synced under another name, then renamed.
+    """Sign a record, check it and write it whole: synced under another name, renamed to `path`.
 
-    Raises RecordError when the record is not valid or when `path` exists and overwrite is False,
-    WriteError when the folder cannot be written to.
+    Raises RecordError if the record is not valid or if `path` exists and overwrite is False,
+    WriteError if the folder cannot be written to.
     """
     check(record, str(path), signed=False)
     with named(path):
@@ -73,7 +73,7 @@ def put(path: Path, *contents: bytes) -> None:
 def read(path: Path) -> dict[str, Any]:
     """Read one record and check it. Raises RecordError naming the file and the field."""
     try:
-        if Path(path).exists() and not Path(path).is_file():  # a pipe would be waited for
+        if Path(path).exists() and not Path(path).is_file():  # reading a pipe would wait
             raise RecordError(f"{path}: expected a regular file")
         text = Path(path).read_text(encoding="utf-8")
         record = json.loads(text, parse_constant=_reject, object_pairs_hook=_once)
@@ -86,7 +86,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def sign(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with this schema's number and the digest of everything in it."""
+    """The record with the schema's number and the digest of its contents."""
     contents = {**record, "schema": SCHEMA}
     return {**contents, "digest": digest(contents)}
 
@@ -103,8 +103,8 @@ def load(
 ) -> list[Record]:
     """All records of an experiment (or of all), each with its `path` relative to the project.
 
-    A run that was stopped is included, with complete = False, unless partial is False. A page asks
-    hundreds of times: all callers share the records, and none changes one.
+    Stopped runs, with complete = False, are included unless partial is False. A page calls this
+    hundreds of times, so all callers share the records, and none may change one.
     """
     return [_read_once(path) for path in paths(results, experiment, partial)]
 
@@ -113,7 +113,7 @@ _parsed: dict[Path, tuple[tuple[int, int], Record]] = {}
 
 
 def _read_once(path: Path) -> Record:
-    """A record in its place and its `path`, parsed again only when its file has changed."""
+    """A record and its `path`, parsed again only if its file has changed."""
     found = path.stat()
     version = (found.st_mtime_ns, found.st_size)
     if _parsed.get(path, (None,))[0] != version:
@@ -124,7 +124,7 @@ def _read_once(path: Path) -> Record:
 
 
 def check_place(path: Path, record: dict[str, Any]) -> None:
-    """Raise RecordError unless a record lies where its own fields put it."""
+    """Raise RecordError unless a record's path agrees with its fields."""
     place = path_of(Path(), record["experiment"], record["provenance"]["device"], record["name"])
     if not record["complete"]:
         place = partial_path(place)
@@ -133,7 +133,7 @@ def check_place(path: Path, record: dict[str, Any]) -> None:
 
 
 def paths(results: Path, experiment: str | None = None, partial: bool = True) -> Iterator[Path]:
-    """The files of stored runs, in a fixed order; a partial one only where no whole one is."""
+    """The files of stored runs, in a fixed order; a partial one only if there is no whole one."""
     for path in sorted(Path(results).glob(f"{experiment or '*'}/*/*.json")):
         if path.name.startswith("."):
             continue
@@ -145,14 +145,14 @@ def paths(results: Path, experiment: str | None = None, partial: bool = True) ->
 
 
 def rows(tables: dict[str, dict[str, list]]) -> int:
-    """How far a run is: the rows of all its tables."""
+    """Number of rows in all tables of a run."""
     return sum(min(map(len, columns.values()), default=0) for columns in tables.values())
 
 
 def check(record: Any, where: str, *, signed: bool = True) -> None:
-    """Raise RecordError, starting with `where`, unless the record keeps the schema.
+    """Raise RecordError, starting with `where`, unless the record follows the schema.
 
-    signed: whether it already has its digest.
+    signed: whether it has a digest already.
     """
     with named(where):
         check_schema(record)
@@ -162,7 +162,7 @@ def check(record: Any, where: str, *, signed: bool = True) -> None:
 
 @contextmanager
 def named(where: object) -> Iterator[None]:
-    """A fault inside is a RecordError that starts with `where`."""
+    """Context in which an error becomes a RecordError that starts with `where`."""
     try:
         yield
     except (ValueError, RecursionError) as error:
@@ -170,7 +170,7 @@ def named(where: object) -> Iterator[None]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, in which a name that stands twice would hide what the first one says."""
+    """A JSON object without repeated names, of which the last would hide the first."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -184,7 +184,7 @@ def _reject(constant: str) -> None:
 
 
 def _layout(value: Any, indent: str = "") -> str:
-    """JSON with one line a column, so that a difference between two runs can be read."""
+    """JSON with one line a column, so that diffs between runs are readable."""
     if not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     inner = indent + "  "

@@ -1,4 +1,4 @@
-"""Files of a run while it goes on and when it ends: its record, whole or partial."""
+"""Files of a run, in progress and at its end: its record, whole or partial."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .tables import check_declared
 from .team import here
 from .weights import WEIGHTS, describe_weights
 
-PARTIAL_EVERY = 30.0  # seconds between two savings of a run that goes on
+PARTIAL_EVERY = 30.0  # seconds between two partial records of a run in progress
 
 
 class Keeper:
     """The files of one run: its record, the partial one beside it, its checkpoint.
 
-    In a team the first rank alone keeps any. Checkpoints lie with those of one rank, so that
-    another number of them can go on.
+    In a team only the first rank writes them. Checkpoints have the path of a single rank's, so that
+    another number of ranks can continue from them.
     """
 
     def __init__(self, experiment: Experiment, run: Run, device: torch.device, out: Path) -> None:
@@ -37,13 +37,13 @@ class Keeper:
         self.checkpoint = alone.parent / ".checkpoints" / f"{run.name}.pt"
         self.team = here()
         self.began = self.saved = time.monotonic()
-        self.session: Session  # what `open` is given
+        self.session: Session  # set by `open`
         self._latest: tuple[Tables, dict[str, int]] = ({}, {})
         self._kept_rows = 0
         self._weights: dict[str, Any] | None = None
 
     def open(self, session: Session, *, force: bool) -> None:
-        """Look at what an earlier attempt has left. force: start anew."""
+        """Read the files of an earlier attempt. force: ignore them."""
         self.session = session
         self.team.first(lambda: self._open(force))
 
@@ -80,7 +80,7 @@ class Keeper:
                 session.kept = kept
 
     def _set_aside(self, path: Path, problem: str) -> None:
-        """Someone's work perhaps, but nothing that this run can go on from."""
+        """Rename a file that this run cannot continue from; it may be someone's work."""
         aside = set_aside(path)
         self.session.warn(f"{path.name}: {problem}; set aside as {aside.name}")
 
@@ -92,7 +92,7 @@ class Keeper:
         }
 
     def save(self, tables: Tables) -> None:
-        """Keep these tables now and then, as a partial record."""
+        """Store these tables as a partial record, if the last one is old enough."""
         self._latest = tables, {name: record.rows({name: tables[name]}) for name in tables}
         if not self.team.leads:
             return
@@ -101,7 +101,7 @@ class Keeper:
             self.keep(tables)
 
     def keep_latest(self) -> None:
-        """Keep what `save` was last given, without the rows that have begun since."""
+        """Store the tables last given to `save`, without rows that were added since."""
         tables, rows = self._latest
         self.keep(
             {
@@ -111,7 +111,7 @@ class Keeper:
         )
 
     def keep(self, tables: Tables) -> None:
-        """Write a partial record, unless a further one lies there. No room for it: a warning."""
+        """Write a partial record, unless a longer one is there. No space for it: a warning."""
         if not self.team.leads or not tables or record.rows(tables) < self._kept_rows:
             return
         try:
@@ -120,16 +120,17 @@ class Keeper:
             self.session.warn(str(error))
 
     def keep_weights(self, packed: bytes) -> None:
-        """Put weights beside the record, before it. Raises ValueError, RecordError."""
+        """Write weights beside the record, before the record. Raises ValueError, RecordError."""
         if not self.team.leads:
             return
         self._weights = describe_weights(packed)
         record.put(self.path.with_suffix(WEIGHTS), packed)
 
     def store(self, tables: Tables) -> None:
-        """Write the whole record, and remove what led up to it.
+        """Write the whole record, and remove partial files.
 
-        Raises RecordError; tables that are not as declared are kept as a partial record.
+        Raises RecordError; tables that do not match their declaration are stored as a partial
+        record.
         """
         if not self.team.leads:
             return

@@ -63,13 +63,13 @@ def plan(
     smoke: bool = False,
     only: Iterable[str] = (),
 ) -> list[Run]:
-    """The runs of these experiments (all when empty), filtered and in order of priority."""
+    """The runs of these experiments (of all if empty), filtered and ordered by priority."""
     names = list(experiments) or list(catalogue)
     for name in names:
         if name not in catalogue:
             raise UsageError(f"experiment: expected one of {', '.join(catalogue)}, got {name!r}")
     runs = [run for name in names for run in catalogue[name].runs(kind, smoke)]
-    # A value may have a comma in it; only one before another key parts them.
+    # A value may contain a comma; only one before another key separates two items.
     wanted = [part for item in only for part in re.split(r",(?=[^,]*=)", item)]
     for part in wanted:
         key, equals, value = part.partition("=")
@@ -86,18 +86,18 @@ def plan(
 
 
 def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
-    """stored, changed (stored, of another configuration), unsound, partial or missing."""
+    """State of a run: stored, changed (stored with another config), unsound, partial or missing."""
     path = record.path_of(out, run.experiment, device, run.name)
     try:
         if path.is_file():
             return "changed" if changes(run, path) else "stored"
     except record.RecordError:
-        return "unsound"  # `check` says what is wrong with it; a run sets it aside
+        return "unsound"  # `check` prints the error; a new run sets the file aside
     return "partial" if record.partial_path(path).is_file() else "missing"
 
 
 def changes(run: Run, path: Path) -> list[str]:
-    """The keys in which what is stored at `path` is not the plan's run. Raises RecordError."""
+    """The keys in which the stored configuration differs from the plan. Raises RecordError."""
     stored = record.read(path)["config"]
     return sorted(
         key for key in stored.keys() | run.config.keys() if stored.get(key) != run.config.get(key)
@@ -116,17 +116,17 @@ def run_all(
     begin: Callable[[int], None] = lambda i: None,
     max_updates: int | None = None,
 ) -> int:
-    """Perform the runs that are not stored yet. Returns how many ended whole.
+    """Perform the runs that are not stored yet. Returns how many were completed.
 
     budget: seconds for everything; a run that does not fit is stored in part.
-    corpus: opens a text by name. begin: called with the number of each run before it begins.
-    max_updates: after how many each training stops, stored in part.
-    If a run fails, the others go on; FailedError names it when all is done. A run on which another
-    process works is left to it. Raises Interrupted when a signal came, with everything stored;
-    DeviceLostError when no further run could use the device.
+    corpus: opens a text by name. begin: called with each run's number before it starts.
+    max_updates: number of updates after which each training stops, stored in part.
+    If a run fails, the others are still performed, and FailedError names it at the end. A run that
+    another process is performing is skipped. Raises Interrupted after a signal, with everything
+    stored; DeviceLostError if no further run could use the device.
 
-    In a team every rank calls it, and the first decides. A run that cannot be is left out by all;
-    one that breaks off ends the team, since other ranks would wait for this one.
+    In a team every rank calls it, and the first decides. A run that cannot be performed is skipped
+    by all; one that fails ends the team, since other ranks would wait for this one.
     """
     if budget is not None and not 0 < budget < float("inf"):
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
@@ -176,9 +176,9 @@ def _verdict(
     left: int,
     force: bool,
 ) -> tuple[str, bool, bool]:
-    """Why the run is not performed, if so; whether none after it is; whether that is a fault.
+    """Why a run is not performed, or ""; whether this ends the plan; whether it is an error.
 
-    left: how many runs there is no time for.
+    left: number of runs that there is no time for.
     """
     if not mine:
         return f"{label}: another process is running it", False, False
@@ -195,7 +195,7 @@ def _verdict(
 
 
 def _report(error: Exception, label: str, device: torch.device) -> None:
-    """Say why a run broke off, in a line where the fault is not in the code.
+    """Print why a run failed, in one line unless the fault is in the code.
 
     Raises DeviceLostError if no other run can use the device.
     """
@@ -210,7 +210,7 @@ def _report(error: Exception, label: str, device: torch.device) -> None:
 
 
 def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None:
-    """Raise UsageError for a run that cannot fit, or be spread over so many ranks."""
+    """Raise UsageError for a run that does not fit, or cannot be spread over these ranks."""
     needs = experiment.memory(run.config, here().size) if experiment.memory else 0
     has = memory_of_rank(device)
     if needs > has:
@@ -225,7 +225,7 @@ def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
 
 
 def _asked_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:
-    """`corpus`; a text that could not be had once is not looked for by the runs that follow."""
+    """`corpus`, remembering its errors: a text that was not found is not searched for again."""
     missing: dict[str, UsageError] = {}
 
     def load(name: str) -> Any:
@@ -241,10 +241,10 @@ def _asked_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def clear(device: torch.device) -> None:
-    """Leave nothing of a run to the next.
+    """Free everything that a run leaves behind.
 
-    torch keeps compiled code by its source, and gives up on a source that it has compiled eight
-    times. The fifth model trained would run uncompiled, with one line of warning.
+    torch caches compiled code by its source, and gives up on a source after eight compilations. The
+    fifth model trained would run uncompiled, with one line of warning.
     """
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
@@ -265,15 +265,15 @@ def perform(
     stop: Stop | None = None,
     max_updates: int | None = None,
 ) -> bool:
-    """Do one run and store it: whole at its own name, or what it has as a partial record.
+    """Perform one run and store it: whole at its own name, or in part as a partial record.
 
-    That is kept too where the run breaks off; the exception goes on.
+    The partial record is also stored if the run fails; the exception is raised again.
     """
     keeper, team = Keeper(experiment, run, device, out), here()
 
     def opened(name: str) -> Any:
         text = corpus(name) if team.leads else None
-        team.first(lambda: None)  # which may have prepared it for the others
+        team.first(lambda: None)  # the first rank may have prepared it for the others
         text = text or corpus(name)
         keeper.origin["corpus"] = text.sha256
         return text
@@ -292,7 +292,7 @@ def perform(
             max_updates=max_updates,
         )
         keeper.open(session, force=force)
-        assert experiment.perform is not None  # or nothing would be planned
+        assert experiment.perform is not None  # otherwise nothing would be planned
         try:
             outcome = experiment.perform(run.config, session)
         except BaseException:
@@ -309,7 +309,7 @@ def perform(
 
 
 class _Bar:
-    """A tqdm bar in units of a run's own progress."""
+    """A tqdm progress bar in units of the run's own progress."""
 
     def __init__(self, label: str) -> None:
         self.bar = tqdm(
@@ -335,7 +335,7 @@ class _Bar:
 
 
 def check_place(out: Path) -> None:
-    """Fail before the first run, not after it: a folder to write to, a clock that is set."""
+    """Check before the first run that the folder can be written to and the clock is set."""
     now = datetime.now(UTC)
     code = datetime.fromtimestamp(int(git("log", "-1", "--format=%ct") or 0), UTC)
     if not max(EARLIEST, code - DAY) < now < max(EARLIEST, code) + 10 * 365 * DAY:

@@ -1,6 +1,6 @@
-"""The schema of a run's record, as types, which `check_schema` holds it to.
+"""The schema of a run's record as types, and `check_schema`.
 
-`Must` says what else a value has to be besides its type.
+`Must` adds conditions to a value's type.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .tables import check_values, is_text
 
 SCHEMA = 2
 MOST = 100  # characters; names become parts of paths
-NAMES = {float: "int or float", list: "a list", dict: "an object"}  # other types: their own
+NAMES = {float: "int or float", list: "a list", dict: "an object"}  # in messages
 
 
 class Must(NamedTuple):
-    """A condition on a value besides its type: in words, and as a test."""
+    """A condition on a value besides its type: in words, and as a function."""
 
     be: str
     holds: Callable[[Any], Any]
 
 
 def slug(text: str) -> str:
-    """A name fit for a folder: lower case letters, digits and hyphens."""
+    """A name for a folder: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
@@ -51,7 +51,7 @@ Count = Annotated[int, Must("a number above 0", lambda count: count > 0)]
 
 
 class Leg(TypedDict):
-    """A process that had a part in a run."""
+    """A process that performed part of a run."""
 
     commit: Commit
     dirty: bool
@@ -60,7 +60,7 @@ class Leg(TypedDict):
 
 
 class Device(TypedDict):
-    """The device that a run computed on. count: threads or GPUs."""
+    """The device of a run. count: threads or GPUs."""
 
     kind: Annotated[str, Must("cpu or cuda", {"cpu", "cuda"}.__contains__)]
     name: Annotated[str, Must(f"a name of at most {MOST} characters", _is_short)]
@@ -69,7 +69,7 @@ class Device(TypedDict):
 
 
 class Spread(TypedDict):
-    """How a training was spread over ranks. tokens_per_second: of each of them."""
+    """How a training was spread over ranks. tokens_per_second: of each rank."""
 
     world_size: Count
     mesh: dict[str, int]
@@ -77,7 +77,7 @@ class Spread(TypedDict):
 
 
 class Provenance(Leg):
-    """Where the numbers come from. commit: of the last leg; dirty: of any."""
+    """Where the numbers come from. commit: of the last leg; dirty: if any leg's code was edited."""
 
     command: str
     seed: int
@@ -91,7 +91,7 @@ class Provenance(Leg):
 
 
 class Contents(TypedDict):
-    """A record as a run writes it. A table is a set of columns of one length."""
+    """A record as a run writes it. A table is a set of columns of equal length."""
 
     schema: Annotated[int, Must(str(SCHEMA), lambda schema: schema == SCHEMA)]
     experiment: Name
@@ -105,14 +105,14 @@ class Contents(TypedDict):
 
 
 class Record(Contents):
-    """A record as it is read back: signed, and with its place relative to the project."""
+    """A record as it is read: signed, and with its path relative to the project."""
 
     digest: str
     path: str
 
 
 def check_schema(record: Any) -> None:
-    """Raise ValueError, starting with the field, unless a record is as it should be."""
+    """Raise ValueError, starting with the field, unless a record follows the schema."""
     if not isinstance(record, dict):
         raise ValueError("expected a JSON object")
     _check("", {key: record[key] for key in record if key != "digest"}, Contents)
@@ -127,8 +127,8 @@ def check_schema(record: Any) -> None:
 
 
 def _check(where: str, value: Any, kind: Any) -> None:
-    """Raise ValueError unless a value, and all that is in it, is of a type. where: its field."""
-    if kind is Any:  # whatever JSON may have
+    """Raise ValueError unless a value, with its parts, is of a type. where: its field."""
+    if kind is Any:  # anything that JSON can hold
         kind = {dict: dict[str, Any], list: list[Any]}.get(type(value), type(value))
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
@@ -137,7 +137,7 @@ def _check(where: str, value: Any, kind: Any) -> None:
             if not must.holds(value):
                 got = "nothing" if value == {} else f"{value!r:.40}"
                 raise ValueError(f"{where}: expected {must.be}, got {got}")
-    elif type(None) in inside:  # a type or None
+    elif type(None) in inside:  # an optional type
         if value is not None:
             _check(where, value, inside[0])
     elif typing.is_typeddict(kind):

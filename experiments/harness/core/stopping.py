@@ -1,4 +1,4 @@
-"""Ending in good order: signals that ask a run to stop, and the lock that one process holds."""
+"""Stopping cleanly: signals that ask a run to stop, and a lock that one process holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ended the run. number: which."""
+    """A signal ended the run. number: of the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -23,10 +23,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Stop:
-    """Whether a signal has asked for the end, and whether a run looks for that itself.
+    """Records whether a signal has asked for the end.
 
-    A first signal raises Interrupted where the program is, unless a run has said by `deferred`
-    that it will look at `number` soon; a second one always does.
+    A first signal raises Interrupted at once, unless the run is inside `deferred` and will check
+    `number` itself soon. A second signal always raises.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Stop:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Within, the first signal only sets `number`: for work that must not be cut in two."""
+        """Context in which the first signal only sets `number`: work must not be cut in two."""
         self._deferred = True
         try:
             yield
@@ -44,7 +44,7 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle INT, TERM and HUP within. Signals that were ignored (nohup) stay ignored."""
+        """Context that handles INT, TERM and HUP. Ignored signals (nohup) stay ignored."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -67,9 +67,9 @@ class Stop:
 
 @contextmanager
 def lock(path: Path) -> Iterator[bool]:
-    """Hold the lock of the run stored at `path`; False when another process holds it.
+    """Hold the lock of the run stored at `path`; False if another process holds it.
 
-    The system lets go of it when its process ends, however that ends. Raises OSError.
+    The system releases it when its process ends, for any reason. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.with_name(f".{path.name}.lock")
@@ -77,7 +77,7 @@ def lock(path: Path) -> Iterator[bool]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have removed the file between our opening and our locking it.
+            # Another process may have removed the file after we opened it and before we locked it.
             mine = name.exists() and os.path.samestat(os.fstat(handle), name.stat())
         except BlockingIOError:
             mine = False

@@ -1,4 +1,4 @@
-"""Tables of results: columns of one length, declared by an experiment and filled row by row."""
+"""Tables of results: columns of equal length, declared by an experiment, filled row by row."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Columns = dict[str, list]
 Tables = dict[str, Columns]
 
 INCREASING = True
-# Units of columns that hold texts; thousandths are many numbers in one, space between.
+# Units of columns of text; "thousandths" is a list of numbers separated by spaces.
 WORDS = ("name", "yes or no", "text", "thousandths")
-# Quantities that cannot be negative, by unit; a loss in nats or a plain number can be.
+# Units of quantities that cannot be negative; a loss in nats or a plain number can be.
 COUNTS = {"layers", "heads", "features", "sequences", "updates", "calls", "launches", "programs"}
 NOT_NEGATIVE = {"s", "B", "FLOP", "B/s", "FLOP/s", "tokens", "tokens/s"} | COUNTS
-LARGEST = 1e100  # squares of larger ones are not finite any more
+LARGEST = 1e100  # squares of larger numbers overflow
 
 
-# The column that says which calls a row is about; its name is no name in Python.
+# The column that names a row's calls; `pass` is not a valid name in Python.
 PASS: dict[str, Any] = {"pass": ("name", "`forward` or `forward+backward`")}
 PASSES = ("forward", "forward+backward")
 
 
 class Column(NamedTuple):
-    """unit and meaning of a column. increasing: whether each value is larger than the last."""
+    """A column's unit and meaning. increasing: whether each value is larger than the last."""
 
     unit: str
     meaning: str
@@ -35,19 +35,19 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """columns: in the order of their meaning. optional: when it is absent or empty; "" if never."""
+    """A table. columns: in order. optional: when it may be absent or empty; "" for never."""
 
     columns: dict[str, Column]
     optional: str = ""
 
 
 def table(*, optional: str = "", **columns: tuple) -> Table:
-    """A declared table, each column (unit, meaning) or (unit, meaning, INCREASING)."""
+    """Declare a table, each column as (unit, meaning) or (unit, meaning, INCREASING)."""
     return Table({name: Column(*column) for name, column in columns.items()}, optional)
 
 
 def append(tables: Tables, table: str, row: Mapping[str, Any]) -> None:
-    """Add a row, whose names are the table's columns. Raises ValueError when they are others."""
+    """Add a row with the table's columns. Raises ValueError if its names differ."""
     columns = tables.setdefault(table, {})
     if not columns:
         columns |= {name: [] for name in row}
@@ -60,7 +60,7 @@ def append(tables: Tables, table: str, row: Mapping[str, Any]) -> None:
 
 
 def check_values(tables: Tables, units: Mapping[str, str]) -> None:
-    """Raise ValueError unless these are tables of finite numbers and texts with units."""
+    """Raise ValueError unless the tables hold finite numbers and texts, with units."""
     for name, columns in tables.items():
         lengths = {column: len(values) for column, values in columns.items()}
         if len(set(lengths.values())) > 1:
@@ -72,7 +72,7 @@ def check_values(tables: Tables, units: Mapping[str, str]) -> None:
 def check_declared(
     tables: Tables, declared: Mapping[str, Table], units: Mapping[str, str], *, complete: bool
 ) -> None:
-    """Raise ValueError unless `tables` are the declared ones; incomplete ones may lack some."""
+    """Raise ValueError unless `tables` are the declared ones; incomplete runs may lack some."""
     for name in tables:
         if name not in declared:
             raise ValueError(f"tables.{name}: expected one of {', '.join(declared)}")
@@ -97,7 +97,7 @@ def check_declared(
 
 
 def check_repeated(tables: Tables) -> None:
-    """Raise ValueError for a table in which every row stands more than once."""
+    """Raise ValueError for a table in which every row occurs more than once."""
     for name, columns in tables.items():
         times = Counter(zip(*columns.values(), strict=True))
         if times and min(times.values()) > 1:
@@ -105,7 +105,7 @@ def check_repeated(tables: Tables) -> None:
 
 
 def is_text(text: str) -> bool:
-    """Whether UTF-8 can hold it: half of a surrogate pair, which JSON can name, it cannot."""
+    """Whether a text can be encoded in UTF-8; JSON can also hold half a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -123,12 +123,12 @@ def _check_column(where: str, values: list, unit: str | None) -> None:
 
 
 def _rules(unit: str) -> Iterator[tuple[str, Callable[[Any], bool]]]:
-    """A condition on values of a unit: in words, and as a test."""
+    """The conditions on values of a unit: in words, and as functions."""
     if unit in WORDS:
         yield "a text", lambda value: isinstance(value, str) and is_text(value)
         return
     yield "a number", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
-    yield "a finite number", lambda value: abs(value) <= LARGEST  # NaN is not
+    yield "a finite number", lambda value: abs(value) <= LARGEST  # false for NaN
     if unit in NOT_NEGATIVE:
         yield f"0 or more {unit}", lambda value: value >= 0
     if unit in COUNTS:

@@ -1,7 +1,7 @@
 """The processes of one run: this one alone, or the ranks that torchrun started.
 
-Every rank goes through the same plan. Only the first rank looks at files and at the clock, and
-tells the others. It alone writes and prints.
+Every rank goes through the same plan. Only the first rank reads files and the clock, and tells the
+others. It alone writes and prints.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import torch.distributed as dist
 
 from .watch import watching
 
-# Of an exchange. A rank that is killed ends the others at once, by torchrun, and one that hangs
-# within a minute, by `watch`. This is for what `watch` cannot tell from work: outside of an update,
-# a rank that runs in circles or waits for a lost disk.
+# Time limit of an exchange. If a rank is killed, torchrun ends the others at once; if one hangs,
+# `watch` ends them within a minute. This limit is for cases that `watch` takes for work: outside an
+# update, a rank in an endless loop or waiting for a lost disk.
 TIMEOUT = timedelta(minutes=5)
-TOLD = "the first rank says it"  # a note on an error that others need not repeat
+TOLD = "the first rank says it"  # a note on an error that the other ranks need not print
 
 
 @dataclass(frozen=True)
 class Team:
-    """rank: of this process, from 0. size: how many there are. group: torch's, where several."""
+    """A team. rank: of this process, from 0. size: number of ranks. group: torch's, if several."""
 
     rank: int = 0
     size: int = 1
@@ -68,7 +68,7 @@ class Team:
         return self.total(torch.tensor(number * self.leads, dtype=torch.float64)).item()
 
     def total(self, x: torch.Tensor) -> torch.Tensor:
-        """The sum of every rank's x."""
+        """The sum of x over all ranks."""
         if self.size > 1:
             dist.all_reduce(x, group=self.group)
         return x
@@ -78,7 +78,7 @@ _supposed = [Team()]
 
 
 def here() -> Team:
-    """The team that this process is of."""
+    """The team of this process."""
     if dist.is_available() and dist.is_initialized():
         return Team(dist.get_rank(), dist.get_world_size(), dist.group.WORLD)
     return _supposed[-1]
@@ -86,7 +86,7 @@ def here() -> Team:
 
 @contextmanager
 def supposed(size: int) -> Iterator[None]:
-    """Within, this process answers as the first of so many, so that their plan can be listed."""
+    """Context in which this process acts as the first of `size` ranks, to list their plan."""
     _supposed.append(Team(0, size))
     try:
         yield
@@ -96,9 +96,9 @@ def supposed(size: int) -> Iterator[None]:
 
 @contextmanager
 def joined(kind: str) -> Iterator[Team]:
-    """Within, the team of the ranks that torchrun started, on devices of a kind; or one alone.
+    """Context with the team of torchrun's ranks, on devices of a kind, or of this process alone.
 
-    Raises OSError where this computer has fewer GPUs than ranks.
+    Raises OSError if this computer has fewer GPUs than ranks.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield Team()
@@ -114,4 +114,4 @@ def joined(kind: str) -> Iterator[Team]:
     dist.init_process_group(backend, timeout=TIMEOUT)
     with watching(kind):
         yield here()
-    dist.destroy_process_group()  # not after an error: other ranks may wait for this one
+    dist.destroy_process_group()  # not after an error: other ranks may be waiting for this one

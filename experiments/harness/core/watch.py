@@ -1,15 +1,15 @@
-"""A thread on each rank that ends a team in which one hangs, and names it.
+"""A thread on each rank that ends the team if a rank hangs, and names that rank.
 
-A rank that is killed ends the others at once, by torchrun. One that hangs does not: the others wait
-for it in their next exchange. So each rank says every two seconds, in torchrun's store, that its
-process runs, and looks for three faults:
+If a rank is killed, torchrun ends the others at once. If one hangs, the others wait for it in their
+next exchange. So each rank writes a sign of life to torchrun's store every two seconds, and looks
+for three faults:
 
-- The next rank no longer says so: its process is stopped, or its computer is lost.
-- Nothing of its own process runs, and it waits for no other rank: it hangs itself. Where work takes
-  long, as to compile or to read a text, something runs.
-- Its own update is overdue, and it waits for no other rank: it hangs itself, and runs in circles.
+- The next rank's signs of life stop: its process is stopped, or its computer is lost.
+- Nothing of its own process runs, and it waits for no other rank: it hangs. During long work, such
+  as compiling or reading a text, something runs.
+- Its own update is overdue, and it waits for no other rank: it is in an endless loop.
 
-It tells this in one line and ends its process, and torchrun ends the rest.
+It prints the fault in one line and ends its process, and torchrun ends the rest.
 """
 
 from __future__ import annotations
@@ -29,30 +29,31 @@ from typing import Any
 import torch
 
 BEAT = 2.0  # s between two signs of life
-SILENT = 20.0  # s without one, after which a rank is lost
-# s in which nothing runs, or after which work is overdue, if it also takes so many times as long as
-# it ever has. torchrun gives a stopped process half a minute to end, which belongs to the minute.
+SILENT = 20.0  # s without a sign of life, after which a rank is lost
+# Seconds in which nothing runs, or after which work is overdue, if it also takes TIMES times as
+# long as it ever has. The minute includes the half that torchrun gives a stopped process to end.
 OVERDUE, TIMES = 20.0, 5
-RARELY = 0.01  # of a processor, that threads take which only look whether there is work
+RARELY = 0.01  # share of a processor that idle polling threads take
 ENDED = "ended"
-# Modules in which a rank waits for others, and where they write and read files.
+# Modules in which a rank waits for others, and the part of them that writes and reads files.
 EXCHANGES = "torch.distributed", "lsa.parallel.collectives"
 FILES = "torch.distributed.checkpoint."
 PROCESSES = Path("/proc")
 
 
 def leave(message: str) -> None:
-    """Say it, and end this process at once, whatever its other threads wait for."""
+    """Print a message and end this process at once, even if other threads are waiting."""
     print(f"\nerror: {message}", file=sys.stderr, flush=True)
     os._exit(1)
 
 
 class Watch:
-    """Looks after this rank and the next, from `start` to `stop`.
+    """Watches this rank and the next, from `start` to `stop`.
 
-    store: of torch.distributed, with a connection of its own. busy: whether a device has work that
-    was given to it, for which the main thread may wait. runs: whether anything of this process has
-    run since it was last asked. leave: what ends the process.
+    store: of torch.distributed, with its own connection.
+    busy: whether a device has unfinished work, for which the main thread may wait.
+    runs: whether anything of this process has run since the last call.
+    leave: ends the process.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Watch:
         self.main = threading.main_thread().ident
         self.thread = threading.Thread(target=self._run, daemon=True)
         self._ended = threading.Event()
-        # The clock of this thread: it stands still while the process is stopped by Control-Z.
+        # This thread's clock: it stands still while the process is stopped by Control-Z.
         self._beats = self._waited = self._idle = 0
         self._since: int | None = None
         self._kind: object = None
@@ -79,14 +80,14 @@ class Watch:
         self.thread.start()
 
     def stop(self) -> None:
-        """Say that this rank is done, so that its silence alarms nobody."""
+        """Mark this rank as done, so that the end of its signs of life is no fault."""
         self._ended.set()
         self.thread.join()
         self.store.set(str(self.rank), ENDED)
 
     @contextmanager
     def expecting(self, kind: object) -> Iterator[None]:
-        """Work that takes about as long as others of its kind; of the first, nothing is known."""
+        """Context for work that takes about as long as earlier work of its kind did."""
         began, known = time.monotonic(), kind is self._kind
         self._since = self._beats if known else None
         try:
@@ -117,10 +118,10 @@ class Watch:
         return None
 
     def _stuck(self) -> str:
-        """Where the main thread hangs; "" while something runs, or waits for others."""
+        """Where the main thread hangs; "" if something runs or waits for others."""
         frames, since = sys._current_frames(), self._since
         frame = frames.pop(self.main or 0, None)
-        # A thread of its own writes checkpoints; the main thread may wait for it.
+        # Another thread writes checkpoints; the main thread may wait for it.
         if frame is None or any(map(_waits, (frame, *frames.values()))):
             return self._waits()
         self._idle = 0 if self.runs() else self._idle + 1
@@ -134,24 +135,24 @@ class Watch:
         return f"for {took if late else self._idle * BEAT:.0f} s {where}"
 
     def _waits(self) -> str:
-        """It does not hang: what it does counts from now on."""
+        """Restart the count of idle time; returns "", for no fault."""
         self._idle, self._waited = 0, self._beats
         return ""
 
 
 class Signs:
-    """What the system counts of a process and of those that it has started.
+    """CPU time of this process and its children, as a sign that they run.
 
-    A thread of its own asks, and is not counted.
+    The calling thread is not counted.
     """
 
     def __init__(self) -> None:
         self.main = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
         self.moment = self.ran = 0.0
-        self.others: float | None = None  # s of all but the main thread, when it ran no more
+        self.others: float | None = None  # s of the others at the last look; None: main has run
 
     def __call__(self) -> bool:
-        """Whether something runs: the main thread at all, others more than rarely, or a disk."""
+        """Whether something runs: the main thread, others more than rarely, or a disk access."""
         ran, moment = time.clock_gettime(self.main), time.monotonic()
         if ran > self.ran:
             self.ran, self.others = ran, None
@@ -159,7 +160,7 @@ class Signs:
         ticks = sum(int(n) for pid in started(os.getpid()) for n in _stat(pid)[11:15])
         others = time.process_time() - time.thread_time() + ticks / os.sysconf("SC_CLK_TCK")
         rarely = RARELY * (moment - self.moment)
-        # Fewer, where a process has ended: what it began may run.
+        # The sum shrinks when a process ends; those that it started may run.
         if self.others is None or abs(others - self.others) > rarely or _waits_for_disk():
             self.moment, self.others = moment, others
             return True
@@ -167,7 +168,7 @@ class Signs:
 
 
 def started(pid: int) -> list[int]:
-    """Processes that one has started, and that these have."""
+    """The child processes of a process, and theirs."""
     found: list[int] = []
     for one in PROCESSES.glob(f"{pid}/task/*/children"):
         with suppress(OSError):  # it has ended
@@ -177,7 +178,7 @@ def started(pid: int) -> list[int]:
 
 
 def _stat(place: int | str) -> list[str]:
-    """What Linux tells of a process or a thread after its name: first its state."""
+    """Fields of a process's or thread's /proc entry `stat` after its name: first its state."""
     try:
         return (PROCESSES / str(place) / "stat").read_text().rpartition(")")[2].split()
     except OSError:  # it has ended
@@ -185,7 +186,7 @@ def _stat(place: int | str) -> list[str]:
 
 
 def _waits_for_disk() -> bool:
-    """Whether a thread of this process or of one that it has started does."""
+    """Whether a thread of this process or of a child waits for a disk."""
     each = (os.getpid(), *started(os.getpid()))
     threads = (one for pid in each for one in PROCESSES.glob(f"{pid}/task/*"))
     return any(_stat(str(thread))[:1] == ["D"] for thread in threads)
@@ -196,7 +197,7 @@ def _name(frame: FrameType) -> str:
 
 
 def _waits(frame: FrameType) -> bool:
-    """Whether a thread waits for other ranks: nothing but torch called what it does there."""
+    """Whether a thread waits for other ranks: it is in an exchange, below code of torch alone."""
     inner: FrameType | None = frame
     while inner is not None:
         if _name(inner).startswith(EXCHANGES):
@@ -212,7 +213,7 @@ _watches: list[Watch] = []
 
 @contextmanager
 def watching(kind: str) -> Iterator[None]:
-    """Within, this rank of torchrun is watched. kind: of its device."""
+    """Context in which this rank of torchrun is watched. kind: of its device."""
     import torch.distributed as dist
 
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -220,7 +221,7 @@ def watching(kind: str) -> Iterator[None]:
     store = dist.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
         host, port, wait_for_workers=False, timeout=patience
     )
-    tried = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # the store outlives a restart
+    tried = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # the store survives a restart
     place = dist.PrefixStore(  # pyright: ignore[reportPrivateImportUsage]
         f"watch/{tried}", store
     )
@@ -232,16 +233,16 @@ def watching(kind: str) -> Iterator[None]:
     _watches.append(watch)
     try:
         yield
-        watch.stop()  # after an error the process ends, and torchrun sees why
+        watch.stop()  # after an error the process ends, and torchrun sees the reason
     finally:
         _watches.remove(watch)
 
 
 def _is_busy(device: int | None) -> bool:
-    """Whether a GPU has work left. device: None on a processor."""
+    """Whether a GPU has unfinished work. device: None on a processor."""
     return device is not None and not torch.cuda.default_stream(device).query()
 
 
 def expecting(kind: object) -> Any:
-    """Within, work that takes about as long as others of its kind: see `Watch.expecting`."""
+    """Context for work that takes about as long as earlier work of its kind; see `Watch`."""
     return _watches[-1].expecting(kind) if _watches else nullcontext()

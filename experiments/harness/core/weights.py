@@ -1,4 +1,4 @@
-"""The weights that a run leaves beside its record: a NumPy .npz, which the record describes."""
+"""The weights that a run stores beside its record: a NumPy .npz, described in the record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 64 * 2**20  # bytes of all arrays, unpacked
 
 
 def read_arrays(packed: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an .npz, finite and of a size that fits. Raises ValueError."""
+    """The arrays of an .npz, finite and within the size limit. Raises ValueError."""
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as members:
             size = sum(one.file_size for one in members.infolist())
@@ -29,23 +29,23 @@ def read_arrays(packed: bytes) -> dict[str, np.ndarray]:
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} holds numbers that are not finite")
         return found
-    except Exception as error:  # whatever zip and NumPy may say of bytes that are not theirs
+    except Exception as error:  # any error that zip and NumPy may raise for invalid bytes
         raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
 
 
 def describe_weights(packed: bytes) -> dict[str, Any]:
-    """A record's entry on its weights: SHA-256 of the file, and each array's shape.
+    """A record's description of its weights: SHA-256 of the file, and each array's shape.
 
-    Raises ValueError for what holds no weights.
+    Raises ValueError for a file without weights.
     """
     shapes = {name: list(values.shape) for name, values in read_arrays(packed).items()}
     return {"sha256": hashlib.sha256(packed).hexdigest(), "shapes": shapes}
 
 
 def read_weights(path: Path, found: dict[str, Any]) -> bytes | None:
-    """The weights beside a record at `path`, None where there are none. Raises RecordError.
+    """The weights beside a record at `path`, None if there are none. Raises RecordError.
 
-    They must be those that the record describes, if it does.
+    They must match the record's description, if it has one.
     """
     weights = path.with_suffix(WEIGHTS)
     try:
@@ -60,7 +60,7 @@ def read_weights(path: Path, found: dict[str, Any]) -> bytes | None:
 
 
 def weigh(results: Path) -> list[Path]:
-    """Add to stored records what describes their weights, where they lack it; returns which."""
+    """Add the description of their weights to stored records that lack it; returns their paths."""
     changed = []
     for path in record.paths(results):
         if path.with_suffix(WEIGHTS).is_file():

@@ -1,1 +1,1 @@
-"""Text, tasks, training, and what trained models are asked."""
+"""Texts, tasks, training, and questions to trained models."""

@@ -1,4 +1,4 @@
-"""Answers of a small GPT to made-up texts, read whole or by its machine."""
+"""Answers of a small GPT to made-up texts, read whole or token by token."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from lsa.gpt import GPT
 from ..core.plan import Session
 from .tasks import IGNORED, Batch, draw
 
-# Seeds of the held-out texts lie far from those of training, and from each other.
+# Seeds of the held-out texts are far from those of training, and from each other.
 VALIDATION_SEED, TEST_SEED = 1_000_000, 2_000_000
-PIECE = 4096  # tokens that a machine takes at a time when it is asked about a long text
-AT_ONCE = 32  # texts that are read whole side by side
-BETWEEN = ("noise", "pairs")  # what can stand between a pair and its question
+PIECE = 4096  # tokens that a machine takes at a time in a long text
+AT_ONCE = 32  # texts in a batch that are read whole
+BETWEEN = ("noise", "pairs")  # contents between a pair and its question
 
 
 @dataclass
 class Answers:
-    """questions asked, how many were answered right, and the sum of the losses."""
+    """Counts of questions and of right answers, and the sum of the losses."""
 
     questions: int = 0
     right: int = 0
     loss: float = 0.0
 
     def add(self, logits: Tensor, targets: Tensor) -> None:
-        """logits [n, vocab], targets [n]."""
+        """Add the answers of a batch: logits [n, vocab], targets [n]."""
         self.questions += len(targets)
         self.right += int((logits.argmax(-1) == targets).sum())
         self.loss += F.cross_entropy(logits, targets, reduction="sum").item()
 
     @property
     def share(self) -> float:
-        """Answered right."""
+        """The share of right answers."""
         return self.right / self.questions
 
     @property
     def row(self) -> dict[str, float]:
-        """As results keep them."""
+        """The columns that results store."""
         return {
             "questions": self.questions,
             "accuracy": round(self.share, 5),
@@ -51,20 +51,20 @@ class Answers:
 
 
 def state_bytes(model: GPT, length: int) -> int:
-    """States of all blocks but the first, a short convolution, in float32."""
+    """Bytes of all blocks' states in float32, without the first, a short convolution."""
     return 4 * sum(block.attn.state_numbers(length) for block in model.blocks[1:])
 
 
 def draw_texts(
     config: dict[str, Any], case: dict[str, int], seed: int, update: int, n: int
 ) -> Batch:
-    """n texts of one case; update -1 draws the held-out ones."""
+    """Draw n texts of one case; update -1 draws the held-out ones."""
     where = {"seed": seed + config["seed"], "update": update, "batch": n}
     return draw(config["task"], **where, vocab=config["vocab"], **case)
 
 
 def answered(model: GPT, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Logits and targets where something is asked: [n, vocab], [n]."""
+    """Logits [n, vocab] and targets [n] at the questions."""
     inputs, targets = batch
     asked = targets != IGNORED
     return model(inputs)[asked], targets[asked]
@@ -72,7 +72,7 @@ def answered(model: GPT, batch: Batch) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def ask(model: GPT, config: dict[str, Any], case: dict[str, int], seed: int, n: int) -> Answers:
-    """n held-out texts of one case, read whole."""
+    """Answers to n held-out texts of one case, read whole."""
     answers = Answers()
     inputs, targets = draw_texts(config, case, seed, -1, n)
     for part in zip(inputs.split(AT_ONCE), targets.split(AT_ONCE), strict=True):
@@ -84,9 +84,9 @@ def ask(model: GPT, config: dict[str, Any], case: dict[str, int], seed: int, n: 
 def ask_at_length(
     model: GPT, config: dict[str, Any], length: int, n: int, session: Session
 ) -> Answers | None:
-    """The question at the end of n texts of `length`, read by the machine piece by piece.
+    """Answers at the end of n texts of `length`, read by the machine piece by piece.
 
-    None when the session ended first.
+    None if the session ended first.
     """
     inputs, targets = draw_texts(config, {"length": length}, TEST_SEED, -1, n)
     machine = model.machine()
@@ -104,9 +104,10 @@ def ask_at_length(
 def ask_at_distances(
     model: GPT, config: dict[str, Any], between: str, session: Session
 ) -> list[dict[str, Any]] | None:
-    """New texts, read on and on, with every key asked for at each distance, from the same state.
+    """Answers at every distance: texts are read on and on, and all keys are asked for each time.
 
-    A row for each distance; None when the session ended first.
+    All questions at a distance start from the same state. A row for each distance; None if the
+    session ended first.
     """
     pairs, distances = config["cases"][0]["pairs"], config["distances"]
     case = {"length": 4 * pairs + distances[-1], "pairs": pairs, "others": BETWEEN.index(between)}

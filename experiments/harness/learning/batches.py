@@ -1,7 +1,7 @@
-"""Tokens of an update: spans drawn by seed and step alone, so that runs can be compared.
+"""The tokens of an update, drawn by seed and step alone, so that runs can be compared.
 
-Spans are drawn on their own, and may be cut into pieces of the context's length. Two runs with
-the same seed and the same spans read the same text in the same order, whatever their attention.
+Spans may be cut into pieces of the context's length. Two runs with the same seed and the same spans
+read the same text in the same order, with any attention.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def update_tokens(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Inputs and targets [spans * span / context, context] of one update.
 
-    A span of `span` tokens lies inside one document; documents are drawn by their length.
-    returns: of `plant`, with the `share` of spans in which a passage comes again.
+    A span of `span` tokens is inside one document; documents are drawn in proportion to their
+    length.
+    returns: arguments of `plant`, and the `share` of spans in which a passage comes again.
     """
     rng = np.random.default_rng((seed, update))
     lengths = np.diff(split.starts) - span
@@ -50,10 +51,10 @@ def update_tokens(
 def plant(
     piece: np.ndarray, rng: np.random.Generator, *, passage: int, nearest: int, farthest: int
 ) -> np.ndarray:
-    """A text in which `passage` tokens come again, in place of what stood there.
+    """A text in which `passage` tokens come again, replacing the text at the second place.
 
-    The distance between both is drawn from nearest to farthest, its logarithm evenly. Raises
-    ValueError where the text is too short, or the passages would overlap.
+    Their distance is drawn from nearest to farthest, uniformly in its logarithm. Raises ValueError
+    if the text is too short, or the passages would overlap.
     """
     if not passage <= nearest <= farthest:
         raise ValueError(f"nearest: expected from {passage} to {farthest}, got {nearest}")
@@ -68,9 +69,9 @@ def plant(
 
 
 def shuffled_windows(split: Split, *, context: int, seed: int) -> np.ndarray:
-    """Starts of all windows of `context` tokens, side by side in every document, in drawn order.
+    """Starts of all windows of `context` tokens, adjacent in every document, in random order.
 
-    The rest at a document's end, shorter than a window and the token after it, is not read.
+    The rest of a document, shorter than a window and the token after it, is left out.
     """
     starts = [
         np.arange(start, end - context, context)
@@ -80,11 +81,11 @@ def shuffled_windows(split: Split, *, context: int, seed: int) -> np.ndarray:
 
 
 def text_of_updates(split: Split, config: dict[str, Any]) -> Callable[[int], tuple[Tensor, Tensor]]:
-    """The inputs and targets of an update, by its number.
+    """A function from an update's number to its inputs and targets.
 
     config: of a run. With `reading` "once" every window of the split is read once, in an order
-    drawn by the seed; otherwise each update draws its spans. Raises ValueError where a run that
-    reads once has more updates than there is text.
+    drawn by the seed; otherwise each update draws its spans. Raises ValueError if a run that reads
+    once has more updates than there is text.
     """
     seed, spans, context = config["seed"], config["spans"], config["context"]
     if config.get("reading") != "once":
@@ -119,7 +120,7 @@ def held_out_tokens(split: Split, *, span: int, context: int, spans: int) -> tup
     pieces = []
     for i in range(spans):
         start, end = documents[i % len(documents)]
-        # Evenly spaced beginnings, away from title pages and the last leaf.
+        # Evenly spaced starts, away from title pages and last pages.
         share = (i // len(documents) + 0.5) / -(-spans // len(documents))
         at = start + int(share * (end - start - span - 1))
         pieces.append(split.tokens[at : at + span + 1])

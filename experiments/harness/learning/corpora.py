@@ -1,11 +1,11 @@
-"""Text to learn from, as a flat array of tokens cut into documents, with whole documents held out.
+"""Text to learn from: a flat array of tokens cut into documents, with whole documents held out.
 
 novels       100 English novels as bytes (vocabulary 256): the default, 78 MB
 enwik8       the first 100 MB of a Wikipedia dump as bytes; the last 10 MB are held out
 fineweb-edu  web pages, streamed, in GPT-2's tokens (vocabulary 50257)
 openwebtext  likewise; both need `datasets` and `tiktoken`
 
-A corpus is prepared once into a cache of plain .npy files and memory-mapped from then on.
+A corpus is prepared once into a cache of plain .npy files, which are then memory-mapped.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ NOVELS_URL = (
     "https://raw.githubusercontent.com/computationalstylistics/100_english_novels/"
     f"{NOVELS_COMMIT}/corpus/"
 )
-# Whole books are held out, so that no sentence of them is ever trained on. Their authors wrote
-# other books of the corpus: this is new text in a known manner.
+# Whole books are held out, so that no sentence of them is trained on. Their authors wrote other
+# books of the corpus: new text in a known style.
 VALIDATION_NOVELS = (
     "Doyle_Hound_1902",
     "Eliot_Felix_1866",
@@ -58,7 +58,7 @@ STREAM_TOKENS = 200_000_000
 
 @dataclass(frozen=True)
 class Corpus:
-    """A named corpus. sha256 identifies its prepared tokens; splits maps a name to a Split."""
+    """A corpus. sha256 identifies its prepared tokens; splits maps a name to a Split."""
 
     name: str
     vocab_size: int
@@ -67,20 +67,20 @@ class Corpus:
 
 
 def load_corpus(name: str, source: Path | None = None, cache: Path | None = None) -> Corpus:
-    """Prepare a corpus once and open it.
+    """Open a corpus, prepared at its first use.
 
-    source: an archive, folder or file that holds it already; by default $LSA_DATA if that is
-        set, then ./data, and only then the network.
-    cache: where the prepared arrays go; $LSA_CACHE or ~/.cache/lsa-book by default.
+    source: an archive, folder or file that has it; by default $LSA_DATA if set, then ./data, then
+        the network.
+    cache: folder of the prepared arrays; by default $LSA_CACHE or ~/.cache/lsa-book.
 
-    Raises CorpusError when it cannot be found, or is not what its checksums say.
+    Raises CorpusError if it cannot be found, or does not match its checksums.
     """
     makers = {"novels": novels, "enwik8": enwik8}
     if name not in makers and name not in STREAMS:
         raise CorpusError(f"corpus: expected one of {', '.join([*makers, *STREAMS])}, got {name!r}")
     vocab_size, dtype = (256, np.uint8) if name in makers else (50257, np.uint16)
     try:
-        for _ in _sources(source):  # what was named must exist, even where it is not needed
+        for _ in _sources(source):  # a named source must exist, even if it is not needed
             pass
         folder = Path(cache or _default_cache()) / name
         splits = open_prepared(folder, dtype)
@@ -97,7 +97,7 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
 
 
 def opener(source: Path | None) -> Callable[[str], Corpus]:
-    """`load_corpus` from a source, which must be there already. Raises CorpusError."""
+    """`load_corpus` with a source, which must exist. Raises CorpusError."""
     if source is not None:
         named_place(f"corpus source {source}", source)
     return partial(load_corpus, source=source)
@@ -113,7 +113,7 @@ def _default_cache() -> Path:
 
 
 def _sources(source: Path | None) -> Iterator[Path]:
-    """Places that may hold a corpus already. One that was named must be there."""
+    """Places that may have a corpus. A named place must exist."""
     if source is not None:
         yield named_place(f"corpus source {source}", Path(source))
         return
@@ -123,16 +123,16 @@ def _sources(source: Path | None) -> Iterator[Path]:
 
 
 def named_place(where: str, place: Path) -> Path:
-    """The place, where a corpus may be read from. Raises CorpusError, starting with `where`."""
+    """The place, if a corpus can be read from it. Raises CorpusError, starting with `where`."""
     if not place.exists():
         raise CorpusError(f"{where}: no such file or folder")
-    if not (place.is_file() or place.is_dir()):  # a pipe would be waited for
+    if not (place.is_file() or place.is_dir()):  # reading a pipe would wait
         raise CorpusError(f"{where}: expected a folder or a regular file")
     return place
 
 
 def novels(source: Path | None = None) -> Iterator[tuple[str, np.ndarray]]:
-    """(split, bytes) of each novel: byte-order marks dropped, lines ended by a bare newline."""
+    """(split, bytes) of each novel, without byte-order marks, with newlines as line ends."""
     lines = (HERE / "novels.sha256").read_text().splitlines()
     sums = {file: digest for digest, file in map(str.split, lines)}
     reader = _novel_reader(source, sums)
@@ -171,7 +171,7 @@ def _novel_reader(source: Path | None, sums: dict[str, str]) -> Callable[[str], 
 
 
 def _read_file(path: Path) -> bytes:
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if path.exists() and not path.is_file():  # reading a pipe would wait
         raise CorpusError(f"{path}: expected a file")
     try:
         return path.read_bytes()
@@ -190,8 +190,8 @@ def _archive_reader(archive: Path) -> Callable[[str], bytes]:
                 if member.isfile() and member.name.endswith(".txt")
                 if (file := tar.extractfile(member))
             }
-    except Exception as error:  # whatever may be said of a member that is not as it should be
-        said = str(error).partition("\n")[0].rstrip(":")  # the rest is of each format it is not
+    except Exception as error:  # any error of a damaged archive
+        said = str(error).partition("\n")[0].rstrip(":")  # without a list of other formats
         raise CorpusError(f"{archive}: not a whole archive ({said}); fetch it again") from error
 
     def read(file: str) -> bytes:
@@ -235,7 +235,7 @@ def _read_enwik8(path: Path) -> np.ndarray:
         try:
             with zipfile.ZipFile(path) as archive:
                 raw = archive.read("enwik8")
-        except Exception as error:  # encrypted, of a method that is unknown here, cut
+        except Exception as error:  # encrypted, truncated, or of an unknown method
             raise CorpusError(f"{path}: not a whole archive ({error}); fetch it again") from error
     if len(raw) != 100_000_000:
         raise CorpusError(f"{path}: expected 100000000 bytes, got {len(raw)}; fetch it again")
@@ -253,7 +253,7 @@ def stream(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """(split, GPT-2 tokens) of web pages, until n_tokens are read; one page in 200 is held out.
 
-    texts: the pages; by default streamed from the hub, without storing the corpus whole.
+    texts: the pages; by default streamed from the hub, without storing the whole corpus.
     """
     try:
         import tiktoken  # pyright: ignore[reportMissingImports]

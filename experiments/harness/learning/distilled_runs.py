@@ -1,4 +1,4 @@
-"""A run that teaches students and measures them as they learn, text by text; it can be stopped."""
+"""Runs that teach students and measure them while they learn; a stopped run can continue."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..core.tables import append, table
 from .distilling import Distillation
 from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, scores
 
-SAVE_EVERY = 120.0  # seconds between two checkpoints; what is done between them may be lost
-SAVE_SHARE = 10  # ... or this many times what the last one took, where that is longer
-SAVE_AT_MOST = 240.0  # ... but no longer than this
+SAVE_EVERY = 120.0  # seconds between two checkpoints; work since the last one may be lost
+SAVE_SHARE = 10  # ... or this many times the last checkpoint's time, if that is longer
+SAVE_AT_MOST = 240.0  # ... but at most this
 ARM: dict[str, Any] = {"arm": ("name", "which student: how its heads attend")}
 TOKENS: dict[str, Any] = {
     "tokens": ("tokens", "that it was trained on through the whole model before")
@@ -49,7 +49,7 @@ TABLES = {
 
 
 class Asked(NamedTuple):
-    """A question: its kind, after how many tokens, in how many texts; names in a list, if any."""
+    """A measurement: its kind, distance, number of texts, and number of names in a list, if any."""
 
     kind: str
     distance: int
@@ -58,16 +58,18 @@ class Asked(NamedTuple):
 
 
 def distill_through(one: Distillation, session: Session) -> Outcome:
-    """Teach to the end of the plan, or of the budget; goes on from a checkpoint if one is there.
+    """Teach to the end of the plan or of the budget, from a checkpoint if there is one.
 
-    Besides what a `Distillation` needs, its configuration has measure_every (tokens, a multiple
-    of an update's), asked (what is measured then) and last (at the end besides), lists of `Asked`;
-    keeps_end (whether the students are kept for another run) and goes_on (whose they are at
-    first; where they are not kept, the run begins at the beginning, which comes to the same).
+    Besides the keys of a `Distillation`, its configuration has:
+    measure_every: tokens between measurements, a multiple of an update's.
+    asked, last: lists of `Asked`, the measurements every time, and those at the end only.
+    keeps_end: whether the students are stored for another run.
+    goes_on: the run whose students it starts from. If they are not stored, the run starts from the
+        beginning, with the same result.
     """
     _resume(one, session)
     due = time.monotonic() + SAVE_EVERY
-    # A signal waits for the end of an update, or of a text.
+    # A signal takes effect at the end of an update, or of a text.
     with session.stop.deferred():
         for work in _work(one):
             if session.out_of_time():
@@ -84,7 +86,7 @@ def distill_through(one: Distillation, session: Session) -> Outcome:
 
 
 def _work(one: Distillation) -> Iterator[Callable[[], None]]:
-    """Next steps, each an update or the measurement of one text."""
+    """The next steps, each an update or the measurement of one text."""
     config = one.config
     while True:
         ended = one.tokens >= config["tokens"]
@@ -96,7 +98,7 @@ def _work(one: Distillation) -> Iterator[Callable[[], None]]:
 
 
 def _measurements(one: Distillation, asked: Sequence[Sequence[Any]]) -> Iterator[Any]:
-    """Those that are not in the tables yet; all arms read a text before the next."""
+    """Measurements that are not in the tables yet; all arms read a text before the next text."""
     found = one.tables.get("measured", {})
     names = ("arm", "tokens", "kind", "distance", "pairs", "text")
     have = {*zip(*(found[name] for name in names), strict=True)} if found else set()
@@ -116,7 +118,7 @@ def _measure(one: Distillation, arm: str, asked: Asked, i: int) -> None:
 
 @cache
 def _texts(one: Distillation, asked: Asked) -> list[Returning]:
-    """Texts of the test novels, which taught nothing and ranked nothing."""
+    """Texts of the test novels, which were used neither for teaching nor for ranking."""
     split, tokens = one.splits["test"], one.trained.tokens
     many = {"distance": asked.distance, "texts": asked.texts}
     if asked.kind == "passages":
@@ -131,12 +133,12 @@ def _note(one: Distillation) -> str:
 
 
 def _end(folder: Path, name: str) -> Path:
-    """Where the students of a run are kept when it has ended."""
+    """Path of a run's students when it has ended."""
     return folder / f"{name}.end.pt"
 
 
 def _resume(one: Distillation, session: Session) -> None:
-    """Go on from the run's checkpoint, or from another's end; what cannot be used is set aside."""
+    """Continue from the run's checkpoint or another run's end; an unusable file is set aside."""
     path, before = session.checkpoint, one.config["goes_on"]
     besides: tuple[str, ...] = ()
     if not path.exists():
@@ -151,7 +153,7 @@ def _resume(one: Distillation, session: Session) -> None:
 
 
 def _save(one: Distillation, session: Session, path: Path) -> float:
-    """Write a checkpoint, or warn when there is no room; returns when the next one is due."""
+    """Write a checkpoint, or warn if there is no space; returns the time of the next one."""
     began = time.monotonic()
     try:
         one.save(path, [*session.earlier, session.leg()])

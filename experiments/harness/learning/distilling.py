@@ -1,10 +1,10 @@
-"""Teaching a trained model other attention: its students are held to its own predictions.
+"""Distillation: a trained model teaches copies of itself with other attention.
 
-A student is the teacher with some heads that attend otherwise. First the features and balances of
+A student is the teacher with some heads that attend differently. First the features and balances of
 its mixes are fitted to the outputs of the teacher's heads, from the teacher's q, k, v. Then q, k, v
-and o of these layers learn through the whole model, by the divergence of its next-token
-distribution from the teacher's. All else stays as it was and is shared in memory. The
-students of a run, its arms, see the same texts in the same order; the teacher reads these once.
+and o of these layers learn through the whole model. The loss is the divergence of the student's
+next-token distribution from the teacher's. All other weights are fixed and shared in memory. The
+students of a run, its arms, see the same texts in the same order; the teacher reads each once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ AT_ONCE = 256  # positions whose logits exist at the same time
 def teaching_texts(
     split: Split, tokens: Tokens, *, seed: int, update: int, texts: int, length: int
 ) -> Tensor:
-    """The texts of an update [texts, length], of a split of bytes, by seed and number alone.
+    """The texts of an update [texts, length] from a split of bytes, drawn by seed and number.
 
-    In every second one a passage comes again, after `PASSAGE` tokens at least.
+    In every second text a passage comes again, after at least `PASSAGE` tokens.
     """
     rng = np.random.default_rng((seed, update))
     sizes = np.diff(split.starts)
@@ -60,7 +60,7 @@ def teaching_texts(
 
 
 class Student:
-    """The teacher with other attention; q, k, v, o of some layers are its own, and its mixes."""
+    """The teacher with other attention; its mixes and q, k, v, o of some layers are its own."""
 
     def __init__(
         self, teacher: Llama, attention: Attention, layers: Iterable[int], config: dict[str, Any]
@@ -77,13 +77,13 @@ class Student:
         self.learned = dict(named)
         self.mixes = [p for name, p in named if ".mixes." in name]
         weights = [p for name, p in named if ".mixes." not in name]
-        # Updates are of few tokens, so squares are averaged over many of them.
+        # Updates have few tokens, so squared gradients are averaged over many updates.
         self.optimizer = torch.optim.AdamW(
             [{"params": weights}, {"params": self.mixes}], betas=(0.9, 0.99), weight_decay=0.0
         )
 
     def step(self, *, weights: float, mixes: float) -> None:
-        """A step of the optimizer, with these learning rates."""
+        """Make an optimizer step with these learning rates."""
         for group, rate in zip(self.optimizer.param_groups, (weights, mixes), strict=True):
             group["lr"] = rate
         torch.nn.utils.clip_grad_norm_(self.learned.values(), 1.0)
@@ -95,7 +95,7 @@ class Student:
         return {"learned": learned, "optimizer": self.optimizer.state_dict()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Raises KeyError, RuntimeError or ValueError for the state of another student."""
+        """Load a state. Raises KeyError, RuntimeError or ValueError for another student's."""
         with torch.no_grad():
             for name, p in self.learned.items():
                 p.copy_(state["learned"][name])
@@ -103,10 +103,9 @@ class Student:
 
 
 def fit_features(teacher: Llama, students: Sequence[Student], tokens: Tensor) -> list[float]:
-    """Add the gradients of what the students' mixes miss of the teacher's heads; returns that.
+    """Add the gradients of the students' error on the teacher's head outputs; returns the errors.
 
-    This error is a mean over layers: squared error by squared output, of q, k and v of the
-    teacher.
+    The error is squared error over squared output, a mean over layers, with the teacher's q, k, v.
     """
     missed = [0.0] * len(students)
     with torch.no_grad():
@@ -156,10 +155,10 @@ def teach(student: Llama, tokens: Tensor, wanted: Tensor) -> float:
 
 
 class Distillation:
-    """The students of a run, and what was learned and measured so far.
+    """The students of a run, with their tables so far.
 
-    config: seed, texts (of an update), length (of a text), feature_tokens and tokens (to learn
-    from; multiples of an update's), feature_rate, mix_rate, learning_rate, warmup_updates.
+    config: seed, texts (an update), length (of a text), feature_tokens and tokens (to learn from;
+        multiples of an update's), feature_rate, mix_rate, learning_rate, warmup_updates.
     """
 
     def __init__(
@@ -181,16 +180,16 @@ class Distillation:
 
     @property
     def an_update(self) -> int:
-        """Tokens of it."""
+        """Tokens of an update."""
         return self.config["texts"] * self.config["length"]
 
     @property
     def tokens(self) -> int:
-        """That were learned from through the whole model; below 0 while features are learned."""
+        """Tokens learned from through the whole model; negative while features are learned."""
         return self.done * self.an_update - self.config["feature_tokens"]
 
     def update(self) -> None:
-        """One update of every student, on the same texts."""
+        """Make one update of every student, on the same texts."""
         tokens = teaching_texts(
             self.splits["train"], self.trained.tokens, seed=self.config["seed"], update=self.done,
             texts=self.config["texts"], length=self.config["length"],
@@ -235,9 +234,9 @@ class Distillation:
         checkpoint.save(path, contents)
 
     def resume(self, path: Path, besides: Sequence[str] = ()) -> list[Leg]:
-        """Go on from a checkpoint of this configuration, but for some keys; returns its legs.
+        """Continue from a checkpoint of this configuration, except for some keys; returns its legs.
 
-        Raises CheckpointError for another's.
+        Raises CheckpointError for a checkpoint of another configuration.
         """
         kept = checkpoint.load(path, torch.device("cpu"))
         try:

@@ -1,4 +1,4 @@
-"""Loss of a model in training on a passage that came before in the same text."""
+"""Loss of a model in training on a passage that occurred before in the same text."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ def losses(model: GPT, tokens: torch.Tensor, device: torch.device, batch: int = 
 def passage_gains(
     model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Loss of a passage that comes again, and what it gains over another passage in its place.
+    """Loss of a repeated passage, and its gain over another passage in the first place.
 
-    A passage opens the text, its continuation in the novel follows, and the passage comes again.
-    For comparison, a passage from elsewhere in the same novel opens the text, and all else is the
-    same.
+    A passage opens the text, its continuation in the novel follows, and the passage comes again. In
+    the control, a passage from elsewhere in the same novel opens the text; the rest is the same.
     """
     passage, lead, rows = config["passage"], config["lead"], []
     pieces, _ = held_out_tokens(

@@ -1,4 +1,4 @@
-"""A corpus once it is prepared: plain arrays in a folder, each held to how it was written."""
+"""A prepared corpus: plain arrays in a folder, checked against checksums when opened."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ TOKENS_SUM, STARTS_SUM = "sha256", "starts.sha256"
 
 
 class CorpusError(UsageError):
-    """A corpus that cannot be had or is not what it should be; the message says what to do."""
+    """A corpus that cannot be found or is damaged; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """tokens: every document in a row. starts: where each begins, and, last, where all end."""
+    """A split. tokens: all documents in a row. starts: where each begins, and the last ends."""
 
     tokens: np.ndarray
     starts: np.ndarray
 
 
 def open_prepared(folder: Path, dtype: type) -> dict[str, Split] | None:
-    """The splits of a prepared corpus; None where there is none, or not as it was written."""
+    """The splits of a prepared corpus; None if there is none, or it fails its checksums."""
     if not (folder / TOKENS_SUM).is_file():
         return None
-    with suppress(Exception):  # whatever NumPy may say of bytes that are not its own
+    with suppress(Exception):  # any error that NumPy may raise for damaged files
         splits = {
             split: Split(
                 _array(folder / f"{split}.npy", dtype, mmap_mode="r"),
@@ -58,8 +58,8 @@ def open_prepared(folder: Path, dtype: type) -> dict[str, Split] | None:
 
 
 def _array(path: Path, dtype: type, **options: Any) -> np.ndarray:
-    """A row of values. The checksums are of its bytes alone: what they mean, its head says."""
-    if not path.is_file():  # a pipe would be waited for
+    """Map an array. Checksums cover only its data; shape and dtype are checked here."""
+    if not path.is_file():  # reading a pipe would wait
         raise ValueError(f"{path}: expected a regular file")
     array = np.load(path, **options)
     if array.ndim != 1 or array.dtype != dtype:
@@ -75,9 +75,9 @@ def _digest(arrays: Iterable[np.ndarray]) -> str:
 
 
 def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
-    """Write (split, tokens) documents as arrays; the checksum comes last and marks them whole.
+    """Write (split, tokens) documents as arrays; the checksum is written last, when they are whole.
 
-    It is of the tokens alone, and names the corpus in results; their places have one of their own.
+    It covers only the tokens and identifies the corpus in results; the starts have their own.
     Raises CorpusError.
     """
     parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}

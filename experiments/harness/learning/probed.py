@@ -1,4 +1,4 @@
-"""Tables of stored trainings on made-up texts whose learning rate a short probe chose."""
+"""Tables of stored trainings on made-up texts in which a short probe chose the learning rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBED: dict[str, Table] = {
 
 
 def probed(**asked: tuple[str, str]) -> dict[str, Table]:
-    """These tables and the test's, whose first columns say what was asked."""
+    """These tables and the test's, whose first columns identify the question."""
     test = table(
         optional="empty where the first loss was not finite",
         **asked,

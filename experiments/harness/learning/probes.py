@@ -1,7 +1,7 @@
-"""Questions to a trained model: its loss by position, its continuation of a text, its attention.
+"""Measurements of a trained model: loss by position, continuations of a text, attention.
 
-Attention is stored as the weights themselves (`attention_weights`), and as the number of tokens
-that share them (`attended`).
+Attention is stored as weights (`attention_weights`), and as the effective number of tokens
+(`attended`).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .batches import VALIDATION_SPANS, held_out_tokens
 from .corpora import Corpus
 from .precision import autocast
 
-WINDOW = 16384  # tokens of each held-out novel that a loss is taken over
+WINDOW = 16384  # tokens of each held-out novel in the mean loss
 PROMPT = "It was a bright cold evening in November, and the old gentleman "
-LOOKED_AT = 32  # tokens of the prompt whose weights are kept
+LOOKED_AT = 32  # tokens of the prompt whose weights are stored
 
 
 @torch.no_grad()
 def loss_by_position(
     model: GPT, corpus: Corpus, *, context: int, device: torch.device, window: int = WINDOW
 ) -> Tables:
-    """Mean loss of held-out text by how much of it a token has before it.
+    """Mean loss of held-out text by the number of tokens before a token.
 
     Every model reads the same `VALIDATION_SPANS` spans of `window` tokens twice: in windows of its
-    own context ("own"), and each as one text ("whole"). The latter is longer than any text of its
-    training, unless its context was the window. A row holds the tokens at positions
-    first .. last, counted from 1, where both bounds double.
+    own context ("own"), and each as one text ("whole"). The latter is longer than any training
+    text, unless the context was the window. A row is for the positions first .. last, counted from
+    1, where both bounds double.
     """
     tables: Tables = {}
     windows = {"own": context}
@@ -72,7 +72,7 @@ def loss_by_position(
 
 
 def continuations(model: GPT, device: torch.device, length: int) -> dict[str, str]:
-    """`length` bytes a byte model writes after PROMPT: the most likely, and drawn with seed 0."""
+    """`length` bytes that a byte model writes after PROMPT: most likely, and drawn with seed 0."""
     prompt = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)[None].to(device)
     written = {}
     for kind, temperature in (("greedy", 0.0), ("sampled", 0.8)):
@@ -85,7 +85,7 @@ def continuations(model: GPT, device: torch.device, length: int) -> dict[str, st
 def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
     """Attention weights of each head of a byte model: a row for each head and token of the prompt.
 
-    `weights`: the weights of the tokens up to this one, in whole thousandths, space between.
+    `weights`: the weights of the tokens up to this one, in whole thousandths separated by spaces.
     """
     tokens = torch.frombuffer(bytearray(PROMPT.encode()), dtype=torch.uint8)
     x = model.embed(tokens[None, :LOOKED_AT].long().to(device))
@@ -106,13 +106,15 @@ def attention_weights(model: GPT, device: torch.device) -> list[dict[str, Any]]:
 def attended(
     model: GPT, corpus: Corpus, *, context: int, device: torch.device
 ) -> list[dict[str, Any]]:
-    """How many tokens each head weighs, and how far that is from weighing all alike.
+    """Effective number of tokens in each head's attention, and its distance from uniform attention.
 
     A row for each layer and head, over the queries in the second half of one window of `context`
-    tokens from each held-out novel. `effective`: the exponential of the entropy of a query's
-    weights, n if it weighs n tokens alike; the geometric mean over queries. `alike`: the same if
-    all scores were equal, which is less than the number of tokens where the head fades. `moved`:
-    the share of a query's weights that lies elsewhere than it would then; the mean.
+    tokens from each held-out novel.
+
+    `effective`: exponential of the entropy of a query's weights, which is n for n equal weights;
+        the geometric mean over queries.
+    `alike`: the same for equal scores; less than the number of tokens if the head has a decay.
+    `moved`: the share of a query's weights that is elsewhere than for equal scores; the mean.
 
     Empty for a layer without weights, or one whose weights may be negative.
     """

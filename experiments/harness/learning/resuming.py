@@ -1,9 +1,9 @@
 """Checkpoints from which a stopped training continues, on any number of ranks.
 
-One process keeps all in one file. A team's ranks each write their shards, with
-`torch.distributed.checkpoint`, into a folder named by the update, while training goes on. When the
-shards are whole, a file beside them names the folder. A team continues from the file of one
-process, and one process from the shards of a team.
+One process stores everything in one file. The ranks of a team each write their shards, with
+`torch.distributed.checkpoint`, into a folder named by the update, while training continues. When
+the shards are complete, a file beside them names the folder. A team can continue from the file of
+one process, and one process from the shards of a team.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def save(training: Training, path: Path, legs: Sequence[Leg], *, wait: bool = True) -> None:
     """Write a checkpoint of a training at `path`. Every rank calls it. Raises OSError.
 
-    wait: until it is whole. Else several ranks only begin, and `finish` ends it.
+    wait: until it is complete. Otherwise several ranks only start it, and `finish` ends it.
     """
     contents: dict[str, Any] = {
         "config": training.config,
         "corpus": training.corpus.sha256,
-        "tables": copy.deepcopy(training.tables),  # which grow while shards are written
+        "tables": copy.deepcopy(training.tables),  # a copy: they grow while shards are written
         "legs": list(legs),
     }
     if training.team.size == 1:
@@ -55,9 +55,9 @@ def _start(training: Training, folder: Path) -> Any:
 
 
 def finish(training: Training, *, wait: bool = True) -> None:
-    """End a checkpoint that was begun: its shards are whole on all ranks once the first's are.
+    """Complete a checkpoint that was started. Once the first rank's shards are written, all are.
 
-    wait: for them, on every rank; else nothing is done before they are. Raises OSError.
+    wait: for the shards, on every rank; else do nothing until they are written. Raises OSError.
     """
     if training.saving is None or not (wait or training.saving[0].done()):
         return
@@ -73,7 +73,7 @@ def finish(training: Training, *, wait: bool = True) -> None:
 
 
 def _mark(path: Path, contents: dict[str, Any]) -> None:
-    """Say which checkpoint is the last, and remove those before it."""
+    """Record which checkpoint is the last, and remove older ones."""
     checkpoint.save(path, contents)
     _remove_others(path, contents.get("shards", ""))
 
@@ -86,7 +86,7 @@ def _remove_others(path: Path, kept: str) -> None:
 
 
 def _state(training: Training) -> dict[str, Any]:
-    """Weights and moments by the weights' names; before the first update, weights alone."""
+    """Weights and moments by the weights' names; before the first update, only weights."""
     from torch.distributed.checkpoint import state_dict as dcp
 
     state: dict[str, Any] = {"model": dcp.get_model_state_dict(training.model)}
@@ -97,10 +97,9 @@ def _state(training: Training) -> dict[str, Any]:
 
 
 def resume(training: Training, path: Path) -> list[Leg] | None:
-    """Go on from a checkpoint: the legs that led to it; None where there is no checkpoint.
+    """Continue from a checkpoint; returns its legs, or None if there is no checkpoint.
 
-    Every rank calls it. Raises CheckpointError, and changes nothing, when it is not one of this
-    run.
+    Every rank calls it. Raises CheckpointError, and changes nothing, if it belongs to another run.
     """
     if not path.exists():
         return None
@@ -128,15 +127,15 @@ def _load_shards(training: Training, folder: Path) -> None:
     try:
         alone, group = training.team.size == 1, training.team.group
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "torch.distributed is disabled")  # so it is: alone
+            warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process
             load(state, checkpoint_id=folder, process_group=group, no_dist=alone)
-    except Exception as error:  # whatever is wrong with the files of one rank
+    except Exception as error:  # any error in the files of one rank
         raise CheckpointError(f"its shards cannot be read ({type(error).__name__})") from error
     _give(training, state)
 
 
 def _load_whole(training: Training, kept: dict[str, Any]) -> None:
-    """Weights and moments that one process kept, each rank its shard of them."""
+    """Load weights and moments that one process stored; each rank takes its shard."""
     state: dict[str, Any] = {"model": kept["model"]}
     if training.updates:
         named = {id(p): name for name, p in training.model.named_parameters()}

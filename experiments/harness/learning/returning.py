@@ -1,9 +1,9 @@
-"""Texts in which something comes again, and what a trained model makes of its second coming.
+"""Texts in which something comes again, and a trained model's loss the second time.
 
-`passages`: 64 tokens of a held-out novel come again after so many others of it; `unseen` is their
-control, in which another passage stood first. `recall_in_text`: a list of names and room numbers in
-plain English, then a piece of a novel, then the list again in another order. Only the numbers
-count, and only the first list tells them.
+`passages`: 64 tokens of a held-out novel come again after a distance in the same novel. `unseen`:
+their control, in which another passage stood first. `recall_in_text`: a list of names and room
+numbers in plain English, then a piece of a novel, then the list again in another order. Only the
+numbers are scored, and only the first list gives them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lsa.llama_files import Text, load_llama, smollm2_path
 from .prepared import Split
 
 PASSAGE = 64  # tokens that come again
-LEAD = 64  # tokens before them, so that no passage is a text's beginning
+LEAD = 64  # tokens before them, so that no passage opens a text
 PAIRS = 8  # names in a list
-LETTERS = 8  # of text read for each token wanted: a token has four or five
+LETTERS = 8  # letters of text read per token; a token has four or five
 AT_ONCE = 512  # positions whose logits exist at the same time
 Tokens = Callable[[str], list[int]]
 
@@ -46,10 +46,10 @@ SURNAMES = (
 
 @dataclass(frozen=True)
 class Returning:
-    """A text and what comes again in it.
+    """A text in which something comes again.
 
-    source: which novel, or `list`. tokens: [T]. first, second: [n], where the n tokens that are
-    looked at stand, and where they stand again.
+    source: which novel, or `list`. tokens: [T]. first, second: [n], positions of the scored tokens
+        at their first and second place.
     """
 
     source: int
@@ -67,14 +67,14 @@ def _pieces(split: Split, tokens: Tokens, length: int, texts: int) -> Iterator[t
         share = (i // documents + 0.5) / -(-texts // documents)
         at = start + int(share * max(end - start - LETTERS * length, 0))
         text = bytes(split.tokens[at : min(at + LETTERS * length, end)]).decode(errors="ignore")
-        found = tokens(text[max(text.find(" "), 0) :])[:length]  # from a whole word on
+        found = tokens(text[max(text.find(" "), 0) :])[:length]  # starting with a whole word
         if len(found) < length:
             raise ValueError(f"length: expected at most {len(found)} tokens, got {length}")
         yield source, found
 
 
 def passages(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list[Returning]:
-    """Texts of which `PASSAGE` tokens come again after `distance` others of the same novel."""
+    """Texts in which `PASSAGE` tokens come again after `distance` others of the same novel."""
     found = []
     for source, piece in _pieces(split, tokens, LEAD + PASSAGE + distance, texts):
         whole = torch.tensor(piece + piece[LEAD : LEAD + PASSAGE])
@@ -84,10 +84,10 @@ def passages(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list
 
 
 def unseen(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list[Returning]:
-    """The texts of `passages`, in which another passage of the same novel stands first.
+    """The texts of `passages` with another passage of the same novel in the first place.
 
-    The second place has what it has there, read for the first time. What a copy brings is the
-    difference. Raises ValueError where a novel has one text alone.
+    The passage in the second place is the same, but is read for the first time. The difference of
+    the losses is the gain from the copy. Raises ValueError if a novel has only one text.
     """
     found = passages(split, tokens, distance=distance, texts=texts)
     swapped = []
@@ -105,7 +105,7 @@ def unseen(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list[R
 def recall_in_text(
     split: Split, tokens: Tokens, *, distance: int, texts: int, seed: int, pairs: int = PAIRS
 ) -> list[Returning]:
-    """Lists of so many names and numbers that come again after `distance` tokens of a novel.
+    """Lists of `pairs` names and numbers that come again after `distance` tokens of a novel.
 
     pairs: at most 900, so that all names differ.
     """
@@ -113,7 +113,7 @@ def recall_in_text(
     found = []
     for source, piece in _pieces(split, tokens, distance, texts):
         i, j = rng.permutation(len(FIRST_NAMES)), rng.permutation(len(SURNAMES))
-        n = np.arange(pairs)  # the second thirty have the same names, otherwise paired
+        n = np.arange(pairs)  # the second thirty pair the same names differently
         i, j = i[n % len(i)], j[(n + n // len(i)) % len(j)]
         names = [f"{FIRST_NAMES[a]} {SURNAMES[b]}" for a, b in zip(i, j, strict=True)]
         numbers = rng.integers(100, 1000, pairs)
@@ -134,7 +134,7 @@ def recall_in_text(
 
 
 def token_losses(model: Llama, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss of each token of a text [T] but the first, and whether it was the likeliest: [T - 1]."""
+    """Loss of each token but the first of a text [T], and whether it was likeliest: [T - 1]."""
     x = model.hidden(tokens[None, :-1])[0]
     losses, right = [], []
     for some, wanted in zip(x.split(AT_ONCE), tokens[1:].split(AT_ONCE), strict=True):
@@ -145,7 +145,7 @@ def token_losses(model: Llama, tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scores(model: Llama, text: Returning) -> dict[str, float | int]:
-    """A row of the table `texts` below, without its `text`."""
+    """A row of the table `texts` below, without its column `text`."""
     with torch.no_grad():
         losses, right = token_losses(model, text.tokens)
     rest = torch.ones_like(right)
@@ -173,7 +173,7 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model, how it cuts text, and the SHA-256 of its file."""
+    """A trained model, its tokenizer, and the SHA-256 of its file."""
 
     model: Llama
     tokens: Tokens
@@ -182,9 +182,9 @@ class Trained:
 
 @cache
 def trained(name: str) -> Trained:
-    """The model called SmolLM2-135M-Instruct; or `tiny`, random and of bytes, to try a run with.
+    """The model called SmolLM2-135M-Instruct; or `tiny`, a random model of bytes for trials.
 
-    Raises ValueError when the package that has it is not installed.
+    Raises ValueError if the model's package is not installed.
     """
     if name == "tiny":
         torch.manual_seed(0)

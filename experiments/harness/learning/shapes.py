@@ -1,4 +1,4 @@
-"""A model as its run's configuration has it: its shape, and the memory that it needs."""
+"""The model of a run's configuration: its shape, and the memory that it needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lsa.layers import LAYERS, SoftmaxAttention
 
 from ..core.plan import UsageError
 
-# Names under which a configuration may give an option of its attention's own.
+# Older names under which a configuration may give an option of its attention.
 OPTIONS = {
     "feature_map": "feature_map",
     "normalize": "normalize",
@@ -20,9 +20,9 @@ OPTIONS = {
 
 
 def attention_of(config: dict[str, Any]) -> dict[str, Any]:
-    """The attention that a run's configuration asks for, as a GPTConfig wants it.
+    """The attention of a run's configuration, as GPTConfig takes it.
 
-    Options stand in `attention_options`; of the older ones, under names of their own.
+    Options are in `attention_options`; older configurations have some under names of their own.
     """
     options = {OPTIONS[key]: config[key] for key in OPTIONS if key in config}
     options |= config.get("attention_options", {})
@@ -30,21 +30,21 @@ def attention_of(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def shape_of(config: dict[str, Any], vocab_size: int) -> GPTConfig:
-    """The model that a run's configuration asks for."""
+    """The GPTConfig of a run's configuration."""
     return gpt_config(
         config["scale"],
         vocab_size=vocab_size,
         n_positions=config.get("n_positions", config["context"]),
-        **config.get("shape", {}),  # what differs from the scale: n_layer, n_head, d_model
+        **config.get("shape", {}),  # overrides of the scale: n_layer, n_head, d_model
         **attention_of(config),
     )
 
 
 def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | None = None) -> int:
-    """B of a training on each of so many devices, at least.
+    """Least B on each of so many devices for a training.
 
-    recompute: whether blocks are computed again for their gradients; by default where there are
-    several devices, which do so when they must. Raises UsageError as `layout` does.
+    recompute: whether blocks are computed again for their gradients; by default only with several
+    devices, which do so if they must. Raises UsageError as `layout` does.
     """
     windows = config["spans"] * config["span"] // config["context"]
     data, sequence = layout(config, devices)
@@ -56,9 +56,9 @@ def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | Non
 
 
 def layout(config: dict[str, Any], ranks: int) -> tuple[int, int]:
-    """Among how many the windows are parted, each with one or more; and each of its windows.
+    """Number of groups of ranks that the windows are divided among, and of ranks in a group.
 
-    Raises UsageError where the attention cannot part a window among so many.
+    The ranks of a group share each window. Raises UsageError if the attention cannot be split so.
     """
     windows = config["spans"] * config["span"] // config["context"]
     data = max(n for n in range(1, ranks + 1) if ranks % n == 0 and n <= windows)

@@ -1,4 +1,4 @@
-"""How large a model is and what it costs: the row that experiments on size keep of each run."""
+"""A model's size and cost: the row that experiments on size store for each run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How a training is spread over the ranks of its team: weights sharded, windows and text parted.
+"""Spreading a training over the ranks of a team: weights sharded, windows and text divided.
 
-An update's windows are parted over ranks. Where there are fewer windows than ranks, several ranks
-hold a window, a part of it each, if its attention can be split so (`lsa.parallel`). The loss is the
-mean over all tokens of the update, so that any number of ranks takes the same step.
+An update's windows are divided among ranks. If there are fewer windows than ranks, several ranks
+share a window, each with a part of it, if its attention can be split so (`lsa.parallel`). The loss
+is the mean over all tokens of the update, so any number of ranks makes the same step.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from ..core.team import TIMEOUT, Team
 from .shapes import layout, memory_needed
 
 Batch = tuple[Tensor, Tensor]
-# Up to so many bytes of weights, gradients and moments each rank keeps all of them. One sum of
-# gradients in an update costs less than to gather every block's weights twice.
+# With at most this many bytes of weights, gradients and moments, each rank stores all of them. One
+# all-reduce of gradients an update costs less than gathering every block's weights twice.
 REPLICATED = 10**9
 
 
 class OneProcess:
-    """All of a training in one process."""
+    """A training in one process."""
 
     def __init__(self) -> None:
         self.mesh: dict[str, int] = {}
         self.recompute = False
-        self.saving_group: Any = None  # on which shards are written while training goes on
+        self.saving_group: Any = None  # for writing shards while training continues
         self.options: dict[str, Any] = {}
 
     def shard(self, model: GPT) -> GPT:
-        """The model as it is trained."""
+        """The model in the form in which it is trained."""
         return model
 
     def pieces(self, inputs: Tensor, targets: Tensor, micro_batches: int) -> Iterator[Batch]:
@@ -48,10 +48,10 @@ class OneProcess:
 
 
 class Ranked(OneProcess):
-    """This rank's part of a training. Every rank makes it, at the same moment.
+    """This rank's part of a training. Every rank constructs it, at the same moment.
 
-    Blocks are computed again for their gradients where these would not fit otherwise. Raises
-    UsageError where there are more ranks than the windows of an update can be parted among.
+    Blocks are computed again for their gradients if these would not fit otherwise. Raises
+    UsageError if there are more ranks than an update's windows can be divided among.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Ranked(OneProcess):
         super().__init__()
         data, sequence = layout(config, team.size)
         self.team, self.kind = team, device.type
-        # The first rank decides: what is computed again has exchanges in it.
+        # The first rank decides, because recomputed blocks contain exchanges.
         self.recompute = team.first(
             lambda: memory_needed(config, team.size, recompute=False) > memory_of_rank(device)
         )
@@ -75,7 +75,7 @@ class Ranked(OneProcess):
     def shard(self, model: GPT) -> GPT:
         """Weights, gradients and moments over all ranks, gathered block by block (FSDP2).
 
-        Each rank has all of a small model, which is FSDP2 with shards of one rank.
+        For a small model each rank has everything, as FSDP2 with shards of one rank.
         """
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
@@ -94,7 +94,7 @@ class Ranked(OneProcess):
         return model
 
     def pieces(self, inputs: Tensor, targets: Tensor, micro_batches: int) -> Iterator[Batch]:
-        """As many on each rank, some of them empty perhaps: all wait for each other."""
+        """Equally many parts on each rank, some possibly empty: ranks wait for each other."""
         data, sequence = self.mesh["data"], self.mesh["sequence"]
         n = -(-micro_batches // data)
         each = (
@@ -105,6 +105,6 @@ class Ranked(OneProcess):
 
 
 def new_groups(team: Team, size: int, backend: str | None = None) -> list[Any]:
-    """Groups of so many ranks in a row, on torch's backend by default. All ranks make all."""
+    """Groups of so many consecutive ranks, on torch's backend by default. All ranks make all."""
     members = [[*range(first, first + size)] for first in range(0, team.size, size)]
     return [dist.new_group(those, timeout=TIMEOUT, backend=backend) for those in members]

@@ -1,4 +1,4 @@
-"""Training a small GPT on made-up texts, at one learning rate, until it answers them."""
+"""Training a small GPT on made-up texts at one learning rate, until it answers them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SAVE_EVERY = 60.0  # seconds between two checkpoints
 
 
 def task_model(config: dict[str, Any]) -> GPT:
-    """A short convolution, so that a token knows those before it, and then the layer in question.
+    """A short convolution, which shows a token those before it, followed by the layer in question.
 
-    Both stand in a block of GPT-2. Weights start at 1/sqrt(D): the 0.02 of wide models leaves a
-    narrow one with queries and keys too small to tell apart.
+    Each is in a block of GPT-2. Weights start at 1/sqrt(D): with the 0.02 of wide models, queries
+    and keys of a narrow model are too small to tell apart.
     """
     torch.manual_seed(config["seed"])
     shape = GPTConfig(
@@ -44,10 +44,10 @@ def task_model(config: dict[str, Any]) -> GPT:
 
 
 class TaskTraining:
-    """A model in training, and what held-out texts said of it.
+    """A model in training, and its scores on held-out texts.
 
-    curve: rows of loss and accuracy. ending: `solved`, `stopped` after all updates, `not finite`
-    where a loss was no finite number (the weights are those before it); "" before the end.
+    curve: rows of loss and accuracy. ending: `solved`; `stopped` after all updates; `not finite` if
+        a loss was not a finite number (the weights are then those before it); "" before the end.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ class TaskTraining:
         self.curve: list[dict[str, float]] = []
         self.updates, self.ending = 0, ""
         self.model = task_model(config)
-        # In one pass over each weight: a model so small spends a tenth of an update in the many.
+        # Fused: in so small a model, the other versions take a tenth of an update.
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             betas=(0.9, 0.95),
@@ -64,9 +64,9 @@ class TaskTraining:
         )
 
     def train(self, session: Session) -> bool:
-        """Train to an end, from a checkpoint if one is there. False: out of time.
+        """Train to an end, from a checkpoint if there is one. False: out of time.
 
-        A checkpoint is written every minute, since not every end of a process is announced.
+        A checkpoint is written every minute, since a process can end without a signal.
         """
         self._resume(session)
         due = time.monotonic() + SAVE_EVERY
@@ -110,7 +110,7 @@ class TaskTraining:
         self.updates += 1
 
     def _validate(self) -> None:
-        """All cases together, each weighing as much."""
+        """Validate on all cases, with equal weights."""
         config = self.config
         rows = [
             ask(self.model, config, case, VALIDATION_SEED, config["held_out"]).row
@@ -126,7 +126,7 @@ class TaskTraining:
             self.ending = "solved"
 
     def save(self, session: Session) -> None:
-        """Leave what the same run can go on from. No room for it: a warning."""
+        """Write a checkpoint for the same run. No space for it: a warning."""
         contents = {
             "config": self.config,
             "model": self.model.state_dict(),
@@ -142,7 +142,7 @@ class TaskTraining:
             session.warn(f"{session.checkpoint}: cannot be written ({error.strerror})")
 
     def _resume(self, session: Session) -> None:
-        """Go on from a checkpoint of this configuration; another one is set aside."""
+        """Continue from a checkpoint of this configuration; another one is set aside."""
         if not session.checkpoint.exists():
             return
         try:

@@ -1,7 +1,7 @@
 """Made-up texts whose answers are known: recall, overwriting, copying, induction heads.
 
-A batch is inputs [B, T] and targets [B, T], both whole numbers. Where nothing is asked the target
-is IGNORED. A batch depends on the seed and the update's number alone.
+A batch is inputs [B, T] and targets [B, T], both whole numbers. Targets are IGNORED where nothing
+is asked. A batch depends on the seed and the update's number alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-IGNORED = -100  # torch's cross-entropy leaves such targets out
+IGNORED = -100  # torch's cross-entropy ignores such targets
 
 Batch = tuple[Tensor, Tensor]
 
@@ -20,10 +20,10 @@ Batch = tuple[Tensor, Tensor]
 def recall(rng: np.random.Generator, batch: int, length: int, *, pairs: int, vocab: int) -> Batch:
     """Multi-query associative recall (Arora et al., 2024, section 3 and appendix E).
 
-    `pairs` keys and values stand at the start, each key once; later each key comes again, once,
+    `pairs` keys and values stand at the start, each key once. Later each key comes again, once,
     among noise, and its value is asked for. Keys are drawn from the lower half of the vocabulary
-    without token 0, which is the noise; values from the upper half. A question that stands g
-    places into the rest is drawn in proportion to g^-0.99, as theirs is, so most come soon.
+    without token 0, which is the noise; values from the upper half. A question at place g of the
+    rest has probability proportional to g^-0.99, as in the paper, so most come soon.
     """
     keys = _keys(rng, batch, length, pairs, 1, vocab)
     values = rng.integers(vocab // 2, vocab, (batch, pairs))
@@ -35,20 +35,20 @@ def recall(rng: np.random.Generator, batch: int, length: int, *, pairs: int, voc
 def overwriting(
     rng: np.random.Generator, batch: int, length: int, *, pairs: int, writes: int, vocab: int
 ) -> Batch:
-    """Recall of keys that are written again: the newest value is asked for.
+    """Recall of keys that are written several times: the newest value is asked for.
 
-    Each of `pairs` keys is written `writes` times, in any order, each time with another value
-    than the last time. Then all is as in `recall`, which this is where writes = 1.
+    Each of `pairs` keys is written `writes` times, in any order, each time with another value than
+    before. The rest is as in `recall`, which this is for writes = 1.
     """
     if writes < 1:
         raise ValueError(f"writes: expected at least 1, got {writes}")
     keys = _keys(rng, batch, length, pairs, writes, vocab)
     half, total = vocab // 2, pairs * writes
-    values = rng.integers(1, vocab - half, (batch, pairs, writes))  # steps from the last value
+    values = rng.integers(1, vocab - half, (batch, pairs, writes))  # from value to value
     values[..., 0] = rng.integers(0, vocab - half, (batch, pairs))
     values = half + values.cumsum(-1) % (vocab - half)
     order = rng.permuted(np.tile(np.arange(total) // writes, (batch, 1)), axis=1)
-    # Where each key stands, first to last: a stable sort by key.
+    # The places of each key, first to last: a stable sort by key.
     places = 2 * np.argsort(order, axis=1, kind="stable").reshape(batch, pairs, writes)
     rows = np.arange(batch)[:, None, None]
     inputs = np.zeros((batch, length), dtype=np.int64)
@@ -59,7 +59,7 @@ def overwriting(
 def _keys(
     rng: np.random.Generator, batch: int, length: int, pairs: int, writes: int, vocab: int
 ) -> np.ndarray:
-    """Different keys [batch, pairs]. Raises ValueError where they, or their text, do not fit."""
+    """Different keys [batch, pairs]. Raises ValueError if they, or their text, do not fit."""
     half, least = vocab // 2, 2 * pairs * (writes + 1)
     if not 1 <= pairs < half:
         raise ValueError(f"pairs: expected 1 to {half - 1} with vocab = {vocab}, got {pairs}")
@@ -72,10 +72,11 @@ def _keys(
 def _questions(
     rng: np.random.Generator, inputs: np.ndarray, start: int, keys: np.ndarray, values: np.ndarray
 ) -> Batch:
-    """Each key once more, from `start` on, at places most of which are near."""
+    """Ask for each key once, from `start` on, at places that are mostly near."""
     batch, length = inputs.shape
     targets = np.full((batch, length), IGNORED, dtype=np.int64)
-    # Places for the questions: every other token of the rest, so that each has room to be answered.
+    # Places for the questions: every other token of the rest, so that each can be followed by its
+    # answer.
     places = (length - start) // 2
     weights = np.arange(1, places + 1) ** -0.99
     scores = np.log(rng.random((batch, places))) / weights
@@ -91,10 +92,9 @@ def distant_recall(
 ) -> Batch:
     """`pairs` keys and values, then something else, then all keys again, each asking for its value.
 
-    Between them stands noise, from an alphabet of its own. With others = 1 it is pairs of other
-    keys, drawn again and again, which only their keys tell from those asked for. The right value
-    follows each question. The lower half of the vocabulary is noise, the third quarter keys, the
-    last values.
+    Between them is noise, from an alphabet of its own. With others = 1 there are pairs of other
+    keys instead, drawn repeatedly; only their keys distinguish them. The right value follows each
+    question. The lower half of the vocabulary is noise, the third quarter keys, the last values.
     """
     quarter = vocab // 4
     if not 1 <= pairs < quarter:
@@ -123,8 +123,8 @@ def distant_recall(
 def copying(rng: np.random.Generator, batch: int, length: int, *, tokens: int, vocab: int) -> Batch:
     """Copying (Arjovsky et al., 2016): `tokens` symbols, a wait, then all of them in order.
 
-    Where they stand is always the same, so a fixed delay solves it. Token 0 is the wait, token 1
-    asks for the next symbol.
+    Their places are always the same, so a fixed delay solves it. Token 0 is the wait, token 1 asks
+    for the next symbol.
     """
     _room(length, tokens, vocab)
     symbols = rng.integers(2, vocab, (batch, tokens))
@@ -136,9 +136,9 @@ def copying(rng: np.random.Generator, batch: int, length: int, *, tokens: int, v
 def selective_copying(
     rng: np.random.Generator, batch: int, length: int, *, tokens: int, vocab: int
 ) -> Batch:
-    """Selective copying (Jing et al., 2019; Gu and Dao, 2023): the symbols stand anywhere.
+    """Selective copying (Jing et al., 2019; Gu and Dao, 2023): the symbols are at random places.
 
-    The tokens themselves say whether they count, so no fixed delay solves it.
+    Only the tokens themselves show whether they count, so no fixed delay solves it.
     """
     _room(length, tokens, vocab)
     symbols = rng.integers(2, vocab, (batch, tokens))
@@ -154,8 +154,8 @@ def induction(
 ) -> Batch:
     """Induction heads (Olsson et al., 2022; Gu and Dao, 2023): what followed the special token?
 
-    Token 0 stands once inside the text and once at its end, where what followed it first is
-    asked for. With more `questions` it stands in between too, always before the same token, and
+    Token 0 stands once inside the text and once at its end, where the token after the first one is
+    asked for. With more `questions` it also stands in between, always before the same token, and
     each time after the first asks for that token.
     """
     if questions < 1:
@@ -165,7 +165,8 @@ def induction(
         raise ValueError(f"length: expected at least 2 questions + 2 = {least}, got {length}")
     inputs = rng.integers(1, vocab, (batch, length))
     targets = np.full((batch, length), IGNORED, dtype=np.int64)
-    # Places two apart at least, each with room for what follows: of so many fewer, then spread.
+    # Places at least two apart, each with room for its successor: drawn from fewer places, then
+    # spread.
     free = np.tile(np.arange(length - 1 - questions), (batch, 1))
     places = np.sort(rng.permuted(free, axis=1)[:, :questions], axis=1) + np.arange(questions)
     rows = np.arange(batch)[:, None]
@@ -185,7 +186,7 @@ def _room(length: int, tokens: int, vocab: int) -> None:
 
 
 def _asked(inputs: np.ndarray, symbols: np.ndarray) -> Batch:
-    """The last places ask for the symbols in order."""
+    """Ask for the symbols in order at the last places."""
     tokens = symbols.shape[1]
     targets = np.full(inputs.shape, IGNORED, dtype=np.int64)
     inputs[:, -tokens:] = 1

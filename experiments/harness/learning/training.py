@@ -1,9 +1,9 @@
-"""Training a GPT and keeping the curve: what the experiments that train have in common.
+"""Training a GPT and recording its curve, for all experiments that train.
 
 Seed and update number alone choose the text. The optimiser is AdamW. After a short warm-up the
 learning rate is constant; over the last `cooldown_updates`, if a run has these, it falls to zero.
 Every update is timed: drawing its text, forward, backward and the step. Compilation, warm-up and
-validation are apart.
+validation are not included.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .shapes import shape_of
 from .spread import OneProcess, Ranked
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
-SAVE_SHARE = 5  # ... or this many times what the last one took, where that is longer
+SAVE_SHARE = 5  # ... or this many times the last checkpoint's time, if that is longer
 TABLES = {
     "train": table(
         optional="empty where the first loss was not finite",
@@ -56,21 +56,21 @@ TABLES = {
 
 
 class DivergedError(ArithmeticError):
-    """A loss came out that is not a finite number. Nothing of it was kept."""
+    """A loss is not a finite number. Nothing of the update is recorded."""
 
 
 def compile_blocks(model: GPT, **options: Any) -> None:
-    """Have the blocks compiled when they are first called. options: of torch.compile.
+    """Compile the blocks at their first call. options: of torch.compile.
 
-    They are alike, so the first of them is compiled and all use it; the whole model would take
-    as many times as long. Its parameters keep their names.
+    All blocks are alike, so one compilation serves all; the whole model would take as many times as
+    long. Parameters keep their names.
     """
     for block in model.blocks:
         block.compile(**options)
 
 
 class Training:
-    """A model, its optimizer and the curves so far."""
+    """A model, its optimizer and its curves so far."""
 
     def __init__(self, config: dict[str, Any], corpus: Corpus, device: torch.device) -> None:
         self.config, self.corpus, self.device = config, corpus, device
@@ -80,7 +80,7 @@ class Training:
         if device.type == "cuda":
             compile_blocks(model)
         self.team, self.spread = here(), OneProcess()
-        self.saving: Any = None  # a checkpoint that is being written, see resuming.finish
+        self.saving: Any = None  # a checkpoint in progress, see resuming.finish
         if self.team.size > 1:
             self.spread = Ranked(self.team, model, config, device)
         self.model = self.spread.shard(model)
@@ -100,7 +100,7 @@ class Training:
         return rate
 
     def _groups(self) -> list[dict[str, Any]]:
-        """Weight decay on matrices only, as GPT-2's successors do."""
+        """Parameter groups: weight decay on matrices only, as GPT-2's successors do."""
         parameters = list(self.model.parameters())
         return [
             {
@@ -128,7 +128,7 @@ class Training:
 
     @property
     def progress(self) -> tuple[float, float]:
-        """(done, planned), in updates where these are counted, else in seconds."""
+        """(done, planned), in updates if these are planned, else in seconds."""
         if self.config["updates"]:
             return self.updates, self.config["updates"]
         return self.seconds, self.config["train_seconds"]
@@ -142,7 +142,7 @@ class Training:
 
     @property
     def shares(self) -> dict[str, Any]:
-        """How a training on several ranks is spread, and tokens per second of each; else {}."""
+        """How a training is spread over several ranks, and tokens a second of each; {} for one."""
         if self.team.size == 1:
             return {}
         tokens = self.updates * self.config["spans"] * self.config["span"] / self.team.size
@@ -151,14 +151,14 @@ class Training:
         return {"world_size": self.team.size, "mesh": mesh, "tokens_per_second": speed}
 
     def warm_up(self) -> None:
-        """Compile and touch every buffer; the weights stay as they were."""
+        """Compile and touch every buffer; the weights do not change."""
         for _ in range(2):
             self._gradients(0)
             self.optimizer.zero_grad(set_to_none=True)
         self._synchronize()
 
     def update(self) -> None:
-        """One update, timed. Raises DivergedError, with the curves as they were before it."""
+        """Make one update, timed. Raises DivergedError, with the curves as they were before it."""
         began = time.perf_counter()
         u = self.updates
         rate = self._rate(u)
@@ -181,7 +181,7 @@ class Training:
     def _mean_loss(
         self, inputs: torch.Tensor, targets: torch.Tensor, parts: int, *, backward: bool = False
     ) -> torch.Tensor:
-        """Over all tokens of a batch, computed in so many parts, on all ranks together."""
+        """Mean loss over all tokens of a batch, in `parts` parts, on all ranks together."""
         total = torch.zeros((), device=self.device)
         for part, target in self.spread.pieces(inputs, targets, parts):
             loss = self._loss(part.to(self.device, non_blocking=True), target.to(self.device))
@@ -194,14 +194,14 @@ class Training:
     def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         with autocast(self.device, self.config.get("autocast", True)):
             logits = self.model(inputs, **self.spread.options)
-        # A rank may have no token, and takes part all the same.
+        # A rank without tokens takes part too.
         return next_token_loss(logits, targets) if targets.numel() else logits.float().sum()
 
     @torch.no_grad()
     def validate(self) -> float:
-        """Loss on held-out books, cut into the same context; kept in the curve.
+        """Loss on held-out books, cut into the same context; added to the curve.
 
-        A span of `validation_span` tokens from each book. Raises DivergedError.
+        `validation_span` tokens of each book. Raises DivergedError.
         """
         inputs, targets = held_out_tokens(
             self.corpus.splits["validation"],
@@ -227,14 +227,14 @@ class Training:
     def save(self, path: Path, legs: Sequence[Leg] = (), *, wait: bool = True) -> None:
         """Write a checkpoint. legs: of the run so far, this one last. Raises OSError.
 
-        wait: until it is whole; else several ranks write it while training goes on.
+        wait: until it is complete; otherwise several ranks write it while training continues.
         """
         resuming.save(self, path, legs, wait=wait)
 
     def resume(self, path: Path) -> list[Leg] | None:
-        """Go on from a checkpoint: the legs that led to it; None where there is no checkpoint.
+        """Continue from a checkpoint; returns its legs, or None if there is no checkpoint.
 
-        Raises CheckpointError, and changes nothing, when it is not one of this run.
+        Raises CheckpointError, and changes nothing, if it belongs to another run.
         """
         return resuming.resume(self, path)
 
@@ -250,7 +250,7 @@ def train_through(
     session: Session,
     watch: Callable[[Training], None] = lambda training: None,
 ) -> Outcome:
-    """Train to the end of the plan, or of the budget; goes on from a checkpoint if one is there.
+    """Train to the end of the plan or of the budget, from a checkpoint if there is one.
 
     A checkpoint is written every minute, and when the budget ends or a signal comes. watch is
     called before the first update and after each, and may add to the training's tables. Raises
@@ -265,7 +265,7 @@ def train_through(
         training.validate()
         watch(training)
     due = time.monotonic() + SAVE_EVERY
-    # A signal waits for the end of an update: half of one is no place to go on from.
+    # A signal takes effect at the end of an update: a run cannot continue from half of one.
     with session.stop.deferred():
         while not training.finished:
             over, save = training.team.any(
@@ -292,7 +292,7 @@ def train_through(
 
 
 def _resume(training: Training, session: Session) -> bool:
-    """Whether the run goes on from a checkpoint; one that cannot be used is set aside."""
+    """Whether the run continues from a checkpoint; an unusable one is set aside."""
     try:
         legs = training.resume(session.checkpoint)
     except CheckpointError as error:
@@ -308,7 +308,7 @@ def _resume(training: Training, session: Session) -> bool:
 
 @contextmanager
 def _warning(session: Session) -> Iterator[None]:
-    """Within, a checkpoint that there is no room for is warned of."""
+    """Context that turns lack of space for a checkpoint into a warning."""
     try:
         yield
     except OSError as error:
@@ -318,7 +318,7 @@ def _warning(session: Session) -> Iterator[None]:
 
 
 def _save(training: Training, session: Session, *, wait: bool = False) -> float:
-    """Write a checkpoint, or begin to; returns when the next one is due."""
+    """Write a checkpoint, or start to; returns the time of the next one."""
     began = time.monotonic()
     with _warning(session):
         training.save(session.checkpoint, [*session.earlier, session.leg()], wait=wait)

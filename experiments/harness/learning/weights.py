@@ -1,4 +1,4 @@
-"""How a model's own weights are kept: one file of at most a megabyte for a nano model."""
+"""Storing a model's weights in one file, of at most a megabyte for a nano model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..core.weights import read_arrays
 
 
 def pack_weights(model: GPT) -> bytes:
-    """A model's weights as a NumPy .npz: int8 rows and a float32 scale a row.
+    """A model's weights as a NumPy .npz: int8 rows and a float32 scale for each row.
 
-    For every parameter NAME of two axes, `NAME` is int8 [out, in] and `NAME.scale` float32 [out],
-    the weight being their product; one of a single axis is float32 itself. Rounding moves a
+    For every parameter NAME with two axes, `NAME` is int8 [out, in] and `NAME.scale` float32 [out];
+    the weight is their product. A parameter with one axis is float32 itself. Rounding changes a
     weight by at most half of a 127th of the largest in its row.
     """
     arrays = {}
@@ -36,7 +36,7 @@ def pack_weights(model: GPT) -> bytes:
 
 
 def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
-    """The state dictionary that `pack_weights` was given, rounded. Raises ValueError."""
+    """The state dictionary that was packed, rounded. Raises ValueError."""
     arrays, weights = read_arrays(packed), {}
     for name, values in arrays.items():
         if name.endswith(".scale"):
