@@ -1,9 +1,10 @@
 """Time one block of GPT-2 in training, forward and backward: softmax, and the three modes.
 
-A layer's core alone overstates a gain. In a model projections and a multilayer perceptron take
-time too, the same in every mode. All blocks of a model are alike, so one of them, in the shape of
-the largest GPT-2, shows how the whole divides. At each length the modes take turns, one call each.
-The small block takes a further turn without attention, its projections left: what all modes share.
+Timing only a layer's core overstates a gain. In a model, projections and a multilayer perceptron
+take time too, the same in every mode. All blocks of a model are alike, so one block in the shape of
+the largest GPT-2 shows the shares of the whole. At each length the modes take turns, one call each.
+The small block is also timed without attention, but with its projections: the part that all modes
+share.
 """
 
 from __future__ import annotations

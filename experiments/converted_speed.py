@@ -1,10 +1,10 @@
-"""Time and memory of a trained model's token when only some of its heads may look back, or none.
+"""Time and memory per token of a trained model in which all, some or none of the heads look back.
 
 A model of SmolLM2-135M's shape, batch 1. All heads attend with softmax, or with a window and the
-first tokens, or with these and a state. Or the first 8 or 24 of the ranking attend with softmax and
-the others with the window. A token is timed at positions up to 65,536, in all ways in turns.
-Weights and the text before are random, since the time of a token does not depend on them. The
-caches of a group of three heads are kept whole if one of the three looks back.
+first tokens, or with these and a state. Or the first 8 or 24 heads of the ranking attend with
+softmax and the others with the window. Tokens are timed at positions up to 65,536, in all variants
+in turns. Weights and the text before are random, since the time of a token does not depend on them.
+The caches of a group of three heads are kept whole if one of the three looks back.
 """
 
 from __future__ import annotations

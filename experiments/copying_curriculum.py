@@ -1,17 +1,17 @@
-"""Learning to look back: what copies a passage, and from how far, when it pays to copy?
+"""Learning to look back: which memory copies a passage, and from how far, if copying pays?
 
 Models of the race's size learn to look back late or never, since in novels the far past helps
-little. Here a quarter of the windows reward it: 64 bytes come again after 64 to 4,096 others, in
-place of the text that stood there. Each kind of memory is trained on the same text in the same
-order. Some keep tokens: a cache of all (softmax), or a window of 128 and the first. Some keep a
-sum: linear attention, Mamba-2's decay from the input, the gated delta rule. One has a window beside
-a sum of all tokens that have left it. Where no decay is learned, one head of two fades by half in
-four bytes, as in `race`.
+little. Here a quarter of the windows reward it: 64 bytes come again after 64 to 4,096 others,
+replacing the text there. Each kind of memory is trained on the same text in the same order. Some
+store tokens: a cache of all (softmax), or a window of 128 and the first. Some store a sum: linear
+attention, Mamba-2's decay from the input, the gated delta rule. One has a window and a sum of all
+tokens that have left it. If no decay is learned, one head of two decays by half in four bytes, as
+in `race`.
 
 The control is the same model on the same novels without planted passages. The rule for stopping is
-fixed before the runs: all make the same updates. Now and then a model reads held-out novels in
-which a passage comes again after so many bytes. Its loss there is stored, and its gain over the
-same text with another passage in the first place.
+fixed before the runs: all make the same updates. At intervals a model reads held-out novels in
+which a passage comes again after a given number of bytes. Its loss there is stored, and its gain
+over the same text with another passage in the first place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Time linear attention on one core: compiled, in plain torch; softmax; and the core's limit.
 
-All of one shape take turns on one thread. Each timed call follows an untimed one of its own, so
-none pays for what another left in caches and memory. Just before, a large product of matrices is
-timed: what the core can do at best. `steps` is the way from plain torch to the compiled body, at
-one shape, in turns; in a run of its own, of one token that takes a state and gives the next.
+All implementations of one shape take turns on one thread. Each timed call follows an untimed one of
+the same implementation, so that it does not depend on the caches and memory of another. Just
+before, a large product of matrices is timed, which gives the core's limit. `steps` goes from plain
+torch to the compiled body step by step, at one shape, in turns. A run of its own times one token
+that takes a state and returns the next.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Novels read far beyond the length that a trained model was made for, when no head may look back.
+"""Reading novels far beyond the length that a trained model was made for, when no head looks back.
 
 The models are the students of `linearise`. Their heads see a window and the first tokens, with a
-state for all between (`state`) or without (`window`). They read held-out novels from the first
+state for those between (`state`) or without (`window`). They read held-out novels from the first
 token on, one piece after another. Their teacher, with softmax in all heads, was trained to 8,192
-positions; it reads so far, and twice as far.
+positions; it reads that far, and twice as far.
 
-`positions` holds every token's loss. At a text's end the machine is asked for something that stood
-so many tokens before. Each question starts from the same state, so all distances cost one reading.
-`passages` asks for a passage of 64 tokens of the novel, as in `linearise`. `needles` asks for a
-needle: one sentence with a name and a room's number, which is no part of the novel.
+`positions` has every token's loss. At a text's end the machine is asked for something at a given
+distance. Each question starts from the same state, so all distances cost one reading. `passages`
+asks for a passage of 64 tokens of the novel, as in `linearise`. `needles` asks for a needle: one
+sentence with a name and a room's number, which is no part of the novel.
 """
 
 from __future__ import annotations

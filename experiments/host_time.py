@@ -1,10 +1,10 @@
-"""Time of a call of the kernels before a GPU begins: checks, plan, operator, launches.
+"""Host time of a kernel call before a GPU begins: checks, plan, operator, launches.
 
-Needs no GPU: the kernels are compiled for Hopper, their arguments are bound and looked up as for
-a launch, and the launch itself does nothing. Beside each call stands an operator with the same
-arguments and results that only allocates the results. The difference is our part of the time; the
-rest is what torch takes for any operator. All calls of all cases take turns, so that a computer
-that slows down for some seconds slows all of them alike.
+Needs no GPU: the kernels are compiled for Hopper, their arguments are bound and looked up as for a
+launch, and the launch itself does nothing. Each call is compared with an operator that has the same
+arguments and only allocates the results. The difference is our part of the time; the rest is what
+torch needs for any operator. All calls of all cases take turns, so that a temporary slowdown of the
+computer affects them alike.
 """
 
 from __future__ import annotations

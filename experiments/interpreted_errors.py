@@ -1,9 +1,9 @@
 """Compare the kernels' arithmetic in bfloat16 with float64, interpreted: no GPU is needed.
 
-Triton's interpreter takes a kernel's programs one after another, on a processor, and rounds where
-a tensor core would: the operands of a product to bfloat16, its sum in float32. The plan is the one
-for Hopper, as are the segments that a sequence is cut into. It cannot show a GPU's own order of
-adding, an approximate exponential, and a race between programs; `kernel_errors` can.
+Triton's interpreter runs a kernel's programs one after another, on a processor. It rounds where a
+tensor core would: the operands of a product to bfloat16, its sum in float32. The plan is the one
+for Hopper, as are the segments of a sequence. The interpreter cannot show a GPU's own order of
+adding, an approximate exponential, or a race between programs; `kernel_errors` can.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Compiled kernels: their registers, their instructions, and the bytes that they should move.
 
 Needs no GPU: every kernel that a call and its gradient launch is compiled for Ampere and for
-Hopper, planned as on an A100 and on an H100. The bytes are counted from the launch, each input
-and output of a program's tile once; the instructions in the machine code. Each version of Triton
-has runs of its own, beside those of others.
+Hopper, planned as on an A100 and on an H100. Bytes are counted from the launch, each input and
+output of a program's tile once; instructions in the machine code. Each version of Triton has runs
+of its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Compare results and gradients of every mode with float64, on the present device.
 
-The first run on a GPU, since wrong kernels need not be timed. The cases are few and far apart:
-widths that a tile divides and others, two tokens, a length that nothing divides. A state stands
-before and after, and there are cases with a feature map and without. On a GPU several processes
-take them in turn. So they compile side by side, and the runs that follow find the compiled kernels.
+This is the first run on a GPU, since wrong kernels need not be timed. The cases are few and varied:
+widths that a tile divides and others, two tokens, an indivisible length. All have a state before
+and after; some have a feature map. On a GPU several processes take the cases in turn. So they
+compile in parallel, and later runs find the compiled kernels.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""How long the kernels should take on a GPU, written down before one has run them.
+"""Predicted times of the kernels on a GPU, written down before one has run them.
 
-Needs no GPU. Every launch of chunked mode is planned and compiled as for an H100. It takes no less
-time than its bytes do at the memory's speed, and no less than the instructions of the fullest
-multiprocessor, one a scheduler and cycle. It may take as long as its programs do when each warp
-waits `DEPENDENT_CYCLES` for every instruction and others fill none of the gaps. A call takes its
-launches one after the other. Beside it stands the design that stores the state of every chunk, by
-its bytes alone.
+Needs no GPU. Every launch of chunked mode is planned and compiled as for an H100. Its least time is
+that of its bytes at the memory's speed, or of the instructions of the fullest multiprocessor, one a
+scheduler and cycle. Its longest time assumes that each warp waits `DEPENDENT_CYCLES` for every
+instruction and other warps fill none of the gaps. A call takes its launches one after the other.
+For comparison stands the design that stores the state of every chunk, by its bytes alone.
 
-That account gives seconds, at best and at worst. Two things are assumed. The kernels come as near
-to their bound as fla's published times of large shapes come to their bytes. Two to four
-microseconds pass from one launch of a CUDA graph to the next. A call from Python takes at least the
-time of its host (`host_time`), at least that of the graph, and at most their sum. The launches
-themselves are in neither. fla's normaliser is counted as its operations stand in version 0.5.1, at
-best at the data sheet's speed. Its host was not timed here, so it has no prediction of calls from
-Python. The shapes are those of `kernel_speed`, which measures the same.
+These give times at best and at worst, under two assumptions. The kernels come as near to their
+bound as fla's published times of large shapes come to their bytes. Two to four microseconds pass
+between launches of a CUDA graph. A call from Python takes at least the time of its host
+(`host_time`), at least that of the graph, and at most their sum. The launches themselves are in
+neither. fla's normaliser is counted by its operations in version 0.5.1, at best at the data sheet's
+speed. Its host was not timed here, so it has no prediction of calls from Python. The shapes are
+those of `kernel_speed`, which measures the same.
 """
 
 from __future__ import annotations

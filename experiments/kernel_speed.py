@@ -1,11 +1,11 @@
 """Race the chunked kernels against other libraries' and against the device's own limits.
 
-One run is one shape. First the results of all are compared with float64 on fresh inputs,
-gradients included. Then all implementations take turns on the same inputs, called from Python and
-replayed as CUDA graphs. Before each call the GPU's last cache is filled with other numbers.
-Softmax runs by every backend that the device has. The limit is the time to read the inputs and
-write the results once, at the copy speed measured in the same run: 8 D bytes a token and head in
-bf16, 22 D with gradients.
+One run is one shape. First the results of all are compared with float64 on fresh inputs, gradients
+included. Then all implementations take turns on the same inputs, called from Python and replayed as
+CUDA graphs. Before each call the GPU's last cache is filled with other numbers. Softmax runs with
+every backend that the device has. The limit is the time to read the inputs and write the results
+once, at the copy speed measured in the same run. That is 8 D bytes a token and head in bf16, 22 D
+with gradients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Time every layer at equal width: one tick at different positions, and one step of training.
 
-Layers alone, without norm, residual and MLP, which are the same for all. Calls are
-interleaved, so drift affects all layers equally. A tick is timed after the text before it was
-really read. A training step is forward and backward of one sequence.
+Only the layers are timed, without norm, residual and MLP, which are the same for all. Calls are
+interleaved, so drift affects all layers equally. A tick is timed after its machine has read the
+text before it. A training step is forward and backward of one sequence.
 """
 
 from __future__ import annotations

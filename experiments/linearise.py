@@ -1,18 +1,18 @@
-"""A whole trained model whose heads keep a state for what lies beyond their window, or nothing.
+"""A whole trained model whose heads see a window, with or without a state for what lies beyond.
 
 SmolLM2-135M-Instruct teaches two copies of itself on the training novels. Both students, the arms
 of a run, read the same tokens in the same order. In the arm `state` all heads see a window and the
-first tokens, and keep a linear state for all between. The arm `window` is the control: the same
+first tokens, and keep a linear state for those between. The arm `window` is the control: the same
 without the state. In some runs the first heads of a ranking keep softmax (`softmax_heads`). Heads
-that look back may do the work of others. So the runs without them show what a state brings.
+that look back may do the work of others, so the runs without them show the effect of a state.
 
-First the features of the states are fitted to the teacher's q, k and v, alike in all runs: from the
-same seed on the same texts. Then q, k, v and o of all layers learn, with the features, through the
-whole model from the teacher's predictions. In half of the texts a passage of 64 tokens comes again.
-Loss and gain on passages of the test novels, as in `remove_exponential`, are measured before and
-after every 51,200 tokens. At the end they are measured at other distances too, and on lists of
-names and numbers. One seed and one learning rate for both arms, none of them tuned. The runs named
-`long` continue from the end of the others.
+First the features of the states are fitted to the teacher's q, k and v, in the same way in all
+runs: from the same seed on the same texts. Then q, k, v and o of all layers, and the features,
+learn through the whole model from the teacher's predictions. In half of the texts a passage of 64
+tokens comes again. Loss and gain on passages of the test novels, as in `remove_exponential`, are
+measured before and after every 51,200 tokens. At the end they are measured at other distances too,
+and on lists of names and numbers. There is one seed and one learning rate for both arms, neither
+tuned. The runs named `long` continue from the end of the others.
 """
 
 from __future__ import annotations

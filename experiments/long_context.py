@@ -1,11 +1,10 @@
-"""Use of a long past by a trained model: a passage met before, and more of the same text.
+"""A trained model's use of a long past: a repeated passage, and more of the same text.
 
-The race's models, read from their stored weights, on novels that were held out.
-`again`: a passage of 64 bytes stands before so many others of the same novel, and comes again.
-How much better is it predicted than after the same others, but with another passage in its place?
-A model that can look back gains; one that has forgotten does not. `given`: the same bytes are
-predicted with ever more of the text before them, nothing else being changed. Both go past the
-length that a model was trained on.
+The race's models, read from their stored weights, on held-out novels. `again`: a passage of 64
+bytes is followed by a number of others of the same novel, and comes again. How much better is it
+predicted than after the same others, but with another passage in its place? A model that can look
+back gains; one that has forgotten does not. `given`: the same bytes are predicted with more and
+more of the text before them, and no other change. Both go beyond the length of a model's training.
 """
 
 from __future__ import annotations

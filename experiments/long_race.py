@@ -3,20 +3,20 @@
 The models of `race` stop after a few megabytes, before any of them looks far back. Here models of
 2.7 million parameters (`scaling`'s largest) read all 90 training novels, 70 MB, each byte once, in
 windows of 1,024 bytes. The seed draws their order, so runs of one seed read the same text in the
-same order. As in `race`, one head of two fades by half in four bytes and the other does not.
+same order. As in `race`, one head of two decays by half in four bytes and the other does not.
 
 Controls: `window` is softmax attention to the last 128 bytes and to the first; `linear, near only`
-has two fading heads and ends after 25 MB.
+has two decaying heads and ends after 25 MB.
 
 The rule for stopping is fixed before the runs: all windows once (17,120 updates of four). After a
 warm-up the learning rate is constant, and over the last fifth it falls to zero. It is that of
-`scaling`, where half and twice the rate end higher. The shorter control ends at the constant rate
-and is compared there. After every 5 MB, and more often at the beginning, held-out novels measure a
-model: its loss by position, its gain on a passage of 64 bytes that comes again after 64 to 896
-bytes (as in `long_context`), and one sentence that it continues.
+`scaling`, in which half and twice the rate end higher. The shorter control ends at the constant
+rate and is compared there. After every 5 MB, and more often at the beginning, a model is measured
+on held-out novels: its loss by position; its gain on a passage of 64 bytes that comes again after
+64 to 896 bytes (as in `long_context`); and one sentence that it continues.
 
-Runs in `train` may be of a busy computer: do not quote their seconds. Those named `speed` time
-an update of each model in turns on a quiet one.
+Runs in `train` may be of a busy computer: do not quote their seconds. Those named `speed` time an
+update of each model in turns on a quiet one.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Where each head of a trained model looks on one page of text, and what it guesses without some.
+"""Where each head of a trained model looks on a page of text, and its guesses without some heads.
 
-SmolLM2-135M-Instruct reads a page of a held-out novel. Its last 40 tokens stood on the page before,
-128 others ago. Stored are the attention weights of all heads, and the model's three likeliest
-tokens at each place of the passage's return. These are guessed with all heads free, with one head
-confined to its window and the first tokens, and with the first n heads of the ranking confined
-together. Each set of heads is a pass of its own. The ranking is that of `remove_exponential`, from
-other novels.
+SmolLM2-135M-Instruct reads a page of a held-out novel. Its last 40 tokens occurred on the page
+before, 128 tokens earlier. Stored are the attention weights of all heads, and the model's three
+most likely tokens at each place of the passage's return. These guesses are made with all heads
+free, with one head confined to its window and the first tokens, and with the first n heads of the
+ranking confined together. Each set of heads is a pass of its own. The ranking is that of
+`remove_exponential`, from other novels.
 
-Beside a record lie these arrays, in thousandths where they are shares, so that rounding moves one
-by at most half a thousandth. For each token and head the `config.largest` largest weights are
-kept, if they are at least `config.least`; the table `kept` has their share of the attention.
-`counts` [layers, heads, T] has their number. `places`, `low` and `high` follow one another in that
-order: the token looked at, and the weight, low + 256 high. `guesses`, `shares` [sets, passage, 3]:
-the likeliest tokens by their row in `vocabulary`, likeliest first, and their probabilities;
-`wanted` [sets, passage]: that of the token that stands there. Sets are in the order of the table
-`sets`.
+Beside a record lie these arrays. Shares are in thousandths, so rounding changes one by at most half
+a thousandth. For each token and head the `config.largest` largest weights are stored, if they are
+at least `config.least`; the table `kept` has their share of the attention. `counts`
+[layers, heads, T] has their number. `places`, `low` and `high` follow one another in that order:
+the token looked at, and the weight, low + 256 high. `guesses`, `shares` [sets, passage, 3]: the
+most likely tokens by their row in `vocabulary`, in order, and their probabilities. `wanted`
+[sets, passage]: the probability of the actual token. Sets are in the order of the table `sets`.
 """
 
 from __future__ import annotations

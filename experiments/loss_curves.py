@@ -1,9 +1,9 @@
-"""Train GPT-2 twice, with softmax and with linear attention, and keep the loss of every update.
+"""Train GPT-2 twice, with softmax and with linear attention, and record the loss of every update.
 
-Everything but the attention is the same: initial weights by seed, text in the same order, the
-seconds they may take, AdamW, a short warm-up. After it the learning rate is constant, so every
-point of a curve is a run that could have ended there. The seconds of an update are those of
-drawing its text, forward, backward and the step; compilation, warm-up and validation are apart.
+Everything but the attention is the same: initial weights by seed, text in the same order, the time
+budget, AdamW, a short warm-up. After it the learning rate is constant, so every point of a curve is
+a run that could have ended there. The seconds of an update include drawing its text, forward,
+backward and the step; compilation, warm-up and validation are not included.
 """
 
 from __future__ import annotations

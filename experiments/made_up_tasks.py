@@ -1,12 +1,13 @@
-"""Made-up tasks: what can a state keep, can it choose what, and can it put one value for another?
+"""Made-up tasks: what can a state store, can it select, and can it replace a value by another?
 
 Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys. Selective copying
-asks for the symbols that stood anywhere in a text, copying for those at known places. Overwriting
-asks for the newest value of keys that were written up to eight times. Induction heads asks for what
-followed a special token, at lengths never trained on. Every model is the same small GPT. A short
+asks for the symbols at random places of a text, copying for those at known places. Overwriting asks
+for the newest value of keys that were written up to eight times. Induction heads asks for the token
+after a special one, at lengths never trained on. Every model is the same small GPT. A short
 convolution comes first, so that a token knows its neighbours, then the layer in question, once or,
 for both kinds of copying, twice. Texts with many pairs, or few questions, join after some time with
-easier ones (`join`). Layers whose state has a size to choose get about 1,000 numbers of it a layer.
+easier ones (`join`). Layers whose state has an adjustable size get about 1,000 numbers of it a
+layer.
 
 Two more ask what recall depends on. In windows: 4, 16 or 64 pairs open a text of 128 to 1,024
 tokens; dense texts come first, since without them softmax learns next to nothing. At a distance:
@@ -14,9 +15,9 @@ eight pairs, then noise, or pairs of other keys, then the questions, up to 16,38
 trained with noise at distances up to 240.
 
 A run trains one model at one learning rate, to `updates` or until held-out texts are answered right
-to the share `solved`; how it ended is kept. Each model and task has three rates. A reader of these
+to the share `solved`; its ending is stored. Each model and task has three rates. A reader of these
 runs takes the one with the best validation over the seeds; the test asks other texts. No short
-probe chooses: after 160 updates most models are at chance, where the largest rate looks best.
+probe chooses: after 160 updates most models are at chance, and then the largest rate looks best.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Time one attention layer's core: softmax, and linear attention in its three modes.
 
-Inputs are q, k, v after the feature map, so that nothing but the attention is timed. All four
-take turns at each length, one call each, so drift affects all equally and their ratios hold. The
-same run measures the device's own limits first, and chunked mode at every chunk size last.
+Inputs are q, k, v after the feature map, so that only the attention is timed. All four take turns
+at each length, one call each, so drift affects all equally and their ratios hold. The same run
+measures the device's own limits first, and chunked mode at every chunk size last.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Losses of models that count letters: the yardsticks beside every loss curve.
+"""Losses of n-gram models, which count letters: the baselines of every loss curve.
 
 An n-gram model predicts a byte from the n - 1 before it, by how often it followed them in the
 training text. If they were rare, shorter histories count too (Witten and Bell, 1991):
 
     p_n(c | h) = (count(hc) + kinds(h) p_{n-1}(c | h')) / (count(h) + kinds(h))
 
-with kinds(h) the number of different bytes seen after h, h' the history without its first byte,
-and p_0 uniform. Scored on the same held-out spans as the networks. A network that has not passed
-n = 2 has learned nothing from its context but the last letter.
+with kinds(h) the number of different bytes seen after h, h' the history without its first byte, and
+p_0 uniform. The models are scored on the same held-out spans as the networks. A network that has
+not passed n = 2 has learned nothing from its context but the last letter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""States of the linear writer in a held-out novel, for a page that goes on from there.
+"""States of the linear writer in a held-out novel, from which a page continues.
 
 The race's linear model reads a novel of the test split from its first letter, in float64, so that
-no rounding of a long sum is stored. Beside a record lie the arrays of its state after so many
+no rounding of a long sum is stored. Beside a record lie arrays of its state after a number of
 letters, in float32: `S` [layers, heads, K, V], `z` [layers, heads, K], and the `logits` [256] of
 the next letter. They have the same size after a thousand letters as after a million.
 """

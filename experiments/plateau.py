@@ -1,9 +1,9 @@
-"""The end of the plateau: a nano GPT-2 at 1,024 bytes, with one thing changed at a time.
+"""Ending the plateau: a nano GPT-2 at 1,024 bytes, with one change at a time.
 
 GPT-2 at a long context stays at the loss of counted letter pairs for thousands of updates. Here
 every remedy gets the same updates, with both attentions and three seeds. The remedies: another
-learning rate, four times the text an update, larger first weights, positions in several ways, a
-token shift. Or a head fades with distance, at several rates. Controls tell whether the attention
+learning rate, four times the text an update, larger first weights, positions of several kinds, a
+token shift. Or a head decays with distance, at several rates. Controls show whether the attention
 does the learning: every head near-sighted, the token before alone, the shift alone, and no
 attention at all.
 

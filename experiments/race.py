@@ -1,13 +1,13 @@
-"""Learning with and without the exponential, each attention with a head that sees near.
+"""Learning with and without the exponential, each attention with a near-sighted head.
 
-Without a head that fades these models stay at letter pairs for thousands of updates at a long
-context (`loss_curves`). Here one head of two fades with distance, for both attentions alike, and
-the other sees everything as before. Controls tell what the attention adds. Both heads fade, so
-nothing far is seen. Softmax sees the last 128 bytes and the first alone (`window`). A convolution
-of two bytes stands in attention's place, or nothing.
+Without a head that decays these models stay at letter pairs for thousands of updates at a long
+context (`loss_curves`). Here one head of two decays with distance, for both attentions alike, and
+the other sees everything as before. Controls show what the attention adds. Both heads decay, so
+nothing far is seen. Softmax sees only the last 128 bytes and the first (`window`). A convolution of
+two bytes replaces attention, or nothing does.
 
 The rule for stopping is fixed before the runs: all runs at a context make the same number of
-updates, and so read the same text. Runs named `speed` measure the seconds of an update apart,
+updates, and so read the same text. Runs named `speed` measure the seconds of an update separately,
 interleaved on a quiet computer; those in `train` may be of a busy one.
 """
 

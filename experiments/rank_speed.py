@@ -1,13 +1,13 @@
-"""Time one layer's attention, forward and backward, of a sequence that several processes hold.
+"""Time one layer's attention, forward and backward, of a sequence that several processes share.
 
-Each process computes with one thread, so that more of them are more processors, up to as many as
-there are. Linear attention passes on states, softmax passes keys and values around a ring; both in
-plain torch, as `lsa.parallel` has them. Processes start each call together, and it has ended when
-the last of them has. Bytes are counted where torch hands them to the network.
+Each process computes with one thread, so more processes use more processors, as far as there are
+any. Linear attention passes on states, softmax passes keys and values around a ring; both in plain
+torch, from `lsa.parallel`. Processes start each call together, and it ends with the last of them.
+Bytes are counted where torch hands them to the network.
 
 The run named `memory` asks why one process takes longer than its share of a long text. The process
-runs alone, as it is and keeping the memory that calls give back. Its times are of the processor,
-not of the clock.
+runs alone, once unchanged and once keeping the memory that calls free. Its times are processor
+time, not elapsed time.
 """
 
 from __future__ import annotations

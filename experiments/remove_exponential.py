@@ -1,17 +1,17 @@
-"""A trained model whose heads may no longer look back, head by head: what breaks.
+"""A trained model whose heads lose sight of the far past, head by head: what breaks?
 
-SmolLM2-135M-Instruct is untouched but for its attention. All layers, one layer, one head, or the
-first heads of a ranking see only a window and the first tokens of the text. As `linear` they see
-all of it without the exponential. Nothing is trained. A passage of 64 tokens comes again after so
-many others, or a list of names and room numbers after so many tokens of a novel. As a control, in
-the texts `unseen`, another passage stood first. `gain` is how much lower its loss is the second
-time; `loss` is that of all tokens that come once.
+Nothing in SmolLM2-135M-Instruct is changed but its attention. All layers, one layer, one head, or
+the first heads of a ranking see only a window and the first tokens of the text. As `linear` they
+see all of it without the exponential. Nothing is trained. A passage of 64 tokens comes again after
+a distance, or a list of names and room numbers after a piece of a novel. As a control, in the texts
+`unseen`, another passage stood first. `gain` is the fall of its loss the second time; `loss` is
+that of all tokens that come once.
 
 Rankings come from runs named `rank`, on eight texts of the validation novels. One ranking takes the
-gradient of the gain with respect to how far each head is confined, over four mixtures of both ways
-to attend. Two are controls: the attention mass beyond the window, and random order. The measured
-texts are of the test novels, which ranked nothing. The model may have read these novels when it was
-trained. That may make a passage easier for it, but both times.
+gradient of the gain with respect to each head's confinement, over four mixtures of both kinds of
+attention. Two are controls: the attention mass beyond the window, and random order. The measured
+texts are from the test novels, which were not used for ranking. The model may have read these
+novels when it was trained. That may make a passage easier for it, but both times.
 """
 
 from __future__ import annotations

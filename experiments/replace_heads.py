@@ -1,17 +1,17 @@
-"""A state in place of the heads that bring recall, where no other head may look back.
+"""A state for the heads that matter for recall, when no other head looks back.
 
 All heads of SmolLM2-135M-Instruct see a window and the first tokens. In one arm of a run the 8, 16
-or 24 heads that matter most (`remove_exponential`) also keep a state for what lies between. In the
-arm `window` they do not, and are taught alike. The difference is what states bring. Arms of a run
-read the same tokens in the same order, and so do runs of one seed.
+or 24 heads that matter most (`remove_exponential`) also keep a state for the tokens between. In the
+arm `window` they do not, and are taught in the same way. The difference is the effect of the
+states. Arms of a run read the same tokens in the same order, and so do runs of one seed.
 
 First the features of the states are fitted to the teacher's q, k and v. Then q, k, v and o of the
-layers of these heads learn through the whole model from the teacher's predictions on the training
-novels; in half of the texts a passage comes again. The arms differ in feature map, size of the
-state and decay. `hedgehog-F` has F learned features, so 4 F (64 + 1) bytes of state a head;
-`taylor-2` 2,145 fixed ones and `power-2` 2,080; `fades-N` is hedgehog-128 that loses half in N
-tokens. At the end passages are measured at several distances, and lists of 1 to 64 names and
-numbers. The run `softmax` measures the teacher. The learning rate is not tuned.
+layers of these heads learn through the whole model, from the teacher's predictions on the training
+novels. In half of the texts a passage comes again. The arms differ in feature map, size of the
+state and decay. `hedgehog-F` has F learned features, so 4 F (64 + 1) bytes of state a head.
+`taylor-2` has 2,145 fixed ones and `power-2` 2,080. `fades-N` is hedgehog-128 with a decay that
+halves the state in N tokens. At the end passages are measured at several distances, and lists of 1
+to 64 names and numbers. The run `softmax` measures the teacher. The learning rate is not tuned.
 """
 
 from __future__ import annotations

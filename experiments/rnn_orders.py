@@ -1,11 +1,11 @@
 """A deep RNN in two orders: through all layers tick by tick, or layer by layer.
 
-The same function. Time-major takes each token through all layers before the next one; layer-major
-takes all tokens through a layer before the next layer. A third variant has layer-major order but
-performs exactly the operations of time-major, one vector at a time. Only the cache separates it
-from time-major. It differs from layer-major in that there the outputs of a layer can meet their
-matrix all at once. All three take turns at each shape inside one run, on one core of a CPU. So they
-differ in the order of the work, not in how cores share it.
+Both compute the same function. Time-major takes each token through all layers before the next one;
+layer-major takes all tokens through a layer before the next layer. A third variant has layer-major
+order but performs exactly the operations of time-major, one vector at a time. It differs from
+time-major only in the use of the cache. It differs from layer-major because there all outputs of a
+layer are multiplied by their matrix at once. All three take turns at each shape inside one run, on
+one core of a CPU. So they differ in the order of the work, not in how cores share it.
 """
 
 from __future__ import annotations

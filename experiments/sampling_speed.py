@@ -1,11 +1,11 @@
 """Time one token of sampling at different positions: KV cache against recurrent state.
 
-The text before a position is really read (random tokens, in blocks). Then ticks are timed one by
+The machine reads the text before a position (random tokens, in blocks). Then ticks are timed one by
 one: a step of the machine and the draw of the next token. Positions advance with the ticks.
 
-On a GPU such a tick takes the host's time, and the GPU waits. So with both attentions the next tick
+On a GPU such a tick takes the host's time, and the GPU waits. So for both attentions the next tick
 is captured as a CUDA graph, and its replays are compared. They read a cache of that position's
-length, or a state, and leave the next token and the next state for the next replay.
+length, or a state, and store the next token and the next state for the next replay.
 """
 
 from __future__ import annotations

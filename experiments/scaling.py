@@ -1,11 +1,11 @@
 """Loss against training compute: GPTs of several sizes, with softmax and with linear attention.
 
-One recipe for all sizes, that of `race` at 1,024 bytes: two heads, one of which fades with
-distance, the same learning rate after a warm-up. The learning rate is constant, so every point of
-a curve is a run that was stopped there, and a curve of one size is as good as many runs.
+One recipe for all sizes, that of `race` at 1,024 bytes: two heads, one of which decays with
+distance, the same learning rate after a warm-up. The learning rate is constant, so every point of a
+curve is a run that was stopped there, and one curve serves as many runs.
 
 The rule for stopping is fixed before the runs: every size makes the same number of updates, and so
-reads the same text in the same order. (As many tokens a parameter for all would give the largest
+reads the same text in the same order. (Equal tokens per parameter would give the largest size
 twenty times the updates of the smallest, more than a CPU has time for, and other text as well.)
 
 One rate for all may suit one of the attentions better. So the largest size is trained again at half

@@ -1,10 +1,10 @@
 """Time the selective scan of one layer: in order, as a tree, by the kernels, and by mamba_ssm.
 
-One run is one length, and all that can run there take turns on the same inputs, so that their
-ratios hold where the device's speed drifts. A CPU runs a narrow layer in plain torch. CUDA runs the
-width of Mamba-130M in 16 bits, with the Triton kernels and, if installed, Mamba's own. First the
-results of all are compared with float64. The limit is the time to read the inputs and write the
-results once, at the copy speed of the same run.
+One run is one length. Everything that can run there takes turns on the same inputs, so that ratios
+hold when the device's speed drifts. A CPU runs a narrow layer in plain torch. CUDA runs the width
+of Mamba-130M in 16 bits, with the Triton kernels and, if installed, Mamba's own. First the results
+of all are compared with float64. The limit is the time to read the inputs and write the results
+once, at the copy speed of the same run.
 """
 
 from __future__ import annotations

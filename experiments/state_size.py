@@ -1,20 +1,19 @@
 """Loss against the bytes of a layer's state, after the same updates on the same text.
 
-Nano GPT-2 with another layer for the past, and nothing else changed. More heads make a smaller
-state: H heads of width K keep H K (K + 1) numbers. Taylor sums and powers of the score make a
-larger one. That of softmax grows with the text. Controls have no attention, or no head that sees
-far. There are two recipes. In `fades`, that of `race` at 1,024 bytes, half of the heads fade with
-distance. In `plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is
-near.
+Nano GPT-2 in which only the layer that weighs the past changes. More heads make a smaller state: H
+heads of width K keep H K (K + 1) numbers. Taylor sums and powers of the score make a larger one.
+Softmax's grows with the text. Controls have no attention, or no head that sees far. There are two
+recipes. In `fades`, that of `race` at 1,024 bytes, half of the heads decay with distance. In
+`plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is near.
 
 In `variants` a Taylor sum of degree 2 has a far larger state than elu + 1 and ends behind it. Runs
 with a `change` test the suspects one at a time, in both models: chance (three seeds), rounding to
-bfloat16, the learning rate, the size of the scores, the lack of a head that fades. Power 2 has
-nearly the state of Taylor 2 and not its floor: a Taylor weight is never below half of that of a
-score of zero. Every run measures how many tokens the heads weigh, at the start and at the end.
+bfloat16, the learning rate, the size of the scores, the lack of a decaying head. Power 2 has nearly
+the state of Taylor 2 and not its floor: a Taylor weight is never below half of that of a score of
+zero. Every run measures the effective number of tokens of the heads, at the start and at the end.
 
-The rule for stopping is fixed before the runs: at one recipe all make the same number of updates.
-A run whose loss stops being a finite number ends there, and says so.
+The rule for stopping is fixed before the runs: with one recipe all make the same number of updates.
+A run whose loss stops being a finite number ends there, and records it.
 """
 
 from __future__ import annotations

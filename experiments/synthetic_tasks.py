@@ -1,19 +1,19 @@
-"""Four made-up tasks that every layer learns: what can a state keep, and can it choose what?
+"""Four made-up tasks that every layer learns: what can a state store, and can it select?
 
 Recall (multi-query associative recall) asks for the value of one of 8 to 64 keys. Copying asks for
-what stood at known places, selective copying for what stood anywhere. Induction heads ask what
-followed a special token, at lengths never trained on. Every model is the same small GPT: a short
-convolution first, so that a token knows its neighbours, then the layer in question, once or, for
-copying, twice. Texts with many pairs, or few questions, join when easier ones have been seen for a
-while (`join`). Layers whose state has a size to choose get about 1,000 numbers of it a layer; for
-recall some have more and fewer too.
+the symbols at known places, selective copying for those at random places. Induction heads asks for
+the token after a special one, at lengths never trained on. Every model is the same small GPT: a
+short convolution first, so that a token knows its neighbours, then the layer in question, once or,
+for copying, twice. Texts with many pairs, or few questions, join when easier ones have been seen
+for a while (`join`). Layers whose state has an adjustable size get about 1,000 numbers of it a
+layer; for recall some have more and fewer too.
 
-A run chooses its learning rate: three rates train `probe_updates` each, and the one with the
-least held-out loss goes on to `updates`. Training ends early once held-out texts are answered
-right to the share `solved`. These rules are fixed before the runs and stand in `config`.
+A run chooses its learning rate: three rates train `probe_updates` each, and the one with the least
+held-out loss goes on to `updates`. Training ends early once held-out texts are answered right to
+the share `solved`. These rules are fixed before the runs and are in `config`.
 
-A probe so short chooses the largest rate while all models are at chance, so these say too little of
-what a layer can learn. `made_up_tasks` asks the same, with every rate trained in full.
+Such a short probe chooses the largest rate while all models are at chance. So these runs say too
+little about what a layer can learn. `made_up_tasks` asks the same, with every rate trained in full.
 """
 
 from __future__ import annotations

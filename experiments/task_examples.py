@@ -2,13 +2,13 @@
 
 The tasks and models are those of `made_up_tasks`, trained in the same way at its middle learning
 rate with its first seed. Then all models of a task answer the same texts: the first of the test's,
-shorter where the task allows it. Every answer is kept.
+shorter where the task allows it. Every answer is stored.
 
 Beside a run of recall lie two arrays, float32 [pairs, width], in the order of the pairs. `k` has
 the keys that its layer writes at the values of the text with most pairs, `q` the queries with which
-the questions read them. Those of linear attention and softmax are as they come from the projection;
+the questions read them. Those of linear attention and softmax are direct outputs of the projection;
 those of the delta rule have passed through its silu and have length 1. A model also writes the
-noise and the keys themselves; these are not among them.
+noise and the keys themselves; these are not included.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Softmax attention with the exponential cut after n terms: how far off, and how large a state.
+"""Softmax attention with the exponential cut after n terms: error and size of the state.
 
 Queries and keys are normal, scaled so that the scores q·k / sqrt(K) have the standard deviation
 `scale`; values are standard normal. Softmax and Taylor attention then see the same scores, in
-float64, so that nothing but the cut separates them. The machine is `lsa.TaylorAttention`'s, one
-head, float32, wherever its state is of a size that a tick can be timed on.
+float64, so that only the cut separates them. The machine is that of `lsa.TaylorAttention`, with one
+head in float32, for every state that is small enough for timing a tick.
 """
 
 from __future__ import annotations

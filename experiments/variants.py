@@ -1,8 +1,8 @@
-"""Feature maps in the exponential's place: nano GPT-2 with each of them, normalised three ways.
+"""Feature maps instead of the exponential: nano GPT-2 with each of them, normalised three ways.
 
-Everything but the weights of the attention is the same: initial parameters, text in the same
-order, updates, learning rate. Nothing is tuned for any of them. A run whose loss stops being a
-finite number ends there; that is a finding, and is stored as one.
+Everything but the weights of the attention is the same: initial parameters, text in the same order,
+updates, learning rate. Nothing is tuned for any of them. A run whose loss stops being a finite
+number ends there; that is a finding, and is stored as one.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 The race's models, from their stored weights, read the held-out novels. Linear attention's machine
 reads to the end, up to a million bytes, at the same time a byte. Softmax's cache grows, so it reads
-as far as `reach`.
+only `reach` bytes.
 
 Some pages are easier than others for any model. So every byte is predicted twice by the same model:
 with the whole novel before it, and with between half a window and a whole one before it. The
-difference is the model's use of all that lies further back. It would show a state that a million
-tokens have worn out, and also one that has a use for them.
+difference is the model's use of everything further back. It would show a state that deteriorates
+after a million tokens, and also one that makes use of them.
 """
 
 from __future__ import annotations
