@@ -31,7 +31,7 @@ from .harness.learning.prepared import Split
 
 VERBS = "list | run | submit | gpu | check | collect | convert | weigh | describe"
 # Faults outside the code are reported in one line.
-SAID = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
+REPORTED = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except SAID as error:
+    except REPORTED as error:
         team = here()
         if TOLD not in getattr(error, "__notes__", ()):
             rank = f"rank {team.rank}: " if team.size > 1 else ""
@@ -248,8 +248,8 @@ def _submit(options: argparse.Namespace) -> int:
         key, equals, slurm[key] = one.partition("=")
         if not equals:
             raise UsageError(f"--slurm: expected key=value, got {one!r}")
-    kept = {name: getattr(options, name) for name in ("out", "jobs", "ranks", "hours", "cluster")}
-    jobs = submit(options.arguments, **kept, slurm=slurm)
+    given = {name: getattr(options, name) for name in ("out", "jobs", "ranks", "hours", "cluster")}
+    jobs = submit(options.arguments, **given, slurm=slurm)
     print(f"{len(jobs)} jobs: {', '.join(job.job_id for job in jobs)}")
     if options.cluster == "local":
         if failed := [job.job_id for job in jobs if job.exception()]:
@@ -285,12 +285,12 @@ def _gpu(options: argparse.Namespace) -> int:
         )
     finally:
         archive, left = lease.pack(options.out)
-        print("\n".join(lease.told(options.out)))
+        print("\n".join(lease.summary(options.out)))
         print(f"{archive}: {archive.stat().st_size:,} bytes in {time.monotonic() - began:.0f} s")
         print(*(f"left out: {printable(name)}\n" for name in left), sep="", end="")
         print(f"{len(still_open())} runs left")
     if not sound:
-        raise runner.FailedError("some runs broke off, as said above")
+        raise runner.FailedError("some runs broke off; see above")
     return 0
 
 

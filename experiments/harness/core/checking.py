@@ -22,25 +22,25 @@ ROUNDED = 0.1  # s by which a sum may differ from rounded terms
 
 def read_declared(catalogue: Catalogue, path: Path) -> dict[str, Any]:
     """Read a record and check it against its experiment's tables. Raises RecordError."""
-    found = record.read(path)
-    check_record(catalogue, found, str(path))
+    stored = record.read(path)
+    check_record(catalogue, stored, str(path))
     with record.named(path):
-        _check_times(found["provenance"])
-    return found
+        _check_times(stored["provenance"])
+    return stored
 
 
-def check_record(catalogue: Catalogue, found: Mapping[str, Any], where: str) -> None:
+def check_record(catalogue: Catalogue, stored: Mapping[str, Any], where: str) -> None:
     """Check a record against its experiment's declarations. Raises RecordError, `where` first."""
     with record.named(where):
-        if found["experiment"] not in catalogue:
-            raise ValueError(f"experiment: there is no {found['experiment']!r}")
-        experiment = catalogue[found["experiment"]]
+        if stored["experiment"] not in catalogue:
+            raise ValueError(f"experiment: there is no {stored['experiment']!r}")
+        experiment = catalogue[stored["experiment"]]
         check_declared(
-            found["tables"], experiment.tables, found["units"], complete=found["complete"]
+            stored["tables"], experiment.tables, stored["units"], complete=stored["complete"]
         )
-        check_repeated(found["tables"])
-        _check_config(experiment, found)
-        _check_curve(experiment, found)
+        check_repeated(stored["tables"])
+        _check_config(experiment, stored)
+        _check_curve(experiment, stored)
 
 
 def _check_times(origin: dict[str, Any]) -> None:
@@ -65,12 +65,12 @@ def _check_times(origin: dict[str, Any]) -> None:
         )
 
 
-def _check_config(experiment: Experiment, found: Mapping[str, Any]) -> None:
+def _check_config(experiment: Experiment, stored: Mapping[str, Any]) -> None:
     """Raise ValueError for a configuration that no run of the experiment can have had.
 
     It may have keys that are no longer planned, from an older plan.
     """
-    config, seed = found["config"], found["provenance"]["seed"]
+    config, seed = stored["config"], stored["provenance"]["seed"]
     missing = sorted(experiment.keys - config.keys())
     if missing:
         raise ValueError(f"config: expected {', '.join(missing)} in it too")
@@ -78,25 +78,25 @@ def _check_config(experiment: Experiment, found: Mapping[str, Any]) -> None:
         raise ValueError(
             f"config.seed: expected that of the provenance, {seed}, got {config.get('seed')!r:.40}"
         )
-    planned = [run.config for run in experiment.planned if run.name == found["name"]]
+    planned = [run.config for run in experiment.planned if run.name == stored["name"]]
     for key in IDENTITY & config.keys():
         values = [one[key] for one in planned if key in one]
         if values and config[key] not in values:
             raise ValueError(
-                f"config.{key}: expected {values[0]!r}, as {found['name']} says, "
+                f"config.{key}: expected {values[0]!r}, as {stored['name']} says, "
                 f"got {config[key]!r:.40}"
             )
 
 
-def _check_curve(experiment: Experiment, found: Mapping[str, Any]) -> None:
+def _check_curve(experiment: Experiment, stored: Mapping[str, Any]) -> None:
     """Raise ValueError unless a training has all of its planned updates.
 
     Models that diverged, and runs that end by the clock, are exempt.
     """
-    config, tables = found["config"], found["tables"]
+    config, tables = stored["config"], stored["tables"]
     updates = config.get("updates")
     ended = tables.get("end", {}).get("ending", ["whole"])[0] != "whole"
-    if not found["complete"] or not updates or config.get("train_seconds") or ended:
+    if not stored["complete"] or not updates or config.get("train_seconds") or ended:
         return
     if "train" not in experiment.tables or config.get("model") == "all":  # timed, not trained
         return
@@ -121,27 +121,27 @@ def check_folder(
             continue
         total += 1
         try:
-            found = read_declared(catalogue, path)
-            record.check_place(path, found)
-            _check_commits(path, found)
-            if read_weights(path, found) is not None and "weights" not in found:
+            stored = read_declared(catalogue, path)
+            record.check_place(path, stored)
+            _check_commits(path, stored)
+            if read_weights(path, stored) is not None and "weights" not in stored:
                 raise record.RecordError(f"{path}: weights: not described; use the verb weigh")
         except record.RecordError as error:
             problems.append(one_line(error))
             continue
-        experiment = found["experiment"]
+        experiment = stored["experiment"]
         if catalogue[experiment].frozen:  # that commit has its code
             continue
-        ages.setdefault(experiment, []).append(changes_since(found))
+        ages.setdefault(experiment, []).append(changes_since(stored))
     for path in walk(Path(folder), WEIGHTS):
         if not path.with_name(path.name.removesuffix(WEIGHTS) + ".json").exists():
             problems.append(printable(f"{path}: weights without a record"))
             total += 1
-    notes = [note for one in ages for note in _told(one, ages[one], whole=changes)]
+    notes = [note for one in ages for note in _notes(one, ages[one], whole=changes)]
     return total, problems, notes
 
 
-def _told(experiment: str, ages: list[list[Change] | None], *, whole: bool) -> Iterator[str]:
+def _notes(experiment: str, ages: list[list[Change] | None], *, whole: bool) -> Iterator[str]:
     """Lines on the commits that changed the code behind an experiment's results, newest first."""
     untold, stale = ages.count(None), [one for one in ages if one]
     if untold:
@@ -166,8 +166,8 @@ def _told(experiment: str, ages: list[list[Change] | None], *, whole: bool) -> I
         yield f"         {', '.join(change.files)}"
 
 
-def _check_commits(path: Path, found: dict[str, Any]) -> None:
-    origin = found["provenance"]
+def _check_commits(path: Path, stored: dict[str, Any]) -> None:
+    origin = stored["provenance"]
     for leg in (origin, *origin.get("legs", [])):
         if leg["commit"] != "unknown" and not is_known(leg["commit"]):
             raise record.RecordError(

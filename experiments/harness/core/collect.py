@@ -62,7 +62,7 @@ def _within_limits(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> list[str]:
-    found, lines = [], []
+    records, lines = [], []
     for file in walk(source, ".json"):
         if _is_something_else(file):
             lines.append(printable(f"left out  {file}: not a record"))
@@ -71,10 +71,10 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         packed = read_weights(file, new)
         if packed is not None:
             new = record.sign({**new, "weights": describe_weights(packed)})
-        found.append((new, packed))
-    if not found:
+        records.append((new, packed))
+    if not records:
         raise record.RecordError(f"{source}: no result files in it")
-    for new, packed in sorted(found, key=lambda one: one[0]["complete"]):
+    for new, packed in sorted(records, key=lambda one: one[0]["complete"]):
         whole = record.path_of(results, new["experiment"], new["provenance"]["device"], new["name"])
         path = whole if new["complete"] else record.partial_path(whole)
         real, home = map(os.path.realpath, (path, results))
@@ -100,10 +100,10 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
 def _is_something_else(file: Path) -> bool:
     """Whether a file is JSON but not a record: a settings file, for example."""
     try:
-        found = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST else {}
+        contents = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST else {}
     except (OSError, ValueError, RecursionError):
         return False
-    return not (isinstance(found, dict) and "schema" in found)
+    return not (isinstance(contents, dict) and "schema" in contents)
 
 
 def _is_stored(new: dict, whole: Path) -> bool:

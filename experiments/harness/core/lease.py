@@ -51,10 +51,10 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
     parts, left, room = [], [], most - len(ending)
     for kind in kinds:
         for path in walk(out, kind):
-            name, found = str(path.relative_to(out)), path.stat()
-            version = (found.st_mtime_ns, found.st_size)
+            name, status = str(path.relative_to(out)), path.stat()
+            version = (status.st_mtime_ns, status.st_size)
             # A file that is compressed already and too large is not tried.
-            if kind == PACKED and found.st_size > room:
+            if kind == PACKED and status.st_size > room:
                 left.append(f"{name}: too large, with all else")
                 continue
             part = _member(path, name, kind, *version)
@@ -147,7 +147,7 @@ def _perform(
     os.setsid()
     first, rows, description = at.value, 0, describe_device(device)
 
-    def kept() -> int:
+    def stored_rows() -> int:
         run = runs[at.value]
         path = record.path_of(out, run.experiment, description, run.name)
         return _rows(record.partial_path(path))
@@ -155,7 +155,7 @@ def _perform(
     def begin(i: int) -> None:
         nonlocal rows
         at.value = first + i
-        rows = kept()
+        rows = stored_rows()
 
     budget = max(1e-3, deadline - time.monotonic())
     try:
@@ -166,7 +166,7 @@ def _perform(
         return
     except DeviceLostError as error:
         print(one_line(error), file=sys.stderr)
-        at.value += kept() <= rows
+        at.value += stored_rows() <= rows
         sys.exit(1)
     except runner.FailedError as error:
         print(one_line(error), file=sys.stderr)
@@ -188,15 +188,15 @@ def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) ->
     ]
 
 
-def _rows(kept: Path) -> int:
+def _rows(partial: Path) -> int:
     """Number of rows that a run has stored."""
     try:
-        return record.rows(record.read(kept)["tables"])
+        return record.rows(record.read(partial)["tables"])
     except record.RecordError:
         return 0
 
 
-def told(out: Path) -> list[str]:
+def summary(out: Path) -> list[str]:
     """A line for each result under `out`: state, duration and warnings."""
     lines = []
     for path in walk(out, ".json"):

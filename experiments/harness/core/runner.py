@@ -133,20 +133,20 @@ def run_all(
     deadline = math.inf if budget is None else time.monotonic() + budget
     ended, failed, team, stop = 0, [], here(), Stop()
     options: Any = {
-        "corpus": _asked_once(corpus), "force": force, "stop": stop, "max_updates": max_updates
+        "corpus": _opened_once(corpus), "force": force, "stop": stop, "max_updates": max_updates
     }  # fmt: skip
     team.first(lambda: check_place(out))
     with stop.listening():
         for i, run in enumerate(runs):
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
-            said, over, refused = "", False, False
+            message, over, refused = "", False, False
             path = record.path_of(out, run.experiment, describe_device(device), run.name)
             try:
                 with lock(path) if team.leads else nullcontext(True) as mine:
                     left = len(runs) - i if time.monotonic() >= deadline else 0
                     task = catalogue[run.experiment], run, device, out, label
-                    said, over, refused = team.first(partial(_verdict, mine, *task, left, force))
-                    if not said:
+                    message, over, refused = team.first(partial(_verdict, mine, *task, left, force))
+                    if not message:
                         begin(i)
                         ended += perform(*task, deadline, **options)
             except Exception as error:
@@ -156,8 +156,8 @@ def run_all(
                 _report(error, label, device)
             if refused:
                 failed.append(f"{run.experiment} {run.name}")
-            if said and team.leads:
-                print(said, file=sys.stderr if refused else sys.stdout, flush=True)
+            if message and team.leads:
+                print(message, file=sys.stderr if refused else sys.stdout, flush=True)
             if over:
                 break
             clear(device)
@@ -205,8 +205,8 @@ def _report(error: Exception, label: str, device: torch.device) -> None:
     traceback.print_exc()
     if isinstance(error, DeviceLostError) or is_lost(device):
         name = label.partition("] ")[2]
-        said = f"{name}: the device is lost to this process: begin another"
-        raise DeviceLostError(said) from None
+        message = f"{name}: the device is lost to this process: begin another"
+        raise DeviceLostError(message) from None
 
 
 def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None:
@@ -220,11 +220,11 @@ def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None
 
 def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
     other = ", ".join(changes(run, record.path_of(out, run.experiment, device, run.name)))
-    said = f", with other values of {other}; --force replaces it" if other else ""
-    return f"stored already{said}"
+    message = f", with other values of {other}; --force replaces it" if other else ""
+    return f"stored already{message}"
 
 
-def _asked_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:
+def _opened_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:
     """`corpus`, remembering its errors: a text that was not found is not searched for again."""
     missing: dict[str, UsageError] = {}
 
