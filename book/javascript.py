@@ -12,8 +12,8 @@ from py_mini_racer import MiniRacer
 
 @cache
 def _engine() -> MiniRacer:
-    # Made in a thread without an event loop, it starts a loop of its own. In a notebook it would
-    # take the kernel's loop instead, and a call from any other thread would never return.
+    # An engine that is created in a thread without an event loop starts its own. In a notebook it
+    # would otherwise use the kernel's loop, and calls from other threads would never return.
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(MiniRacer).result()
 
@@ -24,10 +24,10 @@ def _load(script: Path) -> None:
 
 
 def call(script: Path, function: str, *arguments) -> Any:
-    """The result of `function`, an expression, for `arguments` once `script` has run.
+    """The result of `function`, an expression, for `arguments` after `script` has run.
 
-    A process has one V8 and runs each script once. Arguments and result pass as JSON.
-    Raises py_mini_racer.JSEvalException where the function throws.
+    A process has one V8 and runs each script once. Arguments and result pass as JSON. Raises
+    py_mini_racer.JSEvalException if the function throws.
     """
     _load(script)
     return _engine().call(f"({function})", *arguments)

@@ -6,13 +6,15 @@ from .curves import strokes
 from .markup import tag
 from .spec import NOT_MEASURED
 
-FEW_CONTROLS = 3  # that a phone shows above a plot
-MOST_NAMES = 7  # of a legend; more are no help in telling lines apart
+FEW_CONTROLS = 3  # controls that a phone shows above a plot
+MOST_NAMES = 7  # entries of a legend; more do not help to tell lines apart
 
 
 def controls(figure, view):
-    """All controls; of more than FEW_CONTROLS those that are no legend fold on a phone, after the
-    first: beside them the plot would not fit the screen. explorable.css unfolds them elsewhere."""
+    """All controls. On a phone more than FEW_CONTROLS would leave no space for the plot.
+
+    So those after the first that are no legend are folded; explorable.css unfolds them elsewhere.
+    """
     legend = {figure.color, figure.dash}
     if len(figure.controls) <= FEW_CONTROLS:
         return [_control(figure, control, view) for control in figure.controls]
@@ -57,7 +59,7 @@ def _control(figure, control, view):
 
 
 def _split(control, choices):
-    """The choices that are seen, and those behind a fold: of a long legend, what is not drawn."""
+    """The choices that are shown, and those behind a fold: of a long legend, those not drawn."""
     if control.kind != "check" or len(choices) <= MOST_NAMES:
         return choices, []
     named = sorted(
@@ -159,7 +161,7 @@ def _picture(path):
 
 
 def limits(figure):
-    """Names of the lines that no checkbox names, for plots too narrow to label them."""
+    """Names of the lines without a checkbox, for plots too narrow to label them."""
     others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
     items = [
         tag("li", _line(f"var(--{curve.color})", curve.dash), escape(name))

@@ -1,4 +1,4 @@
-"""A curve as every face draws it: named, coloured, dashed, its numbers rounded."""
+"""A curve for all outputs of a figure: its name, colour, dashes and rounded numbers."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -29,7 +29,7 @@ def strokes(i, limit=False):
 def round_column(values, digits):
     """Values as they are stored: whole numbers exact, the rest to `digits` significant digits.
 
-    An evenly spaced column is left unrounded: it is stored as start and step.
+    An evenly spaced column is not rounded: it is stored as start and step.
     """
     if isinstance(values[0], str) or progression(values):
         return list(values)

@@ -1,4 +1,4 @@
-"""Drawings: pictures of an idea, which show no measured number and have nothing to move."""
+"""Drawings: pictures of an idea, without measured numbers and without interaction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from . import palette
 from .markup import inline, tag
 from .still import INK, png_of, svg_of
 
-UNIT = 100  # units of a drawing to the inch; a phone shows 360 units at their size
+UNIT = 100  # units of a drawing in an inch; a phone shows 360 units in full size
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle. `colour` names one of the palette's, else it is grey; `text` stands inside."""
+    """A rectangle. `colour`: a name of the palette, or grey. `text` is written inside."""
 
     x: float
     y: float
@@ -93,8 +93,8 @@ class Drawing:
     """A picture of shapes, in the page's colours and fonts, above its caption.
 
     id       anchor on the page
-    caption  as of an Explorable: its first sentence says what to see
-    alt      what a person who cannot see it needs to know
+    caption  as for an Explorable: its first sentence says what to see
+    alt      what the picture shows, for readers who cannot see it
     size     width and height in units; y runs down
     """
 
@@ -117,7 +117,7 @@ class Drawing:
         return canvas
 
     def svg(self, theme: str | None = None) -> str:
-        """In the colours of a theme, or in CSS variables if None."""
+        """The picture in the colours of a theme, or in CSS variables if None."""
         return svg_of(self._drawn, self.id, theme)
 
     def html(self) -> str:
@@ -132,7 +132,7 @@ class Drawing:
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        """While the book is built, the page's HTML and a notebook's picture; there, the SVG."""
+        """In a build, the page's HTML and a notebook's picture; in a notebook, the SVG."""
         if not os.environ.get("BOOK_STATIC"):
             return {"image/svg+xml": self.svg("light"), "text/plain": repr(self)}
         return {

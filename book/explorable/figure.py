@@ -1,14 +1,14 @@
-"""Figures that readers can move, declared once and shown with three faces.
+"""Interactive figures, declared once and shown in three forms.
 
-An `Explorable` says which columns of which results to draw, what colours them and
-which controls choose among them. From that one declaration come
+An `Explorable` declares which columns of which results to draw, what colours them and which
+controls choose among them. From this declaration come
 
 - the page: native controls, inline data, a picture and a table for readers
   without JavaScript, and a plot drawn by `explorable.js` (`page`);
 - the still picture, as SVG (`still`);
-- the notebook: the page's own HTML and script in a cell's output (`notebook`).
+- the notebook: the page's HTML and script in a cell's output (`notebook`).
 
-Page and picture ask `resolve(figure)` in `model` what to draw.
+Page and picture call `resolve(figure)` in `model` to decide what to draw.
 """
 
 import os
@@ -28,12 +28,12 @@ __all__ = ["Axis", "Choice", "Crossing", "Explorable", "Filter", "Provenance", "
 
 MARKS = ("line", "line+dot", "dot", "bar")
 RESERVED = ("x", "y", "level")
-MOST_BUTTONS = 4  # quantities in a row; more would fill half of a phone's screen
+MOST_BUTTONS = 4  # buttons in a row; more would fill half of a phone's screen
 
 
 @dataclass(frozen=True)
 class Control:
-    """A control as every face sees it, made from a Choice, a Filter or a Toggle."""
+    """A control in the form that all outputs use, made from a Choice, a Filter or a Toggle."""
 
     name: str  # "x", "y" or a key
     kind: Literal["radio", "select", "range", "check"]
@@ -49,7 +49,7 @@ class Explorable:
 
     id        anchor on the page and key in the URL's hash: lower case, digits, hyphens
     caption   the finding, as text with *emphasis*, **strength**, `code`, [links](#id)
-    alt       what a person who cannot see the figure needs to know
+    alt       what the figure shows, for readers who cannot see it
     series    the measured curves
     x, y      an Axis, or a Choice of them
     color     key that colours the series; its legend is added unless a control has this key
@@ -59,7 +59,7 @@ class Explorable:
     ceilings  limits, each with a label; dashed, and grey unless they have the key `color`
     readouts  at most one Crossing
     aspect    width / height on a wide page
-    fold      words that open the figure, where it stands folded
+    fold      words that open the figure, if it is folded
 
     Raises ValueError naming the argument and what was expected.
     """
@@ -81,12 +81,12 @@ class Explorable:
         self.fold = fold
         self.axes = {name: _axes(name, given) for name, given in (("x", x), ("y", y))}
         self.crossing = readouts[0] if readouts else None
-        self.shown = []  # notebook faces, to be told of a new computer
+        self.shown = []  # notebook widgets to update when a computer is added
         self._check_columns(series)
         for i, limit in enumerate(ceilings):
             where = f"ceilings[{i}].label"
             require(limit.label, where, "a name for the end of its line", limit.label)
-            for name, axes in self.axes.items():  # or it would be drawn nowhere
+            for name, axes in self.axes.items():  # otherwise it would not be drawn
                 drawn = any(set(axis.columns) <= set(limit.columns) for axis in axes.values())
                 expected = f"all columns of an axis {name}"
                 require(drawn, f"ceilings[{i}].columns", expected, list(limit.columns))
@@ -106,9 +106,9 @@ class Explorable:
         return f"Explorable({self.id!r}, {len(self.curves)} series)"
 
     def add_computer(self, series):
-        """Add a Series measured here and now: a thick line in the colour of the text.
+        """Add a Series measured on this computer: a thick line in the colour of the text.
 
-        Its keys need only hold those that filters select on. Returns the figure.
+        Its keys need only include those that filters select on. Returns the figure.
         """
         self._check_columns([series])
         self.curves.append(self._curve(series, "computer"))
@@ -117,7 +117,7 @@ class Explorable:
         return self
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        """While the book is built, the page's HTML and a notebook's picture; there, a widget."""
+        """In a build, the page's HTML and a notebook's picture; in a notebook, a widget."""
         if os.environ.get("BOOK_STATIC"):
             from .page import page
             from .still import picture
@@ -240,9 +240,9 @@ class Explorable:
         )
 
     def _strokes(self):
-        """`{value: style of its line}`: where two colours look nearly alike, another style.
+        """`{value: line style}`: values with similar colours get different styles.
 
-        One for all where dashes tell of another key.
+        All get one style if dashes are used for another key.
         """
         chosen = {}
         for value, name in self.palette.items():

@@ -1,4 +1,4 @@
-"""HTML by hand: elements, the few marks of a caption, and data in a page."""
+"""HTML helpers: elements, the markup of a caption, and data in a page."""
 
 import json
 from html import escape
@@ -9,9 +9,9 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
 def tag(name, /, *children, **attributes):
-    """An HTML element. `cls` is class; True gives a bare attribute, False and None none.
+    """An HTML element. `cls` is class; True gives a bare attribute, False and None no attribute.
 
-    Children are HTML: text has to be escaped by the caller; attributes are escaped here.
+    Children are HTML, which the caller has escaped; attributes are escaped here.
     """
     written = ""
     for key, value in attributes.items():
@@ -30,9 +30,9 @@ def inline(text):
 
 
 def json_script(document, **attributes):
-    """Data in a script element, whatever its strings hold.
+    """Data in a script element, safe for any strings.
 
-    No `<` is left: `<!--<script>` alone would swallow the rest of a page.
+    No `<` is left: `<!--<script>` alone would hide the rest of a page.
     """
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     text = text.replace("<", "\\u003c")

@@ -1,7 +1,7 @@
-"""One state of a figure's controls, as a view: asked of `explorable-model.js`.
+"""The view of one state of a figure's controls, computed by `explorable-model.js`.
 
-The page's script asks the same functions in the reader's browser, so that picture, table and
-readout show the same before it runs and after.
+The page's script calls the same functions in the reader's browser, so picture, table and readout
+are the same before and after it runs.
 """
 
 import json
@@ -14,7 +14,7 @@ from .curves import Curve, progression
 from .spec import Axis
 
 SCRIPT = Path(__file__).with_name("explorable-model.js")
-# A curve comes back as its place in the figure's list, not with all of its columns.
+# A curve is returned as its index in the figure's list, without its columns.
 SHOWN = """(document, changes) => {
     const model = ExplorableModel, spec = model.decode(JSON.parse(document));
     spec.curves.forEach((curve, i) => { curve.toJSON = () => i; });
@@ -28,7 +28,7 @@ SHOWN = """(document, changes) => {
 
 @dataclass(frozen=True)
 class Trace:
-    """A curve with the chosen columns taken out of it; low and high are None without a spread."""
+    """A curve with the chosen columns; low and high are None without a spread."""
 
     curve: Curve
     x: list
@@ -39,7 +39,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Crossings:
-    """Where each visible series reaches a level; none are asked for if it is None.
+    """Where each visible series reaches a level; none if the level is None.
 
     rows      [(curve, {x column: value or None}, the same in words)]
     sentence  compares two of them, or is empty
@@ -52,7 +52,7 @@ class Crossings:
 
 @dataclass(frozen=True)
 class View:
-    """One state of the controls, as it is shown.
+    """One state of the controls, ready to be shown.
 
     empty       "", "unmeasured" (no run was made) or "unselected" (the reader hid them all)
     unmeasured  key of a toggle -> values without a run under the present filters
@@ -70,9 +70,9 @@ class View:
 
 
 def resolve(figure, changes=None):
-    """The View of `figure` with its controls as at first, but for the `changes`: {name: value}.
+    """The View of `figure` with its default controls, except for the `changes`: {name: value}.
 
-    A toggle's value is the list of what it shows; "level" is that of a Crossing.
+    A toggle's value is the list of shown values; "level" is that of a Crossing.
     """
     found = _shown(json.dumps(payload(figure)), json.dumps(changes or {}))
     read = found["crossings"]
@@ -90,7 +90,7 @@ def resolve(figure, changes=None):
     )
 
 
-# Page and picture are made one after the other, of one state.
+# Page and picture are made in turn from one state.
 @lru_cache(maxsize=4)
 def _shown(document, changes):
     return call(SCRIPT, SHOWN, document, changes)

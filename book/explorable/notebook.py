@@ -1,8 +1,7 @@
-"""The notebook's face of an Explorable: the page's own HTML and scripts in a cell's output.
+"""An Explorable in a notebook: the page's HTML and scripts in a cell's output.
 
-anywidget carries them into JupyterLab, VS Code or Colab, and asks no other host for anything.
-Controls are answered by the scripts, as on the page; "this computer" joins the stored curves as
-soon as it is measured.
+anywidget carries them into JupyterLab, VS Code or Colab, without any other host. The scripts handle
+controls, as on the page; "this computer" joins the stored curves as soon as it is measured.
 """
 
 from functools import cache
@@ -16,7 +15,7 @@ from . import page, palette
 
 HERE = Path(__file__).parent
 PLOTLY = HERE.parent / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
-# The page's scripts that a figure needs; links in the text and their hash are a page's.
+# The page's scripts that a figure needs, without those for links in the text.
 SCRIPTS = (
     "explorable-model",
     "explorable-geometry",
@@ -24,7 +23,7 @@ SCRIPTS = (
     "explorable-cursor",
     "explorable",
 )
-# Rules for a whole page apply to the figure alone.
+# Rules for a whole page are applied to the figure only.
 ROOT = ".explorable-notebook"
 WHOLE_PAGE = ((":root", ROOT), ('html[data-theme="dark"]', f'{ROOT}[data-theme="dark"]'))
 
@@ -38,7 +37,7 @@ def module():
 
 
 def style():
-    """The page's colours and the figure's rules, of nothing but the figure."""
+    """The page's colours and the figure's rules, restricted to the figure."""
     css = "\n".join(
         [palette.PALETTE_CSS.read_text("utf-8"), _read("explorable.css"), _read("notebook.css")]
     )
@@ -52,7 +51,7 @@ def _read(name):
 
 
 class Library(anywidget.AnyWidget):
-    """The drawing library, a megabyte: sent once a kernel and not with every figure."""
+    """The drawing library, a megabyte: sent once per kernel, not with every figure."""
 
     _esm = "export default {}"
     code = traitlets.Unicode().tag(sync=True)
@@ -66,7 +65,7 @@ def shared_library():
 class Live(anywidget.AnyWidget):
     """A figure in a running notebook.
 
-    html     what the page would show, written again when a computer is added
+    html     the page's HTML, written again when a computer is added
     library  id of the model that holds plotly
     """
 
@@ -81,5 +80,5 @@ class Live(anywidget.AnyWidget):
         figure.shown.append(self)
 
     def refresh(self):
-        """Show what the figure now holds; the reader's settings stay."""
+        """Show the figure's present data; the reader's settings stay."""
         self.html = page.html(self.figure)

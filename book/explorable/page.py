@@ -1,7 +1,7 @@
-"""The page's face of an Explorable: HTML that is whole without JavaScript.
+"""An Explorable on a page: HTML that is complete without JavaScript.
 
-Controls, picture, table and provenance are written here, so that they exist,
-labelled, before or without the script; the data lies beside them as JSON.
+Controls, picture, table and provenance are written here, with their labels, so that they work
+before or without the script. The data is beside them as JSON.
 """
 
 from html import escape
@@ -13,13 +13,13 @@ from .model import payload, resolve
 from .spec import NOT_MEASURED
 from .still import still
 
-FEW_RUNS = 3  # whose links stand in the caption; of more, their number does, and opens to the list
+FEW_RUNS = 3  # links in the caption; of more runs only the number, which opens the list
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
 
 
 def page(figure):
-    """The figure as HTML, one of its name on a page, for `_static/explorable.js`."""
+    """The figure as HTML for `_static/explorable.js`. Raises ValueError for two of one name."""
     if _shown.setdefault(figure.id, figure) is not figure:
         raise ValueError(f"Explorable.id: expected one figure of a name, got {figure.id!r} twice")
     whole = html(figure)
@@ -29,7 +29,7 @@ def page(figure):
 
 
 def html(figure):
-    """The figure as HTML, for the page's script to bring to life."""
+    """The figure as HTML, which the page's script makes interactive."""
     view = resolve(figure)
     caption = f"{figure.id}-caption"
     note = "The controls need JavaScript; picture and table show the first setting."
@@ -101,7 +101,7 @@ def _table(view):
         tag("tr", tag("th", escape(name), scope="row"), *(tag("td", escape(one)) for one in cells))
         for name, *cells in view.rows
     ]
-    # The script makes the table when it is opened: no page carries its cells as elements.
+    # The script makes the table when it is opened, so pages do not carry its cells as elements.
     table = tag("noscript", tag("table", tag("thead", head), tag("tbody", *rows)))
     scroll = tag(
         "div",
@@ -119,25 +119,25 @@ def _csv_button():
 
 
 def _provenance(records):
-    """One line for all records: what they share is said once, dates as a span.
+    """One line for all records: common values are given once, dates as a range.
 
-    The files of many runs fold, with what was typed and under which commits, below their number.
+    The files of many runs are folded below their number, with their commands and commits.
     """
     if not records:
         return ""
 
-    def said(field):
+    def values(field):
         return escape(", ".join(dict.fromkeys(getattr(record, field) for record in records)))
 
     dates = sorted({record.date for record in records})
     span = escape(dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}")
     links = list(dict.fromkeys(record.href for record in records if record.href))
-    # A file's name says which run it is of; "JSON 7" says nothing.
+    # A link shows the file's name, which identifies its run; "JSON 7" would not.
     names = ["JSON"] if len(links) == 1 else [Path(href).stem for href in links]
     data = ", ".join(
         tag("a", escape(name), href=href) for name, href in zip(names, links, strict=True)
     )
-    device, commit, command = said("device"), said("commit"), tag("code", said("command"))
+    device, commit, command = values("device"), values("commit"), tag("code", values("command"))
     if len(links) <= FEW_RUNS:
         return tag("p", _dotted(device, commit, span, command, data), cls="figure-provenance")
     return tag(

@@ -1,4 +1,4 @@
-"""The palette as Python sees it, read from the file that the page uses."""
+"""The palette in Python, read from the CSS file that the pages use."""
 
 import re
 from functools import cache
@@ -8,8 +8,8 @@ from pathlib import Path
 PALETTE_CSS = Path(__file__).resolve().parents[1] / "theme" / "static" / "palette.css"
 OTHERS = tuple(f"other-{i}" for i in range(1, 6))
 
-# Linear RGB as eyes without the cones for red, or for green, see it: Machado et al. (2009),
-# table 1.
+# Linear RGB as seen by eyes without the cones for red, or for green: table 1 of Machado et al.
+# (2009).
 EYES = (
     ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     (
@@ -23,8 +23,7 @@ EYES = (
         (-0.011820, 0.042940, 0.968881),
     ),
 )
-# Linear RGB to the cones and on to Oklab, in which distances are as the eye sees them
-# (Ottosson, 2020).
+# Linear RGB to cone responses and to Oklab, in which distances match perception (Ottosson, 2020).
 CONES = (
     (0.4122214708, 0.5363325363, 0.0514459929),
     (0.2119034982, 0.6806995451, 0.1073969566),
@@ -46,26 +45,26 @@ def _declarations(theme):
 
 
 def names():
-    """Every name that has a colour, in the order in which legends list them."""
+    """All names that have a colour, in the order of legends."""
     return [name for name in _declarations("light") if not name.endswith(("-text", "-label"))]
 
 
 def colour(name, theme="light"):
-    """The colour of a name as "#RRGGBB"; `name + "-text"` gives the one for words."""
+    """The colour of a name as "#RRGGBB"; `name + "-text"` gives that of its words."""
     return _declarations(theme)[name]
 
 
 def label(name):
-    """A name's label in prose, or None if the palette has none."""
+    """A name's label in prose, or None if it has none."""
     quoted = _declarations("light").get(f"{name}-label")
     return quoted.strip('"') if quoted else None
 
 
 def assign(values):
-    """Give each value a palette name: its own where it has one, else the spare ones in turn.
+    """Give each value a palette name: its own if it has one, else the next spare one.
 
-    Returns `{value: palette name}` in legend order. Raises ValueError when more
-    values lack a colour than there are spare ones: two lines must never share one.
+    Returns `{value: palette name}` in legend order. Raises ValueError if there are too few spare
+    ones: two lines must never share a colour.
     """
     known = names()
     strangers = [value for value in values if value not in known]
@@ -80,7 +79,7 @@ def assign(values):
 
 @cache
 def difference(one, other, eyes=EYES):
-    """How far two names are apart in Oklab: the least of both themes and of all `eyes`.
+    """Distance of two colours in Oklab: the smallest over both themes and all `eyes`.
 
     About 0.02 is noticed side by side.
     """
@@ -92,7 +91,7 @@ def difference(one, other, eyes=EYES):
 
 
 def alike(one, other):
-    """Whether lines of two names are to differ in more than their colours."""
+    """Whether lines of two names need more than their colours to differ."""
     return difference(one, other) < 0.05 or difference(one, other, EYES[:1]) < 0.08
 
 

@@ -16,7 +16,7 @@ def require(condition, argument, expected, got):
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, or one group of bars: what it is, and its columns.
+    """One curve, or one group of bars: its keys and its columns.
 
     keys     what controls and colour select on, e.g. {"attention": "softmax", "context": 1024}
     columns  name -> values, all of one length [N]; finite numbers, or strings for categories
@@ -64,7 +64,7 @@ def column_values(where, values):
 
 @dataclass(frozen=True)
 class Axis:
-    """A column to lay along x or y.
+    """A column shown along x or y.
 
     title   the quantity, capitalised: "Training time"
     unit    "h", "ms", "nats per token"; empty for plain counts
@@ -109,19 +109,19 @@ class Axis:
 
     @property
     def caption(self):
-        """Title as written beside the axis: unit, and whether the scale is logarithmic."""
+        """The title beside the axis: with unit, and whether the scale is logarithmic."""
         notes = ", ".join(filter(None, (self.unit, "log scale" if self.log else "")))
         return f"{self.title} ({notes})" if notes else self.title
 
     @property
     def noun(self):
-        """Title as written inside a sentence: "Training time" -> "training time"."""
+        """The title inside a sentence: "Training time" -> "training time"."""
         return self.title if self.title[:2].isupper() else self.title[0].lower() + self.title[1:]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Two or more axes among which the reader chooses by radio: updates ↔ time."""
+    """Two or more axes, of which the reader chooses one: updates ↔ time."""
 
     label: str
     options: Sequence[Axis]
@@ -147,7 +147,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Toggle:
-    """Show or hide each value of `key` by its own checkbox: the legend."""
+    """A checkbox for each value of `key` that shows or hides it: the legend."""
 
     key: str
     label: str
@@ -158,11 +158,11 @@ class Toggle:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Ask at which x each series first reaches a level of y that the reader picks.
+    """A readout: at which x each series first reaches a level of y that the reader sets.
 
     column   the y column in which the level lies
     label    of the slider: "Loss to reach"
-    default  level at first; None takes about the best that every visible series reaches
+    default  the first level; None for about the best that every visible series reaches
     compare  two values of the colour key (a, b): "a needs 2× the time of b"
     falling  True if good values are small (a loss), False if they are large
     """
@@ -176,7 +176,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where numbers come from; equal parts of many records are said once."""
+    """Where numbers come from; common parts of many records are shown once."""
 
     device: str
     commit: str

@@ -16,13 +16,13 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from . import palette
 from .model import linear_ticks, log_ticks, resolve
 
-WIDTH = 6.6  # inches; text of 9 pt then reads at the size of the page's small print
+WIDTH = 6.6  # inches; text of 9 pt then has the size of the page's small print
 LABEL_GAP = 11  # points between two labels
-POINTS = 2400  # in all, and at most 160 a line: more cannot be seen at this width
+POINTS = 2400  # in total, and at most 160 a line: more are not visible at this width
 COORDINATE = re.compile(r"\d+\.\d{2,}")
 GRID_ON_WHITE = "#E3E3E3"
-INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page knows
-# Left in place, labels would be outlined as paths: text is lighter and takes the page's font.
+INK, GRID = "#010203", "#010204"  # stand-ins for colours that only the page has
+# Kept as text, not as paths: it is smaller and takes the page's font.
 STYLE = {
     "svg.fonttype": "none",
     "path.simplify": True,
@@ -38,7 +38,7 @@ def still(figure, theme=None):
 
 
 def svg_of(draw, name, theme=None):
-    """SVG of the canvas that `draw()` returns; `name` keeps its ids apart on a page."""
+    """SVG of the canvas that `draw()` returns; `name` makes its ids unique on a page."""
     with rc_context(STYLE | {"svg.hashsalt": name}):
         buffer = io.StringIO()
         FigureCanvasSVG(draw()).print_svg(buffer, metadata={"Date": None, "Creator": None})
@@ -46,7 +46,7 @@ def svg_of(draw, name, theme=None):
 
 
 def picture(figure, width=660, height=None):
-    """PNG of the default state, light: what a notebook shows before it is run. Sizes in dots."""
+    """PNG of the default state, light, for a notebook before it is run. Sizes in dots."""
 
     def on_white():
         canvas = _drawn(figure)
@@ -72,7 +72,7 @@ def png_of(draw, dpi):
 
 
 def _drawn(figure):
-    """The default state on a canvas of matplotlib's."""
+    """The default state on a matplotlib canvas."""
     view = resolve(figure)
     canvas = Figure(figsize=(WIDTH, WIDTH / figure.aspect), layout="constrained", facecolor="none")
     axes = canvas.add_subplot(facecolor="none")
@@ -126,7 +126,7 @@ def _draw(axes, mark, trace, view, place):
         every = max(1, len(trace.x) // min(160, POINTS // len(view.traces)))
         xs, ys = trace.x[::every], trace.y[::every]
         width = {"ceiling": 1.2, "computer": 3}.get(curve.role, 1.9)
-        # Matplotlib counts strokes in widths of the line.
+        # Matplotlib gives dashes in units of the line's width.
         style = (0, tuple(n / width for n in curve.dash)) if curve.dash else "-"
         dots = "o" if mark == "line+dot" and not ceiling else None
         axes.plot(xs, ys, color=color, linestyle=style, linewidth=width, marker=dots, markersize=4)
@@ -220,7 +220,7 @@ def _furnish(axes, view):
 
 
 def _compact(svg, figure_id):
-    """Only the drawing, with ids of its own and coordinates to a tenth of a point."""
+    """Only the drawing, with unique ids, and coordinates to a tenth of a point."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.S)
     svg = re.sub(
@@ -234,7 +234,7 @@ def _compact(svg, figure_id):
         r' id="([^"]+)"', lambda m: f' id="{figure_id}-{m[1]}"' if m[1] in used else "", svg
     )
     svg = re.sub(r"(url\(|xlink:href=\")#", rf"\1#{figure_id}-", svg).replace("xlink:href", "href")
-    # Inside tags only: a number between them is a tick, whose every digit is meant.
+    # Inside tags only: a number between tags is a tick label, whose digits all count.
     svg = re.sub(r"<[^>]+>", lambda tag: COORDINATE.sub(_tenth, tag[0]), svg)
     svg = re.sub(
         r"font-family: [^;\"]*;?|stroke-linecap: square|transform=\"rotate\(-0 [^\"]*\"", "", svg

@@ -1,1 +1,1 @@
-"""The book where nothing runs: still pictures of its stages, and all of it as a PDF."""
+"""The book without scripts: still pictures of its stages, and a PDF of all pages."""

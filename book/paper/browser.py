@@ -1,4 +1,4 @@
-"""The Chromium that draws still pictures and prints, and that the tests drive."""
+"""The Chromium that draws still pictures, prints, and runs the browser tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-# The shell is the same browser without the windows around it, which cost half the time.
+# The shell is the same browser without its windows, which take half of the time.
 SYSTEM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 OWN = "playwright"
 FLAGS = [
@@ -25,7 +25,7 @@ FLAGS = [
 def chosen_browser() -> str | None:
     """The path of BOOK_BROWSER, or of a browser of the system; None for playwright's own.
 
-    Raises ValueError where BOOK_BROWSER names none that is there.
+    Raises ValueError if BOOK_BROWSER names none that exists.
     """
     given = os.environ.get("BOOK_BROWSER")
     if given == OWN:
@@ -40,7 +40,7 @@ def chosen_browser() -> str | None:
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    """A running browser. Raises playwright's Error where there is none."""
+    """A running browser. Raises playwright's Error if there is none."""
     path = chosen_browser()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)

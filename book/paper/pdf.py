@@ -1,8 +1,8 @@
 """The book as one PDF, printed by a browser: `python -m book.paper.pdf`, after `make book`.
 
-All chapters are joined into one document, in which no script runs: still pictures stand for stages
-and charts, and what is folded is open. A link to another chapter leads to its page of the PDF, and
-one to a result or a notebook to the published book, if BOOK_URL says where that is.
+All chapters are joined into one document, in which no script runs. Still pictures replace stages
+and charts, and folded parts are open. A link to another chapter leads to its page of the PDF, and
+one to a result or a notebook to the published book, if BOOK_URL gives its address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SITE = ROOT / "_build" / "html"
 NAME = "book.pdf"
 MOST_BYTES = 15_000_000
 SHEET = Path(__file__).with_name("paper.css")
-# Controls, what a screen reader alone is told, formulas a second time, and the list of all runs.
+# Controls, text for screen readers only, second copies of formulas, and the list of all runs.
 UNPRINTED = (
     "script, template, button, input, select, .headerlink, .copybtn, .visually-hidden, .stage, "
     ".stage-note, .explorable-note, .explorable-controls, .explorable-tools, .katex-mathml, "
@@ -40,7 +40,7 @@ FOOTER = (
 
 
 def contents(toc: Mapping) -> Iterator[tuple[str, list[str]]]:
-    """The parts of the book in their order: the caption of each, and its pages in the site."""
+    """The parts of the book in order: the caption of each, and its pages in the site."""
     yield "", [f"{toc['root']}.html"]
     for part in toc.get("parts", ()):
         yield part["caption"], [f"{chapter['file']}.html" for chapter in part["chapters"]]
@@ -49,9 +49,9 @@ def contents(toc: Mapping) -> Iterator[tuple[str, list[str]]]:
 def joined(
     pages: Mapping[str, str], parts: list[tuple[str, list[str]]], site: str, base: str = ""
 ) -> str:
-    """One document of all pages, HTML by the path in the site, in the order of the parts.
+    """One document of all pages, given as HTML by path in the site, in the order of the parts.
 
-    site: where its files lie, for the browser; base: the address of the published book, or "".
+    site: folder of its files, for the browser. base: address of the published book, or "".
     """
     soups = {page: BeautifulSoup(html, "html.parser") for page, html in pages.items()}
     articles = {page: soup.select_one("article.bd-article") for page, soup in soups.items()}
@@ -84,14 +84,14 @@ def _line(page: str, article: Tag) -> str:
 
 
 def _anchor(page: str, name: str = "") -> str:
-    """An id in the whole of what is `name` in a page, or of the page."""
+    """An id, unique in the document, for `name` in a page, or for the page."""
     return f"{posixpath.basename(page).removesuffix('.html')}.{name}"
 
 
 def _prepare(page: str, article: Tag, anchors: Mapping[str, set[str]], base: str) -> None:
-    """Take out what paper cannot do, open what is folded, and have ids and links fit the whole."""
+    """Remove what paper cannot show, open folds, and adapt ids and links to the whole document."""
     for element in article.select(UNPRINTED):
-        if not element.decomposed:  # with what it stood in
+        if not element.decomposed:  # removed with its parent
             element.decompose()
     for view in article.select("a.figure-view"):
         view.unwrap()
@@ -123,7 +123,7 @@ def _lead(link: Tag, address: str | None) -> None:
 
 
 def _address(href: str, page: str, anchors: Mapping[str, set[str]], base: str) -> str | None:
-    """Where a link of a page leads to from the PDF; None where that is nowhere."""
+    """Target of a page's link in the PDF; None if there is none."""
     parts = urlsplit(href)
     if parts.scheme:
         return href
@@ -135,7 +135,7 @@ def _address(href: str, page: str, anchors: Mapping[str, set[str]], base: str) -
 
 
 def _path(address: str, page: str) -> str:
-    """Where in the site a page's relative address leads."""
+    """Path in the site of a page's relative address."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(address)))
 
 

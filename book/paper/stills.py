@@ -1,8 +1,8 @@
 """Still pictures of the stages, for readers without JavaScript and for paper.
 
-`python -m book.paper.stills` opens the built book in a browser and writes each stage as it is at
-first to book/stages/stills, as SVG. Charts need none: they are drawn while the book is built. A
-picture names the digest of what it was drawn from, so that a test can tell an old one cheaply.
+`python -m book.paper.stills` opens the built book in a browser and writes the first state of each
+stage to book/stages/stills, as SVG. Charts need none: they are drawn while the book is built. A
+picture has the digest of its sources, so that a test can detect an outdated one cheaply.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDTH = 624 + 4 * 16  # px: the measure of the page and its gutters
 DIGEST = re.compile(r"<!-- drawn from (\w{16}) -->")
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 FRACTION = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-# Trained keys and the like are on their way as the page opens.
+# Trained keys and other data are still loading when the page opens.
 SETTLED = "(frame) => frame.dataset.mounted === '' && !/Loading/.test(frame.innerText)"
 SAID = "(frame) => frame.querySelector('[role=status]')?.textContent ?? ''"
 
@@ -44,9 +44,9 @@ def stages(site: Path) -> Iterator[tuple[Path, BeautifulSoup, Tag]]:
 
 
 def digest(site: Path, soup: BeautifulSoup, frame: Tag) -> str:
-    """What a stage is drawn from, in 16 letters: scripts, their data, and the rules for both.
+    """Digest of a stage's sources, in 16 letters: scripts, their data, and the styles of both.
 
-    Numbers count by six digits: processors differ in the last ones.
+    Numbers are rounded to six digits: processors differ in the last ones.
     """
     static = site / "_static"
     names = str(frame["data-scripts"]).split()
@@ -71,14 +71,14 @@ def _data(static: Path, element: Tag) -> str:
 
 
 def kept_digest(name: str) -> str | None:
-    """The digest in a stage's stored picture; None where there is none."""
+    """The digest in a stage's stored picture; None if there is none."""
     still = STILLS / f"{name}.svg"
     found = DIGEST.search(still.read_text(encoding="utf-8")) if still.is_file() else None
     return found[1] if found else None
 
 
 def draw(browser: Browser, page: Path, names: list[str]) -> dict[str, str]:
-    """SVG of a page's stages, by their ids, as paper shows them."""
+    """SVG of a page's stages, by id, as printed."""
     context = browser.new_context(
         viewport={"width": WIDTH, "height": 1000}, device_scale_factor=2, reduced_motion="reduce"
     )

@@ -1,7 +1,7 @@
-"""Sentences of the chapters that new results could contradict, each with what must hold for it.
+"""Sentences of the chapters that new results could contradict, each with its condition.
 
-A module a chapter, named like it with underscores. `VERDICTS` in it maps words of the chapter,
-quoted as they stand there, to a function of the stored results.
+There is a module for each chapter, with the chapter's name in underscores. Its `VERDICTS` maps a
+quotation from the chapter to a function of the stored results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Holds = Callable[[], bool]
 
 
 class Verdict(NamedTuple):
-    """Words of a chapter, and whether the stored results bear them out."""
+    """A quotation from a chapter, and whether the stored results support it."""
 
     chapter: str
     sentence: str
@@ -25,13 +25,13 @@ class Verdict(NamedTuple):
 
 
 def every(found: Iterable[bool]) -> bool:
-    """`all`, and at least one: of no results nothing is true."""
+    """`all`, but False for no results."""
     answers = [*found]
     return bool(answers) and all(answers)
 
 
 def verdicts() -> Iterator[Verdict]:
-    """All of them, chapter by chapter."""
+    """All verdicts, chapter by chapter."""
     for found in pkgutil.iter_modules(__path__):
         if not found.name.startswith("__"):
             module = importlib.import_module(f"{__name__}.{found.name}")
@@ -40,7 +40,7 @@ def verdicts() -> Iterator[Verdict]:
 
 
 def is_contradicted(verdict: Verdict) -> bool:
-    """Whether results say otherwise, or say nothing because they are not stored."""
+    """Whether results contradict a sentence, or are missing."""
     try:
         return not verdict.holds()
     except NotMeasuredError:

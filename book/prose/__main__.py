@@ -4,7 +4,7 @@ from . import is_contradicted, verdicts
 
 
 def main() -> None:
-    """A line for each sentence to be written again, after the file that it stands in."""
+    """Print a line for each contradicted sentence, starting with its file."""
     for verdict in verdicts():
         if is_contradicted(verdict):
             print(f'book/{verdict.chapter}.md, contradicted by results: "{verdict.sentence}"')

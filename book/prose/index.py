@@ -1,4 +1,4 @@
-"""Of the first page."""
+"""Guarded sentences of the first page."""
 
 from ..figures.index import loss_curves, mode_speed, race
 from ..figures.index.price import recalled
@@ -25,7 +25,7 @@ NEAR = "softmax, near only"
 
 
 def is_clear(found: Pairs) -> bool:
-    """Whether a t test over seeds tells a mean from zero."""
+    """Whether a t test over seeds separates a mean from zero."""
     return abs(found.mean) > (found.half or float("inf"))
 
 

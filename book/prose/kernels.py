@@ -11,19 +11,19 @@ from . import every
 
 
 def bytes_of(design: str) -> float:
-    """A token's bytes in the forward pass, of one head of 64 and the shortest text drawn."""
+    """Forward bytes of a token, for one head of 64 and the shortest text in the figure."""
     shortest, slots = min(design_bytes.LENGTHS), design_bytes.MULTIPROCESSORS
     return design_cost(design, shortest, 1, 64, gradients=False, slots=slots).bytes
 
 
 def does_not_cut(heads: int) -> bool:
-    """Whether so many heads of 64 are left whole, in the chapter's example."""
+    """Whether `heads` heads of 64 are left uncut in the chapter's example."""
     needed = (Pass(heads, needed=0.95, vectors=11),)
     return segments(needed, 64, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
 
 
 def change_little() -> bool:
-    """Whether the gain of wider vectors in chunks is small beside that of chunks."""
+    """Whether wider vectors gain little in chunks, compared with chunks themselves."""
     narrow, wide = (cpu_speed.step(body, "chunked")["seconds"] for body in ("avx2", "avx512"))
     return 0.9 < narrow / wide < 1.3 and cpu_speed.step("avx2", "recurrent")["seconds"] > 1.5 * wide
 

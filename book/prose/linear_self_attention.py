@@ -19,7 +19,7 @@ from . import every
 
 
 def falls(parity: int, scale: float) -> bool:
-    """Whether the error falls with every two terms more."""
+    """Whether the error falls with every two more terms."""
     found = [row for row in taylor_error.measured(64) if row["scale"] == scale]
     errors = {row["degree"]: row["rms"] for row in found if row["degree"] % 2 == parity}
     order = [errors[n] for n in sorted(errors)]

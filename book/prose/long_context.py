@@ -15,7 +15,7 @@ SMALL = ("linear", "gated", "delta")  # models whose state is a few kilobytes
 
 
 def worth(name: str, context: int) -> float:
-    """Gain from 16,384 bytes in place of 16, in nats a byte."""
+    """Gain from 16,384 bytes instead of 16, in nats a byte."""
     return gain_at(name, context, "given", 16384)["gain"]
 
 
@@ -51,7 +51,7 @@ def readings() -> list[float]:
 
 
 def is_gain(name: str, context: int, at: int) -> bool:
-    """Whether zero lies below the 95% interval of the gain from a passage so far back."""
+    """Whether the 95% interval of a repeated passage's gain is above zero at a distance."""
     found = gain_at(name, context, "again", at)
     return found["gain"] > found["half"]
 

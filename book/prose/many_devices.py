@@ -17,11 +17,11 @@ from ..figures.many_devices.exchanges import (
 from ..figures.many_devices.headline_costs import MEMORY, measured, ratio
 from . import every
 
-WIDE = {"H": 12, "K": 64, "V": 64}  # heads of the layer of which the chapter tells
+WIDE = {"H": 12, "K": 64, "V": 64}  # heads of the chapter's layer
 
 
 def halved(ranks: int) -> bool:
-    """Whether a split by heads is ranks / 2 times fewer bytes than keys and values."""
+    """Whether a split by heads moves ranks / 2 times fewer bytes than keys and values."""
     length = 64 * ranks
     by_heads = head_exchange(ranks, length, **WIDE)
     return by_heads * ranks == 2 * key_exchange(ranks, length, **WIDE)

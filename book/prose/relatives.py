@@ -11,27 +11,27 @@ FIXED = ("linear", "rwkv", "s6", "gated", "delta")  # layers with a state of fix
 
 
 def seconds(layer: str, batch: int, position: int) -> float:
-    """Of a tick."""
+    """Seconds of a tick."""
     return tick(layer, batch, position)["seconds"]
 
 
 def recalled(model: str) -> float:
-    """Share of the most pairs that recall asks for."""
+    """Share recalled of the largest number of pairs."""
     return synthetic_tasks.share("recall", model)
 
 
 def state(task: str, model: str) -> int:
-    """Bytes that a model keeps of a text of 256 tokens."""
+    """Bytes of a model's state after a text of 256 tokens."""
     return shares(task, model, "length")[256].state
 
 
 def overwritten(model: str, writes: int = MOST) -> float:
-    """Share of newest values after so many writes of each key."""
+    """Share of newest values after this number of writes of each key."""
     return shares(TASK, model, "writes")[writes].mean
 
 
 def mistaken(model: str) -> int:
-    """How many questions on the first text of recall a model answers wrong."""
+    """Number of a model's wrong answers on the first text of recall."""
     runs = learned(play.EXPERIMENT)
     first, *_ = play.texts(
         {name: of_config(runs, task="recall", model=name) for name in play.MODELS}

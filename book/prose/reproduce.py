@@ -22,7 +22,7 @@ from .index import is_clear
 
 
 def softmax_left_first(context: int) -> bool:
-    """Whether softmax had left the plateau before linear attention did."""
+    """Whether softmax left the plateau before linear attention."""
     softmax, linear = map(loss_curves.leaves_pairs, loss_curves.nano_pair(context))
     return softmax is not None and (linear is None or softmax < linear)
 

@@ -13,12 +13,12 @@ from . import every
 
 
 def moves() -> list[float]:
-    """How far the next letter moves without each word of the stage's first text."""
+    """Change of the next letter's distribution without each word of the stage's first text."""
     return [word["moved"] for word in surgery.found()["words"]]
 
 
 def rise(position: int) -> float:
-    """Seconds by which a token of the 124M model with a cache takes longer than the first."""
+    """Seconds by which a token of the 124M model with a cache takes longer than its first token."""
     return seconds("softmax", position) - seconds("softmax", 1)
 
 

@@ -10,12 +10,12 @@ SELECTING = "selective copying"
 
 
 def by_older(task: str, model: str) -> Score:
-    """Share right of a model that the older plan trained."""
+    """Score of a model that the older plan trained."""
     return score(older(task).get(model, ()))
 
 
 def selected(model: str) -> float:
-    """Share of selective copying that a model of the newer plan answers."""
+    """Share of selective copying that a model of the newer plan answers right."""
     return score(newer(SELECTING).get(model, ())).mean
 
 

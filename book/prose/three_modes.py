@@ -11,14 +11,14 @@ from ..figures.three_modes.published import BEHIND_AT, UPDATE_TIMES, WAITS_AT, r
 from . import every
 
 BOTH = "forward+backward"
-# How many times longer than chunked mode recurrent mode takes at least, published.
+# The least factor by which recurrent mode is slower than chunked mode in published times.
 RECURRENT_BEHIND = min(slow / chunked for _, chunked, _, slow in UPDATE_TIMES.values() if slow)
 LINEAR = ("attention", "recurrent", "chunked")
 CASES = [(length, of) for length in chunk_sizes.LENGTHS for of in mode_speed.PASSES]
 
 
 def both() -> list[int]:
-    """Lengths of the wide block, measured with softmax and in chunked mode."""
+    """Lengths at which the wide block was measured with softmax and in chunked mode."""
     return lengths("1.5B", "softmax", "chunked")
 
 
@@ -33,7 +33,7 @@ def lengths_of(mode: str) -> list[int]:
 
 
 def grows(mode: str, least: float, most: float, first: int = 1024) -> bool:
-    """Whether a forward pass takes so many times longer whenever the length doubles."""
+    """Whether a forward pass's time grows by a factor in this range at every doubling of length."""
     found = lengths_of(mode)
     return every(
         least < took(mode, 2 * n) / took(mode, n) < most

@@ -1,4 +1,4 @@
-"""Of the chapter on training."""
+"""Guarded sentences of the chapter on training."""
 
 from itertools import pairwise, product, starmap
 
@@ -33,38 +33,38 @@ def is_above(found: Pairs) -> bool:
 
 
 def is_undecided(found: Pairs) -> bool:
-    """Whether zero is in the 95% interval of a difference."""
+    """Whether the 95% interval of a difference includes zero."""
     return found.half is not None and abs(found.mean) < found.half
 
 
 def lower(suspect: str) -> Pairs:
-    """How far below elu + 1 a suspect's arm ends."""
+    """Nats by which a suspect's arm ends below elu + 1."""
     return gap(suspect)._replace(mean=-gap(suspect).mean)
 
 
 def stays(remedy: str) -> bool:
-    """Whether the plateau does, with either attention."""
+    """Whether the plateau stays with a remedy, for both attentions."""
     return every(leaves(remedy, attention) is None for attention in ATTENTION)
 
 
 def leave(*remedies: str) -> bool:
-    """Whether both attentions leave the plateau with each."""
+    """Whether both attentions leave the plateau with each of the remedies."""
     return every(leaves(remedy, name) is not None for remedy in remedies for name in ATTENTION)
 
 
 def minutes(context: int, level: float) -> dict[str, float]:
-    """Minutes of each model to a loss, or nothing where one does not reach it."""
+    """Minutes of each model to a loss, without models that do not reach it."""
     found = {name: race.minutes_to(name, context, level) for name in (*race.PAIR, NEAR)}
     return {name: spent for name, spent in found.items() if spent} if all(found.values()) else {}
 
 
 def sharpest(weights: str) -> float:
-    """Tokens that the sharpest head weighs."""
+    """Effective tokens of the sharpest head."""
     return state_size.attention(Arm(weights), "end").sharpest
 
 
 def heads_of_elu(first: int, other: int) -> Pairs:
-    """Loss of elu + 1 with some heads less that with others, where none fades."""
+    """Loss of elu + 1 with some heads minus that with others, if none decays."""
     return state_size.behind(Arm("elu + 1", heads=first), Arm("elu + 1", heads=other))
 
 

@@ -15,14 +15,14 @@ from . import every
 
 
 def overlap_decides() -> bool:
-    """Whether the span of normalised heads of 256 reaches to both sides of stored states'."""
+    """Whether the range of normalised heads of 256 overlaps stored states' on both sides."""
     (row,), (plain,) = (large(256, normalized, "forward") for normalized in ("yes", "no"))
     (low, high), (least, most) = expected(row), expected_of_stored(plain)
     return low < most and high > least and row["paced"] > 1.5 * row["least"]
 
 
 def same_launches() -> bool:
-    """Whether both versions compile as many launches, so that the newest's number is of either."""
+    """Whether both versions of Triton compile equally many launches."""
     every_run, newest = have("kernel_build"), kernel_build.newest("kernel_build")
     return len(launches(every_run)) == len(compilers_of(every_run)) * len(launches(newest))
 
@@ -73,7 +73,7 @@ VERDICTS = {
     "the prediction cannot tell whether they are ahead of stored states": overlap_decides,
     "With it the prediction is in essence the ratio of the bytes": lambda: every(
         0.9 * times_ahead(128, kind)[0] < more < 1.1 * times_ahead(128, kind)[1]
-        for kind, more in (("forward", 20 / 8), (BOTH, 88 / 32))  # bytes by the account
+        for kind, more in (("forward", 20 / 8), (BOTH, 88 / 32))  # bytes by the cost model
     ),
     "Helion has published faster times": lambda: every(
         times_ahead(128, kind, "Helion")[0] < times_ahead(128, kind)[0] for kind in PASS_LABELS

@@ -1,13 +1,12 @@
-"""Data too heavy to stand before the text of a page: in a script of its own, loaded beside it.
+"""Data too heavy for the top of a page, moved to a script of its own that loads beside it.
 
 A cell marks such data with `data-apart` (`json_script(..., id="x", data_apart=True)`). The page
-keeps the empty element, and a deferred script fills it before the stages run. A notebook, and a
-page read by hand, keep the data where they are.
+keeps the empty element, and a deferred script fills it before the stages run. Notebooks keep the
+data in place.
 
-Files that a stage loads only when its reader asks for them are named by a cell, with `data-files`
-and their paths in the project. A page opened from a disk may load nothing but scripts. So each file
-becomes a script, which puts it as base64 into `window.BookFiles`: its key is the name up to the
-first point.
+Files that a stage loads on demand are named by a cell, with `data-files` and their paths in the
+project. A page opened from a disk may load nothing but scripts. So each file becomes a script,
+which puts it as base64 into `window.BookFiles`. Its key is the name up to the first dot.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NAMED = re.compile(r'<script type="application/json"[^>]* data-files="([^"]*)"')
 
 
 def split(body: str) -> tuple[str, dict[str, str]]:
-    """A page without its marked data, and a script for each, by the id of its element."""
+    """A page without its marked data, and a script for each element's data, by id."""
     scripts = {
         name: f"document.getElementById({json.dumps(name)}).textContent = {json.dumps(data)};\n"
         for _, name, data, _ in MARKED.findall(body)
@@ -38,7 +37,7 @@ def split(body: str) -> tuple[str, dict[str, str]]:
 
 
 def asked_for(body: str, root: Path = ROOT) -> dict[str, str]:
-    """A script for each file that a page's cells name. Raises ExtensionError for one not there."""
+    """A script for each file that a page's cells name. Raises ExtensionError for a missing file."""
     scripts = {}
     for path in " ".join(NAMED.findall(body)).split():
         if not (root / path).is_file():
@@ -49,7 +48,7 @@ def asked_for(body: str, root: Path = ROOT) -> dict[str, str]:
 
 
 def put_apart(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Write the page's marked data beside it; `data_scripts` of the context names the files."""
+    """Write the page's marked data to files; `data_scripts` of the context names them."""
     context["body"], scripts = split(context.get("body") or "")
     context["data_scripts"] = [f"{FOLDER}/{name}.js" for name in scripts]
     folder = Path(app.outdir) / "_static" / FOLDER

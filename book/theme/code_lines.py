@@ -1,7 +1,6 @@
 """Long lines of code as elements of their own, which book.css breaks on a phone.
 
-What is left of a broken line stands further in than where the line began, so that it reads as
-one line; an element each is what knows where that is.
+The rest of a broken line is indented further than its start. That needs an element for each line.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from html import unescape
 
 from sphinx.application import Sphinx
 
-# Not what a cell printed: its columns stand below each other.
+# Not printed output, whose columns are aligned.
 CODE = re.compile(
     r'(?<!myst-ansi notranslate">)(<div class="highlight"><pre><span></span>)(.*?)(?=</pre>)',
     re.DOTALL,
@@ -29,7 +28,7 @@ def _marked(line: str) -> str:
 
 
 def with_lines(body: str) -> str:
-    """`body`, a page's HTML: pygments closes all its elements at the end of each line."""
+    """`body`, a page's HTML. pygments closes all its elements at the end of each line."""
 
     def marked(found: re.Match[str]) -> str:
         *lines, rest = found[2].split("\n")

@@ -1,11 +1,11 @@
 """The book's own blocks, each a plain HTML element that works without a script.
 
-- question: the one question a chapter opens with
+- question: the question that a chapter opens with
 - predict: a prediction to make, with a nested `reveal` that holds the answer
 - reveal: a folded answer
 - check: a question, and a list of answers to press, each of which says whether it is right
-- aside: a folded digression, its title as argument
-- margin: a note beside the text; inside the text where there is no margin
+- aside: a folded digression, with its title as argument
+- margin: a note beside the text; inside the text if there is no margin
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 
 class HtmlElement(nodes.General, nodes.Element):
-    """An HTML element: `tag`, `classes` and `attrs`; its children alone elsewhere."""
+    """An HTML element: `tag`, `classes` and `attrs`; other formats get only its children."""
 
 
 def visit_html(translator, node: HtmlElement) -> None:
@@ -85,9 +85,9 @@ class Reveal(Folded):
 
 
 def choices(given: list[nodes.Node], right: int) -> list[HtmlElement]:
-    """The answers of a list, each folded over what is said of it; `right`, from 1, is right.
+    """The answers of a list, each folded over its comment; number `right`, from 1, is right.
 
-    Raises ValueError unless `given` is one list whose items are an answer and what to say of it.
+    Raises ValueError unless `given` is one list whose items are an answer and a comment.
     """
     items = list(given[0].children) if len(given) == 1 else []
     if not items or any(len(item.children) < 2 for item in items):
@@ -124,7 +124,7 @@ class Aside(Folded):
 
 
 class Margin(Block):
-    """In place of the theme's: its script fails on a page without subheadings."""
+    """A replacement of the theme's directive, whose script fails on a page without subheadings."""
 
     optional_arguments = 1
 

@@ -1,7 +1,7 @@
 """Text for the search's excerpts: the words of all pages, without LaTeX.
 
-They stand in one script, `_static/excerpts.js`, which shell.js asks for on the search page. From a
-file a page may not read the others, and formulas of a page itself would be quoted as LaTeX.
+They are in one script, `_static/excerpts.js`, which shell.js loads on the search page. A page
+opened from a file may not read other pages, and would quote its own formulas as LaTeX.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 
 PUBLISHED = "_static/excerpts.js"
-# Pictures, data and what sets a formula: no words.
+# Pictures, data and sources of formulas contain no words.
 WORDLESS = (
     "script, style, svg, .katex-html, annotation, .headerlink, template, .explorable-controls"
 )
@@ -21,7 +21,7 @@ INLINE = {"a", "abbr", "b", "code", "em", "i", "span", "strong", "sub", "sup"}
 
 
 def words(html: str) -> str:
-    """A page's main part, its sections with their ids and nothing else but text."""
+    """A page's main part as text, divided into sections with their ids."""
     main = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
     if main is None:
         return ""

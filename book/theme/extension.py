@@ -1,8 +1,8 @@
-"""The Sphinx extension: all that the built book needs beyond Jupyter Book, and all of it local.
+"""The Sphinx extension: everything that the book needs beyond Jupyter Book, without a network.
 
-The book must open by double-click with no network. So this extension puts the plotting library,
-each chapter's executed notebook and the results that figures cite beside the pages. It takes out
-the parts of the theme that would need a network, or fail without one.
+The book must open by double-click, offline. So this extension puts the plotting library, each
+chapter's executed notebook and the cited results beside the pages. It removes parts of the theme
+that need a network, or fail without one.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ EXTENSIONS = (
     "reading",
 )
 
-# docutils marks the bibliography as a list whose members are no list items.
+# docutils marks the bibliography as a list whose members are not list items.
 BIBLIOGRAPHY_ROLE = 'role="doc-biblioentry"'
-# Without JavaScript nothing would say which of the two themes "auto" is.
+# Without JavaScript the theme "auto" would be undefined.
 THEME_UNKNOWN = ('data-theme="auto"', 'data-theme="light"')
 RESULT_LINK = re.compile(r'href="((?:\.\./)*results/[^"#?]+\.json)')
 
-# The icon library is half a megabyte compressed for eight icons, which icons.py draws instead.
+# The icon library is half a megabyte compressed, for eight icons that icons.py draws instead.
 UNUSED_ASSETS = (
     "design-tabs.js",
     "scripts/*.map",
@@ -62,8 +62,8 @@ UNUSED_ASSETS = (
 )
 
 
-# The theme measures every code cell and table as the page opens, and again after each change. Each
-# time that lays out the whole page. shell.js does it when there is time.
+# The theme measures every code cell and table when the page opens, and after each change. Each time
+# this lays out the whole page. shell.js does it when there is time.
 THEME_SCRIPT = "scripts/pydata-sphinx-theme.js"
 MEASURES_ALL = re.compile(
     r'(function \w+\(\)\{)const \w+=\(\)=>\{document\.querySelectorAll\(\["pre",'
@@ -75,12 +75,12 @@ def kernel_environment() -> None:
     """Let every chapter import `lsa`, `experiments` and the book's own modules."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    # Tells figures to render for a page, not for a live notebook.
+    # Tells figures to render for a page instead of a live notebook.
     os.environ["BOOK_STATIC"] = "1"
 
 
 def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
-    """Links at the top of a page: its notebook; if published, the whole as a PDF and its source."""
+    """Links at the top of a page: its notebook; if published, the PDF and its source."""
     links = []
     name = f"{Path(page).name}.ipynb"
     repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
@@ -113,7 +113,7 @@ def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
 
 def prepare_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     context["shell_links"] = header_links(app, page, context["pathto"])
-    # The book's title stands right above this entry of the contents.
+    # The book's title is right above this entry of the contents.
     context["root_title"] = "The result"
 
 
@@ -125,7 +125,7 @@ def drop_thebe_config(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def publish_stages(app: Sphinx) -> None:
-    """Put the stages' scripts beside the page's own, in a folder of theirs."""
+    """Copy the stages' scripts to a folder beside the page's own scripts."""
     if app.builder.format == "html":
         shutil.copytree(
             BOOK / "stages", Path(app.outdir) / "_static" / "stages", dirs_exist_ok=True
@@ -147,9 +147,9 @@ def publish_results(app: Sphinx, page: Path, html: str) -> None:
 
 
 def drop_left_pages(app: Sphinx) -> None:
-    """Remove pages that an older build left: another chapter's, or one that is no longer there.
+    """Remove pages of older builds: those of another chapter, or of one that no longer exists.
 
-    Their links may be broken by now, and nothing in this build checks them.
+    Their links may be broken, and nothing in this build checks them.
     """
     site = Path(app.outdir)
     for page in (site / "book").rglob("*.html"):
@@ -165,7 +165,7 @@ def drop_unused_assets(app: Sphinx) -> None:
 
 
 def calm_theme(app: Sphinx) -> None:
-    """Take out of the theme's script what MEASURES_ALL finds."""
+    """Remove from the theme's script the code that MEASURES_ALL finds."""
     script = Path(app.outdir) / "_static" / THEME_SCRIPT
     text = MEASURES_ALL.sub(r"\1}", script.read_text(encoding="utf-8"))
     if "scrollWidth" in text:
@@ -194,7 +194,7 @@ def setup(app: Sphinx) -> dict:
     kernel_environment()
     for name in EXTENSIONS:
         app.setup_extension(f"book.theme.{name}")
-    # Before the theme's own, which the last extension put there.
+    # Before the theme's own templates, which the last extension put first.
     app.config.templates_path.insert(0, str(THEME / "templates"))
     room = BOOK / "explorable"
     engine = sorted([*room.glob("explorable*.[jc]s*"), *room.glob("figure-*.js")])

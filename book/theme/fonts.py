@@ -1,7 +1,8 @@
-"""The formulas' fonts, with the characters alone that the pages set in them.
+"""The fonts of formulas, reduced to the characters that the pages use.
 
-A page asks for a font as soon as one of its characters is near the screen, and on a phone the
-first picture waits behind it. KaTeX's hold all that TeX knows: 28 KB for a single blackboard R.
+A page loads a font as soon as one of its characters is near the screen, and on a phone the first
+picture waits behind it. KaTeX's fonts have all of TeX's characters: 28 KB for a single blackboard
+R.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from fontTools.ttLib import TTFont
 from .formulas import KATEX, PUBLISHED
 
 SET = 'class="katex-html"'
-BEYOND = re.compile(r"</p>|</td>|</div>\n|<math")  # what no formula holds, but its neighbours do
+BEYOND = re.compile(r"</p>|</td>|</div>\n|<math")  # not inside a formula, but next to one
 TAG = re.compile(r"<[^>]*>")
 BESIDE = re.compile(r'\bdata-(?:before|after)="([^"]*)"')
 
 
 def characters(html: str) -> set[str]:
-    """Characters of a page's formulas and of the punctuation beside them; it may return more."""
+    """Characters of a page's formulas and of the punctuation beside them; possibly more."""
     found: set[str] = set()
     for part in html.split(SET)[1:]:
         formula = BEYOND.split(part)[0]
@@ -31,7 +32,7 @@ def characters(html: str) -> set[str]:
 
 
 def cut(font: Path, kept: set[str], target: Path) -> None:
-    """Write `font` to `target` with the glyphs of these characters, and what they are made of."""
+    """Write `font` to `target` with only the glyphs of these characters and their parts."""
     whole = TTFont(font, recalcTimestamp=False)  # the same pages have the same fonts
     options = Options()
     options.layout_features = ["*"]
@@ -43,7 +44,7 @@ def cut(font: Path, kept: set[str], target: Path) -> None:
 
 
 def fit_fonts(site: Path) -> None:
-    """Cut the published fonts of the formulas to what the site's pages need."""
+    """Reduce the published fonts of formulas to the characters of the site's pages."""
     kept: set[str] = set()
     for page in site.rglob("*.html"):
         kept |= characters(page.read_text(encoding="utf-8"))

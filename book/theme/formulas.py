@@ -1,9 +1,8 @@
 r"""Formulas, set by KaTeX while the book is built.
 
-A page then carries its formulas as text and MathML: no script typesets them, nothing
-moves when it does, and they read without JavaScript. KaTeX runs in an embedded V8, so
-that building the book needs no Node. An unknown command fails the build; the line
-names the formula.
+A page then has its formulas as text and MathML. No script typesets them, nothing moves meanwhile,
+and they are readable without JavaScript. KaTeX runs in an embedded V8, so that building the book
+needs no Node. An unknown command fails the build with a line that names the formula.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ..javascript import call
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex-0.19.1"
 PUBLISHED = f"_static/{KATEX.name}"
 ROWS = r"\\"
-PART = '<span class="katex-base">'  # of a formula, between which a line may be broken
+PART = '<span class="katex-base">'  # parts of a formula, between which a line may be broken
 
 
 @cache
@@ -48,24 +47,24 @@ def _rendered(tex: str, display: bool, macros: str) -> str:
 def render(tex: str, macros: dict[str, str], display: bool = False) -> str:
     r"""HTML of the formula `tex`; `macros` maps a name without its backslash to LaTeX.
 
-    Raises ExtensionError naming the formula where KaTeX does not understand it.
+    Raises ExtensionError naming the formula if KaTeX does not understand it.
     """
     named = {f"\\{name}": meaning for name, meaning in macros.items()}
     return _rendered(tex.strip(), display, json.dumps(named, sort_keys=True))
 
 
 def rows_aligned(tex: str) -> str:
-    r"""Rows need an environment to stand in, and so do the `&` that align them."""
+    r"""Put rows, and the `&` that align them, into an environment, which they need."""
     parts = [part.strip() for part in tex.split("\n\n") if part.strip()]
     rows = [rf"\begin{{split}}{part}\end{{split}}" if ROWS in part else part for part in parts]
     return rows[0] if len(rows) == 1 else rf"\begin{{gathered}}{ROWS.join(rows)}\end{{gathered}}"
 
 
 def bound(formula: str, before: str, after: str) -> str:
-    """The HTML of a formula that may be broken, with what stays beside its first and last part.
+    """The HTML of a formula that may be broken, with the punctuation that stays at its ends.
 
-    These show the punctuation, which stands beside the formula for those who listen, search or
-    copy.
+    The parts display the punctuation; for screen readers, search and copying it is also beside the
+    formula.
     """
     if after:
         at = formula.rindex(PART) + len(PART) - 1
@@ -95,7 +94,7 @@ def visit_inline(translator, node: nodes.math) -> None:
 
 def visit_displayed(translator, node: nodes.math_block) -> None:
     tex = node.astext() if node["nowrap"] else rows_aligned(node.astext())
-    # Numbers are the book's own, given beside the formula.
+    # The book numbers formulas itself, beside them.
     tex = re.sub(r"\\(begin|end)\{(align|gather|equation|alignat)\}", r"\\\1{\2*}", tex)
     body = translator.body
     body.append(translator.starttag(node, "div", CLASS="math notranslate nohighlight"))
@@ -110,7 +109,7 @@ def visit_displayed(translator, node: nodes.math_block) -> None:
 
 
 def publish(app: Sphinx) -> None:
-    """KaTeX's styles and fonts beside the page's own; its script stays at home."""
+    """Copy KaTeX's styles and fonts beside the page's own; its script is not published."""
     if app.builder.format == "html":
         shutil.copytree(
             KATEX,

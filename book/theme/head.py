@@ -1,8 +1,8 @@
 """A page's head: its description, scripts, and the policy on what it may load.
 
-The policy lets a page load the book's own files and nothing else. It lets no script stand in the
-page, so nothing that came into it from a result or a link can run. A page loads only those scripts
-that something on it needs, and once its text is painted.
+The policy lets a page load the book's own files and nothing else. It forbids scripts inside the
+page, so nothing that a result or a link brought in can run. A page loads only the scripts that it
+needs, after its text is painted.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .formulas import KATEX
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
-    # Formulas and pictures place their parts by style attributes.
+    # Formulas and pictures place their parts with style attributes.
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data:",
     "font-src": "'self'",
     "connect-src": "'self'",
-    # The stage that measures the reader's browser hands its worker a script in the page's memory.
+    # The stage that measures the reader's browser gives its worker a script in the page's memory.
     "worker-src": "blob:",
     "form-action": "'self'",
     "base-uri": "'none'",
 }
-# As seen from _static; after-paint.js loads them.
+# Relative to _static; after-paint.js loads them.
 SCRIPTS = (
     "documentation_options.js",
     "doctools.js",
@@ -39,7 +39,7 @@ SCRIPTS = (
     "scripts/sphinx-book-theme.js",
     "scripts/pydata-sphinx-theme.js",
 )
-# For pages whose text holds the mark.
+# For pages whose text contains the mark.
 SCRIPTS_WITH = {
     'class="highlight': ("clipboard.min.js", "copybutton.js"),
     "tag_sortable": ("sort-tables.js",),
@@ -53,13 +53,14 @@ SCRIPTS_WITH = {
         "explorable.js",
     ),
 }
-# It says when the page is ready, so it comes after all that make it so.
+# It says when the page is ready, so it comes last.
 SHELL = "shell.js"
 SEARCH_SCRIPTS = ("searchtools.js", "language_data.js", "../searchindex.js")
-# Stages fill their frames, which stand in the first screen of most pages: as soon as it is parsed.
+# Stages fill frames that are in the first screen of most pages, so they load when the page is
+# parsed.
 STAGE_SCRIPTS = re.compile(r'data-scripts="([^"]*)"')
 BEFORE_STAGES = ("figure-pin.js", "figure-view.js")
-# Fonts of the first screen, as seen from _static.
+# Fonts of the first screen, relative to _static.
 FONTS = (
     "fonts/source-serif-4-latin-400-normal.woff2",
     "fonts/source-serif-4-latin-600-normal.woff2",
@@ -92,7 +93,7 @@ def scripts(page: str, body: str) -> list[str]:
 
 
 def description(body: str) -> str:
-    """The chapter's question, else its first paragraph, cut at a word."""
+    """The chapter's question, or its first paragraph, cut at a word."""
     article = BeautifulSoup(body, "html.parser")
     for hidden in article.select(".katex-mathml, .visually-hidden, .headerlink"):
         hidden.decompose()
@@ -138,13 +139,13 @@ def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> No
 
 
 def check_policy(name: str, html: str) -> None:
-    """Raise ExtensionError where a page holds a script, which its policy would stop."""
+    """Raise ExtensionError for a page with a script inside it, which its policy would stop."""
     if found := INLINE_SCRIPT.search(html) or HANDLER.search(html):
         raise ExtensionError(f"{name}: expected scripts in files only, got {found[0][:80]!r}")
 
 
 def write_sitemap(app: Sphinx) -> None:
-    """A list of the pages for search engines, which want whole addresses: BOOK_URL gives them."""
+    """Write a list of the pages for search engines. They need full addresses, from BOOK_URL."""
     base = app.config.html_baseurl.rstrip("/")
     if not base:
         return

@@ -1,7 +1,7 @@
 """The theme's icons, drawn into the pages, so that its library need not load.
 
-As images of a style sheet each would be a document of its own to a browser, made before it shows
-anything: that took a third of the time of a page's first styles.
+As images of a style sheet, a browser would parse each as a document before it shows anything. That
+took a third of the time of a page's first styles.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from sphinx.errors import ExtensionError
 
-# On a square of 16 units: lines of the text's colour, and what they enclose where it is filled.
+# On a square of 16 units: lines in the text's colour, and the filled areas.
 LINES = {
     "angle-left": "m10 3-5 5 5 5",
     "angle-right": "m6 3 5 5-5 5",

@@ -1,8 +1,8 @@
 """The kernels that execute the chapters.
 
-Pages are read side by side, each with a kernel. Jupyter looks for free TCP ports, and the kernel
-binds them later: two kernels could be given the same ones, and the second never answered. Here each
-has sockets in a folder of its own instead.
+Pages are read in parallel, each with a kernel. Jupyter looks for free TCP ports, and the kernel
+binds them later. So two kernels could be given the same ports, and the second never answered. Here
+each kernel has sockets in its own folder.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from traitlets.config import Config
 
 STARTS = 3
 CONNECTION = "kernel.json"
-SOCKET = "kernel-ipc-5"  # what jupyter_client makes of it for the last of five sockets
+SOCKET = "kernel-ipc-5"  # jupyter_client's name for the last of five sockets
 
 
 class PatientClient(NotebookClient):
-    """nbclient's client of a notebook; a kernel that does not start is started again."""
+    """nbclient's client of a notebook, which restarts a kernel that does not start."""
 
     async def async_start_new_kernel_client(self) -> KernelClient:
         for _ in range(STARTS - 1):
             try:
                 return await super().async_start_new_kernel_client()
-            except RuntimeError:  # nbclient has logged it, and removed what was left of the kernel
+            except RuntimeError:  # nbclient has logged it, and cleaned up
                 self.create_kernel_manager()
                 await self.async_start_new_kernel()
         return await super().async_start_new_kernel_client()
 
 
 def execute(notebook: NotebookNode, cwd: str | None = None, **options) -> NotebookNode:
-    """nbclient's `execute`, by a `PatientClient` over a transport without ports."""
+    """nbclient's `execute`, with a `PatientClient` and a transport without ports."""
     resources = {"metadata": {"path": cwd}} if cwd else {}
     with transport() as settings:
         client = PatientClient(nb=notebook, resources=resources, config=settings, **options)
@@ -50,8 +50,8 @@ def execute(notebook: NotebookNode, cwd: str | None = None, **options) -> Notebo
 
 @contextmanager
 def transport() -> Iterator[Config]:
-    """Settings of a manager whose kernel shares its sockets with no other. On Windows: none."""
-    if sys.platform == "win32":  # zmq has TCP alone there
+    """Settings of a manager whose kernel has sockets of its own. On Windows: none."""
+    if sys.platform == "win32":  # zmq has only TCP there
         yield Config()
         return
     with tempfile.TemporaryDirectory(prefix="book-", dir=_short_folder()) as folder:
@@ -60,13 +60,13 @@ def transport() -> Iterator[Config]:
 
 
 def _short_folder() -> str:
-    """Where temporary folders go; /tmp where the path of a socket would be too long there."""
+    """Folder for temporary folders; /tmp if the path of a socket would otherwise be too long."""
     usual = tempfile.gettempdir()
     path = Path(usual, "book-12345678", SOCKET)
     return usual if len(os.fsencode(path)) <= zmq.IPC_PATH_MAX_LEN else "/tmp"
 
 
 def setup(app: Sphinx) -> dict:
-    # By this name jupyter-cache calls nbclient, and myst-nb has no setting for it.
+    # jupyter-cache calls nbclient by this name, and myst-nb has no setting for it.
     utils.executenb = execute
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
-"""Each chapter as a notebook: the code as it was executed, and the prose as the page shows it.
+"""Each chapter as a notebook: the executed code, and the prose as on the page.
 
-A chapter's source speaks MyST, which a plain Jupyter, Colab or an editor shows as it stands:
-roles, directives, and the names of numbers in place of the numbers. So the prose is taken from
-the finished page, where all of that is resolved, and written as Markdown that needs nothing.
+A chapter's source is MyST. Plain Jupyter, Colab or an editor would show its roles and directives,
+and names in place of numbers. So the prose is taken from the finished page, where these are
+resolved, and written as plain Markdown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SILENT = {"visually-hidden", "stage-note", "stage-still", "headerlink"}
 class Prose(MarkdownConverter):
     """A page's HTML as Markdown. `page` is its path in the site; `chapters` are notebooks.
 
-    site: where the other pages are, as seen from a notebook, ending in a slash.
+    site: address of the other pages from a notebook, ending in a slash.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Prose(MarkdownConverter):
         self.page, self.chapters, self.macros, self.site = page, chapters, macros, site
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        """Links to chapters lead to notebooks; what a notebook has no place for is its words."""
+        """Links to chapters lead to notebooks; other links without a target become their words."""
         if _classes(el) & SILENT:
             return ""
         parts = urlsplit(el["href"])
@@ -63,7 +63,7 @@ class Prose(MarkdownConverter):
         if "math" not in _classes(el):
             return text
         latex = self._latex(_source(el))
-        if parent_tags & {"td", "th"}:  # where a stroke would begin the next cell
+        if parent_tags & {"td", "th"}:  # where a bar would begin the next cell
             latex = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
         before, after = _beside(el)
         return f"{before}${latex}${after}"
@@ -105,14 +105,14 @@ class Prose(MarkdownConverter):
         return f"<summary>{text.strip()}</summary>\n\n"
 
     def _displayed(self, el: Tag) -> str:
-        """On one line: inside a quotation, the marks of further lines would enter the formula."""
+        """A formula on one line: in a quotation, the marks of further lines would enter it."""
         number = el.select_one(".eqno")
         tag = f" \\tag{{{number.contents[0].strip('()')}}}" if number else ""
         latex = " ".join(self._latex(_source(el)).split())
         return f"\n\n$$ {latex}{tag} $$\n\n"
 
     def _latex(self, text: str) -> str:
-        """Without the book's macros, and without signs that HTML would take for its own."""
+        """LaTeX without the book's macros, and without characters that are markup in HTML."""
         for name, meaning in self.macros.items():
             text = re.sub(rf"\\{name}(?![A-Za-z])", lambda _, said=meaning: said, text)
         return text.strip().replace("<", r"\lt ").replace(">", r"\gt ")
@@ -124,7 +124,7 @@ class Prose(MarkdownConverter):
 
 
 def _language(pre: Tag) -> str:
-    """Language of a block of code that is no cell: sphinx says it in a class around it."""
+    """Language of a code block that is not a cell, from a class of the element around it."""
     around = pre.find_parent(class_=re.compile("^highlight-"))
     said = next((c for c in _classes(around) if c.startswith("highlight-")), "") if around else ""
     name = said.removeprefix("highlight-").replace("ipython3", "python")
@@ -132,12 +132,12 @@ def _language(pre: Tag) -> str:
 
 
 def _source(formula: Tag) -> str:
-    """The LaTeX that a formula of the page was set from."""
+    """The LaTeX source of a formula on the page."""
     return formula.select_one('annotation[encoding="application/x-tex"]').get_text()
 
 
 def _beside(formula: Tag) -> tuple[str, str]:
-    """The punctuation that stays with a formula, before and after it: unbroken.py put it there."""
+    """The punctuation before and after a formula that stays with it, from unbroken.py."""
     drawn = formula.select_one(".katex")
     before, after = reversed([*drawn.previous_siblings]), drawn.next_siblings
     return "".join(one.get_text() for one in before), "".join(one.get_text() for one in after)
@@ -167,7 +167,7 @@ def _flattened(node: Tag) -> Iterator:
 
 
 def with_prose(notebook, html: str, prose: Prose):
-    """The notebook with its Markdown cells replaced by what the page says in their place."""
+    """The notebook with its Markdown cells replaced by the page's prose."""
     article = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
     said = [prose.convert(passage).strip() for passage in passages(article)]
     shown = [c for c in notebook.cells if c.cell_type == "code" and not _removed(c)]
@@ -190,7 +190,7 @@ def with_prose(notebook, html: str, prose: Prose):
 
 
 def pictured(output, prose: Prose) -> list:
-    """A figure as its picture, its caption beneath: its page's HTML would be shown stripped."""
+    """A figure as its picture with the caption below, since the page's HTML would be stripped."""
     data = output.get("data", {})
     if "image/png" not in data or "text/html" not in data:
         return [output]
@@ -236,7 +236,7 @@ def publish_notebooks(app: Sphinx) -> None:
 
 
 def checkout_cell(repository: str):
-    """A first cell that fetches the book's code where the notebook stands alone."""
+    """A first cell that downloads the book's code if the notebook is alone."""
     folder = repository.rsplit("/", 1)[-1].removesuffix(".git")
     source = (
         "# Only where this notebook stands alone, on Colab for instance: fetch its code.\n"
@@ -250,7 +250,7 @@ def checkout_cell(repository: str):
 
 
 def looking_cell():
-    """A first cell that says what to do where the notebook stands alone."""
+    """A first cell that says what to do if the notebook is alone."""
     source = (
         "# Stops with one line where this notebook stands alone, without the book's code.\n"
         "import importlib.util\n"

@@ -1,9 +1,9 @@
-"""Previews: the target of a reference, carried on the page that refers to it.
+"""Previews: the target of a reference, copied to the page that refers to it.
 
-A reader who hovers over a citation or over "Definition 2.1" should see it at
-once, but a page opened from a file may not read another page. So, once every
-page is written, each gets copies of the blocks that it refers to elsewhere, as
-inert templates that shell.js shows. Blocks on the same page need no copy.
+A reader who hovers over a citation or over "Definition 2.1" should see it at once, but a page
+opened from a file may not read another page. So, when all pages are written, each gets copies of
+the blocks that it refers to elsewhere, as inert templates that shell.js shows. Blocks on the same
+page need no copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REFERENCE = re.compile(r'<a class="[^"]*\binternal\b[^"]*" href="([^"#]*)#([^"]+
 
 
 def block(anchor: Tag) -> Tag | None:
-    """The block worth previewing that `anchor` names, or None."""
+    """The block that a preview of `anchor` should show, or None."""
     classes = set(anchor.get("class", []))
     if classes & {"proof", "citation", "math"}:
         return anchor
@@ -31,7 +31,7 @@ def block(anchor: Tag) -> Tag | None:
 
 
 def absolute_links(fragment: Tag, page: Path, reader: Path) -> None:
-    """Rewrite the links of `fragment` of `page` so that they hold on page `reader`."""
+    """Rewrite the links of `fragment` of `page` so that they work on page `reader`."""
     for link in fragment.find_all("a", href=True):
         href = link["href"]
         if ":" in href.split("/")[0]:
@@ -63,7 +63,7 @@ def add_previews(app: Sphinx, error: Exception | None) -> None:
 
     for name in app.env.found_docs:
         reader = Path(app.builder.get_outfilename(name))
-        # A page that this build left alone has those of the build before.
+        # A page that this build did not write has the previews of the last build.
         html = ADDED.sub("", reader.read_text(encoding="utf-8"))
         templates = []
         for path, anchor in sorted(set(REFERENCE.findall(html))):

@@ -1,9 +1,9 @@
-"""The choice of chapters that a build executes, and how many run at a time.
+"""Which chapters a build executes, and how many run at a time.
 
-A chapter's cells depend on more than its source: on the package, the experiments, the results
-and the figures. While none of these has changed since the last build, only edited chapters are
-executed again. Every page is written again all the same, for pages show parts of each other:
-numbers, titles, previews.
+A chapter's cells depend on more than its source: on the package, the experiments, the results and
+the figures. If none of these has changed since the last build, only edited chapters are executed
+again. All pages are written again in any case, because they show parts of each other: numbers,
+titles, previews.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sphinx.environment import BuildEnvironment
 from . import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
-# Folders that cells read, and those that make a document of a page.
+# Folders that cells read, and those that turn a page into a document.
 INPUTS = ("lsa", "experiments", "results", "book/figures", "book/explorable", "book/theme")
 INPUT_KINDS = {".py", ".json", ".sha256"}
 FILES = (
@@ -26,12 +26,12 @@ FILES = (
     "book/explorable/explorable-model.js",
     "book/theme/static/palette.css",
 )
-# These keep nothing from one page to the next, and do not say so themselves.
+# These extensions keep nothing from one page to the next, but do not declare it.
 SAFE_IN_PARALLEL = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")
 
 
 def inputs_digest(root: Path = ROOT) -> str:
-    """SHA-256 of everything but its own text that a chapter's cells depend on."""
+    """SHA-256 of everything that a chapter's cells depend on, except its own text."""
     digest = hashlib.sha256()
     found = (file for folder in INPUTS for file in sorted((root / folder).rglob("*")))
     folders = (file for file in found if file.suffix in INPUT_KINDS and file.is_file())
@@ -44,7 +44,7 @@ def inputs_digest(root: Path = ROOT) -> str:
 def outdated_chapters(
     app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set
 ) -> list[str]:
-    """Every chapter with cells where their inputs have changed. Kept with what was read of them."""
+    """All chapters with cells if their inputs have changed. The digest is stored in `env`."""
     digest = inputs_digest()
     if getattr(env, "chapter_inputs", None) == digest:
         return []
@@ -60,7 +60,7 @@ def read_in_parallel(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> No
 
 
 def write_every_page(app: Sphinx, env: BuildEnvironment) -> set[str]:
-    # One after another: what sets the formulas does not outlive a fork.
+    # One after another: the engine for formulas does not survive a fork.
     app.parallel = 1
     return set(env.found_docs)
 

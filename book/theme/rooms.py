@@ -1,10 +1,10 @@
-"""Room for what is laid out late: how much a block of a page will need, by what stands in it.
+"""Estimated heights of blocks that are laid out late.
 
-A page leaves out what is far from the screen (content-visibility in book.css) and keeps a guessed
-room for it. With one height for all, a page grows by half while it is read, and its scroll bar
-misleads. So each block says two things in its style: how many letters stand in its lines, which
-need less room on a wider screen, and the room of the rest on any screen: code, rows, formulas.
-On a phone lines of code are broken (code_lines.py) and need more.
+A page skips blocks far from the screen (content-visibility in book.css) and reserves an estimated
+height for them. With one height for all, a page would grow by half while it is read, and its scroll
+bar would mislead. So each block gives two things in its style: the number of letters in its lines,
+which need less height on a wider screen, and the height of the rest on any screen (code, rows,
+formulas). On a phone, lines of code are broken (code_lines.py) and need more.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from math import ceil
 
 from sphinx.application import Sphinx
 
-# Tags whose elements have no end tag.
+# Elements without an end tag.
 EMPTY = frozenset(("br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"))
 UNSEEN_TAGS = frozenset(("noscript", "script", "style", "template"))
-# A table that scrolls in a box, whose height book.css knows.
+# A table that scrolls in a box, whose height book.css gives.
 BOXED = "tag_filterable"
 UNSEEN_CLASSES = frozenset(("headerlink", "katex-mathml", "visually-hidden"))
 
@@ -27,10 +27,10 @@ HALF_A_LINE = 0.4  # the last line of a paragraph is half empty
 GAP = 1.6  # between the parts of a block
 ITEM = 0.5
 CODE_BOX, CODE_LINE = 1.8, 1.016
-FITS, GOES_ON = 40, 32  # letters of a line of code on a phone, and of what is left of it
+FITS, GOES_ON = 40, 32  # letters of a line of code on a phone, and of its continuation
 FORMULA, FORMULA_ROW = 2.5, 0.9
 TABLE_ROW = 1.3
-TABLE_LETTER = 0.8  # beside one of the text: smaller type
+TABLE_LETTER = 0.8  # relative to a letter of the text: smaller type
 SUMMARY = 1.7
 
 
@@ -39,7 +39,7 @@ class Block:
     end: int  # of its start tag
     letters: float = 0.0
     rest: float = 0.0
-    broken: float = 0.0  # what lines of code take more where they are broken
+    broken: float = 0.0  # additional height of broken lines of code
 
     def style(self) -> str:
         more = f";--broken:{self.broken:.1f}" if self.broken else ""
@@ -51,8 +51,8 @@ class Element:
     tag: str
     classes: frozenset[str]
     holds_blocks: bool = False
-    unseen: bool = False  # it, or what it stands in
-    block: Block | None = None  # that it is, or stands in
+    unseen: bool = False  # it, or an ancestor
+    block: Block | None = None  # that it is, or is in
 
 
 class Rooms(HTMLParser):
@@ -76,7 +76,7 @@ class Rooms(HTMLParser):
             return
         about, parent = dict(attrs), self.opened[-1]
         element = Element(tag, frozenset((about.get("class") or "").split()), block=parent.block)
-        # Sections of a chapter's own section: where book.css leaves blocks out.
+        # Sections within a chapter's section, in which book.css skips blocks.
         element.holds_blocks = tag == "section" and "id" in about and self.inside("section")
         begins = parent.holds_blocks and tag != "section" and BOXED not in element.classes
         if begins and "style" not in about:
@@ -95,7 +95,7 @@ class Rooms(HTMLParser):
         self.opened.append(element)
 
     def add(self, element: Element, *, is_block: bool) -> None:
-        """Add what `element` needs at any width to its block."""
+        """Add the size of `element` at any width to its block."""
         block = element.block
         assert block
         if element.tag == "mtr" and self.inside("div", "math") and not self.inside("details"):
@@ -141,7 +141,7 @@ class Rooms(HTMLParser):
 
 
 def with_rooms(body: str) -> str:
-    """`body`, a page's HTML, whose blocks say what room they will need."""
+    """`body`, a page's HTML, with the estimated heights in its blocks' styles."""
     parts, done = [], 0
     for block in Rooms(body).blocks:
         parts += [body[done : block.end], block.style()]

@@ -1,20 +1,20 @@
-"""Stages, the pictures one steps through: titled frames, each filled by a small script.
+"""Stages: titled frames with a picture to step through, each filled by a small script.
 
     :::{stage} machines
     :title: Four machines read one text
-    :part: ...          optional, handed to the script
+    :part: ...          optional, passed to the script
     :needs: costs       optional, other scripts that it uses, explorable-… of the charts among them
 
-    **What to take home.** The caption: what to see, for every reader, and all there is without
-    JavaScript.
+    **The message.** The caption: what to see, for all readers; without JavaScript there is
+    nothing else.
     :::
 
-Bold words at the beginning of a caption are the stage's message. They stand under its title.
+Bold words at the beginning of a caption are the stage's message. They are placed under its title.
 
-The script is book/stages/<name>.js; stage.js, which they share, comes before it. The frame
-names them, and head.py has the page load them.
+The script is book/stages/<name>.js; stage.js, which all share, is loaded before it. The frame names
+them, and head.py makes the page load them.
 
-And words of the text that set a figure or a stage of their page, as its reader could:
+Also links in the text that set a figure or a stage of their page, as its reader could:
 
     Now count in {view}`updates <headline:x=update&context=256>`.
 """
@@ -81,7 +81,7 @@ class Stage(Block):
 
 
 class View(ReferenceRole):
-    """A link that sets a figure; figure-view.js reads it. Only its words where none is."""
+    """A link that sets a figure; figure-view.js reads it. Other formats show only its words."""
 
     TARGET = re.compile(r"[a-z][a-z0-9-]*:([a-z]+=[^&=;]+(&[a-z]+=[^&=;]+)*)?")
     SPOKEN = '<span class="visually-hidden"> (sets the figure)</span>'
@@ -99,9 +99,9 @@ class View(ReferenceRole):
 
 
 def parted(body: list[nodes.Node]) -> tuple[list[nodes.Node], list[nodes.Node]]:
-    """The bold words that a caption begins with, as a paragraph of their own, and the rest."""
+    """The bold words at the beginning of a caption, as a paragraph of their own, and the rest."""
     first, *others = body
-    # MyST begins some paragraphs with a text of no letters.
+    # MyST begins some paragraphs with an empty text.
     inside = [one for one in first.children if one != nodes.Text("")]
     if not (isinstance(first, nodes.paragraph) and inside and isinstance(inside[0], nodes.strong)):
         return [], body
@@ -114,7 +114,7 @@ def parted(body: list[nodes.Node]) -> tuple[list[nodes.Node], list[nodes.Node]]:
 
 
 def without_script(name: str) -> str:
-    """What stands in a stage's place where no script runs: its still picture, if it is drawn."""
+    """The still picture that replaces a stage without scripts, if there is one."""
     still = STILLS / f"{name}.svg"
     if not still.is_file():
         note = "The steps need JavaScript; the text below says what they show."

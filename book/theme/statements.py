@@ -1,9 +1,9 @@
 """Definitions, results and proofs: sphinx-proof, with this book's words.
 
-sphinx-proof knows theorems and propositions; the book has *results*. Its kinds stand in two
-dictionaries and its directives in a third, so the book's own are put there before the extension
-sets itself up. sphinx-proof writes "Proof." into the first line of a proof's source. That fails if
-the proof opens with an equation or a list. The one here does not touch the source.
+sphinx-proof knows theorems and propositions; the book has *results*. Its kinds are in two
+dictionaries and its directives in a third, so the book's own are added before the extension sets
+itself up. sphinx-proof writes "Proof." into the first line of a proof's source. That fails if the
+proof opens with an equation or a list; the directive here does not change the source.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class ProofDirective(SphinxDirective):
 def unwrap_sections(app: Sphinx, doctree: nodes.document) -> None:
     """Make the body of a statement a block.
 
-    sphinx-proof makes it a section, all with one id: ids must be unique, and a
-    statement does not belong in the table of contents.
+    sphinx-proof makes it a section, all with one id: ids must be unique, and a statement does not
+    belong in the table of contents.
     """
     kinds = tuple(NODE_TYPES.values())
     for statement in doctree.findall(lambda node: isinstance(node, kinds)):
@@ -64,7 +64,7 @@ def unwrap_sections(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def nothing_to_merge(domain: ProofDomain, pages: set[str], other: dict) -> None:
-    """Statements of pages read in parallel stand in the environment, not in the domain."""
+    """Statements of pages read in parallel are in the environment, not in the domain."""
 
 
 def setup(app: Sphinx) -> dict:

@@ -1,9 +1,9 @@
-"""One style sheet for all pages: the theme's and the book's, less what no page uses.
+"""One style sheet for all pages: the theme's and the book's, without unused rules.
 
 The theme brings Bootstrap and all its own widgets, 65 KB compressed. The pages use a sixth of it.
-It comes in a dozen files, and each holds back the first paint. So, once every page is written, the
-sheets are joined in the order in which they would have been loaded. What nothing reads is left out:
-rules for a class or an id that neither a page nor a script names, and variables.
+It comes in a dozen files, each of which delays the first paint. So, when all pages are written, the
+sheets are joined in the order in which they would have been loaded. Rules for a class or an id that
+neither a page nor a script names are dropped, and so are unused variables.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SHEETS = (
     "mystnb.*.css",
     "proof.css",
     "katex-*/katex.min.css",
-    # Colours, then the page, then the figures that use both.
+    # Colours first, then the page, then the figures that use both.
     PALETTE,
     "book.css",
     "explorable.css",
     "stages/stage.css",
 )
 JOINED = "page.css"
-# From a file the fonts are at hand, and the page may wait for them: theme-mode.js loads these.
+# Opened from a file, fonts load at once, and the page may wait for them: theme-mode.js loads these.
 FONTS_AT_HAND = "fonts-at-hand.css"
-# Their names of classes are their own, or of what the pages never show.
+# Their class names are their own, or of elements that the pages never show.
 FOREIGN_SCRIPTS = re.compile(r"bootstrap|togglebutton|design-tabs|language_data|locales")
 
 TOKEN = re.compile(
@@ -48,7 +48,7 @@ DECLARATION = (
 )
 ANIMATION = re.compile(r"animation(?:-name)?\s*:([^;}]*)")
 READ = re.compile(r"var\(\s*(--[\w-]+)")
-# A chart's script puts their names together; labels are Python's alone.
+# A chart's script builds these names; Python alone uses the labels.
 COLOUR = re.compile(r"(--[\w-]+):\s*#")
 GROUPS = ("@media", "@supports", "@container", "@layer")
 
@@ -74,7 +74,7 @@ def rules(css: str) -> Iterator[tuple[str, str | None]]:
 
 
 def selectors(prelude: str) -> list[str]:
-    """The parts of a list of selectors; a comma inside brackets divides nothing."""
+    """The selectors of a list; a comma inside brackets does not separate them."""
     parts, depth = [""], 0
     for letter in prelude:
         depth += (letter in "([") - (letter in ")]")
@@ -86,7 +86,7 @@ def selectors(prelude: str) -> list[str]:
 
 
 def needed(css: str, used: set[str]) -> str:
-    """`css` without comments and without rules that need a class or an id not in `used`."""
+    """`css` without comments and without rules for a class or an id that is not in `used`."""
     css = TOKEN.sub(lambda token: "" if token[0].startswith("/*") else token[0], css)
     kept = []
     for prelude, body in rules(css):
@@ -104,7 +104,7 @@ def needed(css: str, used: set[str]) -> str:
 
 
 def less_unread(css: str, read: set[str]) -> str:
-    """`css` without movements and variables that neither it nor `read` names."""
+    """`css` without animations and variables that neither it nor `read` names."""
     moved = set(re.findall(r"[\w-]+", " ".join(ANIMATION.findall(css))))
     css = as_text(
         (prelude, body)
@@ -118,7 +118,7 @@ def less_unread(css: str, read: set[str]) -> str:
 
 
 def as_text(kept: Iterable[tuple[str, str | None]]) -> str:
-    """Rules as a sheet, one after the other."""
+    """Rules as a style sheet, one after the other."""
     return "\n".join(prelude if body is None else f"{prelude}{{{body}}}" for prelude, body in kept)
 
 
@@ -131,12 +131,12 @@ def names_in_use(site: Path) -> set[str]:
         for names in re.findall(r'(?:class|id)="([^"]*)"', text):
             used.update(names.split())
         used.update(READ.findall(text))
-        # Only what a page asks for: an older build may have left other scripts there.
+        # Only scripts that a page loads: an older build may have left others there.
         for element in re.findall(r"<script[^>]*>", text):
             if not (address := re.search(r'\ssrc="([^"?#:]+\.js)', element)):
                 continue
             script = (page.parent / address[1]).resolve()
-            # after-paint.js names those that it loads, as seen from where it lies.
+            # after-paint.js lists the scripts that it loads, relative to its own folder.
             later = re.search(r'data-scripts="([^"]*)"', element)
             names = later[1].split() if later else ()
             scripts.update([script, *((script.parent / name).resolve() for name in names)])
@@ -147,7 +147,7 @@ def names_in_use(site: Path) -> set[str]:
 
 
 def join_sheets(site: Path) -> None:
-    """Write `_static/page.css` of the site's own sheets, with addresses that hold there."""
+    """Write `_static/page.css` from the site's own sheets, with adapted addresses."""
     static = site / "_static"
     used = names_in_use(site)
     joined = []

@@ -1,7 +1,6 @@
-"""Parts that stay on one line: GPT-2, a number with its spread, a formula with its comma.
+"""Text that stays on one line: GPT-2, a number with its spread, a formula with its comma.
 
-A browser may break a line after any hyphen, and on either side of a formula, whose parts are
-boxes to it.
+A browser may break a line after any hyphen, and on either side of a formula, whose parts are boxes.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def keep_names(tree: nodes.Element) -> None:
 
 
 def keep_spreads(tree: nodes.Element) -> None:
-    """Write 0.41 ± 0.39 with spaces that no line ends at."""
+    """Write 0.41 ± 0.39 with non-breaking spaces."""
     for text in list(tree.findall(nodes.Text)):
         if SPREAD.search(text) and not isinstance(text.parent, ELSEWHERE):
             kept = SPREAD.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", text.astext())
@@ -41,9 +40,9 @@ def keep_spreads(tree: nodes.Element) -> None:
 
 
 def keep_punctuation(tree: nodes.Element) -> None:
-    """Move what belongs to a formula's line from the text around it to the formula.
+    """Move punctuation beside a formula from the text to the formula.
 
-    Its attributes `before` and `after` are for formulas.py to write.
+    formulas.py writes its attributes `before` and `after`.
     """
     for formula in tree.findall(nodes.math):
         at = formula.parent.index(formula)
@@ -55,7 +54,7 @@ def keep_punctuation(tree: nodes.Element) -> None:
 
 
 class Unbroken(SphinxPostTransform):
-    default_priority = 900  # when references have their texts
+    default_priority = 900  # after references have their texts
     formats = ("html",)
 
     def run(self, **kwargs: object) -> None:

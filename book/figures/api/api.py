@@ -1,4 +1,4 @@
-"""The package's public names, as their docstrings tell of them."""
+"""The package's public names, documented from their docstrings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 import lsa
 
-# `q, k: [B, T, H, K]` at the start of a line: what an argument is.
+# `q, k: [B, T, H, K]` at the start of a line documents an argument.
 ARGUMENT = re.compile(r"(\w+(?:, \w+)*): +(.*)", re.S)
 QUOTED = re.compile(r"(?<=: )(?:ForwardRef\()?'([^']*)'\)?")
 SPECIAL = re.compile(r"([\\*_$<|#])")
@@ -27,13 +27,13 @@ class Reference:
 
 
 def public() -> list[str]:
-    """The functions and classes of the package; its tables are no part of the list."""
+    """The functions and classes of the package, without its tables."""
     things = {name: getattr(lsa, name) for name in lsa.__all__}
     return [name for name, it in things.items() if inspect.isroutine(it) or inspect.isclass(it)]
 
 
 def modules() -> list[ModuleType]:
-    """Those that define the public names, the operation first, then by name."""
+    """The modules that define the public names: the operation first, then by name."""
     found = {inspect.getmodule(getattr(lsa, name)) for name in public()}
     return sorted(
         filter(None, found), key=lambda it: ("linear_attention" not in it.__name__, it.__name__)
@@ -66,7 +66,7 @@ def _members(kind: type) -> Iterator[str]:
 
 
 def signature(name: str, thing: object) -> str:
-    """`name(...)` as Python has it, an argument a line where it is long."""
+    """`name(...)` as in Python; if it is long, with an argument a line."""
     taken = inspect.signature(thing)  # type: ignore[arg-type]
     arguments = [QUOTED.sub(r"\1", part) for part in _parameters(taken)]
     gives = taken.return_annotation
@@ -88,7 +88,7 @@ def _parameters(taken: inspect.Signature) -> Iterator[str]:
 
 
 def prose(docstring: str, arguments: Set[str] = frozenset()) -> str:
-    """A docstring as Markdown: paragraphs, arguments as a list, indented formulas as they stand."""
+    """A docstring as Markdown: paragraphs, arguments as a list, indented formulas unchanged."""
     blocks = (block for block in docstring.split("\n\n") if block.strip())
     return "\n\n".join(_block(block, arguments) for block in blocks)
 
@@ -116,7 +116,7 @@ def _argument(line: str, arguments: Set[str]) -> re.Match | None:
 
 
 def escape(text: str) -> str:
-    """Text whose signs are no Markdown, except between backticks."""
+    """Text with its Markdown characters escaped, except between backticks."""
     parts = text.split("`")
     parts[::2] = (SPECIAL.sub(r"\\\1", plain) for plain in parts[::2])
     return "`".join(parts)

@@ -1,4 +1,4 @@
-"""Loss of GPT-2 with softmax and with linear attention: the book's first figure and its words."""
+"""Loss of GPT-2 with softmax and with linear attention: figure and numbers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..lib.records import (
 from ..lib.tables import Missing
 from . import ngram_baseline
 
-CLEARLY = 0.05  # nats a byte, more than another seed moves a loss
+CLEARLY = 0.05  # nats a byte, more than the difference between seeds
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
-WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the words of the pages speak of
+WRITTEN_FOR = [256, 1024, 2048, 4096, 16384]  # contexts that the pages' text mentions
 SHORT_RUNS = (1024, 16384)  # contexts at which neither model left the plateau
 FADES = ", half of its heads fade"
 Pair = tuple[Record, Record]
 
 
 def model(run: Record) -> str:
-    """The GPT-2 that it trained: its scale, and whether half of its heads fade with distance."""
+    """The GPT-2 of a run: its scale, and whether half of its heads decay with distance."""
     config = run["config"]
     return f"{config['scale']}{FADES if 'attention_options' in config else ''}"
 
 
 def yardsticks(records: list[Record]) -> list[Series]:
-    """Grey lines: the counting models that the runs of each plot have passed, and the next."""
+    """Grey lines: n-gram models that the runs of each plot have passed, and the next one."""
     named = {2: "letter pairs", 3: "letter triples"}
     counted = ngram_baseline.losses() if have("ngram_baseline") else {}
     lines = []
@@ -61,7 +61,7 @@ def yardsticks(records: list[Record]) -> list[Series]:
 
 
 def figure(id: str = "headline") -> Explorable | Missing:
-    """Loss on held-out novels by updates and by time: the book's first figure."""
+    """Loss on held-out novels against updates and time: the book's first figure."""
     records = [run for run in have("loss_curves") if curve(run)["update"]]
     if not records:
         return Missing("loss_curves")
@@ -113,8 +113,8 @@ def figure(id: str = "headline") -> Explorable | Missing:
 def first_shown(records: list[Record]) -> int:
     """The longest context at which a model of the smallest scale has clearly passed letter pairs.
 
-    There the plot shows learning, and not only what reading costs. Where there is none, the
-    longest of all.
+    There the plot shows learning, not only the cost of reading. If there is none, the longest of
+    all.
     """
     smallest = min((run["config"]["scale"] for run in records), key=[*SCALES].index)
     found = [run for run in records if run["config"]["scale"] == smallest]
@@ -123,12 +123,12 @@ def first_shown(records: list[Record]) -> int:
 
 
 def below_pairs() -> float:
-    """A loss clearly below what counting letter pairs achieves. Raises NotMeasuredError."""
+    """A loss clearly below that of counted letter pairs. Raises NotMeasuredError."""
     return ngram_baseline.loss(2) - CLEARLY
 
 
 def leaves_pairs(run: Record) -> int | None:
-    """The first update at which a run was seen clearly below letter pairs."""
+    """The first update at which a run's loss is clearly below that of letter pairs."""
     if not have("ngram_baseline"):
         return None
     found, level = curve(run), below_pairs()
@@ -149,7 +149,7 @@ def pair(records: list[Record], scale: str, context: int) -> Pair:
 
 
 def seconds_per_update(run: Record) -> float:
-    """Median seconds of an update. Raises NotMeasuredError where none was made."""
+    """Median seconds of an update. Raises NotMeasuredError if there is none."""
     seconds = sorted(run["tables"]["train"]["seconds"])
     if not seconds:
         raise NotMeasuredError(f"{run['name']}: no update")
@@ -157,7 +157,7 @@ def seconds_per_update(run: Record) -> float:
 
 
 def loss_after(run: Record, updates: int) -> float:
-    """Validation loss after so many updates. Raises NotMeasuredError."""
+    """Validation loss after a number of updates. Raises NotMeasuredError."""
     table = run["tables"]["validation"]
     for update, value in zip(table["update"], table["loss"], strict=True):
         if update == updates:
@@ -166,7 +166,7 @@ def loss_after(run: Record, updates: int) -> float:
 
 
 def common_updates(*records: Record) -> int:
-    """The last number of updates after which all of these runs were validated."""
+    """The last number of updates after which all these runs were validated."""
     both = set.intersection(*({*run["tables"]["validation"]["update"]} for run in records))
     if not both:
         raise NotMeasuredError("loss_curves: never validated after the same updates")
@@ -174,13 +174,13 @@ def common_updates(*records: Record) -> int:
 
 
 def behind(softmax: Record, linear: Record) -> float:
-    """By how many nats linear attention is worse after the same updates, the last of both."""
+    """Nats by which linear attention is worse after the same updates, the last of both."""
     both = common_updates(softmax, linear)
     return loss_after(linear, both) - loss_after(softmax, both)
 
 
 def last_loss(run: Record) -> float:
-    """Where its curve ends. Raises NotMeasuredError where it was never validated."""
+    """The last loss of a run's curve. Raises NotMeasuredError if it was never validated."""
     losses = curve(run)["loss"]
     if not losses:
         raise NotMeasuredError(f"{run['name']}: never validated")
@@ -188,26 +188,26 @@ def last_loss(run: Record) -> float:
 
 
 def last_update(run: Record) -> int:
-    """After how many updates it was validated last. Raises NotMeasuredError."""
+    """Number of updates at the last validation. Raises NotMeasuredError."""
     if not (updates := curve(run)["update"]):
         raise NotMeasuredError(f"{run['name']}: never validated")
     return updates[-1]
 
 
 def nano_pair(context: int) -> Pair:
-    """The two nano runs that the book's words speak of. Raises NotMeasuredError."""
+    """The two nano runs of the book's text. Raises NotMeasuredError."""
     return pair(told_of(), "nano", context)
 
 
 def told_of() -> list[Record]:
-    """The runs of the device that the words were written for. Raises NotMeasuredError."""
+    """The runs on the device that the text is about. Raises NotMeasuredError."""
     if not (records := have("loss_curves", context=WRITTEN_FOR)):
         raise NotMeasuredError("loss_curves: nothing stored")
     return records
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the pages."""
+    """Numbers for the pages: loss curves."""
 
     def short_runs() -> str:
         made = [*map(last_update, (run for n in SHORT_RUNS for run in nano_pair(n)))]

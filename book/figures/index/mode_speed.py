@@ -1,7 +1,7 @@
 """One attention layer in every mode: measured times beside the limits of the hardware.
 
-Limits are the rooflines of `lsa.cost`, at the speeds of a copy and of a large matrix product that
-the same run measured. `roofline` draws the same against the vendors' peaks.
+Limits are the rooflines of `lsa.cost`, at the speeds of a copy and of a large matrix product in the
+same run. `roofline` draws them against the vendors' peaks.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..lib.tables import Missing
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 ITEM_BYTES = {"float32": 4, "bfloat16": 2}
-GPU_CHUNK = 64  # tokens, where nobody chose and registers are not full
+GPU_CHUNK = 64  # tokens, if no size was chosen and registers are not full
 
 
 def cost(
     run: Record, mode: str, length: int, direction: str, chunk_size: int | None = None
 ) -> Cost:
-    """Costs of a stored point, all its heads together; steps do not add up.
+    """Costs of a stored point, for all its heads together; steps do not add up.
 
-    chunk_size: that of the program which the record timed, if None.
+    chunk_size: None for that of the timed program.
     """
     config = run["config"]
     if chunk_size is None:
@@ -53,9 +53,9 @@ def limits(run: Record) -> dict[str, float] | None:
 def least_seconds(run: Record, mode: str, length: int, direction: str) -> float | None:
     """The roofline of a stored point on its own device; None without measured limits.
 
-    The arithmetic of the timed program, with masked products left out, and its inputs and
-    outputs, once each: all else may stay in a cache. Waiting is not charged. A step waits for one
-    multiply-add, which takes less time than the arithmetic of a step on a CPU.
+    It counts the arithmetic of the timed program without masked products, and its inputs and
+    outputs once each: everything else may stay in a cache. Steps are not counted. A step waits for
+    one multiply-add, which takes less time than the arithmetic of a step on a CPU.
     """
     found = limits(run)
     if not found:
@@ -71,7 +71,7 @@ def least_seconds(run: Record, mode: str, length: int, direction: str) -> float 
 
 
 def narrowest() -> Record:
-    """The stored run with the fewest heads. Raises NotMeasuredError where there is none."""
+    """The stored run with the fewest heads. Raises NotMeasuredError if there is none."""
     records = have("mode_speed")
     if not records:
         raise NotMeasuredError("mode_speed: nothing stored")
@@ -79,19 +79,19 @@ def narrowest() -> Record:
 
 
 def point(run: Record, mode: str, length: int, direction: str = "forward+backward") -> Row:
-    """One measured point. Raises NotMeasuredError where there is none."""
+    """One measured point. Raises NotMeasuredError if there is none."""
     return row(run, mode=mode, length=length, **{"pass": direction})
 
 
 def seconds(run: Record, mode: str, length: int, direction: str = "forward+backward") -> float:
-    """Seconds of one call. Raises NotMeasuredError where it was not timed."""
+    """Seconds of one call. Raises NotMeasuredError if it was not timed."""
     return point(run, mode, length, direction)["seconds"]
 
 
 def ratio_to_softmax(length: int, direction: str = "forward+backward") -> float:
-    """How many times faster chunked mode is than softmax, in one run with the fewest heads.
+    """How many times faster chunked mode is than softmax, in the run with the fewest heads.
 
-    Raises NotMeasuredError where one of both was not timed.
+    Raises NotMeasuredError if one of the two was not timed.
     """
     run = narrowest()
     return seconds(run, "softmax", length, direction) / seconds(run, "chunked", length, direction)
@@ -115,7 +115,7 @@ def overtakes(run: Record, fast: str, slow: str, direction: str = "forward+backw
 
 
 def token_ratios() -> list[float]:
-    """How many times longer recurrent mode takes than chunked mode forwards, at each length.
+    """Recurrent mode's forward time over chunked mode's, at each length.
 
     Raises NotMeasuredError.
     """
@@ -130,7 +130,7 @@ def token_ratios() -> list[float]:
 
 
 def times_limit(mode: str, length: int) -> float:
-    """Seconds of a forward pass over its roofline. Raises NotMeasuredError where one is missing."""
+    """Seconds of a forward pass over its roofline. Raises NotMeasuredError if one is missing."""
     run = narrowest()
     if not (least := least_seconds(run, mode, length, "forward")):
         raise NotMeasuredError("mode_speed: no limits")
@@ -187,8 +187,8 @@ def numbers() -> dict[str, str]:
 
 
 def passes(factor: float) -> tuple[int, int]:
-    """Two measured lengths, neighbours: at the second chunked mode is `factor` times faster for
-    the first time, forward and backward. Raises NotMeasuredError where it never is.
+    """Two neighbouring measured lengths; at the second, chunked mode is `factor` times faster for
+    the first time, forward and backward. Raises NotMeasuredError if it never is.
     """
     lengths = sorted({found["length"] for found in rows(narrowest(), mode="softmax")})
     for shorter, longer in pairwise(lengths):
@@ -214,7 +214,7 @@ def _controls(records: list[Record]) -> list[Filter | Toggle]:
 
 
 def figure(id: str = "mode-speed") -> Explorable | Missing:
-    """Time and memory of one attention layer against the length, by mode."""
+    """Time and memory of one attention layer against the length, for each mode."""
     records = have("mode_speed")
     if not records:
         return Missing("mode_speed")
@@ -261,7 +261,7 @@ def figure(id: str = "mode-speed") -> Explorable | Missing:
 
 
 def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> Explorable | Missing:
-    """Every curve beside its roofline."""
+    """Every measured curve with its roofline."""
     records = [run for run in records or have("mode_speed") if limits(run)]
     if not records:
         what = "The speeds of a copy and of a matrix product are not stored yet"

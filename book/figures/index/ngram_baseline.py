@@ -1,4 +1,4 @@
-"""Losses of models that count letters: the yardsticks beside every loss."""
+"""Losses of n-gram models, which count letters: the baselines of every loss."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from ..lib.records import NotMeasuredError, have
 
 
 def losses() -> dict[int, float]:
-    """Held-out loss in nats a byte, by how many letters a model counts together.
+    """Held-out loss in nats a byte, by the order of the n-gram model.
 
-    Raises NotMeasuredError where nothing is stored.
+    Raises NotMeasuredError if nothing is stored.
     """
     for run in have("ngram_baseline"):
         table = run["tables"]["rows"]
@@ -17,7 +17,7 @@ def losses() -> dict[int, float]:
 
 
 def loss(order: int) -> float:
-    """Loss of one counting model. Raises NotMeasuredError."""
+    """Loss of one n-gram model. Raises NotMeasuredError."""
     found = losses()
     if order not in found:
         raise NotMeasuredError(f"ngram_baseline: no order {order}")

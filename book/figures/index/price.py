@@ -13,11 +13,11 @@ from ..trained_model.remove_exponential import SOME, confined, everywhere, first
 
 WHAT = {"gain": "Recall of a passage", "cut": "Rise of the loss"}
 MOST = 40  # heads that the figure shows; more change nothing
-PAIRS = 64  # keys and values of a text that recall is asked of
+PAIRS = 64  # keys and values of a text in the recall test
 
 
 def _runs() -> dict[int, Record]:
-    """By the number of heads that look back, the most important of a ranking first."""
+    """The runs by number of heads that look back, the most important of a ranking first."""
     found = sets("passages", "gradient").get("kept", {})
     return {heads: run for heads, run in found.items() if heads <= MOST}
 
@@ -33,7 +33,7 @@ def _columns(what: str) -> dict[str, list]:
 
 
 def figure(id: str = "price") -> Explorable | Missing:
-    """Recall and rise of the loss by the number of heads that may look back."""
+    """Recall and rise of the loss against the number of heads that may look back."""
     try:
         whole = measured(confined(0), "gain").mean
         series = [
@@ -68,9 +68,9 @@ def figure(id: str = "price") -> Explorable | Missing:
 
 
 def _asked(model: str) -> list[Record]:
-    """Every stored run of a layer with one head that recalls, at its best rate.
+    """The stored recall runs of a layer with one head, at its best rate.
 
-    Of both experiments that ask for recall: in the older one a short probe chose the rate.
+    They are from both experiments with recall; in the older one a short probe chose the rate.
     Raises NotMeasuredError.
     """
     kind = tasks.Kind(model, 1)
@@ -85,18 +85,18 @@ def _asked(model: str) -> list[Record]:
 
 
 def recalled(model: str) -> list[float]:
-    """Share right of 64 keys by each of these runs. Raises NotMeasuredError."""
+    """Share right of 64 keys in each of these runs. Raises NotMeasuredError."""
     return [row(run, "test", pairs=PAIRS)["accuracy"] for run in _asked(model)]
 
 
 def recall_state() -> int:
-    """Numbers in the state of their linear attention: S and z. Raises NotMeasuredError."""
+    """Numbers in the state of the linear attention runs: S and z. Raises NotMeasuredError."""
     (width,) = {run["config"]["d_model"] for run in _asked("linear")}
     return width * width + width
 
 
 def _span(shares: list[float]) -> str:
-    """The least and the most: "17% to 37%"; one of them where they read the same."""
+    """The smallest and largest share: "17% to 37%"; only one if they are equal in print."""
     return " to ".join(dict.fromkeys(percent(end(shares)) for end in (min, max)))
 
 

@@ -1,4 +1,4 @@
-"""The race: both attentions with one head that fades, beside models that see less.
+"""The race: both attentions with one decaying head, beside models that see less.
 
 Curves are means over seeds. Their time axis is updates times the seconds of an update, which were
 measured separately, interleaved, on a quiet computer.
@@ -41,8 +41,8 @@ ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
 SIGHT = {"far": "one head sees everything", "near": "near only"}
 LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
 CONTEXTS = (256, 1024, 4096, 16384)
-MAIN = 4096  # the context that most pages tell of
-OPENS_AT = 16384  # the context that the first page and the README open at
+MAIN = 4096  # the context that most pages describe
+OPENS_AT = 16384  # the default context of the first page and the README
 Found = dict[str, list[Record]]
 
 
@@ -54,10 +54,10 @@ def curves(context: int | None = None) -> list[Record]:
 
 
 def by_model(context: int) -> Found:
-    """The runs at a context, a list of seeds for each model that has any.
+    """The runs at a context: a list of seeds for each model that has any.
 
-    Models are compared on the same seeds: those that softmax and linear attention both have. A
-    control that has fewer is shown with those; one that has none of them, with its own.
+    Models are compared on the same seeds, those of both softmax and linear attention. A control
+    with fewer is shown with those; one with none of them, with its own.
     """
     found: Found = {}
     for run in sorted(curves(context), key=_seed):
@@ -72,10 +72,10 @@ def _seed(run: Record) -> int:
 
 
 def timed(context: int) -> Record:
-    """Where an update's seconds at a context are stored. Raises NotMeasuredError.
+    """The record of an update's seconds at a context. Raises NotMeasuredError.
 
-    They are of a device of the kind that trained: of the one that trained most, if it was timed,
-    whatever number of its threads was used for either, else of the one timed last.
+    Its device is of the kind that trained. If the device that trained most was timed, with any
+    number of threads, it is that one, else the one timed last.
     """
     trained = Counter(_processor(run) for run in curves())
     kinds = {kind for kind, _ in trained}
@@ -101,7 +101,7 @@ def _processor(run: Record) -> tuple[str, str]:
 
 
 def speed(model: str, context: int) -> Row:
-    """Seconds of an update: the median, and the quartiles. Raises NotMeasuredError."""
+    """Seconds of an update: median and quartiles. Raises NotMeasuredError."""
     return row(timed(context), "speed", model=model)
 
 
@@ -116,13 +116,13 @@ def ratio(context: int) -> float:
 
 
 def losses(run: Record) -> dict[int, float]:
-    """Validation loss by update, the untrained model left out."""
+    """Validation loss by update, without the untrained model."""
     table = run["tables"]["validation"]
     return {u: x for u, x in zip(table["update"], table["loss"], strict=True) if u}
 
 
 def ends(model: str, context: int) -> list[float]:
-    """The last loss of every seed. Raises NotMeasuredError."""
+    """The last loss of each seed. Raises NotMeasuredError."""
     found = by_model(context).get(model)
     if not found:
         raise NotMeasuredError(f"race: no {model} at {context}")
@@ -135,20 +135,20 @@ def end(model: str, context: int) -> float:
 
 
 def differences(first: str, second: str, context: int) -> list[float]:
-    """The last loss of one model less that of another, seed by seed. Raises NotMeasuredError."""
+    """The last loss of one model minus another's, for each seed. Raises NotMeasuredError."""
     found = by_model(context)
     return pairs.differences(found.get(first, ()), found.get(second, ()))
 
 
 def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
-    """The mean loss of several seeds, at the updates after which all were validated."""
+    """The mean loss of several seeds, at the updates at which all were validated."""
     every = [losses(run) for run in runs]
     common = sorted(set.intersection(*(set(found) for found in every)))
     return {update: mean(found[update] for found in every) for update in common}
 
 
 def minutes_to(model: str, context: int, level: float) -> float | None:
-    """Minutes of training until the mean loss is down to `level`. Raises NotMeasuredError."""
+    """Minutes of training until the mean loss reaches `level`. Raises NotMeasuredError."""
     found = by_model(context).get(model)
     if not found:
         raise NotMeasuredError(f"race: no {model} at {context}")
@@ -190,7 +190,7 @@ def _series() -> list[Series]:
 
 
 def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explorable | Missing:
-    """Loss on held-out novels by updates and by time, of five models at each context."""
+    """Loss on held-out novels against updates and time, for five models at each context."""
     try:
         series = _series()
     except NotMeasuredError:
@@ -239,7 +239,7 @@ def _caption(context: int) -> str:
 
 
 def _yardsticks(series: list[Series]) -> list[Series]:
-    """Grey lines at a context: counting models that a curve has passed."""
+    """Grey lines at a context: n-gram models that a curve has passed."""
     if not have("ngram_baseline"):
         return []
     named = {2: "counting letter pairs", 3: "counting letter triples"}
@@ -262,8 +262,8 @@ def _yardsticks(series: list[Series]) -> list[Series]:
 def in_the_same_time(context: int) -> tuple[float, float, float]:
     """Minutes of linear attention's updates, softmax's loss by then, and linear attention's end.
 
-    Softmax's lies on the line between its validations before and after, or is its end where all of
-    its updates are made by then. Raises NotMeasuredError.
+    Softmax's loss is interpolated between its validations before and after, or is its last one if
+    all of its updates are made by then. Raises NotMeasuredError.
     """
     last = end("linear", context)
     found = by_model(context)
@@ -280,7 +280,7 @@ def in_the_same_time(context: int) -> tuple[float, float, float]:
 
 
 def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:
-    """Mean loss by position, a dictionary {last position: loss} for each model, over seeds."""
+    """Mean loss by position over seeds, {last position: loss} for each model."""
     found = {}
     for model, runs in by_model(context).items():
         tables = [rows(run, "positions", reading=reading) for run in runs]

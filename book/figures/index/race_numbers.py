@@ -1,4 +1,4 @@
-"""Numbers of the race for the pages, and the paired runs behind their sentences."""
+"""Numbers of the race for the pages, and the paired runs that its sentences depend on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import ngram_baseline
 from .race import CONTEXTS, MAIN, MODELS, PAIR, by_model, curves, differences, end, ratio, seconds
 
 LINEAR_BEHIND = ("linear", "softmax")
-CONVOLUTION = ("two bytes", 1024)  # the control that was trained at one context
+CONVOLUTION = ("two bytes", 1024)  # the control that was trained at one context only
 
 
 def linear_behind(*contexts: int) -> Pairs:
@@ -33,9 +33,9 @@ def linear_behind(*contexts: int) -> Pairs:
 
 
 def over_seeds(*changes: tuple[str, str]) -> Pairs:
-    """The ends of the first models less those of the second: a mean for each seed, compared.
+    """Last losses of the first models minus those of the second: a mean for each seed, compared.
 
-    Runs of one seed share first weights and text over contexts and attentions, so pairs of runs
+    Runs of one seed share first weights and text for all contexts and attentions, so pairs of runs
     are not independent. Seeds are. Raises NotMeasuredError.
     """
     found: list[dict[int, float]] = []
@@ -47,7 +47,7 @@ def over_seeds(*changes: tuple[str, str]) -> Pairs:
 
 
 def near_lead(context: int) -> Pairs:
-    """Nats by which linear attention ends above softmax with two heads that fade."""
+    """Nats by which linear attention ends above softmax with two decaying heads."""
     return compare(differences("linear", "softmax, near only", context))
 
 
@@ -60,7 +60,7 @@ def far_costs() -> Pairs:
 
 
 def convolutions() -> list[Record]:
-    """The runs of a convolution of two bytes in place of attention. Raises NotMeasuredError."""
+    """The runs with a convolution of two bytes instead of attention. Raises NotMeasuredError."""
     found = [
         run
         for run in learned("race")
@@ -87,7 +87,7 @@ def convolution_leads() -> list[float]:
 
 
 def trained_seconds() -> list[float]:
-    """Seconds that the updates of each stored run of both models took. Raises NotMeasuredError."""
+    """Seconds of the updates of each stored run of both models. Raises NotMeasuredError."""
     found = [
         sum(run["tables"]["train"]["seconds"]) for run in curves() if run["config"]["model"] in PAIR
     ]
@@ -105,7 +105,7 @@ def table_behind() -> float:
 
 
 def minutes(model: str, context: int) -> float:
-    """Minutes of all its updates, by the seconds of one. Raises NotMeasuredError."""
+    """Minutes of all of a model's updates, from the seconds of one. Raises NotMeasuredError."""
     found = by_model(context).get(model)
     if not found:
         raise NotMeasuredError(f"race: no {model} at {context}")
@@ -137,7 +137,7 @@ def _parameters() -> int:
 
 
 def updates(context: int) -> int:
-    """How many each model makes at a context. Raises NotMeasuredError."""
+    """Number of updates of each model at a context. Raises NotMeasuredError."""
     return _config(context)["updates"]
 
 

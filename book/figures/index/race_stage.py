@@ -1,4 +1,4 @@
-"""Data of the stage `race`: softmax and linear attention at every context, mean over seeds."""
+"""Data of the stage `race`: softmax and linear attention at every context, means over seeds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DIGITS = 4
 
 
 def data() -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where a race is missing.
+    """JSON in a script element for the stage, or a note on what to run if a race is missing.
 
-    A list by context: context; updates, after which losses were measured; seconds of an update
-    and losses in nats a byte by model.
+    A list by context: context; updates, after which losses were measured; seconds of an update and
+    losses in nats a byte for each model.
     """
     races = []
     for context in CONTEXTS:
@@ -31,13 +31,13 @@ def data() -> HTML | Missing:
 
 
 def more() -> Explorable | Missing:
-    """The whole race, folded below the stage, at the context that this opens at."""
+    """The whole race, folded below the stage, at the stage's default context."""
     fold = "More: all five models, every seed, the table, the sources"
     return figure(fold=fold, context=OPENS_AT)
 
 
 def _race(context: int) -> dict:
-    """One context's curves at the updates that both models have. Raises NotMeasuredError."""
+    """The curves at one context, at the updates that both models have. Raises NotMeasuredError."""
     found = by_model(context)
     if not all(name in found for name in PAIR):
         raise NotMeasuredError(f"race: not both models at {context}")

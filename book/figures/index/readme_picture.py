@@ -1,4 +1,4 @@
-"""Draws the README's picture and a shared link's, the first figure as it stands by default.
+"""The README's picture and that of a shared link: the first figure in its default state.
 
 `python -m book.figures.index.readme_picture` writes headline.svg and card.png to the theme.
 """

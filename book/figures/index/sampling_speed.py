@@ -1,4 +1,4 @@
-"""One sampled token: its time and what is kept, with a KV cache and with a recurrent state."""
+"""One sampled token: its time and its memory, with a KV cache and with a recurrent state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..lib.records import (
 )
 from ..lib.tables import Missing
 
-SHORT = 1024  # a position at which the bytes of a small model have doubled, and its time has not
+SHORT = 1024  # a position at which a small model's bytes have doubled, but not its time
 
 
 def figure(id: str = "sampling-speed") -> Explorable | Missing:
@@ -92,7 +92,7 @@ def tick(attention: str, position: int, scale: str = "124M", batch: int = 1) -> 
 
 
 def seconds(attention: str, position: int, scale: str = "124M", batch: int = 1) -> float:
-    """Of one token. Raises NotMeasuredError."""
+    """Seconds of one token. Raises NotMeasuredError."""
     return tick(attention, position, scale, batch)["seconds"]
 
 
@@ -103,7 +103,7 @@ def longest(scale: str = "124M", batch: int = 1) -> int:
 
 
 def rises(factor: float = 1.5) -> int | None:
-    """The first position at which a KV cache's token takes `factor` times what the first took."""
+    """The first position at which a KV cache's token takes `factor` times as long as the first."""
     points = rows(of_config(have("sampling_speed"), scale="124M", batch=1), attention="softmax")
     if not points:
         raise NotMeasuredError("sampling_speed: no softmax")
@@ -124,7 +124,7 @@ def crossing() -> int:
 
 
 def spread(attention: str, scale: str = "124M") -> float:
-    """By which share the slowest position of a model takes longer than the fastest."""
+    """By which share a model's slowest position takes longer than its fastest."""
     run = of_config(have("sampling_speed"), scale=scale, batch=1)
     found = [point["seconds"] for point in rows(run, attention=attention)]
     if not found:
@@ -133,14 +133,14 @@ def spread(attention: str, scale: str = "124M") -> float:
 
 
 def bytes_rise(position: int, scale: str = "nano") -> float:
-    """Bytes that a token at a position reads with a KV cache, over those of the first; a count."""
+    """Bytes that a token at a position reads with a KV cache, over those of the first; counted."""
     config = gpt_config(scale, attention="softmax", vocab_size=256)
     there, first = (tick_cost(config, t, itemsize=4).bytes for t in (position, 1))
     return there / first
 
 
 def batch_gain(attention: str, batch: int = 16, scale: str = "nano") -> float:
-    """Tokens a second of so many texts at the last position, over those of one."""
+    """Tokens a second of `batch` texts at the last position, over those of one text."""
     last = longest(scale)
     one, several = (seconds(attention, last, scale, texts) for texts in (1, batch))
     return batch * one / several

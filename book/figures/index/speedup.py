@@ -1,4 +1,4 @@
-"""How many times faster linear attention is, by what is timed: a layer, a block, an update."""
+"""Speedups of linear attention: for a layer, a block, an update."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table() -> Table:
 
 
 def data() -> HTML:
-    """JSON in a script element, for the stage `ratios`: name, lengths and ratios of each."""
+    """JSON in a script element for the stage `ratios`: name, lengths and ratios of each line."""
     series = []
     for name, of in TIMED.items():
         found = {}

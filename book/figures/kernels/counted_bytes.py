@@ -1,4 +1,4 @@
-"""Bytes that the interpreter saw the package's kernels move, beside what the account says."""
+"""Bytes that the interpreted kernels move, compared with the cost model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 CHUNK = 64
 SEGMENTS = (1, 3)
 DESIGNS = {"three passes back": False, "one pass back": True}
-AGREES = 0.05  # how far the two may be apart, as a share of the account
+AGREES = 0.05  # allowed difference of the two, as a share of the model's
 
 
 def beside_account(q: Tensor, k: Tensor, v: Tensor, do: Tensor) -> Table | None:
     """Bytes a token and head by design and number of segments, for one head in 32 bits.
 
-    None where Triton is not installed, and a line that says so. Kernels have to be interpreted:
-    see `interpreted`, which may only be imported then.
+    None if Triton is not installed, with a printed line. Kernels have to be interpreted: see
+    `interpreted`, which may only be imported then.
     """
     from . import interpreted
 
@@ -44,7 +44,7 @@ def beside_account(q: Tensor, k: Tensor, v: Tensor, do: Tensor) -> Table | None:
 
 
 def _planned(call: Call, cut: tuple[int, int], fused: bool) -> Plan:
-    """The plan of a call cut so, in chunks of one length, and one pass back or three."""
+    """The plan of a call with these segments, chunks of one length, and one pass back or three."""
     from lsa.attention.triton.tuning.plan import plan_of
 
     plan = plan_of(call, cut)
@@ -53,7 +53,7 @@ def _planned(call: Call, cut: tuple[int, int], fused: bool) -> Plan:
 
 
 def _counted(tensors: tuple[Tensor, ...], G: int, fused: bool) -> list[float]:
-    """Bytes a token and head, forwards and back, by the interpreter's own count."""
+    """Bytes a token and head, forwards and backwards, counted by the interpreter."""
     from lsa.attention.call import Call
     from lsa.attention.triton.chunked import passes as chunked
 
@@ -71,7 +71,7 @@ def _counted(tensors: tuple[Tensor, ...], G: int, fused: bool) -> list[float]:
 
 
 def _accounted(shape: tuple[int, ...], G: int, fused: bool) -> tuple[float, float]:
-    """The same by formula; the state after the last token, S, dS and dz, comes on top."""
+    """The same by formula; the state after the last token, S, dS and dz, is added."""
     _, T, H, D = shape
     design = "one pass" if fused else "three passes"
     forward, both = (

@@ -1,4 +1,4 @@
-"""Traffic of designs of chunked mode's kernels, by formula: nothing here is measured."""
+"""Traffic of chunked kernel designs by formula; nothing here is measured."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def figure(id: str = "design-bytes") -> Explorable:
 
 
 def _limits() -> list[Series]:
-    """The least possible, by width and pass, and how many programs a GPU runs at once."""
+    """The least possible, by width and pass, and the programs that a GPU runs at once."""
     ends = [HEADS[0], HEADS[-1]]
     limits = [
         Series(

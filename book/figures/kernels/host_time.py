@@ -1,4 +1,4 @@
-"""Host time of a call of the kernels, beside an operator that does nothing."""
+"""Host time of a kernel call, compared with an operator that does nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PASSES = {"forward": "forwards", "forward+backward": "with gradients"}
 
 
 def measured(**wanted: object) -> list[Row]:
-    """Rows of the stored run that fit. Raises NotMeasuredError where there are none."""
+    """Rows of the stored run that match. Raises NotMeasuredError if there are none."""
     found = [row for run in have("host_time") for row in rows(run, **wanted)]
     if not found:
         raise NotMeasuredError(f"host_time: nothing with {wanted}")
@@ -19,13 +19,13 @@ def measured(**wanted: object) -> list[Row]:
 
 
 def _pairs(**wanted: object) -> list[tuple[Row, Row]]:
-    """Each call of the layer with the empty operator that took turns with it."""
+    """Each call of the layer, with the empty operator that was timed in turns with it."""
     ours = measured(call="linear_attention", **wanted)
     return list(zip(ours, measured(call="empty", **wanted), strict=True))
 
 
 def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
-    """Launches and time of a call, of heads of one width."""
+    """Launches and time of a call, for heads of one width."""
     try:
         pairs = _pairs(width=width, feature_map=feature_map)
     except NotMeasuredError:

@@ -1,7 +1,7 @@
-"""Triton interpreted on the CPU: its names, what its kernels move, and stand-ins without it.
+"""Triton interpreted on the CPU: its names, counts of moved bytes, and stand-ins without it.
 
-Where Triton is not installed (it has no macOS version), a kernel can still be written down. It
-does nothing when launched, and a check of its result says that nothing was run.
+Without Triton (it has no macOS version), a kernel can still be defined. It does nothing when
+launched, and a check of its result says that nothing was run.
 """
 
 import os
@@ -17,7 +17,7 @@ try:
 except ImportError:
 
     class _Written:
-        """A kernel that is written down and never run."""
+        """A kernel that is defined and never run."""
 
         def __init__(self, function):
             self.function = function
@@ -37,7 +37,7 @@ ABSENT = "not run: Triton is not installed here"
 
 
 def check(what, found, wanted, bound=1e-5):
-    """Say how far `found` is from `wanted`, as relative RMS; fail if that is beyond `bound`."""
+    """Print the relative RMS error of `found` against `wanted`; fail if it exceeds `bound`."""
     if not installed:
         print(f"{what}: {ABSENT}")
         return

@@ -1,4 +1,4 @@
-"""How far the kernels' results are from float64, interpreted step by step on a processor."""
+"""Errors of the kernels' results against float64, interpreted step by step on a processor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ THOUSANDTH = 1e-3
 BOUND = 3.3e-3  # of the tests, in bfloat16
 WIDTH = 64
 DRAWN = ("o", "dq", "dk", "dv")
-BESIDE = (63, 65)  # tokens: on a logarithmic scale they would lie on the 64
+BESIDE = (63, 65)  # tokens: on a logarithmic scale they would coincide with 64
 KINDS = {
     ("no", "identity", "no", "no"): "the sum alone",
     ("yes", "identity", "yes", "no"): "normalised, with states",
@@ -41,7 +41,7 @@ def _by_length(run: Record) -> list[Row]:
 
 
 def _shown(found: list[Row]) -> list[Row]:
-    """The rows that the figure shows first."""
+    """The rows that the figure shows by default."""
     return [row for row in found if row["tensor"] in DRAWN and _kind(row) == SHOWN]
 
 
@@ -55,7 +55,7 @@ def figure(id: str = "kernel-errors") -> Explorable | Missing:
 
     def columns(tensor: str, kind: str) -> dict[str, list]:
         points = [row for row in found if row["tensor"] == tensor and _kind(row) == kind]
-        # A length may stand in the grid twice.
+        # A length may occur twice in the grid.
         points = [*{row["length"]: row for row in points}.values()]
         return {
             "length": [row["length"] for row in points],
@@ -106,7 +106,7 @@ def errors() -> list[Row]:
 
 
 def error_at(length: int, *tensors: str) -> float:
-    """The worst of what the figure shows first, at a length. Raises NotMeasuredError."""
+    """The largest error that the figure shows by default, at a length. Raises NotMeasuredError."""
     found = [
         row["error"]
         for row in _shown(_by_length(measured()))

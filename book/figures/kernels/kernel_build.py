@@ -16,17 +16,17 @@ MAPS = {"identity": "none", "elu_plus_one": "elu + 1"}
 KEYS = ("mode", "width", "feature_map", "normalized", "decay")
 WIDTHS = [64, 128, 256]
 SERIALISED = "C7515"  # the code of ptxas's warning
-FULL = 250  # of 255 registers that a thread may have
+FULL = 250  # of 255 registers, the most for a thread
 
 
 def compilers_of(records: list[Record]) -> list[str]:
-    """The versions of Triton that compiled these records, the newest first."""
+    """The versions of Triton that compiled these records, newest first."""
     found = {run["config"]["triton"] for run in records}
     return sorted(found, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
 
 
 def newest(experiment: str) -> list[Record]:
-    """The stored runs of the newest version of Triton. Empty where nothing is stored."""
+    """The stored runs of the newest version of Triton; [] if nothing is stored."""
     records = have(experiment)
     return [run for run in records if run["config"]["triton"] == compilers_of(records)[0]]
 
@@ -102,7 +102,7 @@ TILES = ("forward", "dq", "dkv", "one_pass", "tile", "sums")
 
 
 def kernel_label(name: str) -> str:
-    """A kernel as the page calls it: "dkv_kernel:dk" -> "pass, dk"."""
+    """A kernel's name on the page: "dkv_kernel:dk" -> "pass, dk"."""
     kernel, _, role = name.partition(":")
     if kernel in PASSES or kernel in ALONE:
         return f"pass, {ALONE.get(kernel, role)}"
@@ -123,7 +123,7 @@ def _built(found: list[Row]) -> dict[str, list]:
 
 
 def launches(records: list[Record]) -> list[Row]:
-    """Every launch, for every architecture. Raises NotMeasuredError where nothing is stored."""
+    """All launches, for every architecture. Raises NotMeasuredError if nothing is stored."""
     found = [launch for run in records for launch in rows(run)]
     if not found:
         raise NotMeasuredError("kernel_build: nothing stored")
@@ -137,7 +137,7 @@ def tile_launches() -> list[Row]:
 
 
 def least_traffic(arch: int) -> float:
-    """Bytes a token and head of all passes of chunked mode, heads of 64, without a normaliser."""
+    """Bytes a token and head of all passes of chunked mode, heads of 64, unnormalised."""
     run = of_config(newest("kernel_build"), arch=arch)
     found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
     if not found:
@@ -146,14 +146,14 @@ def least_traffic(arch: int) -> float:
 
 
 def gradient_passes(arch: int) -> int:
-    """How many kernels form the gradients of heads of 64 that are not normalised or mapped."""
+    """Number of kernels for the gradients of heads of 64, neither normalised nor mapped."""
     run = of_config(newest("kernel_build"), arch=arch)
     found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
     return sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in found)
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the appendix on kernels: compiled kernels, by the newest version."""
+    """Numbers for the appendix on kernels: compiled kernels, of the newest version."""
 
     def new_instructions() -> str:
         tiles = tile_launches()

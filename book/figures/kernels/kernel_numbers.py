@@ -1,4 +1,4 @@
-"""Numbers of the chapter on kernels: stored ones, counted ones, and its own code's."""
+"""Numbers for the chapter on kernels: stored, by formula, and from its own code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import (
 
 
 def of_computed(bound: dict[bool, float]) -> dict[str, object]:
-    """bound: on C + d, without and with gradients."""
+    """Numbers from the chapter's code. bound: on C + d, without and with gradients."""
     memory = PEAKS["H200"].bytes
     return {
         **design_bytes.numbers(),

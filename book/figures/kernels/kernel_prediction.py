@@ -1,4 +1,4 @@
-"""How long the kernels should take: an account, and how near others have come to theirs."""
+"""Predicted times of the kernels, and how near other kernels came to their bounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASE = ("shapes", *SHAPE, "normalized", "pass")
 
 
 def stored(table: str) -> list[Row]:
-    """Rows of the stored prediction. Raises NotMeasuredError where there are none."""
+    """Rows of the stored prediction. Raises NotMeasuredError if there are none."""
     found = [row for run in have("kernel_prediction") for row in rows(run, table)]
     if not found:
         raise NotMeasuredError(f"kernel_prediction: no {table}")
@@ -36,18 +36,18 @@ def stored(table: str) -> list[Row]:
 
 
 def nearness() -> tuple[float, float]:
-    """The part of its bytes' time that fla's published times of the large shapes consist of."""
+    """The share of their bytes' time in fla's published times, for the large shapes."""
     (assumed,) = stored("assumed")
     return assumed["near"], assumed["nearest"]
 
 
 def account() -> list[Row]:
-    """Every case as it was counted. Raises NotMeasuredError where nothing is stored."""
+    """Every case of the stored prediction. Raises NotMeasuredError if nothing is stored."""
     return stored("rows")
 
 
 def _of_case(row: Row, implementation: str) -> tuple[float, float]:
-    """Predicted time of it as a CUDA graph, at best and at worst."""
+    """Predicted time of a case as a CUDA graph, at best and at worst."""
     (found,) = (
         one
         for one in stored("expected")
@@ -58,17 +58,17 @@ def _of_case(row: Row, implementation: str) -> tuple[float, float]:
 
 
 def expected(row: Row) -> tuple[float, float]:
-    """The least and the most seconds that a call of ours should take, as a CUDA graph."""
+    """The least and the most seconds that our call should take, as a CUDA graph."""
     return _of_case(row, "ours")
 
 
 def expected_of_stored(row: Row) -> tuple[float, float]:
-    """The same of the design that stores every chunk's state."""
+    """The same for the design that stores every chunk's state."""
     return _of_case(row, "stored states")
 
 
 def published_seconds(row: Row, library: str = "fla") -> float | None:
-    """Published times of a library for this shape and pass."""
+    """Published time of a library for this shape and pass; None if there is none."""
     for found in PUBLISHED:
         if found[:4] == tuple(row[key] for key in SHAPE):
             return 1e-3 * found[COLUMNS[library, row["pass"]]]
@@ -76,9 +76,9 @@ def published_seconds(row: Row, library: str = "fla") -> float | None:
 
 
 def measured(row: Row) -> tuple[float, float] | None:
-    """Seconds of our call on an H100, at best and at worst, once there are any.
+    """Seconds of our call on an H100, at best and at worst; None until it is measured.
 
-    As it was launched, or as a CUDA graph where a row of the account does not say.
+    With the launch that the row names, or as a CUDA graph.
     """
     ours = "ours" if row["normalized"] == "no" else "ours, normalised"
     launch, keys = row.get("launch", "graph"), (*SHAPE, "pass")
@@ -91,7 +91,7 @@ def measured(row: Row) -> tuple[float, float] | None:
 
 
 def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
-    """Columns of rows that take between so many seconds; the bar is their geometric mean."""
+    """Columns of rows with a least and a most time; the bar is their geometric mean."""
     columns: dict[str, list] = {name: [] for name in ("shape", *AXES)}
     for row, low, high in found:
         B, T, H, d = (row[key] for key in SHAPE)
@@ -131,7 +131,7 @@ AXES = ("share", "share_low", "share_high", "ms", "ms_low", "ms_high")
 
 
 def figure(id: str = "predicted-speed") -> Explorable | Missing:
-    """Shares of the memory limit, and times, that should be measured."""
+    """Predicted shares of the memory limit, and predicted times."""
     try:
         found = stored("expected")
     except NotMeasuredError:
@@ -185,7 +185,7 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
 
 
 def large(width: int, normalized: str, kind: str) -> list[Row]:
-    """The published shapes with heads of a width, of many tokens. Raises NotMeasuredError."""
+    """The published shapes with heads of a width and many tokens. Raises NotMeasuredError."""
     found = [
         row
         for row in account()
@@ -199,7 +199,7 @@ def large(width: int, normalized: str, kind: str) -> list[Row]:
 
 
 def times_ahead(width: int, kind: str, library: str = "fla") -> tuple[float, float]:
-    """How often our call should fit into a published time, at worst and at best."""
+    """Published time over ours, at worst and at best."""
     ratios = [
         published / seconds
         for row in large(width, "no", kind)

@@ -1,4 +1,4 @@
-"""The kernels beside other libraries': what was published, and the race as far as it was run."""
+"""The kernels beside other libraries': published times, and the stored part of the race."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ PUBLISHED_MEMORY = PEAKS["H100 SXM"].bytes
 
 
 def shape_label(B: int, T: int, H: int, d: int) -> str:
-    """A shape as an axis names it."""
+    """The label of a shape on an axis."""
     return f"{B} × {T:,} × {H} × {d}"
 
 
 def published_share(B: int, T: int, H: int, d: int, ms: float, gradients: bool) -> float:
-    """The part of a published time, in %, that the least traffic takes at full memory speed."""
+    """The share of a published time, in %, that the least traffic takes at full memory speed."""
     least = B * T * H * least_bytes(1, d, d, training=gradients) / PUBLISHED_MEMORY
     return 100 * least / (ms * 1e-3)
 
 
 def share_of_stored_states(B: int, T: int, H: int, d: int, ms: float, gradients: bool) -> float:
-    """A published share over what the bytes of stored states would allow at full speed."""
+    """A published share over that of a kernel which stores all states, at full speed."""
     least = least_bytes(1, d, d, training=gradients)
     moved = design_cost("chunk states", T, B * H, d, gradients=gradients).bytes
     return published_share(B, T, H, d, ms, gradients) / (100 * least / moved)
 
 
 def shares_of_stored_states(library: str, direction: str, least_tokens: int = 0) -> list[float]:
-    """`share_of_stored_states` of the published times, of so many tokens of all heads or more."""
+    """`share_of_stored_states` of published times with at least so many tokens of all heads."""
     column = COLUMNS[library, direction]
     return [
         share_of_stored_states(*row[:4], row[column], direction != "forward")
@@ -68,7 +68,7 @@ def numbers() -> dict[str, str]:
 
 
 def published(id: str = "published-speed") -> Explorable:
-    """Times that others have published for such kernels."""
+    """Published times of such kernels by others."""
     series = [
         Series(
             {"library": library, "pass": direction},
@@ -112,7 +112,7 @@ def published(id: str = "published-speed") -> Explorable:
     )
 
 
-# The palette's names for what has a colour of its own on every page.
+# The palette's names for implementations that have one colour on every page.
 COLOURED = {"ours": "chunked", "softmax, flash": "softmax"}
 IMPLEMENTATIONS = {
     "chunked": "ours",
@@ -125,7 +125,7 @@ LADDERS = {"ladder": "published shapes", "gpt2": "GPT-2's heads"}
 
 
 class NotRaced(Missing):
-    """Stands on the page as long as no GPU has run the race."""
+    """A note on the page until a GPU has run the race."""
 
     def __init__(self) -> None:
         super().__init__("kernel_speed")
@@ -193,7 +193,7 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
 
 
 def _raced(row: Row, cache: int) -> dict[str, Any]:
-    """Columns of a row."""
+    """Columns of a row for the figure."""
     shape = shape_label(*(row[key] for key in ("batch", "length", "heads", "width")))
     return {
         "shape": shape + (" *" if row["rate"] * row["seconds"] <= cache else ""),

@@ -1,4 +1,4 @@
-"""Times that others have published of such kernels; none of them was measured here."""
+"""Published times of such kernels; none was measured here."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ PUBLISHED = [
     (8, 2048, 32, 256, 1.271, 3.994, 1.338, 8.981),
     (8, 1024, 8, 64, 0.143, 0.755, 0.137, 0.796),
 ]
-LARGE = 500_000  # tokens of all heads, from which a published time is not the host's
+LARGE = 500_000  # tokens of all heads from which a published time is not the host's

@@ -1,4 +1,4 @@
-"""Small sums that a chapter's prose states: computed when the book is built, of no stored run."""
+"""Small computations that a chapter's prose states; they run with the build, without results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lsa.sequences import Counted, autoregressive, sample_by_walking, sequences
 
 
 def walks(t: int = 10, draws: int = 200) -> dict[str, str]:
-    """Calls of g by the dumb way of sampling: two letters, fair and loaded, texts in two orders."""
+    """Calls of g when sampling the slow way: two letters, fair and loaded, texts in two orders."""
     texts = list(sequences("ab", t))
     fair = Counted(lambda prefix: {"a": 0.5, "b": 0.5})
     probability, rng, calls = autoregressive(fair, t), Random(0), []
@@ -48,7 +48,7 @@ def walks(t: int = 10, draws: int = 200) -> dict[str, str]:
 
 @torch.no_grad()
 def prefixes_of_attention() -> dict[str, str]:
-    """Non-causal attention called on every prefix, against causal attention: one layer, and two."""
+    """Cost of non-causal attention on every prefix over causal attention, in one and two layers."""
     torch.manual_seed(0)
     x = torch.randn(1, 8, 16)
     layers = [(BidirectionalAttention(16, 2), SoftmaxAttention(16, 2)) for _ in range(2)]
@@ -79,7 +79,7 @@ def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
 
 
 def gpt_cache() -> dict[str, str]:
-    """Numbers that the caches of GPT-2 124M keep for a token: a key and a value in each layer."""
+    """Numbers per token in the caches of GPT-2 124M: a key and a value in each layer."""
     config = gpt_config("124M")
     return {"gpt_cache_numbers": f"{2 * config.n_layer * config.d_model:,}"}
 
@@ -102,7 +102,7 @@ def equal_keys(length: int = 100) -> dict[str, str]:
 
 
 def forgetting(tokens: int = 100, decay: float = 0.97) -> dict[str, str]:
-    """One value among many: what a decay leaves of it, and its share in a sum under one key."""
+    """One value among many: how much of it remains with decay, and its share in a plain sum."""
     under_one_key = [decay**age for age in range(tokens + 1)]
     return {
         "forgetting_left": f"{decay**tokens:.1%}",
@@ -112,9 +112,9 @@ def forgetting(tokens: int = 100, decay: float = 0.97) -> dict[str, str]:
 
 
 def held_state(half_life: int = 70, tokens: int = 10_000) -> dict[str, str]:
-    """Share of a state left after noise: one rate for all tokens, and one that shuts out noise.
+    """Share of a state that remains after noise: with one rate for all tokens, and with a gate.
 
-    Logarithms, since what the fixed rate leaves is no number that a float can hold.
+    As logarithms, since the share with a fixed rate underflows a float.
     """
     power = -tokens / half_life * math.log10(2)
     return {

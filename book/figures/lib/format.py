@@ -1,4 +1,4 @@
-"""Numbers as prose has them, and what is said where a result is missing."""
+"""Numbers formatted for prose, and the words for a missing result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = (
 def say(**values: object) -> None:
     """Glue values for use in the prose: {glue:text}`name`.
 
-    Raises: ValueError where a value is written as Markdown, since the page would show its signs.
+    Raises ValueError for a value with Markdown, since the page would show its characters.
     """
     from myst_nb import glue
 
@@ -29,7 +29,7 @@ def say(**values: object) -> None:
 
 
 def in_words(**makers: Callable[[], object]) -> dict[str, str]:
-    """Each function's result as text; "not measured yet" where it raises NotMeasuredError."""
+    """Each function's result as text; "not measured yet" if it raises NotMeasuredError."""
     found = {}
     for name, make in makers.items():
         try:
@@ -40,20 +40,20 @@ def in_words(**makers: Callable[[], object]) -> dict[str, str]:
 
 
 def listed(parts: Iterable[str]) -> str:
-    """One after another, as a sentence has them: "a", "a and b", "a, b and c"."""
+    """A list in a sentence: "a", "a and b", "a, b and c"."""
     *before, last = parts
     return f"{', '.join(before)} and {last}" if before else last
 
 
 def times(ratio: float) -> str:
-    """A ratio as a reader would say it: 1.04×, 7.3×, 120×."""
+    """A ratio for prose: 1.04×, 7.3×, 120×."""
     if ratio < 1.95:
         return f"{ratio:.2f}×"
     return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
 
 
 def times_between(slow: Row, fast: Row) -> str:
-    """A ratio of two timings, and what their quartiles allow: 290× (260–300)."""
+    """A ratio of two timings with the range from their quartiles: 290× (260–300)."""
     ratio = slow["seconds"] / fast["seconds"]
     ends = ratio, slow["low"] / fast["high"], slow["high"] / fast["low"]
     found, low, high = (times(float(f"{end:.2g}") if ratio >= 100 else end) for end in ends)
@@ -61,7 +61,7 @@ def times_between(slow: Row, fast: Row) -> str:
 
 
 def counted(number: int) -> str:
-    """A whole number as prose writes it: a word up to twelve, digits beyond."""
+    """A whole number in prose: a word up to twelve, digits above."""
     return SMALL[number] if 0 <= number < len(SMALL) else f"{number:,}"
 
 
@@ -91,10 +91,10 @@ def size(count: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a reader would say it: 0.034%, 3.4%, 34%, 1,200%."""
+    """A share for prose: 0.034%, 3.4%, 34%, 1,200%."""
     return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
 
 
 def live() -> bool:
-    """Whether a reader is running the chapter, and not the book being built."""
+    """Whether a reader is running the chapter, rather than the build."""
     return "BOOK_STATIC" not in os.environ

@@ -1,4 +1,4 @@
-"""Runs compared in pairs: both of a pair share seed, text and order, and differ in one thing."""
+"""Runs compared in pairs that share seed, text and order, and differ in one thing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Pairs(NamedTuple):
     """Effect of a change on a loss.
 
     mean       mean difference, in nats
-    error      its standard error; None where there is one pair
-    agreeing   how many differences have the sign of the mean
-    count      how many pairs there are
+    error      its standard error; None for a single pair
+    agreeing   number of differences with the sign of the mean
+    count      number of pairs
     """
 
     mean: float
@@ -27,7 +27,7 @@ class Pairs(NamedTuple):
 
     @property
     def half(self) -> float | None:
-        """Half of the 95% interval by Student's t; None where there is one pair."""
+        """Half of the 95% interval by Student's t; None for a single pair."""
         return None if self.error is None else t_95(self.count) * self.error
 
     def spread(self, digits: int = 3) -> str:
@@ -40,15 +40,15 @@ class Pairs(NamedTuple):
         return f"{'−' if self.mean < 0 else '+'}{self.spread(digits)}"
 
     def of(self) -> str:
-        """How many pairs agree: "23 of 24"."""
+        """How many pairs agree in sign: "23 of 24"."""
         return f"{self.agreeing} of {self.count}"
 
 
 def by_seed(first: Iterable[Record], second: Iterable[Record]) -> dict[int, float]:
-    """The last validation loss of runs less that of others, by seed.
+    """The last validation loss of runs minus that of others, by seed.
 
-    The runs of a list are those of one configuration, a seed each. Raises NotMeasuredError where
-    no seed has both.
+    The runs of a list have one configuration and different seeds. Raises NotMeasuredError if no
+    seed has both.
     """
     last, other = (
         {run["config"]["seed"]: run["tables"]["validation"]["loss"][-1] for run in runs}
@@ -60,12 +60,12 @@ def by_seed(first: Iterable[Record], second: Iterable[Record]) -> dict[int, floa
 
 
 def differences(first: Iterable[Record], second: Iterable[Record]) -> list[float]:
-    """The same, in the order of the seeds."""
+    """The same differences, in the order of the seeds."""
     return [*by_seed(first, second).values()]
 
 
 def compare(differences: Sequence[float]) -> Pairs:
-    """Mean, standard error and signs of differences. Raises NotMeasuredError for none."""
+    """Mean, standard error and signs of differences. Raises NotMeasuredError if there are none."""
     count = len(differences)
     if not count:
         raise NotMeasuredError("no pairs")
@@ -79,7 +79,7 @@ def compare_seeds(every: Iterable[Mapping[int, float]]) -> Pairs:
     """`compare` of each seed's mean over several `by_seed`. Raises NotMeasuredError for none.
 
     Runs of one seed share text and order over contexts and layers, so their differences are not
-    independent; seeds are. Taken are the seeds that all have.
+    independent; seeds are. Only seeds that all have are used.
     """
     maps = [*every]
     shared = set.intersection(*map(set, maps)) if maps else set()

@@ -1,8 +1,8 @@
-"""Stored runs as the figures read them: records, their rows, and where each comes from.
+"""Stored runs for the figures: records, their rows, and their provenance.
 
-A figure shows the best device for which runs are stored. A figure of losses alone also shows the
-seeds of other devices.
-A number without a stored run raises NotMeasuredError; figures and words say "not measured yet".
+A figure shows the best device with stored runs. A figure of losses alone also shows the seeds of
+other devices. A number without a stored run raises NotMeasuredError; figures and words then say
+"not measured yet".
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ...explorable.figure import Provenance
 SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
 
 Row = dict[str, Any]
-# A name is glued into sentences, where these would be Markdown.
+# A name is glued into sentences, where these characters would be Markdown.
 PLAIN = str.maketrans({"`": "ˋ", "*": "∗"})
 
 
 class NotMeasuredError(LookupError):
-    """No stored run holds the number; the message says which."""
+    """No stored run has the number; the message says which one is missing."""
 
 
 _sound: dict[int, Record] = {}
 
 
 def load(experiment: str | None = None) -> list[Record]:
-    """All records of an experiment, or of all, each as its experiment declares it.
+    """All records of an experiment, or of all, checked against their experiment's declaration.
 
-    Raises RecordError, which names file and field. A page asks often; each record is checked once.
+    Raises RecordError, which names file and field. Each record is checked once per process.
     """
     found = record.load(experiment)
     for one in found:
@@ -47,10 +47,10 @@ def load(experiment: str | None = None) -> list[Record]:
 
 
 def stored(experiment: str, **wanted: list) -> list[Record]:
-    """The whole runs of one device: a GPU before a CPU, then the most runs, then the newest.
+    """The complete runs of one device: a GPU before a CPU, then the most runs, then the newest.
 
-    wanted: keys of the configuration and the values of each that a device must have runs of,
-    where words were written for them. Runs that were stopped are drawn only while no other are.
+    wanted: keys of the configuration, with the values that a device must have runs of, because the
+    text mentions them. Stopped runs are used only if there are no complete ones.
     """
     records = load(experiment)
     if not records:
@@ -81,10 +81,10 @@ def have(experiment: str, **wanted: list) -> list[Record]:
 
 
 def learned(experiment: str, **wanted: list) -> list[Record]:
-    """`have`, with the runs that it lacks and other devices of its kind have; by seed.
+    """`have`, plus runs that it lacks from other devices of its kind; by seed.
 
-    For what has no seconds in it: a loss after so many updates belongs to its configuration and
-    seed, not to the processor. A run of a name that is there already is not taken.
+    For figures without times: a loss after a number of updates depends on configuration and seed,
+    not on the processor. A run with a name that is present is not added.
     """
     found = have(experiment, **wanted)
     kinds = {run["provenance"]["device"]["kind"] for run in found}
@@ -106,12 +106,12 @@ def of_config(records: Iterable[Record], **wanted: object) -> Record:
 
 
 def model_of(run: Record) -> tuple[str, int]:
-    """The race's model that a run asked: attention, and context of its training."""
+    """The race's model that a run measured: attention, and context of its training."""
     return run["config"]["attention"], run["config"]["context"]
 
 
 def of_model(experiment: str, attention: str, context: int) -> list[Record]:
-    """Runs that asked each seed of one of the race's models. Raises NotMeasuredError."""
+    """Runs that measured each seed of one of the race's models. Raises NotMeasuredError."""
     found = [run for run in learned(experiment) if model_of(run) == (attention, context)]
     if not found:
         raise NotMeasuredError(f"{experiment}: no {attention} of {context}")
@@ -119,7 +119,7 @@ def of_model(experiment: str, attention: str, context: int) -> list[Record]:
 
 
 def device_name(run: Record) -> str:
-    """How a device is named to a reader: "AMD EPYC, 2 threads"."""
+    """A device's name for a reader: "AMD EPYC, 2 threads"."""
     device = run["provenance"]["device"]
     name, count = device["name"].translate(PLAIN), device["count"]
     if device["kind"] == "cpu":
@@ -128,7 +128,7 @@ def device_name(run: Record) -> str:
 
 
 def commits(run: Record) -> list[str]:
-    """Under which commits it ran, first to last: one for each leg of a run that was resumed."""
+    """The commits of a run, first to last: one for each leg of a run that was resumed."""
     origin = run["provenance"]
     legs = [*origin.get("legs", []), origin]
     return list(dict.fromkeys(leg["commit"][:7] for leg in legs))
@@ -137,8 +137,7 @@ def commits(run: Record) -> list[str]:
 def provenance(records: Iterable[Record]) -> list[Provenance]:
     """The line under a figure, one entry a record.
 
-    The command is the one that measures the whole figure again; what was typed for a single run
-    is in its file.
+    Its command measures the whole figure again; the command of a single run is in its file.
     """
     return [
         Provenance(
@@ -153,21 +152,21 @@ def provenance(records: Iterable[Record]) -> list[Provenance]:
 
 
 def rows(run: Record, table_name: str = "rows", /, **wanted: object) -> list[Row]:
-    """The rows of a record's table in which every named column has the value wanted."""
+    """The rows of a record's table in which every named column has the given value."""
     table = run["tables"].get(table_name, {})
     every = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     return [row for row in every if all(row[key] == value for key, value in wanted.items())]
 
 
 def row(run: Record, table_name: str = "rows", /, **wanted: object) -> Row:
-    """The first of `rows`. Raises NotMeasuredError where there is none."""
+    """The first of `rows`. Raises NotMeasuredError if there is none."""
     for found in rows(run, table_name, **wanted):
         return found
     raise NotMeasuredError(f"{run['name']}: no {table_name} with {wanted}")
 
 
 def curve(run: Record) -> dict[str, list]:
-    """Validation loss against updates and minutes of training, the untrained model left out."""
+    """Validation loss against updates and minutes of training, without the untrained model."""
     tables = run["tables"]
     seconds = [0.0, *accumulate(tables["train"]["seconds"])]
     validation = tables["validation"]

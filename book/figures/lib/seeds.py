@@ -1,4 +1,4 @@
-"""How many seeds stand behind a number, and how far they lie apart."""
+"""The number of seeds behind a result, and their spread, in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def how_many_seeds(count: int) -> str:
 
 
 def seeds_in_words(counts: Sequence[int]) -> str:
-    """How many seeds several models have: "one seed", "two seeds each", "one to three seeds"."""
+    """The seeds of several models: "one seed", "two seeds each", "one to three seeds"."""
     fewest, most = counted(min(counts)), counted(max(counts))
     if fewest == most:
         return "one seed" if most == "one" else f"{most} seeds each"
@@ -22,12 +22,12 @@ def seeds_in_words(counts: Sequence[int]) -> str:
 
 
 def bars(seeds: str) -> str:
-    """A caption's sentence about them: "Two seeds each; bars span them." """
+    """A caption's sentence on error bars: "Two seeds each; bars span them." """
     return f"{seeds.capitalize()}{'' if seeds == 'one seed' else '; bars span them'}."
 
 
 def mean_and_spread(values: Sequence[float]) -> str:
-    """Losses over seeds: 1.623 ± 0.004, half of their range; of one seed it says so."""
+    """Losses over seeds: 1.623 ± 0.004, half of their range; a single seed is named as one."""
     if len(values) == 1:
         return f"{values[0]:.3f} (one seed)"
     return f"{mean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"

@@ -1,4 +1,4 @@
-"""Tables, whose cells show text as it stands, and the line in place of what is not measured."""
+"""Tables, whose cells show text literally, and the line for results that are not measured."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Missing:
 
 
 class Marked(str):
-    """Markdown that the book's own code wrote. Any other text is escaped in a table."""
+    """Markdown from the book's own code. Any other text is escaped in a table."""
 
     def _repr_markdown_(self) -> str:
         return str(self)
 
 
 def text(value: str) -> Marked:
-    """Any text as Markdown that shows it as it is: markup in a device's name stays a name."""
+    """Any text as Markdown that shows it literally: markup in a device's name is escaped."""
     if isinstance(value, Marked):
         return value
-    # An entity is never read as markup, neither by MyST nor by a notebook.
+    # Neither MyST nor a notebook reads an entity as markup.
     shown = re.sub(r"[^\w\s.,;:()/%+–×·-]|_", lambda found: f"&#{ord(found[0])};", str(value))
     return Marked(re.sub(r"[\r\n]+", " ", shown))
 
@@ -46,7 +46,7 @@ def link(shown: str, target: str) -> Marked:
 
 
 def code(shown: str) -> Marked:
-    """A short code span, without the signs that would end it or its cell."""
+    """A short code span, without characters that would end it or its cell."""
     kept = re.sub(r"[`|\s]", "", shown)
     return Marked(f"`{kept}`")
 
@@ -54,10 +54,10 @@ def code(shown: str) -> Marked:
 class Table:
     """A table: a row of titles, then rows of cells.
 
-    align  a letter a column, "l" or "r"; the first column left and the others right by default
+    align  a letter a column, "l" or "r"; by default the first is left and the others right
     wrap   whether a cell may break into lines
 
-    Cells and titles are text and shown as they stand, unless they are `Marked`.
+    Cells and titles are shown literally, unless they are `Marked`.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class Table:
         def kept_together(cell: str) -> str:
             if isinstance(cell, Marked):
                 return cell
-            apart = " ± " if self.wrap else " "  # a number and its spread are one
+            apart = " ± " if self.wrap else " "  # a number and its spread stay together
             joined = cell.replace(apart, apart.replace(" ", "\N{NO-BREAK SPACE}"))
-            return re.sub(r"(?<=\d)–(?=\d)", "–\N{WORD JOINER}", joined)  # a range is one, too
+            return re.sub(r"(?<=\d)–(?=\d)", "–\N{WORD JOINER}", joined)  # so does a range
 
         rules = [{"l": ":--", "r": "--:"}[side] for side in self.align]
         # A row's title may take two lines on a phone, where its column is narrow.

@@ -1,7 +1,7 @@
-"""Runs of the made-up tasks: of each model those at its best learning rate, or what a probe chose.
+"""Runs of the made-up tasks: for each model those at its best rate, or those of a probe's choice.
 
-The runs of `made_up_tasks` train every learning rate in full. Older experiments left the choice to
-a short probe; what they stored stands in until a model has been trained anew.
+The runs of `made_up_tasks` train every learning rate in full. In older experiments a short probe
+chose it; their results are used until a model has been trained again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Share(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A model of one size: heads, and the numbers of state that it was given, if any."""
+    """A model and its size: heads, and the numbers of state that it was given, if any."""
 
     model: str
     heads: int
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(run: Record) -> Kind:
-    """The model that a run trained, by the names that `made_up_tasks` has."""
+    """The model that a run trained, by its names in `made_up_tasks`."""
     config = run["config"]
     model = (config.get("model") or config["attention"]).lower().replace(" ", "-")
     state = config["attention_options"].get("d_state")
@@ -71,7 +71,7 @@ def label(model: str) -> str:
 
 
 def at_best_rates(task: str, older: Iterable[Record] = ()) -> dict[Kind, list[Record]]:
-    """The runs of each model at its best rate, a seed each; older ones where there is none."""
+    """The runs of each model at its best rate, one per seed; older ones if there are none."""
     every: dict[Kind, list[Record]] = defaultdict(list)
     for run in learned(EXPERIMENT):
         if run["complete"] and run["config"]["task"] == task:
@@ -85,7 +85,7 @@ def at_best_rates(task: str, older: Iterable[Record] = ()) -> dict[Kind, list[Re
 
 
 def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
-    """Each model's runs with one head and, where it was given a state, the largest."""
+    """Each model's runs with one head and, if its state has a size, the largest."""
     found = {}
     for kind in sorted(kinds, key=lambda kind: kind.state or 0):
         if kind.heads == 1:
@@ -96,8 +96,7 @@ def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
 def best_rate(runs: Iterable[Record]) -> list[Record]:
     """All seeds of the rate with the best last validation, over the seeds that all rates have.
 
-    The mean share right decides, and the loss between equals. A run that met a loss which was no
-    finite number comes last.
+    The mean share right decides, then the loss. A run with a loss that was not finite comes last.
     """
     by_rate: dict[float, dict[int, Record]] = defaultdict(dict)
     for run in runs:
@@ -121,18 +120,18 @@ def _last(run: Record) -> tuple[float, float]:
 
 
 def answers(run: Record) -> list[Row]:
-    """The rows of its test, by whichever table has them."""
+    """The rows of a run's test, from the table that has them."""
     return rows(run, "distances") or rows(run, "test")
 
 
 def share(answers: Sequence[Row]) -> Share:
-    """Share of the same question, asked of each seed."""
+    """The share right of one question over all seeds."""
     right = [row["accuracy"] for row in answers]
     return Share(mean(right), min(right), max(right), answers[0]["state"])
 
 
 def right_columns(x: str, points: Iterable[tuple[int, Any]]) -> dict[str, list]:
-    """Columns of a curve against `x`, on the axis `RIGHT`. points: each a place and a share."""
+    """Columns of a curve against `x`, on the axis `RIGHT`. points: a place and a share each."""
     places, shares = zip(*points, strict=True)
     return {
         x: [*places],
@@ -143,7 +142,7 @@ def right_columns(x: str, points: Iterable[tuple[int, Any]]) -> dict[str, list]:
 
 
 def layers_toggle(drawn: Iterable[str], shown: Iterable[str]) -> Toggle:
-    """Control of the models to be seen; at first those in `shown`."""
+    """Control that selects the models; at first those in `shown`."""
     options = {name: label(name) for name in in_order(drawn)}
     return Toggle(
         "layer", "Layer", options=options,
@@ -152,14 +151,14 @@ def layers_toggle(drawn: Iterable[str], shown: Iterable[str]) -> Toggle:
 
 
 def seeds_of(found: Mapping[str, list[Record]]) -> str:
-    """How many seeds models have, in words. Raises NotMeasuredError."""
+    """Number of seeds of the models, in words. Raises NotMeasuredError."""
     if not found:
         raise NotMeasuredError(EXPERIMENT)
     return seeds_in_words([len(runs) for runs in found.values()])
 
 
 def in_order(models: Iterable[str]) -> Iterator[str]:
-    """Models in the order of the catalogue, each before those that differ from it in an option."""
+    """Models in the order of the catalogue, each before its variants."""
     found = {*models}
     after = {"gated": ["gla"], "delta": ["delta-adds", "gated-delta"], "linear": ["fades"]}
     after["taylor"] = ["taylor-2", "taylor-4"]
@@ -168,13 +167,13 @@ def in_order(models: Iterable[str]) -> Iterator[str]:
 
 
 def is_one_rate_and_seed() -> bool:
-    """Whether all stored runs share a learning rate and a seed, as some sentences say."""
+    """Whether all stored runs share a learning rate and a seed, as some sentences claim."""
     return len({(run["config"]["learning_rate"], run["config"]["seed"])
                 for run in learned(EXPERIMENT)}) == 1  # fmt: skip
 
 
 def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
-    """A caption's sentences on training: when it ended, how many rates were tried, by whose choice.
+    """A caption's sentences on training: its end, the number of rates, and how one was chosen.
 
     Raises NotMeasuredError.
     """

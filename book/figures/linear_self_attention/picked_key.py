@@ -1,4 +1,4 @@
-"""How sharply a query picks one key of many: drawn of what a chapter computed."""
+"""How sharply a query picks one key of many, from values that the chapter computes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import listed
 
-LEFT_OUT = "softplus"  # its line would hide the one beside it
+LEFT_OUT = "softplus"  # its line would hide another
 COLORS = {"elu + 1": "linear"}  # the default map, in linear attention's colour
 
 
 def bounds(features: Mapping[str, int], keys: int) -> dict[int, float]:
-    """The most weight that so many features put on the right key, where that is less than all."""
+    """The most weight that a number of features can put on the right key, if it is below one."""
     return {K: K / keys for K in sorted(set(features.values())) if keys > K}
 
 
@@ -22,10 +22,10 @@ def figure_of(
     keys: int,
     id: str = "picking",
 ) -> Explorable:
-    """Weight on the right key against the length of queries and keys, below its bounds.
+    """Weight on the right key against the length of queries and keys, with its bounds.
 
-    shares: by length, then by what weighs: softmax, or a feature map; features: how many each map
-    has; keys: how many there are to choose from.
+    shares: by length, then by kind of weights: softmax, or a feature map. features: how many each
+    map has. keys: how many there are to choose from.
     """
     lengths = list(shares)
     names = [name for name in shares[lengths[0]] if name != LEFT_OUT]

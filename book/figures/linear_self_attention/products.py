@@ -1,10 +1,10 @@
-"""Two orders of one product, and the blocks of a masked matrix: drawn as rectangles."""
+"""Two orders of one product, and the blocks of a masked matrix, drawn as rectangles."""
 
 from __future__ import annotations
 
 from ...explorable.drawing import Box, Drawing, Shape, Triangle, Words
 
-LONG, SHORT = 84, 18  # tokens and features, as they are drawn
+LONG, SHORT = 84, 18  # tokens and features in the drawing
 MIDDLE = 58
 
 

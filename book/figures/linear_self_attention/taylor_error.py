@@ -1,4 +1,4 @@
-"""Taylor attention: its error against softmax, and the state that it pays with."""
+"""Taylor attention: its error against softmax, and the size of its state."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SHOWN = ("near 1", "near 2", "near 4")
 
 
 def state_numbers(width: int, degree: int) -> int:
-    """State of a head: S and z of (K + n choose n) features, values as wide as keys."""
+    """Numbers in a head's state: S and z of (K + n choose n) features, values as wide as keys."""
     return math.comb(width + degree, degree) * (width + 1)
 
 
 def cached_tokens(state: int, width: int) -> int:
-    """How many tokens of a KV cache take as many numbers as a state."""
+    """Number of tokens whose KV cache is as large as a state."""
     return max(1, round(state / (2 * width)))
 
 
 def figure(id: str = "taylor-error") -> Explorable | Missing:
-    """Error of Taylor attention against the terms kept and the state, even and odd apart."""
+    """Error of Taylor attention against the number of terms and the state, even and odd apart."""
     records = have("taylor_error")
     if not records:
         return Missing("taylor_error")
@@ -94,7 +94,7 @@ def _series(run: Record) -> list[Series]:
 
 
 def table(width: int = 64) -> Table | Missing:
-    """Costs of each number of terms: a head's features, state, time of a tick; and its error."""
+    """Costs by number of terms: a head's features, state, time of a tick; and its error."""
     records = [run for run in have("taylor_error") if run["config"]["width"] == width]
     if not records:
         return Missing("taylor_error")
@@ -122,7 +122,7 @@ def table(width: int = 64) -> Table | Missing:
 
 
 def numbers(width: int = 64) -> dict[str, str]:
-    """Numbers for the chapter on state machines: a head's states, all by formula."""
+    """Numbers for the chapter on state machines: a head's states, by formula."""
     found = {"linear_numbers": f"{width * width + width:,}"}
     for n in (2, 4):
         state = state_numbers(width, n)

@@ -1,4 +1,4 @@
-"""Taylor sums of the exponential as weights of a score: computed here, of no stored run."""
+"""Taylor sums of the exponential as weights of a score, computed here without results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def figure(id: str = "taylor-sums") -> Explorable:
 
 
 def of_computed(away: dict[str, float]) -> dict[str, str]:
-    """away: the share of the weight that goes to keys with a negative score, by weight."""
+    """Numbers from computed shares. away: the share of weight on keys with a negative score."""
     return {"away_two": f"{away['n = 2']:.0%}", "away_exp": f"{away['exponential']:.2%}"}
 
 

@@ -1,4 +1,4 @@
-"""Keys that small models learned to write and read, for the memory lab."""
+"""Keys that small models have learned to write and read, for the stage `memory`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MEMORIES = {"state": "linear", "cache": "softmax"}
 
 
 def data() -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where nothing is stored.
+    """JSON in a script element for the stage, or a note on what to run if nothing is stored.
 
-    files: by the name of a memory the file of its keys, which the page loads when they are asked
-    for; sources, where they come from.
+    files: for each memory the file of its keys, which the page loads on demand. sources: where they
+    come from.
     """
     found = {
         run["config"]["model"]: run

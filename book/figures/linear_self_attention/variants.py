@@ -1,4 +1,4 @@
-"""Figures of what may take the exponential's place: feature maps, with and without normaliser."""
+"""Replacements of the exponential: feature maps, with and without normaliser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NORMALISER = {"with": "the weights", "without": "nothing", "outputs": "each outp
 
 
 def map_of(run: Record) -> str:
-    """A key of `MAPS`; the map the book takes by default has linear attention's own colour."""
+    """A key of `MAPS`; the book's default map has linear attention's colour."""
     config = run["config"]
     if config["attention"] != "linear":
         return config["attention"]
@@ -34,7 +34,7 @@ def map_of(run: Record) -> str:
 
 
 def normalised(run: Record) -> str:
-    """A key of `NORMALISER`. Softmax and Taylor attention always divide."""
+    """A key of `NORMALISER`. Softmax and Taylor attention are always normalised."""
     config = run["config"]
     if config.get("output_norm"):
         return "outputs"
@@ -42,7 +42,7 @@ def normalised(run: Record) -> str:
 
 
 def ending(run: Record) -> tuple[float, int, bool]:
-    """Its last validation loss, the updates it made, and whether it went through."""
+    """A run's last validation loss, its updates, and whether it reached its end."""
     tables = run["tables"]
     end = tables.get("end", {"ending": ["stopped"], "updates": [len(tables["train"]["update"])]})
     losses = tables["validation"]["loss"] or [math.inf]
@@ -50,12 +50,12 @@ def ending(run: Record) -> tuple[float, int, bool]:
 
 
 def figure(id: str = "variants") -> Explorable | Missing:
-    """Loss of a nano GPT-2 by update: what weighs the values, and what is normalised."""
+    """Loss of a nano GPT-2 against updates, by feature map and normalisation."""
     records = have("variants")
     drawn = [run for run in records if run["config"]["seed"] == 0 and curve(run)["update"]]
     if not drawn:
         return Missing("variants")
-    # Identity with a normaliser is so far off that it would press the others together.
+    # Identity with a normaliser is so far off that it would compress the other curves.
     measured = {map_of(run) for run in drawn}
     shown = [name for name in MAPS if name in measured and name != "identity"]
     return Explorable(
@@ -93,7 +93,7 @@ def figure(id: str = "variants") -> Explorable | Missing:
 def seed_gap() -> float:
     """The largest difference of final losses between two seeds of the same run.
 
-    Raises NotMeasuredError where no run was repeated with another seed.
+    Raises NotMeasuredError if no run was repeated with another seed.
     """
     by_run: dict[tuple[str, str], list[float]] = {}
     for run in have("variants"):
@@ -105,7 +105,7 @@ def seed_gap() -> float:
 
 
 def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
-    """Last loss by map and key of `NORMALISER`, of the first seed's runs that went through."""
+    """Last loss by map and key of `NORMALISER`, for complete runs of the first seed."""
     return {
         (map_of(run), normalised(run)): ending(run)[0]
         for run in records
@@ -114,9 +114,9 @@ def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
 
 
 def normaliser_costs(records: list[Record], other: str = "without") -> tuple[float, float]:
-    """Loss that a positive map pays for another choice of `NORMALISER`: the least, and the most.
+    """Loss added to a positive map by another choice of `NORMALISER`: the least, and the most.
 
-    Raises NotMeasuredError where no map was run with it and with the other.
+    Raises NotMeasuredError if no map was run with both.
     """
     ends = final_losses(records)
     costs = [
@@ -130,7 +130,7 @@ def normaliser_costs(records: list[Record], other: str = "without") -> tuple[flo
 
 
 def final_loss(name: str, normaliser: str = "with") -> float:
-    """Final loss of one map's first seed. Raises NotMeasuredError."""
+    """Final loss of a map's first seed. Raises NotMeasuredError."""
     ends = final_losses(have("variants"))
     if (name, normaliser) not in ends:
         raise NotMeasuredError(f"variants: no {name} {normaliser} the normaliser")
@@ -182,7 +182,7 @@ def sums() -> dict[str, float]:
 
 
 def table() -> Table | Missing:
-    """Final loss by map and by what is normalised."""
+    """Final loss by map and normalisation."""
     first = [run for run in have("variants") if run["config"]["seed"] == 0]
     if not first:
         return Missing("variants")
@@ -198,9 +198,9 @@ def table() -> Table | Missing:
 
 
 def outputs_cost() -> Pairs:
-    """Loss of elu + 1 with normalised outputs less that with the normaliser, over seeds.
+    """Loss of elu + 1 with normalised outputs minus that with the normaliser, over seeds.
 
-    Raises NotMeasuredError where no seed has both.
+    Raises NotMeasuredError if no seed has both.
     """
     runs = [run for run in have("variants") if map_of(run) == "linear"]
     outputs, weights = (

@@ -33,7 +33,7 @@ NAMES = {
     "none": "none",
 }
 BETWEEN = {"noise": "noise", "pairs": "other pairs"}
-# Model, what stands between, distance: ranges over seeds that the chapter tells.
+# Model, contents between, distance: ranges over seeds that the chapter gives.
 RANGES = (
     ("linear", "noise", 16), ("linear", "noise", 16384),
     *(("gated", "noise", at) for at in (16, 1024, 16384)),
@@ -43,14 +43,14 @@ RANGES = (
 
 
 def by_model() -> dict[str, list[Record]]:
-    """The whole runs, all seeds of a model together; those of a probe where there are no others."""
+    """The complete runs, all seeds of a model together; those of a probe if there are no others."""
     kinds = at_best_rates(TASK, learned(EXPERIMENT))
     found = {kind.model: runs for kind, runs in kinds.items()}
     return {model: found[model] for model in NAMES if model in found}
 
 
 def shares() -> dict[tuple[str, str, int], Share]:
-    """By model, what stands between, and distance."""
+    """Shares by model, contents between, and distance."""
     found: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     for model, runs in by_model().items():
         for row in (row for run in runs for row in answers(run)):
@@ -59,14 +59,14 @@ def shares() -> dict[tuple[str, str, int], Share]:
 
 
 def of(found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int) -> float:
-    """The mean over seeds. Raises NotMeasuredError."""
+    """The mean share over seeds. Raises NotMeasuredError."""
     if (model, between, distance) not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
     return found[model, between, distance].mean
 
 
 def figure(id: str = "found-again") -> Explorable | Missing:
-    """Share of questions answered right against the distance to what they ask for."""
+    """Share of questions answered right against the distance to their pairs."""
     found, all_shares = by_model(), shares()
     series = []
     for model, runs in found.items():
@@ -107,7 +107,7 @@ def figure(id: str = "found-again") -> Explorable | Missing:
 
 
 def _guesses(series: list[Series]) -> list[Series]:
-    """The level of a model that says one of the text's values, whichever."""
+    """The level of a model that answers with any of the text's values."""
     ends = [distance for one in series for distance in one.columns["distance"]]
     level = 100 / _pairs()
     columns: dict[str, list] = {"distance": [min(ends), max(ends)]}
@@ -133,7 +133,7 @@ def _pairs() -> int:
 
 
 def _half_life() -> float:
-    """Tokens in which the state that fades at a fixed rate loses half. Raises NotMeasuredError."""
+    """Tokens in which a state with a fixed decay loses half. Raises NotMeasuredError."""
     if not (runs := by_model().get("fades")):
         raise NotMeasuredError(f"{EXPERIMENT}: nothing fades")
     return log(2) / -runs[0]["config"]["attention_options"]["log_decay"][0]

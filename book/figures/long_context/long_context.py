@@ -1,4 +1,4 @@
-"""Use of a long past: loss by position, by text given, and a passage met before."""
+"""Use of a long past: loss by position, by amount of text, and for a repeated passage."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ POSITIONS = ("softmax", "linear", "no attention")
 
 
 def runs_of(attention: str, context: int) -> list[Record]:
-    """Runs that asked each seed of a model trained at a context. Raises NotMeasuredError."""
+    """Runs that measured each seed of a model trained at a context. Raises NotMeasuredError."""
     return of_model("long_context", attention, context)
 
 
 def gains(attention: str, context: int, kind: str) -> list[dict[str, float]]:
     """A row for every distance or length, the mean over seeds: `bytes`, `gain`, `half`, `loss`.
 
-    kind: "again", a passage met before, or "given", more text. half: of the gain's 95% interval.
-    All seeds are asked at the same places, so what these do to a gain stays when seeds are added.
+    kind: "again", a repeated passage, or "given", more text. half: of the gain's 95% interval. All
+    seeds read the same places, so the error due to places stays when seeds are added.
     """
     column = {"again": "distance", "given": "given"}[kind]
     runs = runs_of(attention, context)
@@ -55,7 +55,7 @@ def _main(contexts: set[int]) -> int:
 
 
 def without_lone(losses: dict[int, float]) -> dict[int, float]:
-    """Without the last position of a window, which stands alone in its row: too few to draw."""
+    """Losses without the last position of a window, which is alone in its row: too few to draw."""
     return {last: loss for last, loss in losses.items() if last % 2}
 
 
@@ -102,7 +102,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
 
 
 def figure(id: str = "long-past") -> Explorable | Missing:
-    """Gain from a passage met before, by distance, and from more text."""
+    """Gain from a repeated passage, by distance, and from more text."""
     series = []
     for attention, context in dict.fromkeys(map(model_of, learned("long_context"))):
         source = runs_of(attention, context)[0]["path"]

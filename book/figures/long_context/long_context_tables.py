@@ -13,10 +13,10 @@ from .long_context import CONTEXTS, MAIN, MODELS, gain_at, runs_of, without_lone
 
 
 def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1]) -> float:
-    """By how much the loss of a model grows past its trained length, beyond what another's does.
+    """Growth of a model's loss past its trained length, beyond that of another model.
 
-    The other has read the same pages: the same attention trained at the longest context, or `like`
-    trained `at`. At most, over the later positions. Raises NotMeasuredError.
+    The other model reads the same pages: the same attention trained at the longest context, or
+    `like` trained `at`. The largest growth over the later positions. Raises NotMeasuredError.
     """
     losses, others = (
         without_lone(race.positions(n, "whole").get(model, {}))
@@ -36,7 +36,7 @@ def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
 
 
 def _plain(value: float) -> str:
-    """A number of two significant digits, without an exponent: 0.00046."""
+    """A number with two significant digits, without an exponent: 0.00046."""
     if not value:
         return "0"
     places = 1 - math.floor(math.log10(abs(value)))
@@ -44,7 +44,7 @@ def _plain(value: float) -> str:
 
 
 def table() -> Table | Missing:
-    """Gain from a passage met before, by how far back it stood."""
+    """Gain from a repeated passage, by its distance."""
     if not (found := learned("long_context")):
         return Missing("long_context")
     distances = sorted({at for each in found for at in each["config"]["distances"]})
@@ -65,7 +65,7 @@ def by_context() -> Table | Missing:
 
 
 def bytes_read(context: int) -> int:
-    """Bytes that the training of a model read, whichever its attention."""
+    """Bytes that the training of a model read, for any attention."""
     for run in race.curves(context):
         return math.prod(run["config"][name] for name in ("updates", "spans", "span"))
     raise NotMeasuredError(f"race: nothing trained at {context}")

@@ -34,18 +34,18 @@ NAMES = {
 }
 PAIRS = 4, 16, 64
 MANY = PAIRS[-1]
-SHORTEST = 128  # tokens; what is shorter is dense, and only teaches
+SHORTEST = 128  # tokens; shorter texts are dense, and only for training
 
 
 def by_model() -> dict[str, list[Record]]:
-    """The whole runs, all seeds of a model together; those of a probe where there are no others."""
+    """The complete runs, all seeds of a model together; those of a probe if there are no others."""
     kinds = at_best_rates(TASK, learned(EXPERIMENT))
     found = {kind.model: [run for run in runs if _asked(run)] for kind, runs in kinds.items()}
     return {model: found[model] for model in NAMES if found.get(model)}
 
 
 def shares(model: str) -> dict[tuple[int, int], Share]:
-    """By pairs and length of the text. Raises NotMeasuredError."""
+    """Shares by number of pairs and length of the text. Raises NotMeasuredError."""
     if model not in (found := by_model()):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
     asked: dict[tuple[int, int], list[Row]] = defaultdict(list)
@@ -55,12 +55,12 @@ def shares(model: str) -> dict[tuple[int, int], Share]:
 
 
 def _asked(run: Record) -> list[Row]:
-    """Rows of a run on the texts that the figure is about."""
+    """Rows of a run on the texts of the figure."""
     return [row for row in answers(run) if row["pairs"] in PAIRS and row["length"] >= SHORTEST]
 
 
 def of_pairs(model: str, pairs: int) -> list[Share]:
-    """At every length, shortest first. Raises NotMeasuredError."""
+    """Shares at every length, shortest first. Raises NotMeasuredError."""
     if not (found := [one for (n, _), one in shares(model).items() if n == pairs]):
         raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
     return found
@@ -72,13 +72,13 @@ def recalled(model: str, pairs: int) -> float:
 
 
 def drift(model: str, pairs: int) -> float:
-    """How far the shares at the shortest and at the longest text lie apart."""
+    """Difference of the shares at the shortest and at the longest text."""
     found = of_pairs(model, pairs)
     return abs(found[0].mean - found[-1].mean)
 
 
 def _state(model: str) -> int:
-    """Bytes, after the longest text. Raises NotMeasuredError."""
+    """Bytes of state after the longest text. Raises NotMeasuredError."""
     return max(one.state for one in shares(model).values())
 
 
@@ -125,7 +125,7 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
 
 
 def by_seed(model: str, pairs: int = MANY) -> list[float]:
-    """Share of so many pairs that each seed answers, all lengths together.
+    """Share right of this number of pairs for each seed, over all lengths together.
 
     Raises NotMeasuredError.
     """
@@ -138,7 +138,7 @@ def by_seed(model: str, pairs: int = MANY) -> list[float]:
 
 
 def table() -> Table | Missing:
-    """Answered right by pairs, all lengths together, beside the bytes after the longest."""
+    """Share right by pairs, over all lengths together, and bytes of state after the longest."""
     if not (found := by_model()):
         return Missing(EXPERIMENT)
     cells = []
@@ -157,7 +157,7 @@ def _spread(shares: list[float]) -> str:
 
 
 def learners(model: str) -> int:
-    """How many seeds answered the share of validation that ends a training.
+    """Number of seeds that reached the validation share that ends a training.
 
     Raises NotMeasuredError.
     """
@@ -167,7 +167,7 @@ def learners(model: str) -> int:
 
 
 def _ending(run: Record) -> str:
-    """Of the training at the rate that was taken, in either plan's tables."""
+    """How the training at the chosen rate ended, from either plan's tables."""
     return (rows(run, "end") or rows(run, "rates", chosen="yes"))[0]["ending"]
 
 

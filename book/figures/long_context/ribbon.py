@@ -1,4 +1,4 @@
-"""Data of the ribbon in `long-context`: what is left of something planted so far back."""
+"""Data of the ribbon in `long-context`: the effect of something planted, by distance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..lib.tables import Missing
 from . import distant_recall
 from .long_context import MAIN, MODELS, gains, runs_of
 
-# The lines of the ribbon, and their colours: by their names in the two experiments.
+# The lines of the ribbon, and their colours, by their names in the two experiments.
 PARTS = {
     "softmax": "softmax (its cache)",
     "linear": "linear (its state)",
@@ -24,11 +24,12 @@ Point = list[float]  # distance, value, low, high
 
 
 def data() -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where nothing is stored.
+    """JSON in a script element for the stage, or a note on what to run if nothing is stored.
 
-    between: by what stands between, lines of {color, name, points}, a point being distance, value,
-    low and high: of `novel` in thousandths of a nat a byte with the 95% interval, of `noise` and
-    `pairs` in percent with the least and the most over seeds. sources: where they come from.
+    between: for each kind of text between, lines of {color, name, points}; a point is distance,
+        value, low and high. `novel` is in thousandths of a nat a byte with the 95% interval;
+        `noise` and `pairs` are in percent with the least and the most over seeds.
+    sources: where they come from.
     """
     try:
         between = {"novel": {model: _gains(model) for model in MODELS}}
@@ -52,7 +53,7 @@ def data() -> HTML | Missing:
 
 
 def _gains(model: str) -> list[Point]:
-    """What a passage is worth that was met before. Raises NotMeasuredError."""
+    """Gain from a repeated passage. Raises NotMeasuredError."""
     return [
         [
             one["bytes"],

@@ -1,4 +1,4 @@
-"""Whole novels: what reading on for a million bytes does to a model trained on a few thousand."""
+"""Whole novels: a model trained on a few thousand bytes that reads a million."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def runs_of(attention: str, context: int) -> list[Record]:
 
 
 def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
-    """Loss with all of a novel before a byte, less the loss with a window of it, by position.
+    """Loss with all of a novel before a byte minus the loss with a window of it, by position.
 
     A row for each doubling of the position that at least two novels reach. It has the mean over
-    these novels and over the seeds, half of its 95% interval, and the number of novels.
+    these novels and the seeds, half of its 95% interval, and the number of novels.
     """
     several: dict[int, list[list[dict]]] = {}
     for one in seeds:
@@ -106,7 +106,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
 
 
 def _level(series: list[Series]) -> Series:
-    """Where the far past makes no difference."""
+    """The level at which the far past makes no difference."""
     ends = [position for one in series for position in one.columns["position"]]
     columns: dict[str, list] = {"position": [min(ends), max(ends)]}
     columns |= {name: [0, 0] for name in ("cost", "low", "high")}
@@ -131,7 +131,7 @@ def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def at_the_end(context: int) -> tuple[dict[str, float], ...]:
-    """Costs at the last bytes read: linear attention's, and both models' where softmax stops."""
+    """Costs at the last bytes read: linear attention's, and both models' at softmax's end."""
     softmax, linear = both_there(context)
     return last_read("linear", context), linear, softmax
 
@@ -153,7 +153,7 @@ def table() -> Table | Missing:
 
 
 def within() -> tuple[int, int]:
-    """How many of the table's intervals include zero, and how many there are."""
+    """Number of the table's intervals that include zero, and number of intervals."""
     found = [one for context in race.CONTEXTS for one in at_the_end(context)]
     return sum(abs(one["cost"]) < one["half"] for one in found), len(found)
 
@@ -165,7 +165,7 @@ def _plain(found: dict[str, float]) -> str:
 
 
 def _longest(attention: str) -> int:
-    """Bytes of the longest novel, as far as it was read."""
+    """Bytes of the longest novel that were read."""
     return max(one["last"] for one in rows(runs_of(attention, race.MAIN)[0], "positions"))
 
 

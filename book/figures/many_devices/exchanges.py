@@ -1,4 +1,4 @@
-"""Bytes that ranks exchange for one layer: states, or keys and values, by the cost model."""
+"""Bytes that ranks exchange for one layer, states or keys and values, by the cost model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ WAYS = {
     "heads": "by heads",
 }
 SOFTMAX = ("ring", "heads")
-SCALE, MANY, LONG = "124M", 8, 131072  # of which the chapter tells
-# B/s that a GPU receives at most. NVLink of an H100: half of the data sheet's 900 GB/s, which are
-# of both directions. A network of 400 Gbit/s for each GPU, as between computers of eight H100s.
+SCALE, MANY, LONG = "124M", 8, 131072  # those that the chapter describes
+# B/s that a GPU can receive. NVLink of an H100: half of the data sheet's 900 GB/s, which count both
+# directions. Network: 400 Gbit/s for each GPU, as between computers of eight H100s.
 NVLINK, NETWORK = 450e9, 50e9
 GPU = "H100 SXM"
 
@@ -35,7 +35,7 @@ def heads(scale: str) -> dict[str, int]:
 
 
 def received(way: str, ranks: int, length: int, scale: str = SCALE) -> int:
-    """B that the busiest rank receives for a layer, forward."""
+    """Bytes that the busiest rank receives for a layer, forward."""
     if way == "heads":
         return head_exchange(ranks, length, **heads(scale))
     if way == "ring":
@@ -83,13 +83,13 @@ def figure(id: str = "exchanges") -> Explorable:
 
 
 def arithmetic_seconds() -> float:
-    """The least time of softmax's products in the layer, shared evenly by the ranks, forward."""
+    """The least time of softmax's products in the layer, divided evenly among ranks, forward."""
     H, K, V = heads(SCALE).values()
     return mode_cost("softmax", LONG, K, V).flops * H / MANY / PEAKS[GPU].flops
 
 
 def last_rank_seconds() -> float:
-    """The same of the last rank where parts are contiguous: it sees P - 1 whole parts and half."""
+    """The same for the last rank if parts are contiguous: it sees P - 1 whole parts and a half."""
     return arithmetic_seconds() * (MANY - 1 / 2) / (MANY / 2)
 
 
@@ -99,13 +99,13 @@ def sent_seconds(way: str, speed: float) -> float:
 
 
 def saved_seconds(speed: float) -> float:
-    """What the scan's fewer bytes save, for each exchange that it has more than the all-gather."""
+    """Time that the scan's fewer bytes save, for each exchange beyond the all-gather."""
     saved = received("gather", MANY, LONG) - received("scan", MANY, LONG)
     return saved / speed / (scan_exchanges(MANY) - 1)
 
 
 def scan_exchanges(ranks: int) -> int:
-    """Exchanges in a row of a prefix scan over more than two ranks."""
+    """Number of sequential exchanges of a prefix scan over more than two ranks."""
     return 1 + (ranks - 2).bit_length()
 
 
@@ -135,7 +135,7 @@ def numbers() -> dict[str, str]:
 
 
 def table() -> Table:
-    """How often each way sends, what a rank receives, how long that takes, what it holds."""
+    """For each kind of exchange: how often it sends, bytes that a rank receives, time, memory."""
     ways = {
         "states, all-gather": ("gather", 1, "one state a rank"),
         "states, prefix scan": ("scan", scan_exchanges(MANY), "one state"),

@@ -15,13 +15,13 @@ MEMORY = 80e9  # B of this GPU
 CONTEXTS = (1024, 16384, 131072)
 BIG = ("124M", "355M", "774M", "1.5B")
 VOCABULARY = 50257
-TOKENS = 20  # a parameter, as Hoffmann et al. (2022) found to use arithmetic best
+TOKENS = 20  # a parameter, the best use of arithmetic by Hoffmann et al. (2022)
 BATCH = 131072  # tokens of an update, as in the plan of `loss_curves`
 MODES = {"softmax": "softmax", "linear": "chunked"}
 
 
 def shape(scale: str, context: int, attention: str) -> GPTConfig:
-    """The model, with GPT-2's vocabulary."""
+    """The model's configuration, with GPT-2's vocabulary."""
     options = {"mode": "chunked"} if attention == "linear" else {}
     return gpt_config(
         scale, vocab_size=VOCABULARY, n_positions=context, attention=attention,
@@ -30,7 +30,7 @@ def shape(scale: str, context: int, attention: str) -> GPTConfig:
 
 
 def tokens(scale: str) -> int:
-    """Read in training: by the parameters outside of the embeddings' tables."""
+    """Training tokens: proportional to the parameters outside the embedding tables."""
     config = gpt_config(scale)
     return TOKENS * 12 * config.n_layer * config.d_model**2
 
@@ -42,19 +42,19 @@ def least_hours(scale: str, context: int, attention: str) -> float:
 
 
 def memory(scale: str, context: int) -> int:
-    """B on each of eight GPUs that share a batch's tokens; the same for both attentions."""
+    """Bytes on each of eight GPUs that share a batch's tokens; the same for both attentions."""
     return training_memory(
         shape(scale, context, "linear"), BATCH // DEVICES, devices=DEVICES, recompute=False
     )
 
 
 def hours(number: float) -> str:
-    """As a table has them."""
+    """Hours formatted for a table."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
 def measured() -> list[tuple[str, int]]:
-    """Scales and contexts of which a block was timed with both attentions."""
+    """Scales and contexts at which a block was timed with both attentions."""
     found = []
     for run in have("block_speed"):
         each = [{row["length"] for row in rows(run, mode=mode)} for mode in MODES.values()]
@@ -65,7 +65,7 @@ def measured() -> list[tuple[str, int]]:
 def over_least(scale: str, context: int, attention: str) -> float:
     """Measured time of a block over the least by the same formula. Raises NotMeasuredError.
 
-    The least is by the speed of a large product of matrices on the processor that was measured.
+    The least assumes the speed of a large matrix product on the measured processor.
     """
     run, mode = of_config(have("block_speed"), scale=scale), MODES[attention]
     return seconds(scale, mode, context) / least_seconds(run, mode, context)
@@ -97,7 +97,7 @@ def table() -> Table:
 
 
 def error_table() -> Table | Missing:
-    """How many times its bound a measured block takes, and ratios of both attentions."""
+    """Measured time of a block over its bound, and ratios of both attentions."""
     if not (found := measured()):
         return Missing("block_speed")
     cells = []
@@ -112,7 +112,7 @@ def error_table() -> Table | Missing:
 
 
 def errors(attention: str) -> list[float]:
-    """Of every block measured. Raises NotMeasuredError."""
+    """`over_least` of every measured block. Raises NotMeasuredError."""
     if not (found := measured()):
         raise NotMeasuredError("block_speed")
     return [over_least(scale, context, attention) for scale, context in found]
@@ -125,7 +125,7 @@ def span(attention: str) -> str:
 
 
 def numbers() -> dict[str, str]:
-    """The table's ends, and how far a processor's times lie above their bounds."""
+    """The table's ends, and by how much a processor's times exceed their bounds."""
     dearest = {attention: least_hours(BIG[-1], CONTEXTS[-1], attention) for attention in MODES}
     return in_words(
         tokens_each=lambda: TOKENS,

@@ -1,4 +1,4 @@
-"""Attention over several processes, measured: `rank_speed`."""
+"""Attention over several processes, measured by `rank_speed`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run() -> Record:
 
 
 def seconds(attention: str, length: int) -> dict[int, float]:
-    """By the number of processes. Raises NotMeasuredError."""
+    """Seconds by number of processes. Raises NotMeasuredError."""
     found = {
         row["ranks"]: row["seconds"] for row in rows(run(), attention=attention, length=length)
     }
@@ -30,14 +30,14 @@ def seconds(attention: str, length: int) -> dict[int, float]:
 
 
 def lengths(attention: str) -> list[int]:
-    """Tokens, shortest first. Raises NotMeasuredError."""
+    """Lengths in tokens, shortest first. Raises NotMeasuredError."""
     if found := sorted({row["length"] for row in rows(run(), attention=attention)}):
         return found
     raise NotMeasuredError(f"{EXPERIMENT}: no {attention}")
 
 
 def before_last(attention: str) -> int:
-    """Tokens of the longest sequence but one. Raises NotMeasuredError."""
+    """Tokens of the second longest sequence. Raises NotMeasuredError."""
     found = lengths(attention)
     if len(found) < 2:
         raise NotMeasuredError(f"{EXPERIMENT}: one length of {attention}")
@@ -45,7 +45,7 @@ def before_last(attention: str) -> int:
 
 
 def speedup(attention: str, ranks: int, place: int = -1) -> float:
-    """Over one process, at the longest sequence by default. Raises NotMeasuredError."""
+    """Speedup over one process, at the longest sequence by default. Raises NotMeasuredError."""
     found = seconds(attention, lengths(attention)[place])
     if ranks not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: not on {ranks} processes")
@@ -53,7 +53,7 @@ def speedup(attention: str, ranks: int, place: int = -1) -> float:
 
 
 def tensor_bytes() -> int:
-    """Of q at linear attention's longest sequence, in one process. Raises NotMeasuredError."""
+    """Bytes of q at linear attention's longest sequence, in one process. NotMeasuredError."""
     config = run()["config"]
     return 4 * config["heads"] * config["width"] * lengths("linear")[-1]
 
@@ -61,7 +61,7 @@ def tensor_bytes() -> int:
 def products(ranks: int) -> float:
     """Score products of a ring over those of one process, which fills the square and masks half.
 
-    Of P² blocks the ranks compute those on the diagonal and below.
+    The ranks compute only the blocks on and below the diagonal of the P² blocks.
     """
     return (ranks + 1) / (2 * ranks)
 
@@ -78,7 +78,7 @@ def alone(attention: str, kept: str, column: str, place: int = -1) -> float:
 def growth(attention: str, kept: str) -> float:
     """Processor time at the longest sequence over that at the shortest, for the same work.
 
-    Linear attention's work grows as the tokens, softmax's as their square. Raises NotMeasuredError.
+    Linear attention's work is proportional to tokens, softmax's to their square. NotMeasuredError.
     """
     stored = of_config(have(EXPERIMENT), calls=9)
     first, *_, last = stored["config"][attention]
@@ -91,7 +91,7 @@ def growth(attention: str, kept: str) -> float:
 
 
 def figure(id: str = "rank-speed") -> Explorable | Missing:
-    """Times over one process, by the number of processes."""
+    """Speedup over one process, by the number of processes."""
     try:
         stored = run()
     except NotMeasuredError:
@@ -138,7 +138,7 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
 
 
 def table() -> Table | Missing:
-    """Milliseconds, speed over one process, and bytes of every row."""
+    """Milliseconds, speedup over one process, and bytes of every row."""
     try:
         stored = run()
     except NotMeasuredError:

@@ -1,4 +1,4 @@
-"""The family of layers as one table, read off the layers themselves."""
+"""The family of layers as one table, computed from the layers themselves."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .overwriting import hardest
 WIDTH, LENGTH = 64, 1024
 TASKS = ("selective copying", "overwriting", "recall")
 
-# Layers that a chapter tells apart by an option, as the made-up tasks call them.
+# Layers that a chapter distinguishes by an option, under their names in the made-up tasks.
 VARIANTS = {"gla": ("gated", {"decay": "channel"}), "gated-delta": ("delta", {"gated": True})}
 
 
 class Member(NamedTuple):
-    """A layer's decay, what is written, how it is read; and its section.
+    """A layer's decay, its write, its read, and its section.
 
     selective: whether the decay depends on the input.
     """
@@ -36,8 +36,8 @@ class Member(NamedTuple):
 
 SOFTMAX, LINEAR = "linear-self-attention.html", "linear-self-attention.html#the-causal-case-a-state"
 RELATIVES, SPACES = "relatives.html#", "state-spaces.html#"
-# Table of a chapter's layers, each variant below the layer that it differs from. One that no
-# chapter tells of needs no line here.
+# The layers that chapters describe, each variant below the layer that it varies. Other layers need
+# no line here.
 MEMBERS = {
     "softmax": Member("1", "k and v, kept apart", "softmax of q·k", False, "T²D", SOFTMAX),
     "linear": Member("1", "φ(k) vᵀ", "φ(q), normalised", False, "TND", LINEAR),
@@ -104,7 +104,7 @@ def _layer(name: str) -> Layer:
 
 
 def state_numbers(name: str) -> int:
-    """Numbers that such a layer keeps after 1,024 tokens."""
+    """Numbers in such a layer's state after 1,024 tokens."""
     return _layer(name).state_numbers(LENGTH)
 
 
@@ -114,7 +114,7 @@ def tick_flops(name: str) -> int:
 
 
 def _row(name: str, shares: list[str]) -> list[str]:
-    """One layer. State and tick it tells itself; what a chapter says is a dash without one."""
+    """A row of the table. State and tick come from the layer; missing descriptions are dashes."""
     label, state = tasks.label(name), f"{state_numbers(name):,}"
     tick = f"{tick_flops(name):,}"
     if name not in MEMBERS:
@@ -136,7 +136,7 @@ def _row(name: str, shares: list[str]) -> list[str]:
 def shares() -> dict[str, list[str]]:
     """Share right of each layer at the hardest of each task, mean over seeds; dashes elsewhere.
 
-    Of runs whose learning rates were trained in full alone.
+    Only runs whose learning rates were all trained in full count.
     """
     names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
     every = [tasks.of_usual_size(tasks.at_best_rates(task)) for task in TASKS]
@@ -149,7 +149,7 @@ def _share(runs: list[Record]) -> str:
 
 
 def table() -> Table:
-    """Every layer of the catalogue: how it fades, writes and reads, its state, cost and scores."""
+    """All layers of the catalogue: decay, write, read, state, cost and scores."""
     cells = [_row(name, shown) for name, shown in shares().items()]
     titles = ["layer", "decay", "written", "read by", "selective", "state", "training", "a token"]
     return Table([*titles, *TASKS], cells, align="lllllrlrrrr", wrap=True)

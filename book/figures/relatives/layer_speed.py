@@ -1,4 +1,4 @@
-"""Every layer at equal width: what a tick takes as the text grows, and a training step."""
+"""All layers at equal width: time of a tick as the text grows, and of a training step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..lib.format import in_words, size, times
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
-SHORT, LONG, BATCH = 256, 16384, 16  # tokens and texts that the words speak of
-SHOWN = ("softmax", "linear", "delta", "rwkv", "s6")  # no two that look alike
+SHORT, LONG, BATCH = 256, 16384, 16  # tokens and texts that the prose mentions
+SHOWN = ("softmax", "linear", "delta", "rwkv", "s6")  # no two look alike in the plot
 
 
 def _runs(table: str) -> list[Record]:
@@ -21,12 +21,12 @@ def _runs(table: str) -> list[Record]:
 
 
 def _times(found: list[Row], unit: float) -> dict[str, list]:
-    """Columns of seconds and their quartiles, in a unit of so many a second."""
+    """Columns of seconds and their quartiles, in a unit of `unit` per second."""
     return {name: [unit * row[name] for row in found] for name in ("seconds", "low", "high")}
 
 
 def _figure(series: list[Series], shown: list[Axis], *controls: Filter, **rest: Any) -> Explorable:
-    """A line a layer; `shown` are the axes that a reader chooses from."""
+    """A line for each layer; `shown` are the axes that a reader can choose."""
     drawn = {one.keys["layer"] for one in series}
     labels = {name: palette.label(name) or name for name in LAYERS if name in drawn}
     default = [name for name in SHOWN if name in drawn] or None
@@ -50,7 +50,7 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
         for layer in dict.fromkeys(run["tables"]["ticks"]["layer"]):
             found = rows(run, "ticks", layer=layer)
             if not all(row["state"] for row in found):
-                continue  # nothing is kept: there is no place for it on a log axis
+                continue  # an empty state has no place on a log axis
             columns = {name: [row[name] for row in found] for name in ("position", "state")}
             keys = {"layer": layer, "batch": run["config"]["batch"]}
             series.append(Series(keys, columns | _times(found, 1e6), source=run["path"]))
@@ -130,7 +130,7 @@ def _step(layer: str, length: int) -> float:
 
 
 def ahead(layer: str, other: str, length: int) -> float:
-    """How often a training step of `layer` goes into one of `other`."""
+    """Seconds of a training step of `other` over those of `layer`."""
     return _step(other, length) / _step(layer, length)
 
 
@@ -138,7 +138,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on the relatives: ticks and training steps."""
 
     def rate(layer: str) -> str:
-        """Tokens a second, all texts together, each after a long one."""
+        """Tokens a second over all texts, each after a long one."""
         return f"{BATCH / tick(layer, BATCH, LONG)['seconds']:,.0f}"
 
     told = {f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")}

@@ -1,4 +1,4 @@
-"""Keys that are written again: who answers the newest value, and what erasing is worth."""
+"""Keys that are written again: which layers return the newest value, and the effect of erasing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = ("softmax", "linear", "gated", "delta", "delta-adds", "gated-delta", "ma
 
 
 def shares(task: str, model: str, column: str) -> dict[int, Share]:
-    """Share right, by the test's writes, or its pairs. Raises NotMeasuredError."""
+    """Share right by the test's number of writes, or of pairs. Raises NotMeasuredError."""
     if not (runs := of_usual_size(at_best_rates(task)).get(model)):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {task}")
     found: dict[int, list[Row]] = defaultdict(list)
@@ -40,7 +40,7 @@ def shares(task: str, model: str, column: str) -> dict[int, Share]:
 
 
 def hardest(run: Record) -> float:
-    """Share right in the longest of its tests."""
+    """Share right in the longest test of a run."""
     return _longest(run)["accuracy"]
 
 
@@ -49,7 +49,7 @@ def _longest(run: Record) -> Row:
 
 
 def erasing(task: str) -> Pairs:
-    """Share right with the erase term less that without, by seed, in the hardest test.
+    """Share right with the erase term minus that without, by seed, in the hardest test.
 
     Each at its own best learning rate. Raises NotMeasuredError.
     """
@@ -62,7 +62,7 @@ def erasing(task: str) -> Pairs:
 
 
 def figure(id: str = "overwriting") -> Explorable | Missing:
-    """Share of newest values answered against how often each key was written."""
+    """Share of newest values returned against the number of writes of each key."""
     kinds = at_best_rates(TASK)
     found = of_usual_size(kinds)
     series = []
@@ -97,7 +97,7 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter on the relatives: shares of three tasks, and questions asked."""
+    """Numbers for the chapter on the relatives: shares in three tasks, and numbers of questions."""
 
     def right(model: str, writes: int) -> str:
         return percent(shares(TASK, model, "writes")[writes].mean)

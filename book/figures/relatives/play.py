@@ -1,4 +1,4 @@
-"""Data of the stage `play`: a few made-up texts, and what trained models answered to them."""
+"""Data of the stage `play`: a few made-up texts, and trained models' answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MODELS = ("softmax", "linear")
 
 
 def data() -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where a model is missing.
+    """JSON in a script element for the stage, or a note on what to run if a model is missing.
 
-    tasks: by name, texts of {tokens, asked, wanted, said}: the tokens; the places after which
-    something is asked; the right answers; and those of each model, by its name. sources: where
-    they come from.
+    tasks: by name, texts of {tokens, asked, wanted, said}: the tokens, the places of the questions,
+        the right answers, and each model's answers.
+    sources: where they come from.
     """
     found = {(run["config"]["task"], run["config"]["model"]): run for run in learned(EXPERIMENT)}
     wanted = [(task, model) for task in TASKS for model in MODELS]
@@ -34,7 +34,7 @@ def data() -> HTML | Missing:
 
 
 def texts(runs: dict[str, Record]) -> list[dict]:
-    """The texts that models of one task were asked; see `data`."""
+    """The texts that models of one task answered; see `data`."""
     answers = {model: rows(run, "texts") for model, run in runs.items()}
     first = answers[MODELS[0]]
     found = []

@@ -1,4 +1,4 @@
-"""How many values a sum of random codes can give back: by the chapter's law, and counted."""
+"""Number of values that a sum of random codes returns: by the chapter's law, and counted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ...explorable.figure import Series
 
-DRAWS = 40  # of all codes; the share is then within about a hundredth
-LEAST_BYTES = 256  # of state, from which on they are drawn
+DRAWS = 40  # of all codes; the share's error is then about a hundredth
+LEAST_BYTES = 256  # the least state for which codes are drawn
 
 
 def right_by_the_law(K: float, V: int, pairs: int, tokens: int) -> float:
@@ -19,7 +19,7 @@ def right_by_the_law(K: float, V: int, pairs: int, tokens: int) -> float:
     E[Φ((1 + r z) / sqrt(r^2 + 1/V))^(m - 1)] over a standard normal z, by the trapezium rule,
     with r^2 = (n - 1) / K (1/m + (1 - 1/m) / V).
 
-    K, V: widths of a key and a value. pairs: n. tokens: m, among which a value is looked for.
+    K, V: widths of a key and a value. pairs: n. tokens: m, the candidates for a value.
     """
     noise = (pairs - 1) / K * (1 / tokens + (1 - 1 / tokens) / V)
     others, step = math.sqrt(noise + 1 / V), 0.05
@@ -33,7 +33,7 @@ def right_by_the_law(K: float, V: int, pairs: int, tokens: int) -> float:
 
 @lru_cache
 def right_when_drawn(K: int, V: int, pairs: int, tokens: int) -> float:
-    """The same share, counted: mean of a few dozen draws of all codes and keys, seeded."""
+    """The same share, counted: the mean over DRAWS seeded draws of all codes and keys."""
     rng = np.random.default_rng(0)
 
     def codes(count: int, width: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def right_when_drawn(K: int, V: int, pairs: int, tokens: int) -> float:
 
 
 def series(pairs: int, states: list[int], V: int, tokens: int) -> Series:
-    """Recall of random codes, for values of the model's width, over the range of states."""
+    """Recall of random codes over the range of states, for values of the model's width."""
     least, most = (number / 4 / V for number in (min(LEAST_BYTES, *states), max(states)))
     widths = sorted({round(least * (most / least) ** (i / 20)) for i in range(21)} - {0})
     right = [100 * right_when_drawn(K, V, pairs, tokens) for K in widths]

@@ -1,4 +1,4 @@
-"""Recall, copying and induction by every layer: who answers, and with how large a state."""
+"""Recall, copying and induction by every layer: scores, and sizes of states."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from . import random_codes
 EXPERIMENT = "synthetic_tasks"
 TASKS = ("copying", "selective copying", "induction", "recall")
 TRAINED_AT = 256  # tokens, of induction
-FEW = 50  # texts of a length, below which their number is told
+FEW = 50  # texts of a length, below which the caption gives their number
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
 SHOWN_LENGTHS = ("softmax", "linear", "delta", "s6", "mamba")
 
 
 class Score(NamedTuple):
-    """Share right: mean, least and most over seeds; bytes of state; how many seeds.
+    """Share right: mean, least and most over seeds; bytes of state; number of seeds.
 
     probed: whether a short probe chose the learning rate.
     """
@@ -47,12 +47,12 @@ class Score(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Mark of a share whose learning rate a short probe chose."""
+        """The mark of a share whose learning rate a short probe chose."""
         return "†" if self.probed else ""
 
 
 def of_task(task: str) -> dict[Kind, list[Record]]:
-    """The runs of one task, by model and size; those of a probe where there are no others."""
+    """The runs of one task, by model and size; those of a probe if there are no others."""
     older = [run for run in learned(EXPERIMENT) if run["config"]["task"] == task]
     return at_best_rates(task, older)
 
@@ -63,7 +63,7 @@ def by_layer(task: str) -> dict[str, list[Record]]:
 
 
 def score(runs: Iterable[Record], **wanted: int) -> Score:
-    """Over seeds, of the test's row with these values. Raises NotMeasuredError."""
+    """The score over seeds, in the test's row with these values. Raises NotMeasuredError."""
     runs = [*runs]
     answers = [row for run in runs for row in rows(run, "test", **wanted)]
     if not answers:
@@ -117,7 +117,7 @@ def recall_figure(id: str = "recall") -> Explorable | Missing:
 
 
 def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
-    """One layer's sizes, smallest first. A layer without a state stands at one byte."""
+    """One layer's sizes, smallest first. A layer without a state is placed at one byte."""
     scores = sorted(scores, key=lambda one: one.state)
     return Series(keys, right_columns("state", ((max(1, one.state), one) for one in scores)))
 
@@ -139,7 +139,8 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
     records = [run for runs in layers.values() for run in runs]
     series = []
     for name, runs in layers.items():
-        # A run is asked no further once half is wrong: past that, others would speak for all.
+        # Tests of a run end at a length with half wrong; beyond it, the mean would be of other runs
+        # only.
         asked = [{row["length"] for row in rows(run, "test")} for run in runs]
         lengths = sorted(set.intersection(*asked))
         if scores := {length: score(runs, length=length) for length in lengths}:
@@ -165,7 +166,7 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
 
 
 def furthest(runs: list[Record]) -> tuple[int, int]:
-    """The longest text of which nine in ten are answered, by the worst and by the best seed."""
+    """The longest text with nine in ten right, for the worst and for the best seed."""
     found = [
         max((row["length"] for row in rows(run, "test") if row["accuracy"] >= 0.9), default=0)
         for run in runs
@@ -186,7 +187,7 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
 
 
 def _asked() -> dict[str, dict[str, int]]:
-    """The test of a task whose share is told: most pairs, the length trained at."""
+    """The test of each task whose share the text gives: most pairs, the trained length."""
     every = (run for runs in by_layer("recall").values() for run in runs)
     asked_for = (row["pairs"] for run in every for row in rows(run, "test"))
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
@@ -204,11 +205,11 @@ def share(task: str, model: str) -> float:
     return score(by_layer(task).get(model, []), **_asked().get(task, {})).mean
 
 
-# Whose recall the chapters name.
+# Models whose recall the chapters give.
 TOLD = (
     "softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power", "s6",
 )  # fmt: skip
-CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, of which the law is told
+CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, for which the text gives the law
 
 
 def numbers() -> dict[str, str]:

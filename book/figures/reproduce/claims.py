@@ -1,4 +1,4 @@
-"""Numbers beside the claims of the drafts and papers."""
+"""Measured numbers for the claims of the drafts and papers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..trained_model.remove_exponential import (
 from ..training import scaling, state_tables
 from ..training.state_size import Arm, behind
 
-CONTEXTS = (256, 2048, 4096)  # of the older runs, where no head fades
+CONTEXTS = (256, 2048, 4096)  # of the older runs, in which no head decays
 LONG = 16384  # tokens
 
 
@@ -39,7 +39,7 @@ def worse_share(context: int) -> float:
 
 
 def ends(context: int) -> tuple[float, float]:
-    """Where softmax and linear attention end after the same minutes. Raises NotMeasuredError."""
+    """Losses of softmax and linear attention after the same minutes. Raises NotMeasuredError."""
     softmax, linear = (loss_curves.last_loss(run) for run in loss_curves.nano_pair(context))
     return softmax, linear
 
@@ -51,12 +51,12 @@ def same_time_gain() -> float:
 
 
 def best_chunk() -> int:
-    """The fastest chunk size of those tried, with one head. Raises NotMeasuredError."""
+    """The fastest of the tried chunk sizes, with one head. Raises NotMeasuredError."""
     return best(mode_speed.narrowest(), LONG, "forward+backward")[0]
 
 
 def attention_is_slower() -> float:
-    """How many times longer a layer takes than in recurrent mode. Raises NotMeasuredError."""
+    """Attention mode's time over recurrent mode's, for a layer. Raises NotMeasuredError."""
     seconds = (
         mode_speed.seconds(mode_speed.narrowest(), mode, 1024)
         for mode in ("attention", "recurrent")

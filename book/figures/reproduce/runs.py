@@ -1,4 +1,4 @@
-"""Every stored run and the versions it was made with, as tables."""
+"""All stored runs and the versions that made them, as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..lib.tables import Marked, Table, code, link, text
 
 
 def about(experiment: str) -> str:
-    """An experiment's own heading; its name, if it is no longer there."""
+    """An experiment's heading; its name, if it no longer exists."""
     if experiment not in EXPERIMENTS:
         return experiment
     said = EXPERIMENTS[experiment].about
@@ -19,14 +19,14 @@ def about(experiment: str) -> str:
 
 
 def by_experiment() -> Table:
-    """Table of experiments with stored runs: their subjects, and how many runs there are."""
+    """The experiments with stored runs: their subjects, and numbers of runs."""
     runs = Counter(run["experiment"] for run in load())
     cells = [[code(name), text(about(name)), f"{runs[name]:,}"] for name in sorted(runs)]
     return Table(["experiment", "what it measures", "runs"], cells, align="llr", wrap=True)
 
 
 def stored_runs() -> Table:
-    """Every stored run, by experiment."""
+    """All stored runs, by experiment."""
     titles = ["experiment", "run", "device", "date", "commit", "took"]
     found = sorted(load(), key=lambda run: run["experiment"])
     return Table(titles, [_line(run) for run in found], align="lllllr", wrap=True)
@@ -47,7 +47,7 @@ def _line(run: Record) -> list[str]:
 
 
 def versions() -> Table:
-    """The versions that each device's first run was made with."""
+    """The versions in each device's first run."""
     seen: dict[str, dict] = {}
     for run in load():
         seen.setdefault(device_name(run), run["provenance"]["versions"])

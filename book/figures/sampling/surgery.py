@@ -1,4 +1,4 @@
-"""What the stage `surgery` shows before its reader does anything: operations on a state, in lsa.
+"""Data of the stage `surgery` before any interaction: operations on a state, computed with lsa.
 
 The page does the same with the same model once it is loaded.
 """
@@ -26,24 +26,24 @@ from . import writers
 
 TEXT = "The captain stood on the deck of the ship, and the cap"
 SECOND = "The ship, the sea and the storm were far from the shore, said the captain to the mate. "
-PICKED = "the"  # its last coming
+PICKED = "the"  # its last occurrence
 SHARE = 0.5  # of the second text's state that is added
-LIKELY = 5  # next letters that are shown
+LIKELY = 5  # number of next letters shown
 WORD = re.compile(rb"[A-Za-z0-9'\x80-\xff-]+")
 
 
 class Operated(NamedTuple):
-    """A state after an operation and the last letter, and the next letter's shares [256]."""
+    """A state after an operation and the last letter, and the next letter's probabilities [256]."""
 
     state: Any
     shares: Tensor
 
 
 class Reading:
-    """A text that the linear writer has read but for its last letter, which comes after operations.
+    """A text that the linear writer has read but for its last letter, which follows operations.
 
-    S [layers, H, K, V], z [layers, H, K]: its sums. f, v [layers, H, T, K]: what each letter added
-    is f ⊗ v, which fades by log_decay [H] a letter.
+    S [layers, H, K, V], z [layers, H, K]: its sums. f, v [layers, H, T, K]: each letter has added
+    f ⊗ v, which decays by log_decay [H] a letter.
     """
 
     @torch.no_grad()
@@ -66,7 +66,7 @@ class Reading:
         self.length = read.shape[1]
 
     def products(self, start: int, end: int) -> tuple[Tensor, Tensor]:
-        """The part of S and z that letters start..end brought, as faded as it is by now."""
+        """The part of S and z that letters start..end added, with its decay up to now."""
         ages = self.length - 1 - torch.arange(start, end)
         keep = torch.exp(self.log_decay[:, None] * ages)[None, :, :, None]  # [1, H, T, 1]
         f = keep * self.f[:, :, start:end]
@@ -74,36 +74,36 @@ class Reading:
 
     @torch.no_grad()
     def operated(self, S: Tensor, z: Tensor, share: float) -> Operated:
-        """After `share` of these sums is added to the state, and the last letter read."""
+        """The result of adding `share` of these sums to the state and reading the last letter."""
         changed = zip(self.S + share * S, self.z + share * z, strict=True)
         parts = (LinearState(S[None], z[None]) for S, z in changed)
         state, logits = self.machine.step(writers.with_layers(self.state, parts), self.last)
         return Operated(state, logits[0].softmax(-1))
 
     def sizes(self, S: Tensor) -> list[float]:
-        """How large other sums are beside these, by head: the mean over layers."""
+        """The size of these sums relative to the state's, by head: the mean over layers."""
         return (S.norm(dim=(2, 3)) / self.S.norm(dim=(2, 3))).mean(0).tolist()
 
 
 def whole_state(one: Reading) -> tuple[Tensor, Tensor]:
-    """S and z of a text that is read to its end."""
+    """S and z of a text after its last letter."""
     state, _ = one.machine.step(one.state, one.last)
     S, z = (torch.cat(parts) for parts in zip(*writers.layers(state), strict=True))
     return S, z
 
 
 def moved(before: Tensor, after: Tensor) -> float:
-    """The part of the next letter's probability that went from some letters to others."""
+    """Total variation distance of two next-letter distributions."""
     return (before - after).abs().sum().item() / 2
 
 
 def words(text: bytes) -> list[tuple[int, int]]:
-    """Where the words of a text begin and end; its last letter is of none."""
+    """Start and end of each word of a text, without the last letter."""
     return [found.span() for found in WORD.finditer(text[:-1])]
 
 
 def picked(text: bytes = TEXT.encode()) -> int:
-    """Which of the words is subtracted at first."""
+    """Index of the word that is subtracted at first."""
     every = [text[start:end].decode() for start, end in words(text)]
     return max(i for i, word in enumerate(every) if word == PICKED)
 
@@ -114,7 +114,7 @@ def _likely(shares: Tensor) -> list[tuple[int, float]]:
 
 
 def _shown(reading: Reading, S: Tensor, z: Tensor, share: float) -> dict[str, Any]:
-    """What the page shows of an operation."""
+    """The data that the page shows of an operation."""
     before = reading.operated(S, z, 0.0).shares
     after = reading.operated(S, z, share).shares
     return {
@@ -125,9 +125,9 @@ def _shown(reading: Reading, S: Tensor, z: Tensor, share: float) -> dict[str, An
 
 
 def found() -> dict[str, Any]:
-    """Every word's subtraction from the stage's first text, and the sum with the second's state.
+    """Effects of subtracting each word of the first text, and of adding the second text's state.
 
-    words, each with its place, sizes, moved, likely; other, the same; likely, before an operation.
+    words: each with its place, sizes, moved, likely. other: the same. likely: before an operation.
     Raises NotMeasuredError.
     """
     model = writers.model("linear")
@@ -144,13 +144,13 @@ def found() -> dict[str, Any]:
 
 
 def earlier(text: bytes = TEXT.encode()) -> list[int]:
-    """The same word as the picked one, further back."""
+    """Earlier occurrences of the picked word."""
     every = [text[start:end].decode() for start, end in words(text)]
     return [i for i, word in enumerate(every[: picked(text)]) if word == PICKED]
 
 
 def by_head(i: int) -> list[float]:
-    """How far the next letter moves when word i is subtracted from one head of each layer.
+    """Change of the next letter's distribution if word i is subtracted from one head of each layer.
 
     The near-sighted head first. Raises NotMeasuredError.
     """
@@ -167,8 +167,8 @@ def by_head(i: int) -> list[float]:
 def data() -> HTML | Missing:
     """JSON in a script element, for the stage.
 
-    `found`; text, second, share of its state; picked, the word; model, as `writers.loaded`;
-    megabytes of its file; sources.
+    The result of `found`; text; second; share of its state; picked, the word; model, as
+    `writers.loaded`; megabytes of its file; sources.
     """
     try:
         run, shown = writers.trained("linear", writers.CONTEXT), found()
@@ -188,7 +188,7 @@ def data() -> HTML | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """What the chapter says of the stage's first text."""
+    """Numbers for the chapter on sampling: the stage's first text."""
 
     @cache
     def every() -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Data of the stage `sampler`: two models of the race, and states of one of them.
 
-The page gets their names and the files of weights and states, which it loads when a reader asks.
+The page gets the names of the files with weights and states, which it loads on demand.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from ..long_context import whole_novels
 
 MODELS = ("softmax", "linear")
 CONTEXT = 4096  # that of the first page's figure
-COUNTED = 4096  # letters between the two places at which a letter's multiply-adds are counted
+COUNTED = 4096  # letters between the two counts of a letter's multiply-adds
 
 
 def data(context: int = CONTEXT) -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where a model is missing.
+    """JSON in a script element for the stage, or a note on what to run if a model is missing.
 
-    prompt; layers, how many each model has; bytes, of the two files that the page loads, in base64;
-    models, each with name, file (its name there) and slopes (log_decay of its heads); bills,
-    {name: multiply-adds of the first letter and what each letter before adds}; state, the bytes of
-    linear attention's; row, those of a letter in the cache; stations, the states of a novel, each
-    with its letters, its file and the last of the text; sources, where all this comes from.
+    prompt. layers: of each model. bytes: of the two files that the page loads, in base64.
+    models: each with name, file (its name there) and slopes (log_decay of its heads).
+    bills: {name: multiply-adds of the first letter, and those that each earlier letter adds}.
+    state: bytes of linear attention's state. row: bytes of a letter in the cache.
+    stations: states of a novel, each with its letters, its file and the end of the text read.
+    sources: where all this comes from.
     """
     try:
         runs = [trained(model, context) for model in MODELS]
@@ -79,7 +80,7 @@ def trained(model: str, context: int) -> Record:
 
 
 def loaded(run: Record) -> dict[str, Any]:
-    """What a page knows of a model that it can load: name, file, and slopes of the heads."""
+    """A loadable model's data for the page: name, file, and slopes of the heads."""
     return {
         "name": run["config"]["model"],
         "file": run["name"],
@@ -88,19 +89,19 @@ def loaded(run: Record) -> dict[str, Any]:
 
 
 def loaded_bytes(file: str) -> int:
-    """The size of a file of the project as a page loads it, in base64."""
+    """Size of a project file as a page loads it, in base64."""
     return -(-(record.ROOT / file).stat().st_size // 3) * 4
 
 
 def stations(context: int = CONTEXT) -> list[Record]:
-    """The runs that read a novel with the page's linear model, the fewest letters first."""
+    """The runs that read a novel with the page's linear model, fewest letters first."""
     trained = f"linear-{context}-seed0"
     found = [run for run in have("novel_states") if run["config"]["trained"] == trained]
     return sorted(found, key=lambda run: run["config"]["letters"])
 
 
 def weights_of(path: str) -> str:
-    """The file beside a record that holds the weights."""
+    """Path of the weights beside a record."""
     return path.removesuffix(".json") + WEIGHTS
 
 
@@ -112,7 +113,7 @@ def _shape(config: dict[str, Any]) -> GPTConfig:
 
 
 def bill(config: dict[str, Any]) -> tuple[int, int]:
-    """Multiply-adds of the first letter, and what each letter before one adds to it."""
+    """Multiply-adds of the first letter, and those that each earlier letter adds."""
     shape = _shape(config)
     first, later = (tick_cost(shape, t, itemsize=4).flops // 2 for t in (0, COUNTED))
     return first, (later - first) // COUNTED
@@ -161,7 +162,7 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
 
 
 def model(name: str, context: int = CONTEXT) -> GPT:
-    """A writer of the page, as a model of lsa. Raises NotMeasuredError."""
+    """A writer of the page, as an lsa model. Raises NotMeasuredError."""
     run = trained(name, context)
     found = GPT(_shape(run["config"]))
     packed = (record.ROOT / weights_of(run["path"])).read_bytes()

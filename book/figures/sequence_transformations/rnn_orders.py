@@ -1,4 +1,4 @@
-"""A deep RNN, tick by tick and layer by layer: the same function in other orders of work."""
+"""A deep RNN, tick by tick and layer by layer: one function in several orders of work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHAPE = ("layers", "width", "length")
 
 
 def figure(id: str = "rnn-orders") -> Explorable | Missing:
-    """Seconds of a deep RNN against its layers, by the order of its work."""
+    """Seconds of a deep RNN against its layers, by order of work."""
     records = have("rnn_orders")
     series = [curve for run in records for curve in _series(run)]
     if not series:
@@ -90,9 +90,9 @@ def here(points: list[Row]) -> Series:
 
 
 def ratios(points: list[Row], **shape: int) -> tuple[float, float, float]:
-    """Time-major over layer-major, and its two factors: the cache's, and U's all at once.
+    """Time-major over layer-major, and its two factors: the cache, and U for all ticks at once.
 
-    Raises NotMeasuredError where not all three orders were timed.
+    Raises NotMeasuredError if not all three orders were timed.
     """
     seconds = {
         row["order"]: row["seconds"]
@@ -111,7 +111,7 @@ def measured(records: list[Record]) -> list[Row]:
 
 
 def deepest(points: list[Row]) -> dict[str, int]:
-    """The largest shape of which all three orders were timed. Raises NotMeasuredError."""
+    """The largest shape at which all three orders were timed. Raises NotMeasuredError."""
     whole = _whole(points)
     if not whole:
         raise NotMeasuredError("rnn_orders: no shape in every order")
@@ -144,7 +144,7 @@ def largest() -> tuple[float, float, float]:
 
 
 def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
-    """Ticks if nothing waits longer than it must, by formula; and what was measured."""
+    """Sequential ticks at full parallelism, by formula; and measured numbers."""
 
     def shape() -> dict[str, int]:
         return deepest(measured(have("rnn_orders")))

@@ -1,4 +1,4 @@
-"""A deep RNN unrolled in two ways: drawn, with the turn of every box."""
+"""A deep RNN unrolled in two ways, with the turn of every box."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Turn = Callable[[int, int], int]
 
 
 def time_major(layer: int, tick: int) -> int:
-    """When the box of a layer at a tick is computed, all counted from 0; turns from 1."""
+    """The turn of the box of a layer at a tick; layers and ticks count from 0, turns from 1."""
     return tick * LAYERS + layer + 1
 
 
@@ -44,7 +44,7 @@ def _boxes(left: float, turn: Turn) -> Iterator[Shape]:
 
 
 def _frames(left: float, turn: Turn) -> Iterator[Shape]:
-    """A dashed frame around the boxes that make one step of this way."""
+    """A dashed frame around the boxes that form one step of this order."""
     step = SIDE + GAP
     x, y = _place(left, LAYERS - 1, 0)
     x, y = x - MARGIN, y - MARGIN

@@ -1,4 +1,4 @@
-"""State and work of each machine at a tick, by formula: nothing here is measured."""
+"""State and work of each machine at a tick, by formula; nothing here is measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...explorable.figure import Axis, Choice, Explorable, Series
 
 TICKS = [2**i for i in range(4, 18)]
 WIDTH = 64
-COLOURS = {"taylor": "Taylor, n = 2"}  # where it is not the layer's own
+COLOURS = {"taylor": "Taylor, n = 2"}  # if it is not the layer's own
 
 
 def figure(id: str = "machine-costs") -> Explorable:

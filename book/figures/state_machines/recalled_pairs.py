@@ -1,4 +1,4 @@
-"""How many pairs a sum of outer products gives back: drawn of a chapter's own function."""
+"""Number of pairs that a sum of outer products returns, from the chapter's own function."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KEYS = ("signed", "elu + 1")
 def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") -> Explorable:
     """Share of values recalled against pairs stored, by width and sign of keys.
 
-    recalled: of K features, a number of pairs and one of `KEYS`, the share that comes back, of
-    keys drawn anew.
+    recalled: a function of the number of features K, the number of pairs and one of `KEYS`, which
+    returns the share recalled with new keys.
     """
     torch.manual_seed(0)
 
@@ -63,7 +63,7 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
 
 
 def of_computed(shares: dict[str, float]) -> dict[str, str]:
-    """shares: what comes back of as many pairs as features, by the sign of keys."""
+    """Numbers from computed shares of as many pairs as features, by the sign of keys."""
     return {
         "recall_signed": f"{shares['signed']:.0%}",
         "recall_positive": f"{shares['elu + 1']:.0%}",

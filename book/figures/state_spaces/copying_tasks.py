@@ -1,4 +1,4 @@
-"""Copying and selective copying: what layers answer, each plan of training apart from the other."""
+"""Copying and selective copying: scores of layers, for each training plan separately."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..lib.tasks import Kind, at_best_rates, in_order, kind_of, label, of_usual_
 from ..relatives.synthetic_tasks import EXPERIMENT, score
 
 TASKS = ("copying", "selective copying")
-COMPARED = {"s4", "s4d", "s6"}  # which the chapter is about
+COMPARED = {"s4", "s4d", "s6"}  # layers that the chapter is about
 
 Runs = dict[str, list[Record]]  # by model, a seed each
 
 
 def older(task: str) -> Runs:
-    """Those whose learning rate a short probe chose."""
+    """Runs whose learning rate a short probe chose."""
     found: dict[Kind, list[Record]] = defaultdict(list)
     for run in learned(EXPERIMENT):
         if run["complete"] and run["config"]["task"] == task:
@@ -29,7 +29,7 @@ def older(task: str) -> Runs:
 
 
 def newer(task: str) -> Runs:
-    """Those of the plan that trains every rate in full."""
+    """Runs of the plan that trains every rate in full."""
     return of_usual_size(at_best_rates(task))
 
 
@@ -37,7 +37,7 @@ PLANS: dict[str, Callable[[str], Runs]] = {"older plan": older, "newer plan": ne
 
 
 def scores() -> Table | Missing:
-    """The layers that the newer plan has trained, and S4 and S4D, at both tasks by both plans."""
+    """Scores of the newer plan's layers, S4 and S4D, at both tasks in both plans."""
     columns = {f"{task}, {plan}": of(task) for task in TASKS for plan, of in PLANS.items()}
     columns = {title: runs for title, runs in columns.items() if runs}
     if not columns:

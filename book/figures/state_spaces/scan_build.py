@@ -1,4 +1,4 @@
-"""Instructions of the selective scan's kernels, as they were compiled for Hopper."""
+"""Instructions of the selective scan's kernels, compiled for Hopper."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on state spaces."""
 
     def instructions(kernel: str) -> float:
-        """Instructions of a warp for a number of the state."""
+        """Instructions of a warp for one number of the state."""
         return row(of_config(have("scan_build"), arch=90), kernel=kernel, **CASE)["instructions"]
 
     def cut() -> str:
-        """Work of a sequence that is cut into segments, over that of a whole one."""
+        """Work of a sequence that is cut into segments, over that of an uncut one."""
         forward = instructions("outputs_kernel")
         return times((instructions("ends_kernel") + forward) / forward)
 

@@ -14,7 +14,7 @@ NAMES = {
     "kernel": "our kernel",
     "mamba_ssm": "Mamba's own",
 }
-CHUNK = 8  # tokens between the states that the kernel keeps for the gradients
+CHUNK = 8  # tokens between the states that the kernel stores for the gradients
 
 
 def measured() -> list[Record]:
@@ -83,7 +83,7 @@ def _drawn(found: Row) -> dict[str, float]:
 
 
 def ratio(run: Record, slow: str, fast: str, direction: str = "forward+backward") -> float:
-    """How many times as long `slow` takes, in one run. Raises NotMeasuredError."""
+    """Time of `slow` over that of `fast`, in one run. Raises NotMeasuredError."""
     both = [
         row(run, implementation=name, **{"pass": direction})["seconds"] for name in (slow, fast)
     ]
@@ -91,7 +91,7 @@ def ratio(run: Record, slow: str, fast: str, direction: str = "forward+backward"
 
 
 def _range(slow: str, fast: str) -> str:
-    """The least and the largest ratio over the lengths."""
+    """The smallest and largest ratio over the lengths."""
     found = []
     for run in measured():
         try:
@@ -114,7 +114,7 @@ def _caption(records: list[Record]) -> str:
 
 
 def numbers(N: int = 16, item: int = 4) -> dict[str, str]:
-    """The account in bytes a token and channel, and what was measured."""
+    """Bytes a token and channel by the cost model, and measured numbers."""
 
     return {
         "scan_states": f"{item * N}",

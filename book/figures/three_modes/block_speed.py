@@ -1,4 +1,4 @@
-"""The modes inside a model: one block of GPT-2 in training, and where its time goes."""
+"""The modes inside a model: one block of GPT-2 in training, and the parts of its time."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from ..lib.tables import Missing
 
 
 def point(scale: str, mode: str, length: int) -> Row:
-    """One block's update. Raises NotMeasuredError where it was not timed."""
+    """One block's update. Raises NotMeasuredError if it was not timed."""
     return row(of_config(have("block_speed"), scale=scale), mode=mode, length=length)
 
 
 def seconds(scale: str, mode: str, length: int) -> float:
-    """Seconds of one block's update. Raises NotMeasuredError where it was not timed."""
+    """Seconds of one block's update. Raises NotMeasuredError if it was not timed."""
     return point(scale, mode, length)["seconds"]
 
 
 def peak(scale: str, mode: str, length: int) -> int:
-    """Most bytes at once of one block's update. Raises NotMeasuredError where it was not timed."""
+    """Peak bytes of one block's update. Raises NotMeasuredError if it was not timed."""
     return point(scale, mode, length)["peak"]
 
 
 def lengths(scale: str, *modes: str) -> list[int]:
-    """Sequence lengths at which all of these modes were measured, one at least.
+    """Sequence lengths at which all of these modes were measured, at least one.
 
     Raises NotMeasuredError.
     """
@@ -68,7 +68,7 @@ def overtakes(scale: str, fast: str, slow: str) -> int | None:
 
 
 def least_seconds(run: Record, mode: str, length: int) -> float:
-    """All of a block's arithmetic at the speed of a large matrix product."""
+    """Time of all of a block's arithmetic at the speed of a large matrix product."""
     attention = "softmax" if mode == "softmax" else "linear"
     options = {} if mode == "softmax" else {"mode": mode}
     shape = gpt_config(
@@ -127,7 +127,7 @@ def _scales(records: list[Record]) -> dict[str, str]:
 
 
 def _measured(run: Record) -> list[Series]:
-    """A curve for each mode of a run, at the lengths where softmax was timed too."""
+    """A curve for each mode of a run, at the lengths at which softmax was timed too."""
     softmax = {row["length"]: row["seconds"] for row in rows(run, mode="softmax")}
     series = []
     for mode in dict.fromkeys(run["tables"]["rows"]["mode"]):

@@ -1,5 +1,6 @@
-"""What the stage `browser_speed` has beside what the reader's browser takes: stored times, and
-what the package says of the inputs on which the stage checks its kernels.
+"""Data of the stage `browser-speed`: stored times, and reference results for a check.
+
+The reader's browser measures its own times; the check compares its kernels with the package.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from ...explorable.markup import json_script
 from ..index.mode_speed import narrowest
 from ..lib.records import NotMeasuredError, device_name, rows
 
-TOKENS, WIDTH, SEED = 150, 64, 40  # two whole tiles of the kernels, and a part of one
+TOKENS, WIDTH, SEED = 150, 64, 40  # two whole tiles of the kernels, and part of a third
 
 
 def inputs(tokens: int, width: int, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """q, k, v [T, d] and one weight a feature [d], as float32: those of `browser-kernels.js`."""
+    """q, k, v [T, d] and a weight for each feature [d], in float32, as in `browser-kernels.js`."""
     state, drawn = seed, []
     for _ in range((3 * tokens + 1) * width):
         state = (1664525 * state + 1013904223) % 2**32
@@ -29,9 +30,9 @@ def inputs(tokens: int, width: int, seed: int) -> tuple[Tensor, Tensor, Tensor, 
 
 
 def reference(tokens: int = TOKENS, width: int = WIDTH, seed: int = SEED) -> dict:
-    """What softmax and linear attention with elu + 1 make of `inputs`, computed in float64.
+    """Results of softmax and of linear attention with elu + 1 on `inputs`, computed in float64.
 
-    A number a token, the sum of its features by the weights: an error in any of them shows.
+    One number a token, the weighted sum of its features: an error in any of them shows.
     """
     q, k, v, weights = (x.double() for x in inputs(tokens, width, seed))
     q, k, v = (x[None, :, None] for x in (q, k, v))
@@ -47,9 +48,9 @@ def reference(tokens: int = TOKENS, width: int = WIDTH, seed: int = SEED) -> dic
 
 
 def data() -> str:
-    """JSON in a script element, for the stage to read: `reference`, and the stored times.
+    """JSON in a script element for the stage: `reference`, and the stored times.
 
-    `stored` holds the device, and of each forward pass the mode, the length and the seconds.
+    `stored` has the device, and the mode, length and seconds of each forward pass.
     """
     try:
         run = narrowest()

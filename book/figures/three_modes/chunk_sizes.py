@@ -1,4 +1,4 @@
-"""Chunked mode against its chunk size: the second table of `mode_speed`, and what predicts it."""
+"""Chunked mode against its chunk size: the second table of `mode_speed`, and its prediction."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..lib.format import in_words, listed
 from ..lib.records import NotMeasuredError, Record, device_name, have, provenance, rows
 from ..lib.tables import Marked, Missing, Table
 
-LENGTHS = (4096, 16384)  # tokens, of which the chapter tells
+LENGTHS = (4096, 16384)  # tokens that the chapter mentions
 
 
 def curves(records: list[Record]) -> list[Series]:
-    """Measured time against chunk size, one curve a length and pass."""
+    """Measured time against chunk size, a curve for each length and pass."""
     found = []
     for run in records:
         for length in dict.fromkeys(run["tables"].get("chunks", {}).get("length", [])):
@@ -33,7 +33,7 @@ def curves(records: list[Record]) -> list[Series]:
 
 
 def bills(run: Record, length: int, direction: str, size: int) -> dict[str, float] | None:
-    """Seconds of chunked mode's arithmetic and traffic, states included, and of one after other."""
+    """Seconds of chunked mode's arithmetic, of its traffic with states, and of their sum."""
     if not (speeds := limits(run)):
         return None
     spent = cost(run, "chunked", length, direction, size)
@@ -45,7 +45,7 @@ def bills(run: Record, length: int, direction: str, size: int) -> dict[str, floa
 
 
 def bill_lines(run: Record, length: int, direction: str) -> list[Series]:
-    """The bills against the chunk size, as dashed lines."""
+    """These times against the chunk size, as dashed lines."""
     sizes = sorted({row["chunk_size"] for row in rows(run, "chunks")})
     paid = [bills(run, length, direction, size) for size in sizes]
     if None in paid:
@@ -62,9 +62,9 @@ def bill_lines(run: Record, length: int, direction: str) -> list[Series]:
 
 
 def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
-    """The fastest chunk size measured, and the one for which the bills say so, if there are any.
+    """The fastest chunk size measured, and the one predicted, if there is a prediction.
 
-    Raises NotMeasuredError where no chunk sizes were measured.
+    Raises NotMeasuredError if no chunk sizes were measured.
     """
     points = rows(run, "chunks", length=length, **{"pass": direction})
     if not points:
@@ -80,7 +80,7 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
 
 
 def level(run: Record, length: int, direction: str) -> set[int]:
-    """Chunk sizes whose quartiles reach those of the fastest. Raises NotMeasuredError."""
+    """Chunk sizes whose quartiles overlap those of the fastest. Raises NotMeasuredError."""
     fastest, _ = best(run, length, direction)
     points = rows(run, "chunks", length=length, **{"pass": direction})
     (high,) = (one["high"] for one in points if one["chunk_size"] == fastest)
@@ -146,7 +146,7 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
 
 
 def table() -> Table:
-    """Operations a byte and the best chunk they make, of data sheets and of what was measured."""
+    """Operations a byte and the best chunk for them, from data sheets and from measurements."""
     speeds = {name: (peak.flops, peak.bytes) for name, peak in PEAKS.items()}
     for run in have("mode_speed")[:1]:
         if found := limits(run):

@@ -13,7 +13,7 @@ from ..lib.format import duration, duration_between, in_words, percent, times, t
 from ..lib.records import NotMeasuredError, Record, Row, have, of_config, provenance, row, rows
 from ..lib.tables import Missing, Table
 
-COLOURED = {"compiled": "chunked"}  # the palette's name for what has a colour on every page
+COLOURED = {"compiled": "chunked"}  # the palette's name, with one colour on every page
 IMPLEMENTATIONS = {
     "chunked": "compiled",
     "decayed": "compiled, with decay",
@@ -25,7 +25,7 @@ BODIES = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compile
 
 
 def run() -> Record:
-    """The stored run of whole texts. Raises NotMeasuredError where there is none."""
+    """The stored run of whole texts. Raises NotMeasuredError if there is none."""
     for found in have("cpu_speed"):
         if found["config"]["grid"]:
             return found
@@ -40,9 +40,9 @@ def token_seconds() -> float:
 
 
 def as_product(point: Row, direction: str = "forward") -> float:
-    """Seconds that a point's operations would take as one large product of matrices.
+    """Time of a point's operations as one large matrix product.
 
-    Those of the compiled body's chunks, masked products left out.
+    The operations of the compiled body's chunks count, without masked products.
     """
     formula = mode_cost if direction == "forward" else training_cost
     shape = point["length"], point["width"], point["width"]
@@ -51,7 +51,7 @@ def as_product(point: Row, direction: str = "forward") -> float:
 
 
 def point(implementation: str, length: int, direction: str = "forward", heads: int = 1) -> Row:
-    """One measured point, heads of 64. Raises NotMeasuredError where it was not timed."""
+    """One measured point, heads of 64. Raises NotMeasuredError if it was not timed."""
     found = {"implementation": implementation, "length": length, "heads": heads, "width": 64}
     return row(run(), **found, **{"pass": direction})
 
@@ -92,7 +92,7 @@ def numbers() -> dict[str, str]:
 
 
 def steps() -> dict[tuple[str, str], Row]:
-    """The points of `steps`, by body and mode. Raises NotMeasuredError where there are none."""
+    """The points of `steps`, by body and mode. Raises NotMeasuredError if there are none."""
     found = {}
     for one in rows(run(), "steps"):
         body, mode = one["step"].split()
@@ -103,14 +103,14 @@ def steps() -> dict[tuple[str, str], Row]:
 
 
 def step(body: str, mode: str) -> Row:
-    """One of `steps`. Raises NotMeasuredError where there is none."""
+    """One of `steps`. Raises NotMeasuredError if there is none."""
     if not (found := steps().get((body, mode))):
         raise NotMeasuredError(f"cpu_speed: no {body} {mode}")
     return found
 
 
 def step_table() -> Table | Missing:
-    """Token by token and in chunks, by what runs it: time, quartiles, gain and share."""
+    """Token by token and in chunks, by body: time, quartiles, gain and share."""
     try:
         points = steps()
     except NotMeasuredError:
@@ -143,7 +143,7 @@ def _curves(record: Record) -> list[tuple[dict[str, Any], list[Row]]]:
 
 
 def figure(id: str = "cpu-speed") -> Explorable | Missing:
-    """How near linear attention comes to a large product on one core, by length."""
+    """Linear attention's speed as a share of a large product's on one core, by length."""
     try:
         record = run()
     except NotMeasuredError:

@@ -1,4 +1,4 @@
-"""Tables that others have published, as they printed them, for readers to sort."""
+"""Published tables, in the numbers of their authors, for readers to sort."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ UPDATE_TIMES = {
     65536: (1216, 289, 1477, 48292),
     131072: (4441, 570, 5450, None),
 }
-BEHIND_AT = 65536  # the longest text that recurrent mode was timed with
+BEHIND_AT = 65536  # the longest text at which recurrent mode was timed
 WAITS_AT = 1024  # the shortest
 
 
@@ -100,7 +100,7 @@ def update_ratio(tokens: int) -> float:
 def recurrent_waits(tokens: int = WAITS_AT) -> tuple[float, float]:
     """Seconds that a recurrent update's dependent multiply-adds take, and that it took.
 
-    One a token and layer forwards, and one back. Raises NotMeasuredError.
+    One multiply-add a token and layer forwards, and one backwards. Raises NotMeasuredError.
     """
     if (took := UPDATE_TIMES[tokens][-1]) is None:
         raise NotMeasuredError(f"no published recurrent update of {tokens} tokens")

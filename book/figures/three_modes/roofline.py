@@ -1,4 +1,4 @@
-"""Data of the stage `roofline`: data sheets, measured speeds, and measured points on them."""
+"""Data of the stage `roofline`: data sheets, measured speeds, and measured points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...explorable.markup import json_script
 from ..index.mode_speed import ITEM_BYTES, limits
 from ..lib.records import Record, device_name, load, rows
 
-PARTS_OF_NAMES = {  # how the driver calls what a data sheet describes
+PARTS_OF_NAMES = {  # the driver's names for devices of data sheets
     "A100 80GB SXM": "A100-SXM4-80GB",
     "H100 SXM": "H100 80GB HBM3",
     "H200": "H200",
@@ -19,11 +19,12 @@ PARTS_OF_NAMES = {  # how the driver calls what a data sheet describes
 
 
 def data() -> str:
-    """JSON in a script element, for the stage to read.
+    """JSON in a script element for the stage.
 
-    A list of devices: name, peaks in FLOP/s and B/s, s a step, bytes of a number, and measured
-    points of forward passes: mode, length, seconds, heads, at width d. Steps are charged to the
-    modes in `waits`: a GPU's; what a step of a CPU waits is less than its arithmetic takes.
+    A list of devices: name, peaks in FLOP/s and B/s, seconds a step, bytes of a number, and
+    measured points of forward passes: mode, length, seconds, heads, at width d. The modes in
+    `waits` are charged for their steps on a GPU; on a CPU a step's wait is shorter than its
+    arithmetic.
     """
     devices = {
         name: {
@@ -47,7 +48,7 @@ def data() -> str:
 
 
 def _measured_device(run: Record) -> dict[str, Any]:
-    """A device that no data sheet describes; its speeds are None until they are measured."""
+    """A device without a data sheet; its speeds are None until they are measured."""
     speeds = limits(run) or dict.fromkeys(("matmul", "copy"))
     return {
         "name": f"{device_name(run)} (measured here)", "flops": speeds["matmul"],

@@ -1,4 +1,4 @@
-"""The 270 heads of a trained model: where those lie that bring recall."""
+"""The 270 heads of a trained model, and the places of those that matter for recall."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .look_inside import copied
 from .measured import EXPERIMENT, Head, Mean, ranking, signed, stored
 from .remove_exponential import FEW, SOME, TEXTS, confined, missing
 
-# The first are those that need softmax, whose colour they have; the last are grey.
+# The first heads need softmax and have its colour; the last are grey.
 PLACES = {"softmax": f"the first {FEW}", "next": f"the next {SOME - FEW}", "none": "all others"}
 SHOWN = 12  # heads that the table names
 
@@ -75,7 +75,7 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
 
 
 def heads_table() -> Table | Missing:
-    """The first heads of the ranking: what gradients say, and what confining each alone costs."""
+    """The first heads of the ranking: gradient, and cost of confining each one alone."""
     try:
         heads = ranking()[:SHOWN]
     except NotMeasuredError:
@@ -100,7 +100,7 @@ def _copied(head: Head, after: int) -> str:
 
 
 def alone_by_rank() -> dict[int, Mean]:
-    """By how much the gain falls when a head alone is confined, by its place in the ranking."""
+    """Fall of the gain when one head alone is confined, by its place in the ranking."""
     found = {}
     for run in stored().values():
         config = run["config"]
@@ -110,14 +110,14 @@ def alone_by_rank() -> dict[int, Mean]:
 
 
 def alone(rank: int) -> Mean:
-    """The same of one head. Raises NotMeasuredError."""
+    """The fall for one head. Raises NotMeasuredError."""
     if (found := alone_by_rank().get(rank)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no head of rank {rank} alone")
     return found
 
 
 def sum_alone(number: int = FEW) -> float:
-    """Costs of the first heads one by one, added up. Raises NotMeasuredError."""
+    """Sum of the costs of the first heads, each confined alone. Raises NotMeasuredError."""
     found = alone_by_rank()
     if not {*range(number)} <= found.keys():
         raise NotMeasuredError(f"{EXPERIMENT}: not each of the first {number} heads alone")
@@ -125,7 +125,7 @@ def sum_alone(number: int = FEW) -> float:
 
 
 def most_alone(but: int = 2) -> float:
-    """Cost of the next head after those that cost most alone. Raises NotMeasuredError."""
+    """The next largest cost after those of the heads that cost most alone. NotMeasuredError."""
     found = sorted((one.mean for one in alone_by_rank().values()), reverse=True)
     if len(found) <= max(but, FEW):
         raise NotMeasuredError(f"{EXPERIMENT}: too few heads alone")

@@ -1,7 +1,7 @@
-"""Data of the stage `look-inside`: pages that a trained model has read, kept by `look_inside`.
+"""Data of the stage `look-inside`: pages read by a trained model, from `look_inside`.
 
-The page gets the words, and how many guesses are right; where the heads look and what is guessed
-are files that it loads when the stage comes near.
+The page gets the words, and the numbers of right guesses. Attention weights and guesses are in
+files that it loads when the stage comes near.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from .measured import ranking
 from .remove_exponential import FEW
 
 EXPERIMENT = "look_inside"
-# By their place among the held-out novels, which are in the order of their authors' names.
+# By their index among the held-out novels, which are in the order of their authors' names.
 TITLES = {0: "Villette", 2: "Tess of the d’Urbervilles", 3: "Treasure Island"}
 DEFAULT = 3
-LETTERS = 4  # of a word that the stage begins with, at least
+LETTERS = 4  # least letters of the word that is selected at first
 
 
 def data() -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where nothing is stored.
+    """JSON in a script element for the stage, or a note on what to run if nothing is stored.
 
-    shape: layers, and heads of each; heads: all of them as [layer, head, what it brings], the most
-    important first; window and first: tokens that a confined head sees; few: how many heads are
-    confined as the stage begins; pages, each with title, file and bytes (of what is loaded),
-    tokens, vocabulary, passage (where it stands first, where again, how long it is), sets
-    ([where, number, right]) and start (the token that the stage begins with); sources.
+    shape: layers, and heads of each. heads: all heads as [layer, head, its slope], the most
+        important first. window, first: tokens that a confined head sees. few: number of heads that
+        are confined at first.
+    pages: each with title, file and bytes (of the loaded file), tokens, vocabulary, passage (its
+        first place, its second, its length), sets ([where, number, right]) and start (the token
+        selected at first).
+    sources: where they come from.
     """
     try:
         runs, heads = stored(), ranking()
@@ -62,7 +64,7 @@ def data() -> HTML | Missing:
 
 
 def stored() -> list[Record]:
-    """A run for each page, that which the stage begins with first. Raises NotMeasuredError."""
+    """A run for each page, the default one first. Raises NotMeasuredError."""
     found = [run for run in learned(EXPERIMENT) if run["complete"]]
     if not found:
         raise NotMeasuredError(f"{EXPERIMENT}: no page")
@@ -90,7 +92,7 @@ def _file(run: Record) -> str:
 
 
 def arrays(run: Record) -> dict[str, np.ndarray]:
-    """Arrays beside a record; its experiment says what they hold."""
+    """Arrays beside a record; its experiment documents them."""
     return _arrays(_file(run))
 
 
@@ -107,9 +109,9 @@ def row_of(run: Record, where: str, number: int = 0) -> int:
 
 
 def start(run: Record) -> int:
-    """The token after which most is lost: two whole words, the second of which is then guessed.
+    """The token after which confinement costs most: two whole words, the second to be guessed.
 
-    Lost is what the first heads bring to the probability of the second.
+    The cost is the fall of the second word's probability when the first heads are confined.
     """
     tokens = run["tables"]["tokens"]["text"]
     wanted = arrays(run)["wanted"].astype(int)
@@ -127,9 +129,9 @@ def copied(layer: int, head: int, after: int) -> float:
 
 
 def looked(run: Record, layer: int, head: int, after: int) -> float:
-    """Mean weight of a head from the returning words on the first coming, so many words after each.
+    """Mean weight of a head from the returning words on their first occurrence, shifted by `after`.
 
-    The mean is over words that have a word so far after them there.
+    The mean is over words that have a word at this shift.
     """
     found, config = arrays(run), run["config"]
     counts, length, lead = found["counts"].astype(int), config["passage"], config["lead"]
@@ -146,13 +148,13 @@ def looked(run: Record, layer: int, head: int, after: int) -> float:
 
 
 def right(where: str, number: int = 0, page: int = 0) -> int:
-    """How many of the passage's words are guessed on a page, by default on the first."""
+    """Number of the passage's words guessed right on a page, by default on the first."""
     run = stored()[page]
     return run["tables"]["sets"]["right"][row_of(run, where, number)]
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter: the page that the stage begins with."""
+    """Numbers for the chapter: the stage's default page."""
 
     return in_words(
         look_passage=lambda: str(stored()[0]["config"]["passage"]),

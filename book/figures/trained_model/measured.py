@@ -17,7 +17,7 @@ NEAR = "window-64-4"  # the window and the first tokens that a confined head see
 
 
 class Mean(NamedTuple):
-    """A mean over texts, its standard error, and how many texts there are."""
+    """A mean over texts, its standard error, and the number of texts."""
 
     mean: float
     error: float
@@ -51,7 +51,7 @@ def stored() -> dict[str, Record]:
 
 
 def run_of(where: str, case: str = "", *, text: str = "passages", distance: int = HERE) -> Record:
-    """One run, by where its heads are confined. Raises NotMeasuredError."""
+    """One run, named by where its heads are confined. Raises NotMeasuredError."""
     name = f"{text}-{distance}-{where}-{case}".removesuffix("-")
     if (found := stored().get(name)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
@@ -59,15 +59,15 @@ def run_of(where: str, case: str = "", *, text: str = "passages", distance: int 
 
 
 def softmax_of(run: Record) -> Record:
-    """The untouched model on the texts of a run. Raises NotMeasuredError."""
+    """The unchanged model's run on the texts of a run. Raises NotMeasuredError."""
     return run_of("none", text=run["config"]["text"], distance=run["config"]["distance"])
 
 
 def measured(run: Record, column: str) -> Mean:
-    """A column of the table `texts`; or `rise`: by how much the loss is above softmax's; or `cut`.
+    """A column of the table `texts`; or `rise`, of the loss above softmax's; or `cut`.
 
-    cut: the rise of those tokens alone whose past is cut. The rise compares text by text, so that
-    its error leaves out what texts differ by. Raises NotMeasuredError.
+    cut: the rise for only those tokens whose past is cut. The rise is computed text by text, so the
+    differences between texts do not enter its error. Raises NotMeasuredError.
     """
     if column not in ("rise", "cut"):
         return mean_of([row[column] for row in rows(run, "texts")])
@@ -85,25 +85,25 @@ def by_novel(run: Record, column: str) -> Mean:
 
 
 def share_cut(run: Record) -> float:
-    """Of the tokens in `loss`, those that are predicted from more than a window and its first.
+    """Share of the tokens in `loss` whose past is longer than a window and the first tokens.
 
-    The rest see all that softmax sees, so that their loss is softmax's. Raises NotMeasuredError for
-    texts other than passages.
+    The other tokens see everything that softmax sees, so their loss is softmax's. Raises
+    NotMeasuredError for texts other than passages.
     """
     if run["config"]["text"] != "passages":
         raise NotMeasuredError(f"{EXPERIMENT}: tokens whose past is cut, in {run['name']}")
     attention = run["config"]["attention"]
     seen = attention["window"] + attention["first"] if "window" in attention else 0
-    # Of the lead all tokens but the first are predicted, of what stands between the copies all.
+    # All tokens of the lead except the first are predicted, and all between the copies.
     after = LEAD + PASSAGE
     places = [*range(1, LEAD), *range(after, after + run["config"]["distance"])]
     return sum(place > seen for place in places) / len(places)
 
 
 def recall(run: Record) -> Mean:
-    """What a copy brings, text by text: the loss of a passage at its second place, less with it.
+    """Gain from a copy, text by text: the loss of a passage without it, minus that with it.
 
-    Without it another passage of the novel stands first, and all else is the same. Raises
+    In the control another passage of the novel stands first, and the rest is the same. Raises
     NotMeasuredError.
     """
     name = run["name"].replace("passages", "unseen", 1)
@@ -116,8 +116,8 @@ def recall(run: Record) -> Mean:
 def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
     """{"kept" or "confined": {heads that may look back: run}} of a ranking, fewest first.
 
-    "kept": the first of the ranking look back and no others. "confined": they do not, and the
-    others do. Both begin with no head and end with all of them. Empty where nothing is stored.
+    "kept": only the first of the ranking look back. "confined": they do not, and the others do.
+    Both begin with no head and end with all. Empty if nothing is stored.
     """
     found: dict[str, dict[int, Record]] = {"kept": {}, "confined": {}}
     for run in learned(EXPERIMENT):
@@ -135,7 +135,7 @@ def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
 
 
 class Head(NamedTuple):
-    """A head of a ranking, counted from 0: what confining it does to the gain by its gradient."""
+    """A head of a ranking, counted from 0, and the slope of the gain in its confinement."""
 
     layer: int
     head: int

@@ -1,4 +1,4 @@
-"""Recall and loss of a trained model by how many of its heads may look back."""
+"""Recall and loss of a trained model by the number of heads that may look back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEPT = {"kept": "most important first", "confined": "most important last"}
 AXIS = "Gain, and rise of the loss"
 WHAT = {"gain": "gain", "cut": "rise of the loss"}
 CONTROLS = {"random-0": "in random order", "mass": "by attention mass"}
-FEW, SOME = 8, 24  # heads that the chapter tells of
+FEW, SOME = 8, 24  # numbers of heads that the chapter mentions
 KEY_HEADS, SHARE, LONG = 90, 3, 8192  # three heads share keys; its positions end there
 # Kinds of attention to which all heads are confined, by the names of the runs.
 BASICS = {
@@ -67,7 +67,7 @@ def _lines(text: str) -> list[Series]:
 
 
 def _grey(text: str) -> list[Series]:
-    """The same, of heads in other orders: at random, where both ends of an order are alike."""
+    """The same for heads in other orders; for random ones both ends of the order are alike."""
     found = []
     for order, label in CONTROLS.items():
         both = sets(text, order)
@@ -81,7 +81,7 @@ def _grey(text: str) -> list[Series]:
 
 
 def figure(id: str = "heads-that-look-back") -> Explorable | Missing:
-    """Gain of what comes again, and loss of the rest, by the heads that may look back."""
+    """Gain of what comes again, and loss of the rest, against the heads that may look back."""
     series = [line for text in TEXTS for line in _lines(text)]
     if not series:
         return Missing(EXPERIMENT)
@@ -140,7 +140,7 @@ def table() -> Table | Missing:
 
 
 def confined(number: int, order: str = "gradient", text: str = "passages") -> Record:
-    """The run in which a ranking's first heads may not look back. Raises NotMeasuredError."""
+    """The run in which a ranking's first heads are confined. Raises NotMeasuredError."""
     return run_of("first", f"{order}-{number}", text=text) if number else run_of("none", text=text)
 
 
@@ -150,12 +150,12 @@ def everywhere(case: str = "window-64-4") -> Record:
 
 
 def first_alone(number: int, order: str = "gradient", text: str = "passages") -> Record:
-    """The run in which a ranking's first heads alone may look back. Raises NotMeasuredError."""
+    """The run in which only a ranking's first heads look back. Raises NotMeasuredError."""
     return run_of("but", f"{order}-{number}", text=text)
 
 
 def missing(run: Record) -> Mean:
-    """By how much the gain is below softmax's, text by text. Raises NotMeasuredError."""
+    """The gain below softmax's, text by text. Raises NotMeasuredError."""
     pairs = zip(rows(softmax_of(run), "texts"), rows(run, "texts"), strict=False)
     return mean_of([one["gain"] - other["gain"] for one, other in pairs])
 
@@ -186,13 +186,13 @@ def mass_places(number: int = FEW) -> list[int]:
 
 
 def lost_recall(run: Record) -> float:
-    """The share of the recall that is lost: 0 as with softmax, 1 as with every head confined."""
+    """The share of the recall that is lost: 0 for softmax, 1 for all heads confined."""
     floor = run_of("all", "window-64-4", text=run["config"]["text"])
     return missing(run).mean / missing(floor).mean
 
 
 def layer_gains() -> dict[int, Mean]:
-    """The gain when one layer alone is confined, of the layers that were measured."""
+    """The gain when one layer alone is confined, for the layers that were measured."""
     runs = (run for run in stored().values() if run["config"]["where"] == "layer")
     return {
         run["config"]["number"]: measured(run, "gain")
@@ -202,14 +202,14 @@ def layer_gains() -> dict[int, Mean]:
 
 
 def layer_gain(layer: int) -> Mean:
-    """One of them. Raises NotMeasuredError."""
+    """The gain of one layer. Raises NotMeasuredError."""
     if (found := layer_gains().get(layer)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no layer {layer} alone")
     return found
 
 
 def least_layer_gain(but: int) -> float:
-    """The smallest of them but for one layer's. Raises NotMeasuredError."""
+    """The smallest of these gains, except one layer's. Raises NotMeasuredError."""
     found = [gain.mean for layer, gain in layer_gains().items() if layer != but]
     if not found:
         raise NotMeasuredError(f"{EXPERIMENT}: no layer alone")
@@ -217,13 +217,13 @@ def least_layer_gain(but: int) -> float:
 
 
 def shared_heads(number: int = FEW) -> int:
-    """How many heads are among the first of both rankings. Raises NotMeasuredError."""
+    """Number of heads that are among the first of both rankings. Raises NotMeasuredError."""
     first = ({head.name for head in ranking(text)[:number]} for text in TEXTS)
     return len(set.intersection(*first))
 
 
 def key_heads(number: int) -> int:
-    """How many heads of keys and values the first heads read, of 90; three share one.
+    """Number of the 90 key-value heads that the first heads read; three heads share one.
 
     Raises NotMeasuredError.
     """

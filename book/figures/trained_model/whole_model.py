@@ -1,4 +1,4 @@
-"""A trained model taught to do without looking back: the runs of `linearise`."""
+"""A trained model that learns to do without looking back: the runs of `linearise`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .windows import of_window
 
 EXPERIMENT = "linearise"
 ARMS = {"window-state": "window and state", "window": "window alone"}
-ARM = {"window-state": "state", "window": "window"}  # as the runs call them
+ARM = {"window-state": "state", "window": "window"}  # the runs' names
 WHAT = {"gain": "gain", "loss": "rise of the loss"}
 WIDTH = 64  # of a head
 FEATURES = 2 * WIDTH  # of a Hedgehog map: exp of a learned product, and of its negative
-TIMES = 1000  # an axis counts thousands of tokens
+TIMES = 1000  # the axis is in thousands of tokens
 ASKED = {
     ("passages", 256): "passage, 256",
     ("passages", 1024): "passage, 1,024",
@@ -34,7 +34,7 @@ def stored() -> Record:
 
 
 def marks() -> list[int]:
-    """Tokens of training after which passages were asked for. Raises NotMeasuredError."""
+    """Tokens of training after which passages were measured. Raises NotMeasuredError."""
     asked = (row for row in rows(stored(), "measured") if row["distance"] == HERE)
     return sorted({row["tokens"] for row in asked})
 
@@ -42,7 +42,7 @@ def marks() -> list[int]:
 def by_text(
     arm: str, tokens: int, column: str, text: str = "passages", distance: int = HERE
 ) -> dict[int, float]:
-    """{text: value} of an arm ("state" or "window") after so many tokens of training.
+    """{text: value} of an arm ("state" or "window") after `tokens` tokens of training.
 
     Raises NotMeasuredError.
     """
@@ -63,9 +63,9 @@ def after(arm: str, tokens: int, column: str, text: str = "passages", distance: 
 
 
 def rise(arm: str, tokens: int) -> Mean:
-    """By how much the loss of what comes once is above the teacher's, text by text.
+    """Rise of the loss of unrepeated text above the teacher's, text by text.
 
-    Of all its tokens: training changes also those that see the whole past. NotMeasuredError.
+    It is over all tokens: training also changes those that see the whole past. NotMeasuredError.
     """
     own = by_text(arm, tokens, "loss")
     teacher = {row["text"]: row["loss"] for row in rows(run_of("none"), "texts")}
@@ -73,19 +73,19 @@ def rise(arm: str, tokens: int) -> Mean:
 
 
 def brings(tokens: int, column: str, text: str = "passages", distance: int = HERE) -> Mean:
-    """What a state adds to the window's gain or loss, text by text. Raises NotMeasuredError."""
+    """The difference that a state makes to the gain or loss, text by text. NotMeasuredError."""
     state, window = (by_text(arm, tokens, column, text, distance) for arm in ("state", "window"))
     return mean_of([state[each] - window[each] for each in state])
 
 
 def way(tokens: int) -> float:
-    """What a state adds to the gain, as a share of what the teacher has above the window."""
+    """The gain added by a state, as a share of the teacher's lead over the window."""
     teacher = measured(run_of("none"), "gain").mean
     return brings(tokens, "gain").mean / (teacher - after("window", tokens, "gain").mean)
 
 
 def changed(arm: str) -> Mean:
-    """By how much an arm's gain has changed over the last third, text by text. NotMeasuredError."""
+    """Change of an arm's gain over the last third, text by text. Raises NotMeasuredError."""
     found = marks()
     third = [mark for mark in found if 3 * mark == 2 * found[-1]]
     if not third:
@@ -95,7 +95,7 @@ def changed(arm: str) -> Mean:
 
 
 def memory_in_tokens() -> int:
-    """The window whose keys and values take the numbers of a group's window and three states."""
+    """The window whose keys and values take as much memory as a group's window and three states."""
     run = stored()["config"]
     seen = run["arms"]["state"]["window"] + run["arms"]["state"]["first"]
     states = SHARE * FEATURES * (WIDTH + 1)
@@ -114,7 +114,7 @@ def _line(arm: str, what: str) -> Series:
 
 
 def figure(id: str = "taught-again") -> Explorable | Missing:
-    """Gain and loss of both students by the tokens that they were taught."""
+    """Gain and loss of both students against the tokens of their training."""
     try:
         last, teacher = marks()[-1], measured(run_of("none"), "gain")
         series = [_line(arm, what) for what in WHAT for arm in ARMS]
@@ -154,7 +154,7 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
 
 
 def table() -> Table | Missing:
-    """Both students at the end, asked at several distances."""
+    """Both students at the end, measured at several distances."""
     try:
         last = marks()[-1]
     except NotMeasuredError:

@@ -12,12 +12,12 @@ COLUMNS = (("cut", 4), ("cut", 0), ("gain", 4))
 
 
 def of_window(window: int, first: int, column: str) -> Mean:
-    """A column of `measured`, all heads confined to a window. Raises NotMeasuredError."""
+    """A column of `measured`, with all heads confined to a window. Raises NotMeasuredError."""
     return measured(run_of("all", f"window-{window}-{first}"), column)
 
 
 def measured_windows() -> list[int]:
-    """Widths of which both runs are stored."""
+    """Widths for which both runs are stored."""
     found = []
     for window in WINDOWS:
         try:
@@ -30,12 +30,12 @@ def measured_windows() -> list[int]:
 
 
 def cut(window: int) -> float:
-    """Share of the tokens whose past is cut, of a window and the first four. NotMeasuredError."""
+    """Share of the tokens whose past is cut by a window and the first four. NotMeasuredError."""
     return share_cut(run_of("all", f"window-{window}-4"))
 
 
 def table() -> Table | Missing:
-    """Rise of the loss with the first four tokens and without, and the gain with them."""
+    """Rise of the loss with and without the first four tokens, and the gain with them."""
     if not (windows := measured_windows()):
         return Missing(EXPERIMENT)
     cells = [

@@ -1,4 +1,4 @@
-"""Changes that end the plateau of a long context, one at a time, for both attentions."""
+"""Changes that end the plateau at a long context, one at a time, for both attentions."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ CONTROLS = {
 }
 NAMED = {**REMEDIES, **CONTROLS}
 ATTENTION = {"softmax": "Softmax", "linear": "Linear"}
-# Lines of the chart: as many as have colours of their own. The table has them all.
+# Lines of the chart: as many as there are colours. The table has all runs.
 DRAWN = ("as it was", "no positions", "fades in 4", "near only", "token before", "none")
-HALF_LIVES = (1, 4, 16, 64, 256)  # bytes, of the one head that fades
-CLEARLY = 0.05  # nats below letter pairs, more than another seed moves a loss
+HALF_LIVES = (1, 4, 16, 64, 256)  # bytes, of the one head that decays
+CLEARLY = 0.05  # nats below letter pairs, more than the difference between seeds
 Key = tuple[str, str]
 
 
 def runs() -> dict[Key, list[Record]]:
-    """The seeds of every remedy and attention; the controls have "none" for an attention."""
+    """The seeds of every remedy and attention; the controls have "none" as their attention."""
     found: dict[Key, list[Record]] = {}
     for run in learned("plateau"):
         if not any(run["tables"]["validation"]["update"]):
@@ -65,14 +65,14 @@ def ends(remedy: str, attention: str) -> list[float]:
 
 
 def end(remedy: str, attention: str) -> float:
-    """The mean of them. Raises NotMeasuredError."""
+    """The mean of the last losses. Raises NotMeasuredError."""
     return mean(ends(remedy, attention))
 
 
 def leaves(remedy: str, attention: str) -> float | None:
-    """After how many updates a loss was first clearly below letter pairs, the mean over seeds.
+    """The mean update over seeds at which a loss is first clearly below letter pairs.
 
-    None where a seed did not come so far. Raises NotMeasuredError.
+    None if a seed did not get there. Raises NotMeasuredError.
     """
     ends(remedy, attention)
     level, firsts = ngram_baseline.loss(2) - CLEARLY, []
@@ -153,7 +153,7 @@ def _caption() -> str:
 
 
 def table() -> Table | Missing:
-    """Where each ends, and when it left letter pairs behind."""
+    """Last loss of each run, and the update at which it passed letter pairs."""
     found = runs()
     if not found:
         return Missing("plateau")
@@ -186,14 +186,14 @@ def _left(remedy: str, attention: str) -> str:
 
 
 def updates() -> int:
-    """How many every run makes. Raises NotMeasuredError."""
+    """Number of updates of every run. Raises NotMeasuredError."""
     for found in runs().values():
         return found[0]["config"]["updates"]
     raise NotMeasuredError("plateau: nothing stored")
 
 
 def best_attention() -> Key:
-    """Which of all that attend ends lowest, in whichever way. Raises NotMeasuredError."""
+    """The run with attention that ends lowest, of all kinds. Raises NotMeasuredError."""
     found = [key for key in runs() if key[0] not in CONTROLS]
     if not found:
         raise NotMeasuredError("plateau: no attention")
@@ -201,7 +201,7 @@ def best_attention() -> Key:
 
 
 def compare(*of: tuple[Key, Key]) -> Pairs:
-    """Ends of some runs less those of others, with seeds for units. Raises NotMeasuredError."""
+    """Last losses of some runs minus those of others, by seed. Raises NotMeasuredError."""
     found = runs()
     return pairs.compare_seeds(
         pairs.by_seed(found.get(one, ()), found.get(other, ())) for one, other in of
@@ -209,17 +209,17 @@ def compare(*of: tuple[Key, Key]) -> Pairs:
 
 
 def far_costs() -> Pairs:
-    """Cost of the head that sees everything, beside one that fades. Raises NotMeasuredError."""
+    """Cost of the head that sees everything, beside a decaying one. Raises NotMeasuredError."""
     return compare(*((("fades in 4", name), ("near only", name)) for name in ATTENTION))
 
 
 def shift_costs(attention: str) -> Pairs:
-    """What attention adds to the loss of a token shift alone. Raises NotMeasuredError."""
+    """Loss that attention adds to a token shift alone. Raises NotMeasuredError."""
     return compare((("token shift", attention), ("shift alone", "none")))
 
 
 def behind_convolution() -> Pairs:
-    """How far the best attention ends behind a convolution of two. Raises NotMeasuredError."""
+    """Nats by which the best attention ends above a convolution of two. NotMeasuredError."""
     return compare((best_attention(), ("token before", "none")))
 
 

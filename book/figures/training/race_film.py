@@ -1,6 +1,6 @@
-"""Data of the stage `film`: two models of the race, asked again and again while they learn.
+"""Data of the stage `film`: two models of the race, measured repeatedly during training.
 
-Both continue one sentence and show what each of their heads looks at, after the same updates.
+Both continue one sentence and show their heads' attention, after the same updates.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # one a weight, for its square 
 
 
 def data(context: int = 4096) -> HTML | Missing:
-    """JSON in a script element, for the stage to read; what to run where a film is missing.
+    """JSON in a script element for the stage, or a note on what to run if a film is missing.
 
-    prompt; looked, its first letters, which the maps show; heads, [layer, head, whether it fades];
-    shown, the head at first; sources, where the runs come from; models, each with name, updates
-    (its stops), seconds of an update or None, loss in nats a byte by [update, loss], samples
-    {kind: text a stop}, maps {a head's place in heads: a text of digits a stop, row by row} and
-    peaks {head: largest weight of a row in percent, the mean over rows, a stop}.
+    prompt. looked: its first letters, which the maps show. heads: [layer, head, whether it decays].
+    shown: the head shown at first. sources: where the runs come from.
+    models: each with name, updates (its stops), seconds of an update or None, loss in nats a byte
+        by [update, loss], samples {kind: text a stop}, maps {a head's index in heads: a text of
+        digits a stop, row by row} and peaks {head: largest weight of a row in percent, the mean
+        over rows, a stop}.
     """
     try:
         runs = [_filmed(model, context) for model in MODELS]
@@ -51,13 +52,13 @@ def data(context: int = 4096) -> HTML | Missing:
 
 
 def _filmed(model: str, context: int) -> Record:
-    """The run of seed 0 that was asked to write. Raises NotMeasuredError."""
+    """The run of seed 0 with text samples. Raises NotMeasuredError."""
     stored = [run for run in load("race") if run["complete"] and "looks" in run["tables"]]
     return of_config(stored, model=model, context=context, seed=0)
 
 
 def _seconds(run: Record) -> float | None:
-    """Seconds of an update, measured apart on a quiet computer; None where it was not."""
+    """Seconds of an update, measured separately on a quiet computer; None if it was not."""
     try:
         speeds = of_config(load("race"), model="all", context=run["config"]["context"])
         return row(speeds, "speed", model=run["config"]["model"])["seconds"]
@@ -88,19 +89,19 @@ def _model(run: Record, seconds: float | None) -> dict[str, Any]:
 
 
 def _digits(lines: list[list[int]]) -> str:
-    """Weights in thousandths as digits: 0 for nothing, z for all of the weight."""
+    """Weights in thousandths as digits: 0 for none, z for all of the weight."""
     top = len(DIGITS) - 1
     weights = (min(1, share / 1000) for line in lines for share in line)
     return "".join(DIGITS[round(top * weight**0.5)] for weight in weights)
 
 
 def _peak(lines: list[list[int]]) -> float:
-    """The largest weight of a row, in percent: the mean over the rows."""
+    """The largest weight of a row, in percent: the mean over rows."""
     return round(sum(max(line) for line in lines) / len(lines) / 10, 1)
 
 
 def _telling(models: list[dict[str, Any]], heads: list[list]) -> int:
-    """The far-seeing head whose weights part the most from the even ones of the start."""
+    """The far-sighted head whose weights differ most from uniform ones."""
 
     def moved(place: int) -> float:
         return sum(max(one["peaks"][place]) - one["peaks"][place][0] for one in models)

@@ -1,4 +1,4 @@
-"""Tables of the race: its design, where each model ends, what an update takes, and who is where."""
+"""Tables of the race: its design, final losses, times of updates, and comparisons."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from ..lib.tables import Missing, Table
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
-# Models that are timed beside the pair, as a column calls them.
+# Models that are timed beside the pair, and their names in a column.
 BESIDE = {NEAR: NEAR, "window": "softmax, last 128"}
 
 
 def design() -> Table | Missing:
-    """Updates, bytes an update and bytes in all, by context."""
+    """Updates, bytes an update and total bytes, by context."""
     cells = []
     for context in CONTEXTS:
         for run in by_model(context).get("linear", ())[:1]:
@@ -50,7 +50,7 @@ def design() -> Table | Missing:
 
 
 def table() -> Table | Missing:
-    """Where every model ends at every context: mean and spread over seeds."""
+    """Final loss of every model at every context: mean and spread over seeds."""
     contexts = [n for n in CONTEXTS if by_model(n)]
     if not contexts:
         return Missing("race")
@@ -65,7 +65,7 @@ def table() -> Table | Missing:
 
 
 def time_table() -> Table | Missing:
-    """Seconds of an update by context, with quartiles, and how many times longer softmax's is."""
+    """Seconds of an update by context, with quartiles, and softmax's time over linear's."""
     cells = []
     for context in CONTEXTS:
         try:
@@ -82,7 +82,7 @@ def time_table() -> Table | Missing:
 
 
 def _timed(model: str, context: int) -> str:
-    """Median of an update's seconds, and half of the distance of quartiles: "0.569 ± 0.006"."""
+    """Median of an update's seconds, and half of its interquartile range: "0.569 ± 0.006"."""
     try:
         found = speed(model, context)
     except NotMeasuredError:
@@ -92,7 +92,7 @@ def _timed(model: str, context: int) -> str:
 
 
 def level_table() -> Table | Missing:
-    """Minutes until the mean loss is down to a level: of both attentions, and of one that is near.
+    """Minutes until the mean loss reaches a level: both attentions, and a near-sighted one.
 
     All are updates times the seconds of one.
     """
@@ -120,7 +120,7 @@ def _minutes(found: float | None) -> str:
 
 
 def same_time_table() -> Table | Missing:
-    """The losses when linear attention has made its updates, whatever softmax has made by then."""
+    """Losses when linear attention has made its updates, and softmax those of the same time."""
     cells = []
     for context in CONTEXTS:
         try:
@@ -137,7 +137,7 @@ def same_time_table() -> Table | Missing:
 def far_head_table() -> Table | Missing:
     """Cost of the far-sighted head, by context and attention: mean, error, and agreeing pairs.
 
-    Its runs less those with a second near-sighted head in its place.
+    Its runs minus those with a second near-sighted head instead.
     """
     cells = [[f"{context:,}", *(_far_head(name, context) for name in PAIR)] for context in CONTEXTS]
     cells = [line for line in cells if set(line[1:]) != {"–"}]
@@ -163,7 +163,7 @@ def lead_after(updates: int) -> float:
 
 
 def behind_after(updates: int, context: int = 1024) -> Pairs:
-    """Nats by which linear attention is behind softmax so far on. Raises NotMeasuredError."""
+    """Nats by which linear attention is behind softmax after `updates`. NotMeasuredError."""
     linear, softmax = (
         {run["config"]["seed"]: losses(run)[updates] for run in by_model(context).get(name, ())}
         for name in ("linear", "softmax")
@@ -183,7 +183,7 @@ def _by_processor() -> dict[tuple[str, int, str, int], float]:
 
 
 def trained_twice() -> list[float]:
-    """How far the ends of a run lie apart that several processors trained."""
+    """Differences of final losses between processors, for runs that several have trained."""
     same: dict[tuple, list[float]] = defaultdict(list)
     for (_, *name), loss in _by_processor().items():
         same[tuple(name)].append(loss)
@@ -193,7 +193,7 @@ def trained_twice() -> list[float]:
 
 
 def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
-    """Costs of the far-sighted head in the pairs of one processor, by context, model and seed."""
+    """Costs of the far-sighted head in pairs of one processor, by context, model and seed."""
     every = _by_processor()
     found = {
         (context, model, seed): loss - every[near]

@@ -14,7 +14,7 @@ from ..lib.tables import Missing, Table
 
 EXPERIMENT = "scaling"
 ATTENTIONS = ("softmax", "linear")
-LARGE = 0.4e6  # parameters, from which the chapter tells all sizes together
+LARGE = 0.4e6  # parameters, from which the chapter treats all sizes together
 SHOWN = {"ends": "where each size ends", "curves": "every curve"}
 TERA = 1e12
 
@@ -22,8 +22,8 @@ TERA = 1e12
 def sizes() -> dict[str, dict[str, list[Record]]]:
     """{attention: {size: runs of all seeds}}, finished, smallest size first.
 
-    Both attentions hold the same seeds of the same sizes, where both have been run: a mean over
-    other seeds would tell the seeds apart and not the attentions.
+    Both attentions have the same seeds of the same sizes, if both were run: means over different
+    seeds would compare seeds, not attentions.
     """
     found: dict[str, dict[str, dict[int, Record]]] = {name: {} for name in ATTENTIONS}
     for run in learned(EXPERIMENT):
@@ -51,14 +51,14 @@ def _parameters(by_seed: dict[int, Record]) -> int:
 
 
 def flops(run: Record, updates: int) -> float:
-    """FLOP of so many updates, by the count of the layers."""
+    """FLOP of `updates` updates, by the layers' own counts."""
     config = run["config"]
     tokens = updates * config["span"] * config["spans"]
     return tokens * row(run, "model")["flops"]
 
 
 def points(attention: str) -> list[tuple[float, float, list[float]]]:
-    """(parameters, compute, the last loss of every seed) of each size."""
+    """(parameters, compute, the last loss of each seed) of each size."""
     found = []
     for runs in sizes()[attention].values():
         losses = [run["tables"]["validation"]["loss"][-1] for run in runs]
@@ -168,7 +168,7 @@ def _caption() -> str:
 
 
 def table() -> Table | Missing:
-    """Every size: parameters, compute, and where each attention ends."""
+    """All sizes: parameters, compute, and final loss of each attention."""
     both = [points(name) for name in ATTENTIONS]
     if not both[0]:
         return Missing(EXPERIMENT)
@@ -189,13 +189,13 @@ def table() -> Table | Missing:
 
 
 def more_compute(size: str) -> float:
-    """How many times the operations of linear an update takes with softmax at a size."""
+    """FLOPs of an update with softmax over those with linear attention, at a size."""
     both = [row(sizes()[name][size][0], "model")["flops"] for name in ATTENTIONS]
     return both[0] / both[1]
 
 
 def _gaps(least: float) -> list[dict[int, float]]:
-    """Nats by which linear ends behind softmax, by seed, for each size of so many parameters."""
+    """Nats by which linear ends behind softmax, by seed, for each size from `least` on."""
     first, second = (sizes()[name] for name in ATTENTIONS)
     return [
         by_seed(runs, first[name])
@@ -205,7 +205,7 @@ def _gaps(least: float) -> list[dict[int, float]]:
 
 
 def behind(least: float = 0) -> Pairs:
-    """Nats by which linear ends behind softmax, at sizes of so many parameters and more.
+    """Nats by which linear ends behind softmax, at sizes from `least` parameters on.
 
     Seeds are the units. Raises NotMeasuredError.
     """
@@ -213,7 +213,7 @@ def behind(least: float = 0) -> Pairs:
 
 
 def agreeing(least: float = 0) -> str:
-    """In how many pairs of runs linear ends lower: "12 of 12". Raises NotMeasuredError."""
+    """Number of pairs of runs in which linear ends lower: "12 of 12". Raises NotMeasuredError."""
     every = [gap for of_size in _gaps(least) for gap in of_size.values()]
     if not every:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
@@ -221,7 +221,7 @@ def agreeing(least: float = 0) -> str:
 
 
 def smallest(count: int) -> list[list[float]]:
-    """The differences behind `behind` at the smallest sizes, a list each."""
+    """The differences behind `behind` at the smallest sizes, a list for each size."""
     first, second = (sizes()[name] for name in ATTENTIONS)
     return [differences(second[name], first[name]) for name in [*second][:count]]
 

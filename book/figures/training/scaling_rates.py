@@ -1,4 +1,4 @@
-"""The largest size of `scaling` at several learning rates: does the comparison hang on the rate?"""
+"""The largest size of `scaling` at several learning rates: does the comparison depend on them?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _again() -> tuple[list[Record], str]:
 def rates() -> dict[str, dict[str, dict[int, float]]]:
     """{rate: {attention: {seed: its last loss}}} of the size that was trained at several rates.
 
-    The usual rate stands between those below and above it. Raises NotMeasuredError.
+    The usual rate is between those below and above it. Raises NotMeasuredError.
     """
     again, size = _again()
     usual = [run for name in ATTENTIONS for run in scaling.sizes()[name].get(size, [])]
@@ -48,18 +48,18 @@ def rates() -> dict[str, dict[str, dict[int, float]]]:
 
 
 def _apart(of_rate: dict[str, dict[int, float]]) -> dict[int, float]:
-    """Linear's ends less softmax's, by seed."""
+    """Linear's last losses minus softmax's, by seed."""
     softmax, linear = (of_rate[name] for name in ATTENTIONS)
     return {seed: linear[seed] - softmax[seed] for seed in linear}
 
 
 def behind() -> list[Pairs]:
-    """How far linear attention ends behind softmax at each rate. Raises NotMeasuredError."""
+    """Nats by which linear attention ends behind softmax at each rate. NotMeasuredError."""
     return [compare_seeds([_apart(of_rate)]) for of_rate in rates().values()]
 
 
 def rise(attention: str, rate: str) -> Pairs:
-    """Nats by which it ends higher at a rate than at the usual one. Raises NotMeasuredError."""
+    """Nats by which an attention ends higher at a rate than at the usual one. NotMeasuredError."""
     found = rates()
     if rate not in found:
         raise NotMeasuredError(f"{EXPERIMENT}: no {rate}")
@@ -68,7 +68,7 @@ def rise(attention: str, rate: str) -> Pairs:
 
 
 def table() -> Table | Missing:
-    """The same size at several learning rates, on the same seeds."""
+    """One size at several learning rates, on the same seeds."""
     try:
         found = rates()
     except NotMeasuredError:

@@ -30,7 +30,7 @@ PARTS = {"1": "a quarter", "2": "half", "3": "three quarters", "4": "all"}
 
 
 class Arm(NamedTuple):
-    """An arm: the layer that weighs the past, its recipe, its heads, and what else is changed."""
+    """An arm: the layer that weighs the past, its recipe, its heads, and other changes."""
 
     weights: str
     recipe: str = "plain"
@@ -42,7 +42,7 @@ NEAR = Arm("elu + 1", change="near only")
 
 
 def arms() -> dict[Arm, list[Record]]:
-    """The stored runs that came to their end, all seeds of an arm together, in the seeds' order."""
+    """The stored complete runs, all seeds of an arm together, in the order of seeds."""
     found: dict[Arm, list[Record]] = {}
     for run in sorted(learned(EXPERIMENT), key=lambda run: run["config"]["seed"]):
         config = run["config"]
@@ -53,7 +53,7 @@ def arms() -> dict[Arm, list[Record]]:
 
 
 def _kind(run: Record) -> str:
-    """The name in the palette, where the layer has one, of what weighs the past."""
+    """The palette name of the layer that weighs the past, or its own name."""
     if run["config"]["attention"] != "linear":
         return run["config"]["attention"]
     weights: str = run["config"]["weights"]
@@ -73,7 +73,7 @@ def ends(arm: Arm) -> list[float]:
 
 
 def end(arm: Arm) -> float:
-    """The mean over seeds. Raises NotMeasuredError."""
+    """The mean of the last losses over seeds. Raises NotMeasuredError."""
     return mean(ends(arm))
 
 
@@ -83,7 +83,7 @@ def behind(arm: Arm, other: Arm) -> Pairs:
 
 
 def seeds() -> str:
-    """How many the arms have, in words. Raises NotMeasuredError."""
+    """Number of seeds of the arms, in words. Raises NotMeasuredError."""
     counts = [len(found) for found in arms().values()]
     if not counts:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
@@ -96,10 +96,10 @@ def state(arm: Arm) -> int:
 
 
 class Attention(NamedTuple):
-    """Effective tokens of an arm's far-sighted heads, of so many if all were alike.
+    """Effective tokens of an arm's far-sighted heads, and those of uniform attention.
 
-    tokens: geometric mean over layers, heads and seeds. sharpest: of the head that weighs the
-    fewest. moved: share of the weights that is not where equal scores would put it; the mean.
+    tokens: geometric mean over layers, heads and seeds. sharpest: of the head with the fewest.
+    moved: share of the weights that is elsewhere than for equal scores; the mean.
     """
 
     tokens: float
@@ -109,7 +109,7 @@ class Attention(NamedTuple):
 
 
 def attention(arm: Arm, when: str) -> Attention:
-    """At the "start" or at the "end". Raises NotMeasuredError."""
+    """The attention at the "start" or at the "end". Raises NotMeasuredError."""
     found = []
     for run in _of(arm):
         config = run["config"]
@@ -222,5 +222,5 @@ def _caption(found: dict[Arm, list[Record]]) -> str:
 
 
 def _context(recipe: str) -> str:
-    """A recipe in few words, as it differs from the other."""
+    """A recipe in few words, which distinguish it from the other."""
     return f"{RECIPES[recipe].split(' bytes')[0]} bytes"

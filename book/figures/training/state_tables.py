@@ -8,7 +8,7 @@ from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 from .state_size import EXPERIMENT, NEAR, Arm, arms, attention, behind, end, ends, state
 
-# The suspects: what was changed, of what weighs the past, and of what it is compared with.
+# The suspects: the change, for the layer in question and for the one it is compared with.
 UNCHANGED = "nothing changed"
 SUSPECTS = {
     UNCHANGED: ("Taylor 2", "", ""),
@@ -25,9 +25,9 @@ SUSPECTS = {
 
 
 def table(recipe: str = "plain") -> Table | Missing:
-    """Where each ends, its state, and how many tokens its far-sighted heads weigh.
+    """Final loss of each arm, its state, and the effective tokens of its far-sighted heads.
 
-    Behind: the loss less that of elu + 1 with two heads, over seeds that both have.
+    Behind: the loss minus that of elu + 1 with two heads, over seeds that both have.
     """
     usual, cells = Arm("elu + 1", recipe), []
     for arm in sorted(arms(), key=_place):
@@ -59,7 +59,7 @@ def pair(suspect: str) -> tuple[Arm, Arm]:
 
 
 def gap(suspect: str) -> Pairs:
-    """How far behind elu + 1 the suspect's arm ends. Raises NotMeasuredError."""
+    """Nats by which the suspect's arm ends behind elu + 1. Raises NotMeasuredError."""
     return behind(*pair(suspect))
 
 
@@ -98,7 +98,7 @@ def causes() -> Table | Missing:
 
 
 def more_heads(weights: str) -> Pairs:
-    """Loss of eight heads less that of two, where half of them fade. Raises NotMeasuredError."""
+    """Loss of eight heads minus that of two, if half of them decay. Raises NotMeasuredError."""
     return behind(Arm(weights, "fades", 8), Arm(weights, "fades"))
 
 
