@@ -30,8 +30,8 @@ def is_clear(found: Pairs) -> bool:
 
 
 VERDICTS = {
-    "of 64 values softmax finds": lambda: min(recalled("softmax")) > 0.95,
-    "numbers {glue:text}`recall_linear`.": lambda: max(recalled("linear")) < 0.6,
+    "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
+    "numbers in {glue:text}`recall_linear`.": lambda: max(recalled("linear")) < 0.6,
     "Nothing here ran on a GPU.": lambda: every(
         run["provenance"]["device"]["kind"] == "cpu" for run in load()
     ),
@@ -40,16 +40,16 @@ VERDICTS = {
         for name in race.PAIR
         for n in race.CONTEXTS
     ),
-    "softmax with two fading heads ends {glue:text}`near_lead_16384` nats a byte below": lambda: (
+    "ends {glue:text}`near_lead_16384` {term}`nats <nat>` a byte below linear attention": lambda: (
         is_clear(near_lead(16384)) and race.end(NEAR, 16384) < race.end("softmax", 16384) - 0.005
     ),
     "nats below all attentions of the race (one seed, 1,024 bytes)": lambda: (
         min(convolution_leads()) > 0.03 and len(convolutions()) == 1
     ),
-    "A window of 128 bytes would take": lambda: (
+    "They fit a window of 128 bytes, which would take": lambda: (
         window_minutes(16384) < minutes("softmax", 16384) / 2
     ),
-    "softmax takes longer, several times at long contexts": lambda: (
+    "an update of softmax takes longer, several times as long at long contexts": lambda: (
         race.ratio(256) > 1 and every(race.ratio(n) > 3 for n in (4096, 16384))
     ),
     "runs each of": lambda: len(recalled("linear")) == len(recalled("softmax")),
@@ -59,7 +59,7 @@ VERDICTS = {
     "untrained, [costs far more]": lambda: (
         measured(everywhere("linear"), "cut").mean > 5 * measured(everywhere(), "cut").mean
     ),
-    "No recall is left to see: a passage that returns is harder than the first time": (
+    "We see no recall: a passage that returns is harder than the first time": (
         lambda: measured(everywhere(), "gain").mean < 0
     ),
     "the loss of tokens whose past is cut rises by": lambda: (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
 from book.figures.index import mode_speed, race, race_numbers
+from book.figures.lib.format import times
 from tests.browser.stages import line
 
 pytestmark = pytest.mark.browser
@@ -139,7 +138,7 @@ def test_ratios_are_drawn_before_they_are_shown(open_stage, by):
     frame.get_by_role("button", name="Reveal").click()
     expect(frame.get_by_role("button", name="Draw again")).to_be_focused()
     expect(table).to_be_visible()
-    ratio = mode_speed.ratio_to_softmax(131072)
-    assert re.search(rf"layer alone is {ratio:.0f}× as fast. You said 1,000×", line(frame))
+    found = times(mode_speed.ratio_to_softmax(131072))
+    assert f"layer alone is {found} as fast. You said 1,000×" in line(frame)
     names = frame.locator(".lines-names").inner_text()
     assert "You" in names and "block of GPT-2 1.5B" in names

@@ -45,18 +45,23 @@ def listed(parts: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
+def rounded(ratio: float) -> float:
+    """A ratio of two timings to two digits from 100 on, since their quartiles allow no more."""
+    return float(f"{ratio:.2g}") if ratio >= 100 else ratio
+
+
 def times(ratio: float) -> str:
-    """A ratio for prose: 1.04×, 7.3×, 120×."""
+    """A ratio for prose: 1.04×, 7.3×, 55×, 440×."""
     if ratio < 1.95:
         return f"{ratio:.2f}×"
-    return f"{ratio:.1f}×" if ratio < 19.5 else f"{ratio:.0f}×"
+    return f"{ratio:.1f}×" if ratio < 19.5 else f"{rounded(ratio):.0f}×"
 
 
 def times_between(slow: Row, fast: Row) -> str:
     """A ratio of two timings with the range from their quartiles: 290× (260–300)."""
     ratio = slow["seconds"] / fast["seconds"]
     ends = ratio, slow["low"] / fast["high"], slow["high"] / fast["low"]
-    found, low, high = (times(float(f"{end:.2g}") if ratio >= 100 else end) for end in ends)
+    found, low, high = map(times, ends)
     return f"{found} ({low.removesuffix('×')}–{high.removesuffix('×')})"
 
 

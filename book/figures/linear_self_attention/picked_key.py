@@ -36,9 +36,10 @@ def figure_of(
         id=id,
         caption=(
             "**Softmax can pick one key of many. A few features cannot.** Dashed: the most that so "
-            f"many features can reach, {limits}. The maps stay below. Taylor sums level off: far "
-            "from zero they are powers, and opposed keys weigh as much. (Softplus runs beside "
-            "elu + 1. The lower bound is not that of n = 2, which has more features.)"
+            f"many features can reach, {limits}. The maps stay below. Taylor sums level off: for "
+            "long vectors they are even powers, and an opposed key weighs as much as the right "
+            "one. (Softplus runs beside elu + 1. The lower bound is not that of n = 2, which has "
+            "more features.)"
         ),
         alt=(
             "Share of the weight on the right key against the length of queries and keys. Softmax "

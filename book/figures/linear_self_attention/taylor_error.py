@@ -18,8 +18,8 @@ def state_numbers(width: int, degree: int) -> int:
 
 
 def cached_tokens(state: int, width: int) -> int:
-    """Number of tokens whose KV cache is as large as a state."""
-    return max(1, round(state / (2 * width)))
+    """The longest KV cache with no more numbers than a state, in tokens."""
+    return state // (2 * width)
 
 
 def figure(id: str = "taylor-error") -> Explorable | Missing:

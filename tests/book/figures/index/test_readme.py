@@ -13,7 +13,8 @@ RACE = (
     "{softmax_minutes_16384} minutes with softmax and {linear_minutes_16384} with linear attention;"
 )
 RECALL = (
-    "of 64 values softmax finds {recall_softmax}, a state of {recall_state} numbers {recall_linear}"
+    "asked for one of 64 values, softmax is right in {recall_softmax}, a state of {recall_state} "
+    "numbers in {recall_linear}"
 )
 
 
