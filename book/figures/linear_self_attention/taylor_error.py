@@ -122,7 +122,7 @@ def table(width: int = 64) -> Table | Missing:
 
 
 def numbers(width: int = 64) -> dict[str, str]:
-    """Numbers for the chapter on state machines: a head's states, by formula."""
+    """Numbers for the chapter: a head's states, by formula."""
     found = {"linear_numbers": f"{width * width + width:,}"}
     for n in (2, 4):
         state = state_numbers(width, n)
