@@ -28,6 +28,15 @@ def change_little() -> bool:
     return 0.9 < narrow / wide < 1.3 and cpu_speed.step("avx2", "recurrent")["seconds"] > 1.5 * wide
 
 
+def decayed() -> float:
+    """Traffic of heads of 128 with a decay and its gradient, over that without a decay."""
+    with_decay, without = (
+        design_cost("three passes", 2**17, 132, 128, gradients=True, decay=decay)
+        for decay in (True, False)
+    )
+    return with_decay.bytes / without.bytes
+
+
 def states_move() -> float:
     """Forward traffic of the states between segments over the tensors', in the first example."""
     length = design_bytes.FEW_LENGTH
@@ -36,10 +45,15 @@ def states_move() -> float:
 
 
 VERDICTS = {
+    "at $d = 128$ more than all other passes": lambda: decayed() > 2,
     "(each is written, scanned and read)": lambda: states_move() > 1,
     "and does not cut 132 heads": lambda: does_not_cut(132),
-    "No time of fla passes the share that the account leaves it": lambda: (
-        0.5 < max(kernel_speed.fla_shares()) <= 1
+    "No time of fla passes the share that the account leaves it, and the nearest, forwards,": (
+        lambda: (
+            0.5 < max(kernel_speed.fla_shares()) <= 1
+            and max(kernel_speed.fla_shares())
+            == max(kernel_speed.shares_of_stored_states("fla", "forward"))
+        )
     ),
     "With gradients Helion passes that share on all large shapes": lambda: every(
         one > 1 for one in kernel_speed.shares_of_stored_states("Helion", "forward+backward", LARGE)

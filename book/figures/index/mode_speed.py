@@ -221,9 +221,9 @@ def figure(id: str = "mode-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**One head, four ways to compute it.** Attention mode and softmax grow with the "
-            "square of the length; recurrent and chunked mode grow with the length. Chunked mode "
-            "is the fastest on long texts."
+            "**Chunked mode is the fastest on long texts.** One head, computed in four ways. "
+            "Softmax and attention mode grow with the square of the length, recurrent and chunked "
+            "mode with the length."
         ),
         alt=(
             "Time against sequence length on logarithmic scales. Attention mode and softmax bend "
@@ -280,10 +280,11 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
     return Explorable(
         id=id,
         caption=(
-            "**Every curve beside its roofline.** Solid: measured. Dashed, in the same colour: its "
-            "arithmetic at the speed of a large matrix product, or its inputs and outputs at that "
-            "of a copy, whichever takes longer. Both speeds are measured in the same run. Softmax "
-            "and attention mode form the same products, so their bounds coincide."
+            "**Every curve lies above its roofline, and recurrent mode the farthest.** Solid: "
+            "measured. Dashed, in the same colour: its arithmetic at the speed of a large matrix "
+            "product, or its inputs and outputs at that of a copy, whichever takes longer. Both "
+            "speeds are measured in the same run. Softmax and attention mode form the same "
+            "products, so their bounds coincide."
         ),
         alt=(
             "Time against sequence length on logarithmic scales: four measured curves, each above "

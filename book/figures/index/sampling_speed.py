@@ -33,8 +33,8 @@ def figure(id: str = "sampling-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The price of one more token.** With a KV cache it rises with everything written so "
-            "far; with a recurrent state the thousandth token costs what the first did."
+            "**With a KV cache a token takes longer the later it comes; with a state it does "
+            "not.** Time of one more token after so many."
         ),
         alt=(
             "Milliseconds a token against position in the text. The KV cache's line rises from a "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..lib.format import duration_between, in_words, times
+from lsa.cost import PEAKS, least_bytes
+
+from ..lib.format import duration, duration_between, in_words, times
 from ..lib.records import NotMeasuredError, Row, have, rows
 from ..lib.tables import Missing, Table
 
@@ -55,7 +57,14 @@ def numbers() -> dict[str, str]:
     def microseconds(pass_name: str) -> str:
         return span([1e6 * ours["seconds"] for ours, _ in _pairs(**{"pass": pass_name})], 0)
 
+    def least() -> str:
+        measured()  # or there is no configuration to count
+        config = have("host_time")[0]["config"]
+        tokens = config["batch"] * config["length"] * config["heads"]
+        return duration(tokens * least_bytes(1, 64, 64) / PEAKS["H100 SXM"].bytes)
+
     return in_words(
+        host_bytes=least,
         host_forward=lambda: ratios("forward"),
         host_forward_us=lambda: microseconds("forward"),
         host_both=lambda: ratios("forward+backward"),

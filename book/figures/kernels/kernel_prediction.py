@@ -148,9 +148,10 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Predicted, not measured.** The part of the memory limit of an H100 that each kernel "
-            "should reach, as a CUDA graph or called from Python; the lines say how sure we are. "
-            "Filled: fla's published calls from Python, and in time our own measurements."
+            "**Predicted, not measured: on large shapes our plain kernels come nearer to the "
+            "memory limit than stored states.** The part of an H100's limit that each kernel "
+            "should reach, as a CUDA graph or called from Python; lines: the predicted range. "
+            "Filled: fla's published calls from Python, and our own once they are measured."
         ),
         alt=(
             "Bars of the share of the memory limit, by shape, with wide lines of uncertainty. "

@@ -134,7 +134,7 @@ class NotRaced(Missing):
         return """
 :::{note}
 **The kernels of this book have not been measured on a GPU yet.** There was none.
-Everything above is counted or interpreted.
+All that this chapter says of them is counted or interpreted.
 On a GPU with Triton one command checks the kernels against float64, races them and packs the
 results, and this page will show them. They race flash-linear-attention too, if it is installed:
 

@@ -116,9 +116,9 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
     return Explorable(
         id=id,
         caption=(
-            "**Long chunks form products.** Time of chunked mode against its chunk size. Dashed: "
-            "what its arithmetic and its traffic would take, and one after the other, if every "
-            "state went to main memory. This program keeps the state in a cache."
+            "**Long chunks take longer, as their products do.** Time of chunked mode against its "
+            "chunk size. Dashed: the time of its arithmetic, of its traffic, and of both in turn, "
+            "if every state went to main memory. This program keeps the state in a cache."
         ),
         alt=(
             "Time against chunk size on logarithmic scales: a measured curve, level for short "

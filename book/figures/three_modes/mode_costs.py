@@ -1,4 +1,4 @@
-"""Costs of each mode, by formula: arithmetic, traffic, steps and state of one head."""
+"""Costs of each mode, by formula: arithmetic, traffic and steps of one head."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def table() -> Table:
                     f"{cost.flops / 1e6:,.0f}",
                     size(cost.bytes),
                     f"{cost.steps:,}",
-                    size(cost.state),
                 ]
             )
-    titles = ["T", "mode", "MFLOP", "traffic, 16-bit", "steps", "state"]
-    return Table(titles, lines, align="rlrrrr", wrap=True)
+    titles = ["T", "mode", "MFLOP", "traffic, 16-bit", "steps"]
+    return Table(titles, lines, align="rlrrr", wrap=True)
 
 
 def numbers() -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jupytext
 import pytest
+import torch
 
 from book.explorable.model import resolve
 from book.explorable.page import page
@@ -132,6 +133,30 @@ def test_the_words_about_published_times_and_segments_hold():
     assert max(kernel_speed.fla_shares()) < 1
     few = (design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)
     assert segments((Pass(132),), 64, *few)[0] == 1
+
+
+def test_the_package_plans_as_the_chapter_says():
+    """The cuts of plain heads of 64, and the 30 d of normalised ones."""
+    pytest.importorskip("triton")
+    from lsa.attention.triton.tuning.gpu import HOPPER
+    from lsa.attention.triton.tuning.plan import Case, plan
+
+    def planned(heads, normalize):
+        shape = (heads, design_bytes.FEW_LENGTH, 64, 64)
+        return plan(Case(*shape, torch.bfloat16, normalize, "identity", False, HOPPER))
+
+    cuts = [planned(heads, normalize=False).G for heads in (12, 132)]
+    assert cuts == [design_bytes.numbers()["few_segments"], 1]
+    many = planned(1024, normalize=True)
+    # q, k, v in, o out; the pass for dq reads q too; one pass for dk and dv: 4 + 5 + 6 vectors.
+    assert (many.G, many.one_pass) == (1, None)
+    assert many.form_delta
+    assert many.dkv
+
+
+def test_one_pass_is_drawn_where_it_fits():
+    curves = [curve for curve in design_bytes.figure().curves if "design" in curve.keys]
+    assert {one.keys["width"] for one in curves if one.keys["design"] == "one pass"} == {"64"}
 
 
 def test_a_measured_time_stands_beside_the_predicted_one(monkeypatch):
