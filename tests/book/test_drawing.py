@@ -8,6 +8,7 @@ import pytest
 
 from book.explorable import palette
 from book.explorable.drawing import Arrow, Box, Drawing, Triangle, Words
+from book.figures.linear_self_attention import products
 from book.figures.sequence_transformations import unrolled
 
 
@@ -25,6 +26,13 @@ def test_it_follows_the_pages_theme_and_fonts(drawing):
     assert not re.search("#[0-9A-Fa-f]{6}", svg) and "font-family" not in svg
     assert ">words</text>" in svg
     assert palette.colour("softmax") in drawing.svg("light").upper()
+
+
+def test_a_prime_is_drawn_as_a_prime():
+    """matplotlib sets TeX's from another font, as whose text it reads 0."""
+    svg = products.far_blocks().svg()
+    assert ">′<" in svg
+    assert ">0<" not in svg
 
 
 def test_a_page_has_its_caption_and_a_notebook_its_picture(drawing, monkeypatch):

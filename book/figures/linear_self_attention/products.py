@@ -77,7 +77,7 @@ def far_blocks(id: str = "far-blocks", blocks: int = 4) -> Drawing:
         Box(276, top, thin, large, "linear"),
         Words(283, top - 11, "$Q_R$"),
         Box(298, middle - thin / 2, large, thin, "linear"),
-        Words(327, middle - thin / 2 - 11, "$K_{R'}^\\top$"),
+        Words(327, middle - thin / 2 - 11, "$K_{R′}^\\top$"),
         Words(283, top + large + 12, "K columns"),
     ]
     return Drawing(

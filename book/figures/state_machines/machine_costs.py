@@ -17,7 +17,8 @@ def figure(id: str = "machine-costs") -> Explorable:
         id=id,
         caption=(
             "**Tapes and caches grow with the text; states of a fixed size do not.** Formulas of "
-            f"`lsa.cost`, one layer, d = {WIDTH}, one head."
+            f"`lsa.cost`, one layer, d = {WIDTH}, one head. Both tapes keep the inputs, so their "
+            "lines of the state coincide."
         ),
         alt=(
             "State size against tick for seven machines. The tapes and the KV cache rise in "
