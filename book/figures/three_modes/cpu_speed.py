@@ -76,6 +76,7 @@ def numbers() -> dict[str, str]:
         core_share_both=lambda: percent(share(8192, "forward+backward")),
         core_share_64=lambda: percent(share(64)),
         core_softmax_8192=lambda: faster("softmax", 8192),
+        core_softmax_64=lambda: faster("softmax", 64),
         core_torch_8192=lambda: faster("torch", 8192),
         core_decay=lambda: times_between(point("decayed", 8192), point("compiled", 8192)),
         core_decay_64=lambda: times_between(point("decayed", 64), point("compiled", 64)),
