@@ -1,12 +1,15 @@
-"""The kernels of a build: sockets of their own, and a second start."""
+"""The kernels of a build: sockets of their own, a second start, and a process that forks them."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import nbformat
 import pytest
+import yaml
 import zmq
 from jupyter_cache.executors import utils
 from myst_nb.core.execute import direct
@@ -14,6 +17,23 @@ from myst_nb.core.execute import direct
 from book.theme import extension, kernels
 
 CONNECTION = "from ipykernel.connect import get_connection_info; print(get_connection_info())"
+ROOT = Path(__file__).resolve().parents[3]
+# What a kernel knows as it starts, of itself and of the process that it comes from.
+STATE = """
+import json, os, sys
+modules = [*sys.modules]
+from experiments.harness.core import record
+print(json.dumps({
+    "pid": os.getpid(),
+    "parent": os.getppid(),
+    "threads": len(os.listdir(f"/proc/{os.getppid()}/task")),
+    "modules": modules,
+    "records": len(record._parsed),
+    "folder": os.getcwd(),
+    "told": os.environ.get("TOLD"),
+    "path": sys.path,
+}))
+"""
 # A kernel that notes each start, and ends the first of them before it answers.
 FALTERING = """
 import runpy, sys
@@ -32,7 +52,7 @@ def build(monkeypatch):
     """myst-nb as a build finds it."""
     monkeypatch.setattr(utils, "executenb", None)
     assert "kernels" in extension.EXTENSIONS
-    kernels.setup(SimpleNamespace())
+    kernels.setup(Mock())
 
 
 def execute(source: str, kernel: str = "python3") -> str:
@@ -89,3 +109,54 @@ def test_a_kernel_that_never_starts_ends_the_build(faltering, monkeypatch):
     with pytest.raises(RuntimeError, match="Kernel died before replying"):
         execute("print(1 + 1)", "faltering")
     assert len(starts.read_text()) == kernels.STARTS
+
+
+@pytest.fixture
+def zygote():
+    """What a build of several pages starts, with modules to import; it is ended with the test."""
+
+    def make(*modules: str):
+        app = SimpleNamespace(config=SimpleNamespace(kernel_imports=modules))
+        kernels.start_zygote(app, None, ["one", "two"])
+        return kernels.Provisioner.zygote
+
+    if sys.platform != "linux":
+        pytest.skip("elsewhere each kernel starts on its own")
+    yield make
+    kernels.stop_zygote()
+
+
+def test_kernels_begin_with_what_chapters_import(zygote, monkeypatch):
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    first = zygote(*config["kernel_imports"])
+    monkeypatch.setenv("TOLD", "after the zygote")
+    states = [json.loads(execute(STATE)) for _ in range(2)]
+    assert states[0]["pid"] != states[1]["pid"]
+    for state in states:
+        assert state["parent"] == first.process.pid != os.getpid()
+        assert state["threads"] == 1  # a fork would lose the others
+        assert {"torch", "matplotlib", "book.explorable.notebook"} <= {*state["modules"]}
+        assert "triton" not in state["modules"]
+        assert state["records"] > 800
+        assert state["told"] == "after the zygote" and state["folder"] == str(Path.cwd())
+        assert not Path(f"/proc/{state['pid']}").exists()
+    kernels.stop_zygote()
+    assert first.process.returncode == 0
+
+
+def test_a_kernel_starts_without_the_zygote_that_is_lost(zygote):
+    lost = zygote()
+    lost.process.kill()
+    assert execute("import os; print(os.getppid())") == f"{os.getpid()}\n"
+
+
+def test_a_forked_kernel_that_dies_ends_the_build(zygote):
+    zygote()
+    with pytest.raises(RuntimeError, match="Kernel died"):
+        execute("import os; os._exit(1)")
+
+
+def test_one_page_needs_no_zygote():
+    kernels.start_zygote(Mock(), None, ["one"])
+    assert kernels.Provisioner.zygote is None
