@@ -73,6 +73,9 @@ CARD = "_static/card.png"
 DESCRIPTION_LENGTH = 155
 
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*type=\"application/json\")[^>]*>", re.I)
+# Parsing a long page for one paragraph takes half a second.
+QUESTION = re.compile(r'<div class="question">.*?</div>', re.S)
+PARAGRAPH = re.compile(r"<p\b.*?</p>", re.S)
 HANDLER = re.compile(r"<[a-z][^>]*\s(on[a-z]+)=[\"']", re.I)
 
 
@@ -94,7 +97,8 @@ def scripts(page: str, body: str) -> list[str]:
 
 def description(body: str) -> str:
     """The chapter's question, or its first paragraph, cut at a word."""
-    article = BeautifulSoup(body, "html.parser")
+    said = QUESTION.search(body) or PARAGRAPH.search(body)
+    article = BeautifulSoup(said[0] if said else "", "html.parser")
     for hidden in article.select(".katex-mathml, .visually-hidden, .headerlink"):
         hidden.decompose()
     found = article.select_one(".question > p:not(.block-label)") or article.select_one("p")

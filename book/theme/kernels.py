@@ -95,7 +95,7 @@ def _short_folder() -> str:
 
 
 def start_zygote(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
-    """Start the zygote before sphinx forks its readers, which share it. One page does not need it."""
+    """Start the zygote before Sphinx forks its readers, which share it. One page needs none."""
     if sys.platform == "linux" and len(pages) > 1:
         Provisioner.zygote = Zygote(app.config.kernel_imports)
 

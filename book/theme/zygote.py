@@ -1,8 +1,8 @@
-"""A process that has imported what chapters import, and forks their kernels.
+"""A process that has imported what chapters import, and from which their kernels are forked.
 
-To start Python, import torch and read the stored results takes a kernel longer than most chapters
-compute; here it is done once. `Zygote` starts the process, which runs this file with the number of
-a socket and the names of modules.
+Importing torch and reading the stored results takes longer than most chapters compute. Here it is
+done once for all kernels. `Zygote` starts the process, which runs this file with a socket's number
+and the names of modules as arguments.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 
-LARGEST = 2**20  # bytes of a message; most of them are the environment
-PATIENCE = 120  # s, for all the imports on a busy computer
+LARGEST = 2**20  # bytes in a message, which holds the environment
+PATIENCE = 120  # s, for the imports on a busy computer
 
 
 class Zygote:
-    """The process and the socket on which it is asked for kernels. Copies of this one ask too."""
+    """The process, and the socket that kernels are requested on, also by forks of this process."""
 
     def __init__(self, modules: Iterable[str]) -> None:
         self.asking, asked = socket.socketpair(type=socket.SOCK_SEQPACKET)
-        # As a kernel's own command has it: its debugger would warn of frozen modules.
+        # The options of a kernel's own command: its debugger warns about frozen modules.
         command = [sys.executable, "-Xfrozen_modules=off", "-P", "-m", __name__]
         with asked:
             self.process = subprocess.Popen(
                 [*command, str(asked.fileno()), *modules],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[asked.fileno()],
-                start_new_session=True,  # a reader's Ctrl-C is for the build, which ends this
+                start_new_session=True,  # Ctrl-C reaches only the build, which ends this process
             )
 
     def fork(self, arguments: list[str], env: dict[str, str], folder: str) -> Forked:
-        """A Python kernel. Raises OSError where the process has ended or does not answer."""
+        """A Python kernel. Raises OSError if the process has ended or does not answer."""
         alive, its = socket.socketpair()
         try:
             with its:
@@ -53,13 +53,13 @@ class Zygote:
         return Forked(int(said), alive)
 
     def close(self) -> None:
-        self.asking.shutdown(socket.SHUT_RDWR)  # for the copies too
+        self.asking.shutdown(socket.SHUT_RDWR)  # in all forks
         self.asking.close()
         self.process.wait()
 
 
 class Forked:
-    """A forked kernel, with what Jupyter asks of a process. Its exit code is not known."""
+    """A forked kernel, with the methods that Jupyter calls. Its exit code is not known."""
 
     stdin = stdout = stderr = None
 
@@ -71,20 +71,20 @@ class Forked:
             self.alive.close()
         return None if self.alive.fileno() >= 0 else 0
 
-    wait = poll  # is asked of a process that has ended
+    wait = poll  # Jupyter calls it only after the process has ended
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
 
 def serve(asked: socket.socket) -> None:
-    """Fork a kernel for each message, until nobody is left who could send one.
+    """Fork a kernel for each message, until the other end of `asked` is closed.
 
-    With a message comes a socket, to which the kernel writes its process id. It is closed when the
+    Each message carries a socket. The kernel writes its process id to it, and it is closed when the
     kernel ends.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a kernel ended
-    gc.freeze()  # looking for garbage would copy all that kernels share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: exit codes are not read
+    gc.freeze()  # a garbage collection in a kernel would copy the shared pages
     while True:
         message, sockets, *_ = socket.recv_fds(asked, LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
         if not message:
@@ -105,7 +105,7 @@ def become_kernel(arguments: list[str], env: dict[str, str], folder: str, *, ali
     os.environ.clear()
     os.environ.update(env)
     os.write(alive, str(os.getpid()).encode())
-    # With this process a kernel ends too.
+    # A kernel ends when this process does.
     launch_new_instance(argv=[*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"])
 
 
