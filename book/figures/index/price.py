@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib import tasks
 from ..lib.format import counted, in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, row
+from ..lib.records import NotMeasuredError, Record, provenance, row
 from ..lib.tables import Missing
 from ..relatives import synthetic_tasks
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
@@ -68,17 +68,8 @@ def figure(id: str = "price") -> Explorable | Missing:
 
 
 def _asked(model: str) -> list[Record]:
-    """The stored recall runs of a layer with one head, at its best rate.
-
-    They are from both experiments with recall; in the older one a short probe chose the rate.
-    Raises NotMeasuredError.
-    """
-    kind = tasks.Kind(model, 1)
-    older = [run for run in learned(synthetic_tasks.EXPERIMENT) if run["complete"]]
-    runs = [
-        *tasks.at_best_rates("recall").get(kind, ()),
-        *(run for run in older if run["config"]["task"] == "recall" and tasks.kind_of(run) == kind),
-    ]
+    """The recall runs of a layer with one head, a seed each. Raises NotMeasuredError."""
+    runs = synthetic_tasks.of_task("recall").get(tasks.Kind(model, 1))
     if not runs:
         raise NotMeasuredError(f"{tasks.EXPERIMENT}: no recall by {model}")
     return runs

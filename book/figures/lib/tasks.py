@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Toggle
-from .format import counted, listed
+from .format import counted, listed, percent
 from .records import NotMeasuredError, Record, Row, learned, rows
 from .seeds import seeds_in_words
 
@@ -41,6 +41,26 @@ class Share(NamedTuple):
     low: float
     high: float
     state: int
+
+
+class Ranged(Protocol):
+    """A share of right answers and its range over seeds."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def with_range(found: Ranged) -> str:
+    """A share in per cent, ± half of its range over several seeds: "68% ± 3"; "99.6% ± 0.1"."""
+    if found.high == found.low:
+        return percent(found.mean)
+    half = 50 * (found.high - found.low)
+    digits = 0 if half >= 0.95 else 1
+    return f"{100 * found.mean:.{digits}f}% ± {half:.{digits}f}"
 
 
 class Kind(NamedTuple):
@@ -166,10 +186,10 @@ def in_order(models: Iterable[str]) -> Iterator[str]:
         yield from (name for name in (layer, *after.get(layer, [])) if name in found)
 
 
-def is_one_rate_and_seed() -> bool:
-    """Whether all stored runs share a learning rate and a seed, as some sentences claim."""
-    return len({(run["config"]["learning_rate"], run["config"]["seed"])
-                for run in learned(EXPERIMENT)}) == 1  # fmt: skip
+def trainings(task: str) -> set[tuple[float, int]]:
+    """Learning rates and seeds with which a task's stored models were trained."""
+    return {(run["config"]["learning_rate"], run["config"]["seed"])
+            for run in learned(EXPERIMENT) if run["config"]["task"] == task}  # fmt: skip
 
 
 def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:

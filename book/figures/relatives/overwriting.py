@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ...explorable.figure import Axis, Explorable, Series
-from ..lib.format import in_words, percent
+from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, Record, Row, provenance
 from ..lib.seeds import bars
@@ -22,6 +22,7 @@ from ..lib.tasks import (
     right_columns,
     seeds_of,
     share,
+    with_range,
 )
 
 TASK = "overwriting"
@@ -100,11 +101,15 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on the relatives: shares in three tasks, and numbers of questions."""
 
     def right(model: str, writes: int) -> str:
-        return percent(shares(TASK, model, "writes")[writes].mean)
+        return with_range(shares(TASK, model, "writes")[writes])
 
     def copied(model: str) -> str:
         (found,) = shares("selective copying", model, "length").values()
-        return percent(found.mean)
+        return with_range(found)
+
+    def erased(task: str) -> str:
+        found = erasing(task)
+        return found._replace(mean=100 * found.mean, error=100 * (found.error or 0)).spread(0)
 
     def asked(task: str) -> str:
         for runs in of_usual_size(at_best_rates(task)).values():
@@ -115,6 +120,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         **{f"overwritten_{key}": lambda model=model: right(model, MOST)
            for key, model in told.items()},
+        recall_erasing=lambda: erased("recall"),
+        selective_erasing=lambda: erased("selective copying"),
         selective_linear=lambda: copied("linear"),
         selective_gated_delta=lambda: copied("gated-delta"),
         overwritten_once_delta=lambda: right("delta", 1),

@@ -21,6 +21,7 @@ from ..lib.tasks import (
     of_usual_size,
     rates_in_words,
     right_columns,
+    with_range,
 )
 from . import random_codes
 
@@ -193,16 +194,9 @@ def _asked() -> dict[str, dict[str, int]]:
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
-def _score(runs: list[Record], wanted: dict[str, int]) -> Score | None:
-    try:
-        return score(runs, **wanted)
-    except NotMeasuredError:
-        return None
-
-
-def share(task: str, model: str) -> float:
-    """Share right of a model of the usual size in the test of `_asked`. Raises NotMeasuredError."""
-    return score(by_layer(task).get(model, []), **_asked().get(task, {})).mean
+def share(task: str, model: str) -> Score:
+    """Of a model of the usual size in the test of `_asked`. Raises NotMeasuredError."""
+    return score(by_layer(task).get(model, []), **_asked().get(task, {}))
 
 
 # Models whose recall the chapters give.
@@ -216,7 +210,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapters: the made-up tasks and the law of random codes."""
 
     told = {
-        f"recall_{model.replace('-', '_')}": lambda model=model: percent(share("recall", model))
+        f"recall_{model.replace('-', '_')}": lambda model=model: with_range(share("recall", model))
         for model in TOLD
     }
 

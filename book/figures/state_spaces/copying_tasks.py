@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from ..lib import tasks
-from ..lib.format import in_words, percent
+from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Record, learned
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
-from ..lib.tasks import Kind, at_best_rates, in_order, kind_of, label, of_usual_size
+from ..lib.tasks import Kind, at_best_rates, in_order, kind_of, label, of_usual_size, with_range
 from ..relatives.synthetic_tasks import EXPERIMENT, score
 
 TASKS = ("copying", "selective copying")
@@ -53,11 +53,9 @@ def scores() -> Table | Missing:
 def _share(runs: Iterable[Record]) -> str:
     """Share right, ± half of its range over several seeds."""
     try:
-        found = score(runs)
+        return with_range(score(runs))
     except NotMeasuredError:
         return "–"
-    spread = f" ± {50 * (found.high - found.low):.0f}" if found.seeds > 1 else ""
-    return f"{100 * found.mean:.0f}%{spread}"
 
 
 def numbers() -> dict[str, str]:
@@ -75,10 +73,10 @@ def numbers() -> dict[str, str]:
         for model in sorted(COMPARED)
     }
     told |= {
-        f"selective_{model}": lambda model=model: percent(
-            score(newer("selective copying").get(model, ())).mean
+        f"selective_{model}": lambda model=model: with_range(
+            score(newer("selective copying").get(model, ()))
         )
-        for model in ("linear", "gated", "mamba")
+        for model in ("softmax", "delta", "s6", "linear", "gla", "gated", "mamba")
     }
     return in_words(
         older_updates=lambda: f"{config(older('copying'))['updates']:,}",
