@@ -65,10 +65,16 @@ VERDICTS = {
         "recurrent", 1.7, 2.4
     ),
     "the timed program's are shorter": lambda: CHUNK_SIZE < 64,
-    "forwards on short texts, and within an eighth of it from 2,048 tokens on": lambda: every(
-        took("attention", n) < 1.125 * took("softmax", n)
-        and (n < 2048) == (took("attention", n) < 0.9 * took("softmax", n))
-        for n in lengths_of("attention")
+    "stay within a fifth of each other forwards": lambda: every(
+        0.8 < took("attention", n) / took("softmax", n) < 1.2 for n in lengths_of("attention")
+    ),
+    "at 512, and as long from 4,096 on": lambda: (
+        took("attention", 512, BOTH) < 0.8 * took("softmax", 512, BOTH)
+        and every(
+            0.95 < took("attention", n, BOTH) / took("softmax", n, BOTH) < 1.05
+            for n in lengths_of("attention")
+            if n >= 4096
+        )
     ),
     "One head gains little from the second in chunked mode": lambda: (
         0.8 < took("chunked", 8192) / cpu_speed.point("compiled", 8192)["seconds"] < 1

@@ -175,7 +175,6 @@ def numbers() -> dict[str, str]:
         longest_attention=lambda: f"{longest('attention'):,}",
         attention_64=lambda: times(behind(64)),
         attention_512=lambda: times(behind(512)),
-        attention_longest=lambda: times(behind(longest("attention"))),
         chunked_two_threads=lambda: duration(seconds(narrowest(), "chunked", 8192, "forward")),
         memory_softmax=lambda: memory("softmax"),
         memory_linear=lambda: memory("chunked"),
