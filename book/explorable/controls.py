@@ -1,4 +1,8 @@
-"""A figure's controls as HTML, which explorable.js listens to."""
+"""A figure's controls as HTML, which explorable.js listens to.
+
+Settings stand above the plot. Below it stands the legend, whose choices show and hide what they
+name.
+"""
 
 from html import escape
 
@@ -6,30 +10,52 @@ from .curves import strokes
 from .markup import tag
 from .spec import NOT_MEASURED
 
-FEW_CONTROLS = 3  # controls that a phone shows above a plot
+FEW_CONTROLS = 3  # controls that a phone shows around a plot
 MOST_NAMES = 7  # entries of a legend; more do not help to tell lines apart
 
 
-def controls(figure, view):
-    """All controls. On a phone more than FEW_CONTROLS would leave no space for the plot.
+def settings(figure, view):
+    """The controls above the plot.
 
-    So those after the first that are no legend are folded; explorable.css unfolds them elsewhere.
+    If a figure has more than FEW_CONTROLS, those after the first are folded on a phone, to leave
+    space for the plot; explorable.css unfolds them elsewhere.
     """
-    legend = {figure.color, figure.dash}
-    if len(figure.controls) <= FEW_CONTROLS:
-        return [_control(figure, control, view) for control in figure.controls]
-    first, *others = figure.controls
-    legends = [one for one in others if one.kind == "check" and one.name in legend]
-    folds = [one for one in others if one not in legends]
-    chosen = tag("span", cls="explorable-chosen")
-    fold = tag(
-        "details",
-        tag("summary", tag("span", "More choices"), chosen, cls="figure-label"),
-        *(_control(figure, control, view) for control in folds),
-        cls="explorable-more",
-    )
-    shown = [_control(figure, control, view) for control in (first, *legends)]
-    return [shown[0], fold if folds else "", *shown[1:]]
+    chosen = [one for one in figure.controls if not _names_marks(figure, one)]
+    first, others = chosen[:1], chosen[1:]
+    shown = [_control(figure, control, view) for control in first]
+    folded = [_control(figure, control, view) for control in others]
+    if folded and len(figure.controls) > FEW_CONTROLS:
+        words = tag("span", "More choices"), tag("span", cls="explorable-chosen")
+        summary = tag("summary", *words, cls="figure-label")
+        folded = [tag("details", summary, *folded, cls="explorable-more")]
+    return _row("settings", shown + folded)
+
+
+def legend(figure, view):
+    """The controls that name marks and show or hide them.
+
+    Names of lines without a checkbox follow, for plots too narrow to label them.
+    """
+    named = [
+        _control(figure, control, view)
+        for control in figure.controls
+        if _names_marks(figure, control)
+    ]
+    others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
+    items = [
+        tag("li", _swatch(_mark(figure, curve), f"var(--{curve.color})", curve.dash), escape(name))
+        for name, curve in others.items()
+    ]
+    limits = [tag("ul", *items, cls="explorable-limits")] if items else []
+    return _row("legend", named + limits)
+
+
+def _row(name, parts):
+    return tag("div", *parts, cls=f"explorable-controls explorable-{name}") if parts else ""
+
+
+def _names_marks(figure, control):
+    return control.kind == "check" and control.name in (figure.color, figure.dash)
 
 
 def _control(figure, control, view):
@@ -125,46 +151,43 @@ def _choice(figure, control, i, view):
         disabled=absent,
     )
     note = tag("span", f" ({NOT_MEASURED})" if absent_here else "", cls="figure-hidden")
-    text = tag("span", _swatch(figure, control, i), escape(label), note)
+    text = tag("span", _look(figure, control, i), escape(label), note)
     return tag("label", box, text, cls="figure-choice", data_unmeasured=absent_here)
 
 
-def _swatch(figure, control, i):
-    value = list(control.options)[i]
-    if control.kind != "check" or control.name not in (figure.color, figure.dash):
+def _look(figure, control, i):
+    """The swatch of a choice of the legend."""
+    if not _names_marks(figure, control):
         return ""
-    if control.name == figure.dash and figure.mark == "bar":
-        return _box("none" if i else "currentColor")
-    color = f"var(--{figure.palette[value]})" if control.name == figure.color else "currentColor"
+    value = list(control.options)[i]
+    color = f"var(--{figure.palette[value]})" if control.name == figure.color else None
     style = i if control.name == figure.dash else figure.strokes[value]
-    return _line(color, strokes(style))
+    return _swatch(figure.mark, color, strokes(style))
 
 
-def _line(color, dash):
-    path = tag(
-        "path",
-        d="M0 5H22",
-        stroke=color,
-        stroke_width="3",
-        stroke_dasharray=" ".join(map(str, dash)) or "none",
+def _mark(figure, curve):
+    return "line" if curve.role == "ceiling" else figure.mark
+
+
+def _swatch(mark, color, dash):
+    """A small picture of a mark, the same as in explorable-draw.js.
+
+    The dot is at the end of its line, because in the middle it would cover a gap between strokes.
+    """
+    line = tag("path", d="M0 5H22", stroke_dasharray=" ".join(map(str, dash)) or None)
+    fill = "none" if dash else "currentColor"
+    width, shapes = {
+        "line": (22, [line]),
+        "line+dot": (24, [line, tag("circle", cx=20.5, cy=5, r=2)]),
+        "dot": (10, [tag("circle", cx=5, cy=5, r=3.5)]),
+        "bar": (10, [tag("path", d="M1 1h8v8H1Z", fill=fill, stroke_width=1.5)]),
+    }[mark]
+    return tag(
+        "svg",
+        *shapes,
+        cls="explorable-swatch",
+        color=color,
+        width=width,
+        height=10,
+        aria_hidden="true",
     )
-    return _picture(path)
-
-
-def _box(fill):
-    path = tag("path", d="M1 1H21V9H1Z", fill=fill, stroke="currentColor", stroke_width="1.5")
-    return _picture(path)
-
-
-def _picture(path):
-    return tag("svg", path, cls="explorable-swatch", width="22", height="10", aria_hidden="true")
-
-
-def limits(figure):
-    """Names of the lines without a checkbox, for plots too narrow to label them."""
-    others = {curve.name: curve for curve in figure.curves if curve.role != "series"}
-    items = [
-        tag("li", _line(f"var(--{curve.color})", curve.dash), escape(name))
-        for name, curve in others.items()
-    ]
-    return tag("ul", *items, cls="explorable-limits") if items else ""

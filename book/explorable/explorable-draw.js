@@ -195,17 +195,19 @@
     return element;
   }
 
-  /* The look of a curve, as controls.py draws it. */
-  function swatch(bars, { color, dash, role }) {
-    const stroke = `var(--${color})`, filled = bars && role === "series";
-    const path = filled
-      ? { d: "M1 1H21V9H1Z", stroke, "stroke-width": 1.5, fill: dash.length ? "none" : stroke }
-      : { d: "M0 5H22", stroke, "stroke-width": 3, "stroke-dasharray": dash.join(" ") || "none" };
-    return svg(
-      "svg",
-      { class: "explorable-swatch", width: 22, height: 10, "aria-hidden": true },
-      svg("path", path),
-    );
+  /* A piece of what is drawn, as in the legend that controls.py writes. */
+  function swatch(mark, { color, dash, role }) {
+    const strokes = dash.length ? { "stroke-dasharray": dash.join(" ") } : {};
+    const line = svg("path", { d: "M0 5H22", ...strokes });
+    const square = { d: "M1 1h8v8H1Z", "stroke-width": 1.5, fill: dash.length ? "none" : "currentColor" };
+    const [width, ...shapes] = {
+      "line": [22, line],
+      "line+dot": [24, line, svg("circle", { cx: 20.5, cy: 5, r: 2 })],
+      "dot": [10, svg("circle", { cx: 5, cy: 5, r: 3.5 })],
+      "bar": [10, svg("path", square)],
+    }[role === "ceiling" ? "line" : mark];
+    const about = { class: "explorable-swatch", color: `var(--${color})`, width, height: 10 };
+    return svg("svg", { ...about, "aria-hidden": true }, ...shapes);
   }
 
   /* List items that name what nothing in the drawing names: neither a label nor an axis. */
@@ -214,7 +216,7 @@
     const curves = new Map(view.traces.map(({ curve }) => [curve.name, curve]));
     const hollow = view.traces.some(({ curve }) => curve.role === "browser");
     return [...curves.values()].filter(({ name, role }) => role !== "browser" && !said.has(name))
-      .map((curve) => [swatch(spec.mark === "bar", curve), curve.name])
+      .map((curve) => [swatch(spec.mark, curve), curve.name])
       .concat(hollow ? [["○ This browser"]] : []).map((parts) => {
         const item = document.createElement("li");
         item.append(...parts);

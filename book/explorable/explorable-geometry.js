@@ -8,6 +8,7 @@
   const SHIFTS = [0, 4, -4, 8, -8, 12, -12, 16, -16]; // of a label that lines would strike, px
   const MOST_LABELS = 8;
   const LABEL_WIDTH = 560; // px of figure from which lines carry their names
+  const MOST_WIDTH = 0.42; // of it for a name: the lines need the rest
 
   const canvas = document.createElement("canvas").getContext("2d");
 
@@ -49,6 +50,7 @@
     return {
       axis,
       category: false,
+      whole: view.counts[name],
       low,
       high,
       range: [f(low), f(high)],
@@ -70,7 +72,7 @@
   function ticksOf(scaled, most) {
     if (scaled.category) return scaled.names.map((name) => [name, name]);
     if (scaled.axis.log) return model.logTicks(scaled.low, scaled.high, scaled.axis.log, most);
-    return model.linearTicks(scaled.low, scaled.high, most);
+    return model.linearTicks(scaled.low, scaled.high, most, scaled.whole);
   }
 
   function labelEnds(spec, view, x, y) {
@@ -138,11 +140,12 @@
     const yTicks = ticksOf(y, (height - top - bottom) / 44);
     const left = Math.ceil(Math.max(...yTicks.map(([, text]) => textWidth(text, font)), 12)) + 12;
     const ends = labelEnds(spec, view, x, y);
-    const labels = width >= LABEL_WIDTH && ends.length <= MOST_LABELS ? ends : [];
+    for (const end of ends) end.width = textWidth(end.name, `600 ${sizes.label}px ${ink.font}`);
+    const fit = ends.length <= MOST_LABELS && ends.every((end) => end.width <= MOST_WIDTH * width);
+    const labels = width >= LABEL_WIDTH && fit ? ends : [];
     let right = 14;
     for (const label of labels) {
       const room = (1 - label.x) * (width - left - right);
-      label.width = textWidth(label.name, `600 ${sizes.label}px ${ink.font}`);
       right = Math.max(right, label.width + 12 - room);
     }
     const xTicks = ticksOf(x, (width - left - right) / 60);

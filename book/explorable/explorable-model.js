@@ -46,9 +46,12 @@
     }
     const drawn = shown.some((curve) => curve.role !== "ceiling");
     const low = y.low || x.low, high = y.high || x.high;
+    const counts = (axis) =>
+      !axis.unit && shown.every(({ columns }) => columns[axis.column].every(Number.isInteger));
     return {
       x,
       y,
+      counts: { x: counts(x), y: counts(y) },
       unmeasured,
       empty: drawn ? "" : measured.length ? "unselected" : "unmeasured",
       traces: shown.map((curve) => ({
@@ -189,13 +192,17 @@
       .map((value) => [value, tickText(value, base === 2 ? 1024 : 1000)]);
   }
 
-  function linearTicks(low, high, most) {
+  /* whole: of a count, which has nothing between two. */
+  function linearTicks(low, high, most, whole = false) {
     if (!(high > low && high - low < Infinity)) {
       throw new RangeError(`linearTicks: expected low < high, got ${low}, ${high}`);
     }
     const rough = (high - low) / Math.max(most, 2);
     const size = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 2.5, 5, 10].find((times) => times * size >= rough * 0.999) * size;
+    const steps = [1, 2, 2.5, 5, 10].map((times) => times * size);
+    const step = whole && rough < 1
+      ? 1
+      : steps.find((one) => one >= rough * 0.999 && (!whole || Number.isInteger(one)));
     const places = step >= 1 && Number.isInteger(step)
       ? 0
       : -Math.floor(Math.log10(size)) + (step / size === 2.5 ? 1 : 0) - (step / size === 10 ? 1 : 0);

@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Literal
 
 from ..javascript import call
 from .curves import Curve, progression
@@ -54,6 +55,7 @@ class Crossings:
 class View:
     """One state of the controls, ready to be shown.
 
+    counts      whether x, and y, count things: whole numbers without a unit
     empty       "", "unmeasured" (no run was made) or "unselected" (the reader hid them all)
     unmeasured  key of a toggle -> values without a run under the present filters
     head, rows  texts of the table
@@ -62,6 +64,7 @@ class View:
     x: Axis
     y: Axis
     traces: list[Trace]
+    counts: dict[Literal["x", "y"], bool]
     empty: str
     unmeasured: dict[str, list[str]]
     head: list[str]
@@ -79,6 +82,7 @@ def resolve(figure, changes=None):
     return View(
         *(figure.axes[name][found[name]["column"]] for name in "xy"),
         [Trace(**one | {"curve": figure.curves[one["curve"]]}) for one in found["traces"]],
+        found["counts"],
         found["empty"],
         found["unmeasured"],
         **found["table"],
@@ -113,9 +117,12 @@ def log_ticks(low, high, base, most):
 
 
 @cache
-def linear_ticks(low, high, most):
-    """`[(value, text)]` at round steps, about `most` of them, all with the same decimals."""
-    return call(SCRIPT, "ExplorableModel.linearTicks", low, high, most)
+def linear_ticks(low, high, most, whole=False):
+    """`[(value, text)]` at round steps, about `most` of them, all with the same decimals.
+
+    whole: at whole numbers only, as of a count.
+    """
+    return call(SCRIPT, "ExplorableModel.linearTicks", low, high, most, whole)
 
 
 def payload(figure):

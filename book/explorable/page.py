@@ -4,15 +4,17 @@ Controls, picture, table and provenance are written here, with their labels, so 
 before or without the script. The data is beside them as JSON.
 """
 
+import re
 from html import escape
 from pathlib import Path
 
-from .controls import controls, limits
+from .controls import legend, settings
 from .markup import inline, json_script, tag
 from .model import payload, resolve
 from .spec import NOT_MEASURED
 from .still import still
 
+BOLD = re.compile(r"\*\*.+?\*\*(?=\s|$)", re.S)
 FEW_RUNS = 3  # links in the caption; of more runs only the number, which opens the list
 
 _shown = {}  # id -> figure, to catch two figures of one name on a page
@@ -31,11 +33,13 @@ def page(figure):
 def html(figure):
     """The figure as HTML, which the page's script makes interactive."""
     view = resolve(figure)
-    caption = f"{figure.id}-caption"
+    name = f"{figure.id}-caption"
+    message, caption = _parted(figure.caption)
     note = "The controls need JavaScript; picture and table show the first setting."
     return tag(
         "figure",
-        tag("div", *controls(figure, view), limits(figure), cls="explorable-controls"),
+        tag("p", inline(message), id=name, cls="explorable-message") if message else "",
+        settings(figure, view),
         tag("noscript", tag("p", note, cls="explorable-note")),
         tag(
             "div",
@@ -44,18 +48,25 @@ def html(figure):
             cls="explorable-frame",
             style=f"--aspect: {figure.aspect:.4g}",
         ),
+        legend(figure, view),
         _crossing(figure, view),
-        tag("div", _table(view), _csv_button(), cls="explorable-tools"),
+        json_script(payload(figure)),
         tag(
             "figcaption",
-            tag("p", inline(figure.caption), id=caption),
+            tag("p", inline(caption), id=None if message else name) if caption else "",
             _provenance(figure.provenance),
+            tag("div", _table(view), _csv_button(), cls="explorable-tools"),
         ),
-        json_script(payload(figure)),
         cls="explorable figure-frame",
         id=figure.id,
-        aria_labelledby=caption,
+        aria_labelledby=name,
     )
+
+
+def _parted(caption):
+    """The bold words that a caption begins with, as a message of their own, and the rest."""
+    bold = BOLD.match(caption)
+    return (bold[0], caption[bold.end() :].strip()) if bold else ("", caption)
 
 
 def _plot(figure, view):

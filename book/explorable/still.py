@@ -111,7 +111,10 @@ def _axis(axes, view, name):
         getattr(axes, f"set_{name}lim")(*axis.range)
     low, high = getattr(axes, f"get_{name}lim")()
     most = {"x": 6, "y": 5}[name]
-    ticks = log_ticks(low, high, axis.log, most) if axis.log else linear_ticks(low, high, most)
+    if axis.log:
+        ticks = log_ticks(low, high, axis.log, most)
+    else:
+        ticks = linear_ticks(low, high, most, view.counts[name])
     side.set_major_locator(FixedLocator([value for value, _ in ticks]))
     side.set_major_formatter(FixedFormatter([text for _, text in ticks]))
     side.set_minor_locator(NullLocator())

@@ -29,8 +29,8 @@ MOST_BYTES = 15_000_000
 SHEET = Path(__file__).with_name("paper.css")
 # Controls, text for screen readers only, second copies of formulas, and the list of all runs.
 UNPRINTED = (
-    "script, template, button, input, select, .headerlink, .copybtn, .visually-hidden, .stage, "
-    ".stage-note, .explorable-note, .explorable-controls, .explorable-tools, .katex-mathml, "
+    "script, template, button, select, .headerlink, .copybtn, .visually-hidden, .stage, "
+    ".stage-note, .explorable-note, .explorable-settings, .explorable-tools, .katex-mathml, "
     ".explorable-level-control, .tag_filterable, details.hide > summary"
 )
 FOOTER = (

@@ -195,9 +195,12 @@ def pictured(output, prose: Prose) -> list:
     if "image/png" not in data or "text/html" not in data:
         return [output]
     figure = BeautifulSoup(data["text/html"], "html.parser")
-    caption = figure.select_one("figcaption p")
+    caption = figure.select(".explorable-message, figcaption > p:not(.figure-provenance)")
     alternative = {"image/png": {"alt": figure.select_one('[role="img"]')["aria-label"]}}
-    said = {"text/markdown": prose.convert(str(caption)).strip(), "text/plain": caption.get_text()}
+    said = {
+        "text/markdown": " ".join(prose.convert(str(part)).strip() for part in caption),
+        "text/plain": " ".join(part.get_text() for part in caption),
+    }
     shown = {kind: data[kind] for kind in ("image/png", "text/plain")}
     return [
         nbformat.v4.new_output("display_data", data=shown, metadata=alternative),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from book.explorable.figure import Axis, Crossing, Filter, Series
 from book.explorable.model import SCRIPT, format_number, linear_ticks, log_ticks, resolve
+from book.explorable.still import still
 from book.javascript import call
 from tests.book.example_figure import curve, figure
 
@@ -213,6 +214,29 @@ def test_linear_ticks_are_even_inside_their_span_and_say_their_values(low, span,
     for value, text in ticks:
         assert number(text) == pytest.approx(value, abs=1e-9 * span, rel=1e-12)
     assert len({len(text.partition(".")[2]) for _, text in ticks}) == 1, "all with equal decimals"
+
+
+@given(st.floats(-1e4, 1e4), st.floats(1, 1e6), st.integers(2, 8))
+def test_ticks_of_a_count_are_whole(low, span, most):
+    ticks = linear_ticks(low, low + span, most, whole=True)
+    assert 1 <= len(ticks) <= most + 1
+    assert all(value.is_integer() and text == f"{value:,.0f}".replace("-", "−")
+               for value, text in ((float(value), text) for value, text in ticks))  # fmt: skip
+
+
+def test_an_axis_counts_where_its_numbers_are_whole_and_have_no_unit():
+    columns = {"head": [0, 8], "loss": [1, 2], "share": [0.5, 1]}
+    counts = {}
+    for axis in (Axis("head", "Head"), Axis("loss", "Loss", "nats"), Axis("share", "Share")):
+        drawn = figure(
+            series=[Series({"attention": "softmax"}, {"n": [0.25, 0.5], **columns})],
+            x=Axis("n", "n"), y=axis, controls=[], readouts=[],
+        )  # fmt: skip
+        counts[axis.column] = resolve(drawn).counts["y"]
+        assert resolve(drawn).counts["x"] is False
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", still(drawn))
+        assert counts[axis.column] == ("2" in texts and "2.0" not in texts), texts
+    assert counts == {"head": True, "loss": False, "share": False}
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.5, 1e9), st.sampled_from([2, 10]), st.integers(2, 8))

@@ -55,8 +55,60 @@ def test_a_long_legend_names_what_is_drawn_and_folds_the_rest():
     assert not {*folded} & {*default}
     for kept in (names[:7], folded):
         assert kept == sorted(kept, key=palette.names().index)
-    swatch = control.select_one("input[value=s6]").find_parent("label").path["stroke"]
-    assert swatch == "var(--s6)"
+    assert control.select_one("input[value=s6]").find_parent("label").svg["color"] == "var(--s6)"
+
+
+@pytest.mark.parametrize(
+    ("mark", "shapes"),
+    [("line", ["path"]), ("line+dot", ["path", "circle"]), ("dot", ["circle"]), ("bar", ["path"])],
+)
+def test_a_swatch_is_a_piece_of_what_it_names(mark, shapes):
+    columns = {"n": [1, 2], "loss": [2, 1], "task": ["a", "b"]}
+    limit = Series({}, columns, label="limit")
+    drawn = figure(
+        mark=mark, x=Axis("task" if mark == "bar" else "n", "x"), y=Axis("loss", "Loss"),
+        series=[Series({"who": one, "by": by}, columns) for one in "ab" for by in "cd"],
+        color="who", dash="by", controls=[], readouts=[], ceilings=[limit],
+    )  # fmt: skip
+    legend = html_of(drawn).select_one(".explorable-legend")
+    found = {one.find_parent(["label", "li"]).get_text(): one for one in legend.select("svg")}
+    parts = {name: [part.name for part in one.find_all(True)] for name, one in found.items()}
+    assert parts == {"a": shapes, "b": shapes, "c": shapes, "d": shapes, "limit": ["path"]}
+    square, line = "M1 1h8v8H1Z", "M0 5H22"
+    outlines = {name: one.path and one.path["d"] for name, one in found.items()}
+    assert outlines["limit"] == line
+    assert {outlines[name] for name in "abcd"} == {{"bar": square, "dot": None}.get(mark, line)}
+    told_apart = {"bar": "fill", "dot": "d"}.get(mark, "stroke-dasharray")
+    if mark != "dot":
+        assert found["c"].path.get(told_apart) != found["d"].path.get(told_apart)
+
+
+def test_settings_stand_above_a_plot_and_below_it_its_legend_caption_and_data():
+    drawn = figure(
+        caption="**It falls.** *Slowly*, at first.",
+        controls=[
+            Toggle("attention", "Attention"),
+            Filter("context", "Context", [1024, 4096]),
+        ],
+    )
+    soup = html_of(drawn)
+    parts = [part.get("class", [part.name])[-1] for part in soup.figure.find_all(recursive=False)]
+    assert [part for part in parts if part not in ("noscript", "script")] == [
+        "explorable-message", "explorable-settings", "explorable-frame", "explorable-legend",
+        "explorable-crossing", "figcaption",
+    ]  # fmt: skip
+    assert soup.figcaption.p.decode_contents() == "<em>Slowly</em>, at first."
+    named = soup.find(id=soup.figure["aria-labelledby"])
+    assert named.get_text() == "It falls."
+    assert soup.figcaption.select_one(".explorable-tools")
+    (control,) = soup.select(".explorable-legend [data-control]")
+    assert control["data-control"] == "attention"
+
+
+def test_a_caption_without_a_message_names_its_figure():
+    soup = html_of(figure(caption="It **falls**."))
+    assert not soup.select(".explorable-message")
+    assert soup.find(id=soup.figure["aria-labelledby"]).get_text() == "It falls."
 
 
 def test_page_has_labelled_controls_and_disables_what_was_not_measured():

@@ -154,8 +154,9 @@ def test_code_keeps_its_order_and_prose_its_place():
 
 def test_a_figure_is_shown_as_its_picture_with_its_caption():
     figure = (
-        "<figure class='explorable'><div role='img' aria-label='A falling line.'></div>"
-        "<figcaption><p><b>It falls.</b></p></figcaption></figure>"
+        "<figure class='explorable'><p class='explorable-message'><b>It falls.</b></p>"
+        "<div role='img' aria-label='A falling line.'></div><figcaption><p>To zero.</p>"
+        "<p class='figure-provenance'>One thread</p></figcaption></figure>"
     )
     data = {"text/html": figure, "image/png": "aGk=", "text/plain": "Explorable('x')"}
     cell = code("figure()")
@@ -168,7 +169,7 @@ def test_a_figure_is_shown_as_its_picture_with_its_caption():
     picture, caption, stream = notebooks.with_prose(notebook, page(CELL), prose).cells[0].outputs
     assert picture.data == {"image/png": "aGk=", "text/plain": "Explorable('x')"}
     assert picture.metadata == {"image/png": {"alt": "A falling line."}}
-    assert caption.data["text/markdown"] == "**It falls.**"
+    assert caption.data["text/markdown"] == "**It falls.** To zero."
     assert stream.text == "said"
     nbformat.validate(notebook)
 

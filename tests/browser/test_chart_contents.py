@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 
 from book.explorable import palette
 from book.explorable.figure import (
+    MARKS,
     Axis,
     Choice,
     Explorable,
@@ -60,6 +61,32 @@ def test_no_two_curves_shown_together_differ_in_nearly_nothing(built_book, page)
     for figure in soup_of(built_book, page).select("figure.explorable"):
         spec = json.loads(figure.select_one('script[type="application/json"]').string)
         assert set(confusable(spec)) == set(), figure["id"]
+
+
+@pytest.mark.parametrize("page", CHAPTER_PAGES)
+def test_the_message_of_a_figure_is_a_sentence(built_book, page):
+    for figure in soup_of(built_book, page).select("figure.explorable"):
+        assert figure.select_one(".explorable-message").get_text().endswith("."), figure["id"]
+        assert not figure.select_one("figcaption > p").get_text()[0].islower(), figure["id"]
+
+
+SWATCHES = """(list, place) => [...list.querySelectorAll(place)].map((one) =>
+    [one.textContent, one.querySelector("svg").outerHTML])"""
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_names_beside_a_figure_have_the_swatches_of_its_legend(show, mark):
+    columns = {"n": [1, 2, 3], "loss": [3, 2, 1], "task": ["i", "j", "k"]}
+    of = {
+        "mark": mark, "x": Axis("task" if mark == "bar" else "n", "x"), "y": Axis("loss", "Loss"),
+        "series": [Series({"layer": one}, columns) for one in ("s4", "s6")],
+    }  # fmt: skip
+    page = show(Explorable(id="of", caption="c", alt="a", color="layer", **of), width=375)
+    plot(page, "of")
+    figure = page.locator("#of")
+    named = figure.evaluate(SWATCHES, ".explorable-names li")
+    assert len(named) == 2
+    assert named == figure.evaluate(SWATCHES, ".explorable-legend .figure-choice")
 
 
 def css_rgb(color):

@@ -174,10 +174,12 @@ def test_accessible_and_never_wider_than_the_screen(show, theme, width):
 def test_targets_are_large_enough_for_a_finger_and_leave_the_plot_the_screen(show):
     page = show(headline(), width=375, has_touch=True, is_mobile=True)
     fold = page.locator("#headline .explorable-more")
-    controls = page.locator("#headline .explorable-controls").bounding_box()
-    assert (
-        controls["height"] <= page.locator("#headline .explorable-frame").bounding_box()["height"]
+    settings, frame, legend = (
+        page.locator(f"#headline .explorable-{part}").bounding_box()
+        for part in ("settings", "frame", "legend")
     )
+    assert settings["height"] + legend["height"] <= frame["height"]
+    assert settings["y"] < frame["y"] < legend["y"]
     chosen = fold.locator(".explorable-chosen")
     expect(chosen).to_contain_text("Vertical axis Loss · Context 1")
     expect(fold.locator("summary")).to_have_css("height", "36px")  # one line, cut where it ends

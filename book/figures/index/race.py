@@ -230,7 +230,7 @@ def _caption(context: int) -> str:
     found = by_model(context)
     each = seeds_in_words([*map(len, found.values())])
     return (
-        "**One small model with and without the exponential**, each with one head that fades. "
+        "**One small model with and without the exponential.** Each has one head that fades. "
         f"Loss on five novels that were never trained on, {each}. At each context all models make "
         "the same number of updates, fixed beforehand, on the same text. Time is updates times the "
         "median seconds of an update, measured separately on an idle CPU, all models in turn. "

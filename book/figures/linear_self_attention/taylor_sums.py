@@ -18,8 +18,8 @@ def figure(id: str = "taylor-sums") -> Explorable:
     return Explorable(
         id=id,
         caption=(
-            "**Close to zero the sums follow the exponential. To the left they leave it**, "
-            "downwards for odd n and upwards for even n. More terms move the place where they part."
+            "**Close to zero the sums follow the exponential. To the left they leave it.** Odd n "
+            "goes down and even n up. More terms move the place where they part."
         ),
         alt=(
             "The exponential and its Taylor sums from minus 5 to 2.5. Near zero all agree. To the "

@@ -99,7 +99,7 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
         ],
         id=id,
         caption=(
-            "**A step of training of each layer alone**, forward and backward, one sequence, "
+            "**A step of training of each layer alone.** Forward and backward, one sequence, "
             f"width {records[0]['config']['d_model']}. Lines end early where all products of two "
             "tokens do not fit into memory."
         ),

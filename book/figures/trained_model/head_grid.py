@@ -55,11 +55,11 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
             "over the layers of the middle; most heads of every layer are grey."
         ),
         series=series,
-        x=Axis("layer", "Layer", range=(-1, 30)),
+        x=Axis("layer", "Layer", range=(-0.6, 29.6)),
         y=Choice(
             "Height",
             [
-                Axis("head", "Head", range=(-1, 9)),
+                Axis("head", "Head", range=(-0.6, 8.6)),
                 Axis("brings", "What it brings", "nats per token", digits=3),
             ],
         ),
@@ -70,7 +70,7 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
             Toggle("place", "In the ranking", options=PLACES),
         ],
         provenance=provenance(stored()[f"rank-{text}"] for text in texts),
-        aspect=2.4,
+        aspect=2,
     )
 
 

@@ -160,10 +160,10 @@ def _caption() -> str:
     config, names = _config(), _names()
     tokens = config["updates"] * config["span"] * config["spans"]
     return (
-        f"**Larger models end lower with either attention**, from {names[0]} to {names[-1]} "
-        f"parameters. Every size makes the same {config['updates']:,} updates, fixed beforehand, "
-        f"on the same {tokens / 1e6:.1f} million bytes. {bars(_seeds())} Compute is counted, not "
-        "timed."
+        "**Larger models end lower with either attention.** Sizes from "
+        f"{names[0]} to {names[-1]} parameters. Every size makes the same {config['updates']:,} "
+        f"updates, fixed beforehand, on the same {tokens / 1e6:.1f} million bytes. "
+        f"{bars(_seeds())} Compute is counted, not timed."
     )
 
 
