@@ -246,6 +246,15 @@ def test_lines_carry_their_names_where_there_is_room(show):
     assert narrow.evaluate(names) == ["Loss (nats per token)"]
 
 
+def test_names_that_would_leave_the_lines_no_room_stand_in_the_legend(show):
+    level = {"update": [0, 1180], "hours": [0, 0.6], "loss": [2, 2], "perplexity": [8, 8]}
+    limit = Series({}, level, label="the loss of a model that counts letters, " * 2)
+    page = show(headline(ceilings=[limit]))
+    drawn = plot(page, "headline")
+    assert drawn.evaluate("one => one.layout.annotations.length") == 1
+    expect(page.locator("#headline .explorable-limits")).to_be_visible()
+
+
 def test_a_name_steps_aside_for_a_line_and_for_no_name_elsewhere(show):
     """The first line ends where the second goes on; their names stand far from each other."""
     ends = {"s4": ([0, 30], [3, 1]), "s6": ([0, 100], [1, 1]), "rnn": ([0, 30], [2, 2])}
