@@ -180,7 +180,7 @@ def _swatch(mark, color, dash):
         "line": (22, [line]),
         "line+dot": (24, [line, tag("circle", cx=20.5, cy=5, r=2)]),
         "dot": (10, [tag("circle", cx=5, cy=5, r=3.5)]),
-        "bar": (10, [tag("path", d="M1 1h8v8H1Z", fill=fill, stroke_width=1.5)]),
+        "bar": (10, [tag("path", d="M1 1h8v8H1Z", stroke_width=1.5, fill=fill)]),
     }[mark]
     return tag(
         "svg",
