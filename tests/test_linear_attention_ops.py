@@ -5,9 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import forward_ad
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from lsa import LinearAttention, LinearState, linear_attention, unroll
-from lsa.attention import differentiable
+from lsa.attention import differentiable, eager
 from lsa.attention.api import MODES
 from lsa.attention.call import Call
 from lsa.attention.dispatch import FUSED_MAPS
@@ -303,3 +304,35 @@ def test_backward_keeps_no_states():
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
         linear_attention(*leaves)
     assert sum(x.numel() for x in kept) <= 4 * q.numel() + 64 * 65 + 4096
+
+
+class Copies(TorchDispatchMode):
+    """Counts the numbers that are copied, and calls that form something."""
+
+    numbers = calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            self.calls += 1
+        if func.overloadpacket in (torch.ops.aten.clone, torch.ops.aten.copy_):
+            self.numbers += out.numel()
+        return out
+
+
+@pytest.mark.parametrize("mode", ["attention", "chunked"])
+@pytest.mark.parametrize("T", [40, 128, 150])
+def test_plain_torch_copies_no_tensor_twice(mode, T):
+    B, H, K, V = 2, 3, 8, 5
+    q, k, v, do = draw(B, T, H, K, V)
+    call = Call(q, k, v, mode=mode)
+    with Copies() as copies:
+        saved = eager.forward(call)
+    state, den = B * H * (K * V + K), B * T * H
+    once = q.numel() + k.numel() + v.numel() + saved.o.numel() + den
+    assert copies.numbers <= once + state
+    if T <= 64:
+        assert copies.calls <= 21
+    with Copies() as copies:
+        eager.backward(call, saved, do, None, None)
+    assert copies.numbers <= 2 * (q.numel() + k.numel() + v.numel()) + do.numel() + den + state

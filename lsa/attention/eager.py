@@ -1,21 +1,23 @@
-"""The three modes and their gradients in plain torch, for calls that no faster body takes.
+"""The three modes and their gradients in plain torch: what runs where no faster body does.
 
-Attention and recurrent mode go forwards as in reference.py. Chunked mode is written for speed: no
-padding, products written in place, and the running sum over chunks taken in place. Gradients are
-explicit, so that nothing of size T x K x V or more is kept for them:
+Recurrent mode goes forwards as reference.py says. Attention mode is chunked mode with one chunk.
+That is written for speed: no padding, no product with a state that is zero, and each tensor is
+copied once at most, into chunks. Gradients are explicit, so that nothing of size T x K x V or more
+is kept for them:
 
     dq = attention of (dn, [v 1], k)      dk, dv = reversed attentions of ([v 1], dn, q), (k, q, dn)
 
 with dn = (do, -do·o) / n, the gradients of numerator and denominator.
 
-Shapes below `forward` and `backward`: q, k [B, H, T, K], mapped, q already scaled; v, o
-[B, H, T, V]; den [B, H, T].
+Shapes: of a call in the public layout, q, k [B, T, H, K], mapped, q already scaled; v, o
+[B, T, H, V]; den [B, T, H]. In chunks [N M, C, ...]: N chunks of C tokens, and in each the M = B H
+heads, whose states are [M, K, V] and [M, K, 1].
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -28,22 +30,32 @@ from .feature_maps import FEATURE_MAPS, feature_slope
 Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
-def heads_of(call: Call) -> Five:
-    """q, k, v, S, z of a call: mapped, scaled, heads before time, in `accumulator_dtype`."""
-    B, _, H, K, V = call.sizes
-    for name, x in zip("qkv", call[:3], strict=True):  # not in api.py: calls on a GPU skip it
+def tokens_of(call: Call) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k, v of a call: mapped, scaled, in the dtype of sums."""
+    for name, x in zip("qkv", call[:3], strict=True):  # here, where it costs a GPU's calls nothing
         if x.layout is not torch.strided:
             raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
-    dtype = accumulator_dtype(call.q.dtype)
-    q, k, v = (x.transpose(1, 2).to(dtype) for x in (call.q, call.k, call.v))
+    q, k, v = (x.to(accumulator_dtype(x.dtype)) for x in call[:3])
     phi = FEATURE_MAPS[call.feature_map]
-    S = q.new_zeros(B, H, K, V) if call.S is None else call.S.to(dtype)
-    z = q.new_zeros(B, H, K) if call.z is None else call.z.to(dtype)
-    return phi(q) * call.scale, phi(k), v, S, z
+    return phi(q) * call.scale, phi(k), v
+
+
+def states_of(call: Call) -> tuple[Tensor, Tensor]:
+    """S and z of a call in the dtype of sums, zeros where it has none."""
+    B, _, H, K, V = call.sizes
+    dtype = accumulator_dtype(call.q.dtype)
+    S = call.q.new_zeros(B, H, K, V, dtype=dtype) if call.S is None else call.S.to(dtype)
+    return S, S.new_zeros(B, H, K) if call.z is None else call.z.to(dtype)
+
+
+def heads_of(call: Call) -> Five:
+    """q, k, v, S, z of a call, as the definition takes them: heads before time."""
+    q, k, v = (x.transpose(1, 2) for x in tokens_of(call))
+    return q, k, v, *states_of(call)
 
 
 def own(x: Tensor, *others: Tensor) -> Tensor:
-    """x, copied if it shares memory with others: an operator must not return its input."""
+    """x with memory of its own: an operator may not return what it was given."""
     x = x.contiguous()
     return x.clone() if any(x.data_ptr() == other.data_ptr() for other in others) else x
 
@@ -56,125 +68,155 @@ def keeps_exact(call: Call) -> bool:
 def forward(call: Call) -> Saved:
     """The forward pass of a call without decay."""
     with torch.autocast(call.q.device.type, enabled=False):
-        heads = *_, S, z = heads_of(call)
-        o, den, S_T, z_T = _forward(*heads, call)
-        o = o.transpose(1, 2)
+        o, den, S_T, z_T = (_recurrent if _is_recurrent(call) else _chunked)(call)
     empty = S_T.new_empty
     return Saved(
-        o=own(o.to(call.v.dtype), call.v),
-        S_T=own(S_T, S),
-        z_T=own(z_T, z) if call.keeps_z else empty(0),
-        den=empty(0) if den is None else den.transpose(1, 2).contiguous(),
+        o=o.to(call.v.dtype),
+        S_T=S_T,
+        z_T=z_T if call.keeps_z else empty(0),
+        den=empty(0) if den is None else den,
         states=empty(0),
-        exact=o.contiguous() if keeps_exact(call) else empty(0),
+        exact=o if keeps_exact(call) else empty(0),
     )
 
 
 def backward(call: Call, saved: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None) -> Grads:
     """The gradients of a call without decay."""
+    dtype = accumulator_dtype(call.q.dtype)
     with torch.autocast(call.q.device.type, enabled=False):
-        heads = q, _, _, S, z = heads_of(call)
-        dtype = q.dtype
-        o = (saved.exact if saved.exact.numel() else saved.o).transpose(1, 2).to(dtype)
-        do = do.transpose(1, 2).to(dtype)
-        den = saved.den.transpose(1, 2) if call.normalize else None
-        dS = torch.zeros_like(S) if dS is None else dS.to(dtype)
-        dz = torch.zeros_like(z) if dz is None else dz.to(dtype)
-        dq, dk, dv, dS, dz = _backward(*heads, o, den, do, dS, dz, call)
-        dq, dk, dv = dq.transpose(1, 2) * call.scale, dk.transpose(1, 2), dv.transpose(1, 2)
+        do, dd = do.to(dtype), None
+        dS, dz = (None if x is None else x.to(dtype) for x in (dS, dz))
+        if call.normalize:
+            do = do / (saved.den + call.eps).unsqueeze(-1)
+            o = saved.exact if saved.exact.numel() else saved.o.to(dtype)
+            dd = (do * o).sum(-1, keepdim=True).neg_()
+        gradient = _recurrent_backward if _is_recurrent(call) else _chunked_backward
+        dq, dk, dv, dS, dz = gradient(call, do, dd, dS, dz)
+        dq *= call.scale
         if call.feature_map != "identity":
-            dq = dq * feature_slope(call.q.to(dtype), call.feature_map)
-            dk = dk * feature_slope(call.k.to(dtype), call.feature_map)
-    dq, dk, dv = (x.to(call.q.dtype).contiguous() for x in (dq, dk, dv))
-    return Grads(dq, dk, dv, dS.contiguous(), dz.contiguous(), dS.new_empty(0))
+            dq *= feature_slope(call.q.to(dtype), call.feature_map)
+            dk *= feature_slope(call.k.to(dtype), call.feature_map)
+    dq, dk, dv = (x.to(call.q.dtype) for x in (dq, dk, dv))
+    return Grads(dq, dk, dv, dS, dz, dS.new_empty(0))
 
 
-def chunk_major(x: Tensor, C: int) -> Tensor:
-    """x [B, H, N C, D] to [N, B H, C, D], contiguous; a view when there is one head."""
-    B, H, T, D = x.shape
-    return x.reshape(B * H, T // C, C, D).transpose(0, 1).contiguous()
+def _is_recurrent(call: Call) -> bool:
+    """Whether tokens run one by one, as no tokens do, too: of them there is no chunk."""
+    return call.mode == "recurrent" or call.q.shape[1] == 0
 
 
-def from_chunks(x: Tensor, B: int, H: int) -> Tensor:
-    """The inverse of chunk_major."""
-    N, M, C, D = x.shape
-    return x.transpose(0, 1).reshape(B, H, N * C, D)
+def pieces(call: Call) -> list[tuple[slice, int]]:
+    """Chunks of C tokens, and the rest as a shorter one: padding would copy everything for it."""
+    T = call.q.shape[1]
+    C = T if call.mode == "attention" else call.chunk_size or CHUNK_SIZE
+    whole = T // C * C
+    found = (slice(0, whole), C), (slice(whole, T), T - whole)
+    return [(cut, size) for cut, size in found if cut.start < cut.stop]
 
 
-def tokens(q: Tensor, k: Tensor, v: Tensor, cut: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k and v of the tokens in `cut`."""
-    return q[:, :, cut], k[:, :, cut], v[:, :, cut]
+def chunks(x: Tensor, C: int) -> Tensor:
+    """x [B, N C, H, D] as [N B H, C, D]: a view where strides can say it."""
+    return x.unflatten(1, (-1, C)).permute(1, 0, 3, 2, 4).flatten(0, 2)
 
 
-def running(first: Tensor, added: Callable[[Tensor], object], N: int, reverse: bool) -> Tensor:
-    """The states around N chunks, [N + 1, ...]: entry n is before chunk n, N after the last.
+def write(out: Tensor, x: Tensor, C: int) -> None:
+    """The inverse of `chunks`: x [N B H, C, D] into out [B, N C, H, D]."""
+    to = out.unflatten(1, (-1, C)).permute(1, 0, 3, 2, 4)
+    to.copy_(x.view(to.shape))
 
-    added: writes what the chunks add into a tensor [N, ...]. In reverse, the sums run from the last
-    chunk, and chunk n reads entry n + 1.
+
+def running(added: Tensor, first: Tensor | None, M: int, *, reverse: bool = False) -> Tensor:
+    """Sums over chunks: of `first` and of what all chunks add, up to each one's own.
+
+    added [N M, ...], which is written to; first [M, ...], None where it is zero. In reverse they
+    run from the last chunk.
     """
-    states = first.new_empty(N + 1, *first.shape)
-    states[-1 if reverse else 0] = first
-    added(states[:N] if reverse else states[1:])
-    each = states.unbind(0)
+    each = added.split(max(M, 1))
     if reverse:
         each = each[::-1]
+    if first is not None and len(added):
+        each[0].add_(first)
+    if added.shape[-1] == 1 and len(each) > 1:  # so few numbers are fastest in one call
+        sums = torch.stack(each).cumsum(0)
+        return (sums.flip(0) if reverse else sums).flatten(0, 1)
     for before, after in pairwise(each):
         after.add_(before)
-    return states
+    return added
 
 
-def chunked_forward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None, C: int
-) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """o, den (None when eps is), S, z: attention inside chunks, a state between them."""
-    B, H, T, K = q.shape
-    whole = T // C * C
-    if whole == 0:
-        return _one_chunk(q, k, v, S, z, eps)
-    if whole < T:
-        # The tail is a shorter chunk of its own: padding would copy all tensors.
-        head, tail = tokens(q, k, v, slice(whole)), tokens(q, k, v, slice(whole, T))
-        o, den, S, z = chunked_forward(*head, S, z, eps, C)
-        last_o, last_den, S, z = _one_chunk(*tail, S, z, eps)
-        if den is not None and last_den is not None:
-            den = torch.cat((den, last_den), 2)
-        return torch.cat((o, last_o), 2), den, S, z
-    N, M, V = T // C, B * H, v.shape[-1]
-    q, k, v = (chunk_major(x, C) for x in (q, k, v))
-    states = chunk_states(k, v, S.reshape(M, K, V))
-    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
-    A = torch.bmm(q, k.transpose(1, 2)).tril_()  # [N M, C, C]
-    o = torch.bmm(q, states[:N].flatten(0, 1)).baddbmm_(A, v)
-    zs = torch.cat((z.reshape(1, M, K), k.view(N, M, C, K).sum(2))).cumsum(0)
-    den = None
-    if eps is not None:
-        den = A.sum(-1, keepdim=True).baddbmm_(q, zs[:N].reshape(N * M, K, 1))
-        o /= den + eps
-        den = from_chunks(den.view(N, M, C, 1), B, H).squeeze(-1)
+def add_products(
+    out: Tensor, x: Tensor, first: Tensor | None, sums: Tensor, M: int, *,
+    reverse: bool = False, across: bool = False,
+) -> None:  # fmt: skip
+    """Add x times the sum that each chunk meets: at the beginning `first`, then one of `sums`.
+
+    across: times its transpose.
+    """
+    size = len(x) - M
+    begin, later, met = slice(M), slice(M, None), slice(size)
+    if reverse:
+        begin, later, met = slice(size, None), slice(size), slice(M, None)
+    if first is not None:
+        out[begin].baddbmm_(x[begin], first.mT if across else first)
+    if size:
+        sums = sums[met]
+        out[later].baddbmm_(x[later], sums.mT if across else sums)
+
+
+def _flat(S: Tensor | None, z: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """A state as [M, K, V] and [M, K, 1]."""
     return (
-        from_chunks(o.view(N, M, C, V), B, H),
-        den,
-        states[N].clone().view(B, H, K, V),
-        zs[N].clone().view(B, H, K),
+        None if S is None else S.flatten(0, 1),
+        None if z is None else z.flatten(0, 1).unsqueeze(-1),
     )
 
 
-def _one_chunk(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None
-) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    A = (q @ k.transpose(-1, -2)).tril()
-    o = q @ S + A @ v
+def _chunked(call: Call) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """o, den (None where nothing is divided), S, z: attention inside chunks, a state between."""
+    q, k, v = tokens_of(call)
+    S, z = (None, None) if call.S is None else _flat(*states_of(call))
+    B, T, H, K, V = call.sizes
+    M, o = B * H, q.new_empty(B, T, H, V)
+    den = q.new_empty(B, T, H) if call.normalize else None
+    for cut, C in pieces(call):
+        a, b, y = (chunks(x[:, cut], C) for x in (q, k, v))
+        A = torch.bmm(a, b.mT).tril_()  # [N M, C, C]
+        out = torch.bmm(A, y)
+        S_sums = running(torch.bmm(b.mT, y), S, M)
+        z_sums = running(b.sum(1).unsqueeze(-1), z, M)
+        add_products(out, a, S, S_sums, M)
+        if den is not None:
+            total = A.sum(-1, keepdim=True)
+            add_products(total, a, z, z_sums, M)
+            write(den[:, cut].unsqueeze(-1), total, C)
+            out /= total.add_(call.eps)
+        write(o[:, cut], out, C)
+        S, z = (x if len(x) == M else x[-M:].clone() for x in (S_sums, z_sums))
+    return o, den, cast("Tensor", S).view(B, H, K, V), cast("Tensor", z).view(B, H, K)
+
+
+def _recurrent(call: Call) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """The same as reference.py says; a single token takes fewer calls."""
+    heads = q, k, v, S_0, z_0 = heads_of(call)
     den = None
-    if eps is not None:
-        den = A.sum(-1) + (q @ z.unsqueeze(-1)).squeeze(-1)
-        o = o / (den + eps).unsqueeze(-1)
-    return o, den, S + k.transpose(-1, -2) @ v, z + k.sum(-2)
+    if q.shape[2] == 1:
+        o, den, S, z = one_token(*heads, call.eps if call.normalize else None)
+    elif call.normalize:
+        # The denominator is one more column of the values: a sum over the constant value 1.
+        v_1, S_z = F.pad(v, (0, 1), value=1.0), torch.cat((S_0, z_0.unsqueeze(-1)), -1)
+        num, S_z, z = reference.recurrent_mode(q, k, v_1, S_z, z_0, None)
+        den, S = num[..., -1], S_z[..., :-1]
+        o = num[..., :-1] / (den + call.eps).unsqueeze(-1)
+    else:
+        o, S, z = reference.recurrent_mode(*heads, None)
+    den = None if den is None else den.transpose(1, 2).contiguous()
+    return o.transpose(1, 2).contiguous(), den, own(S, S_0), own(z, z_0)
 
 
 def one_token(
     q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, eps: float | None
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """One token, as in sampling, in as few operations as possible."""
+    """A single tick: what sampling does, in as few operations as it takes."""
     S, z = torch.addcmul(S, k.transpose(-1, -2), v), z + k.squeeze(2)
     o, den = q @ S, None
     if eps is not None:
@@ -183,114 +225,73 @@ def one_token(
     return o, den, S, z
 
 
-def chunk_states(k: Tensor, v: Tensor, first: Tensor, reverse: bool = False) -> Tensor:
-    """The running sum of k^T v over chunks: k [N, M, C, K], v [N, M, C, V], first [M, K, V]."""
+def _chunked_backward(
+    call: Call, dn: Tensor, dd: Tensor | None, dS: Tensor | None, dz: Tensor | None
+) -> Five:
+    """dq (of the scaled q), dk, dv, dS, dz.
 
-    def products(out: Tensor) -> None:
-        torch.bmm(k.flatten(0, 1).transpose(1, 2), v.flatten(0, 1), out=out.flatten(0, 1))
-
-    return running(first, products, k.shape[0], reverse)
-
-
-def chunked_backward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
-    dnum: Tensor, dden: Tensor | None, dS: Tensor, dz: Tensor, C: int,
-) -> Five:  # fmt: skip
-    """dq, dk, dv, dS, dz from the gradients of numerator, denominator and returned state."""
-    B, H, T, K = q.shape
-    C = min(C, T)
-    whole = T // C * C
-    if whole < T:
-        # Time runs backwards for dk and dv: the tail comes first and passes on its dS, dz. The
-        # tail's dq needs the state before it.
-        head, tail = tokens(q, k, v, slice(whole)), tokens(q, k, v, slice(whole, T))
-        dn, dn_tail = dnum[:, :, :whole], dnum[:, :, whole:]
-        dd, dd_tail = (None, None) if dden is None else (dden[:, :, :whole], dden[:, :, whole:])
-        S_cut, z_cut = S + head[1].transpose(-1, -2) @ head[2], z + head[1].sum(-2)
-        dq2, dk2, dv2, dS, dz = chunked_backward(*tail, S_cut, z_cut, dn_tail, dd_tail, dS, dz, C)
-        dq, dk, dv, dS, dz = chunked_backward(*head, S, z, dn, dd, dS, dz, C)
-        return torch.cat((dq, dq2), 2), torch.cat((dk, dk2), 2), torch.cat((dv, dv2), 2), dS, dz
-    N, M, V = T // C, B * H, v.shape[-1]
-    q, k, v, dnum = (chunk_major(x, C) for x in (q, k, v, dnum))
-    states = chunk_states(k, v, S.reshape(M, K, V))[:N].flatten(0, 1)
-    R = chunk_states(q, dnum, dS.reshape(M, K, V), reverse=True)
-    dS, R = R[0].clone().view(B, H, K, V), R[1:].flatten(0, 1)
-    q3, k3, v3, dnum3 = (x.flatten(0, 1) for x in (q, k, v, dnum))
-    P = torch.bmm(dnum3, v3.transpose(1, 2))
-    m = dz.reshape(1, M, K)
-    if dden is not None:
-        dden = chunk_major(dden.unsqueeze(-1), C)  # [N, M, C, 1]
-        P += dden.flatten(0, 1)
-        added = torch.bmm(dden.flatten(0, 1).transpose(1, 2), q3).view(N, M, K)
-        m = torch.cat((added, m)).flip(0).cumsum(0).flip(0)
-    P.tril_()
-    dq = torch.bmm(dnum3, states.transpose(1, 2)).baddbmm_(P, k3)
-    dk = torch.bmm(v3, R.transpose(1, 2)).baddbmm_(P.transpose(1, 2), q3)
-    if dden is not None:
-        zs = torch.cat((z.reshape(1, M, K), k[: N - 1].sum(2))).cumsum(0)
-        dq.baddbmm_(dden.flatten(0, 1), zs.view(N * M, 1, K))
-        dk += m[1:].reshape(N * M, 1, K)
-    else:
-        dk.view(N, M, C, K).add_(m.unsqueeze(2))
-    A = torch.bmm(q3, k3.transpose(1, 2)).tril_()
-    dv = torch.bmm(k3, R).baddbmm_(A.transpose(1, 2), dnum3)
-    dq, dk, dv = (from_chunks(x.view(N, M, C, x.shape[-1]), B, H) for x in (dq, dk, dv))
-    return dq, dk, dv, dS, m[0].clone().view(B, H, K)
+    dn [B, T, H, V], dd [B, T, H, 1] or None: the gradients of numerator and denominator.
+    """
+    q, k, v = tokens_of(call)
+    S, z = (None, None) if call.S is None else _flat(*states_of(call))
+    B, T, H, K, V = call.sizes
+    if dd is None and dz is not None:
+        dd = torch.zeros_like(dn[..., :1])
+    dS, dz = _flat(dS, dz)
+    M, met = B * H, []
+    for cut, C in pieces(call):
+        a, b, y, d = (chunks(x[:, cut], C) for x in (q, k, v, dn))
+        kept = len(b) - M if cut.stop == T else len(b)  # no chunk meets what the last one adds
+        S_sums = running(torch.bmm(b[:kept].mT, y[:kept]), S, M)
+        z_sums = running(b[:kept].sum(1).unsqueeze(-1), z, M)
+        met.append((cut, C, a, b, y, d, S, z, S_sums, z_sums))
+        S, z = S_sums[-M:], z_sums[-M:]
+    dq, dk, dv = (x.new_empty(x.shape) for x in (q, k, v))
+    # Time runs backwards for dk and dv: the last piece comes first, and hands on its dS and dz.
+    for cut, C, a, b, y, d, S, z, S_sums, z_sums in reversed(met):
+        P = torch.bmm(d, y.mT)
+        e = None if dd is None else chunks(dd[:, cut], C)
+        P = (P if e is None else P.add_(e)).tril_()
+        out_q, out_k = torch.bmm(P, b), torch.bmm(P.mT, a)
+        out_v = torch.bmm(torch.bmm(a, b.mT).tril_().mT, d)
+        add_products(out_q, d, S, S_sums, M, across=True)
+        dS_sums = running(torch.bmm(a.mT, d), dS, M, reverse=True)
+        add_products(out_k, y, dS, dS_sums, M, reverse=True, across=True)
+        add_products(out_v, b, dS, dS_sums, M, reverse=True)
+        if e is not None:
+            add_products(out_q, e, z, z_sums, M, across=True)
+            dz_sums = running(torch.bmm(a.mT, e), dz, M, reverse=True)
+            if dz is not None:
+                out_k[len(a) - M :].add_(dz.mT)
+            out_k[: len(a) - M].add_(dz_sums[M:].mT)
+            dz = dz_sums[:M]
+        dS = dS_sums[:M]
+        for out, x in ((dq, out_q), (dk, out_k), (dv, out_v)):
+            write(out[:, cut], x, C)
+    dS = cast("Tensor", dS).clone().view(B, H, K, V)
+    return dq, dk, dv, dS, dS.new_zeros(B, H, K) if dz is None else dz.clone().view(B, H, K)
 
 
-def recurrent_backward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
-    dnum: Tensor, dden: Tensor | None, dS: Tensor, dz: Tensor,
-) -> Five:  # fmt: skip
-    """The same gradients token by token: forwards in time for dq, then backwards for dk and dv."""
-    dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
-    T = q.shape[2]
+def _recurrent_backward(
+    call: Call, dn: Tensor, dd: Tensor | None, dS: Tensor | None, dz: Tensor | None
+) -> Five:
+    """The same, token by token: forwards for dq, back again for dk and dv."""
+    q, k, v = tokens_of(call)
+    S, z = states_of(call)
+    dS = torch.zeros_like(S) if dS is None else dS.clone()
+    dz = torch.zeros_like(z) if dz is None else dz.clone()
+    dq, dk, dv = (x.new_empty(x.shape) for x in (q, k, v))
+    T = q.shape[1]
     for t in range(T):
-        S = S + k[:, :, t, :, None] * v[:, :, t, None, :]
-        dq[:, :, t] = (S @ dnum[:, :, t, :, None]).squeeze(-1)
-        if dden is not None:
-            z = z + k[:, :, t]
-            dq[:, :, t] += z * dden[:, :, t, None]
+        S = torch.addcmul(S, k[:, t, :, :, None], v[:, t, :, None, :])
+        dq[:, t] = (S @ dn[:, t, :, :, None]).squeeze(-1)
+        if dd is not None:
+            z = z + k[:, t]
+            dq[:, t].addcmul_(z, dd[:, t])
     for t in range(T - 1, -1, -1):
-        dS = dS + q[:, :, t, :, None] * dnum[:, :, t, None, :]
-        if dden is not None:
-            dz = dz + q[:, :, t] * dden[:, :, t, None]
-        dk[:, :, t] = (dS @ v[:, :, t, :, None]).squeeze(-1) + dz
-        dv[:, :, t] = (k[:, :, t, None, :] @ dS).squeeze(-2)
-    return dq, dk, dv, dS.clone(), dz.clone()
-
-
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor, call: Call
-) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """o, den (None when nothing is normalised), S, z."""
-    eps = call.eps if call.normalize else None
-    if call.mode == "chunked":
-        return chunked_forward(q, k, v, S, z, eps, call.chunk_size or CHUNK_SIZE)
-    if call.mode == "recurrent" and q.shape[2] == 1:
-        return one_token(q, k, v, S, z, eps)
-    run = reference.attention_mode if call.mode == "attention" else reference.recurrent_mode
-    if eps is None:
-        o, S, z = run(q, k, v, S, z, None)
-        return o, None, S, z
-    # The denominator is one more column of the values: a sum over the constant value 1.
-    v_1, S_z = F.pad(v, (0, 1), value=1.0), torch.cat((S, z.unsqueeze(-1)), -1)
-    num, S_z, z = run(q, k, v_1, S_z, z, None)
-    den = num[..., -1]
-    return num[..., :-1] / (den + eps).unsqueeze(-1), den, S_z[..., :-1].contiguous(), z
-
-
-def _backward(
-    q: Tensor, k: Tensor, v: Tensor, S: Tensor, z: Tensor,
-    o: Tensor, den: Tensor | None, do: Tensor, dS: Tensor, dz: Tensor, call: Call,
-) -> Five:  # fmt: skip
-    """dq (of the scaled q), dk, dv, dS, dz."""
-    dden = None
-    if den is not None:
-        r = 1 / (den + call.eps)
-        dden = -(do * o).sum(-1) * r
-        do = do * r.unsqueeze(-1)
-    if call.mode == "recurrent" or q.shape[2] == 0:
-        return recurrent_backward(q, k, v, S, z, do, dden, dS, dz)
-    C = q.shape[2] if call.mode == "attention" else call.chunk_size or CHUNK_SIZE
-    return chunked_backward(q, k, v, S, z, do, dden, dS, dz, C)
+        dS.addcmul_(q[:, t, :, :, None], dn[:, t, :, None, :])
+        if dd is not None:
+            dz.addcmul_(q[:, t], dd[:, t])
+        dk[:, t] = (dS @ v[:, t, :, :, None]).squeeze(-1) + dz
+        dv[:, t] = (k[:, t, :, None, :] @ dS).squeeze(-2)
+    return dq, dk, dv, dS, dz
