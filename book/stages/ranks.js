@@ -40,7 +40,7 @@
     picture.append(
       words(0, 12, "Rank"),
       words(LEFT - 10, 12, "from rank", "end"),
-      ...RANKS.map((j) => words(LEFT + j * (CELL + 6) + CELL / 2, 12, `${j + 1}`, "middle")),
+      ...RANKS.map((j) => words(LEFT + j * (CELL + 6) + CELL / 2, 12, `${j}`, "middle")),
       words(READ + CELL / 2, 12, "text read", "middle"),
     );
     const rows = RANKS.map((r) => {
@@ -49,7 +49,7 @@
         svg("rect", { x: LEFT + j * (CELL + 6), y, width: CELL, height: CELL - 6 })
       );
       const out = svg("rect", { x: READ, y, width: CELL, height: CELL - 6 });
-      picture.append(words(0, y + 16, `${r + 1}`), words(14, y + 16, PIECES[r]), ...cells, out);
+      picture.append(words(0, y + 16, `${r}`), words(14, y + 16, PIECES[r]), ...cells, out);
       return { cells, out };
     });
     return { picture, rows };
