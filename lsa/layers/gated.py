@@ -14,6 +14,7 @@ S [B, H, K, V].
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -53,16 +54,19 @@ def decayed_attention(
     k: Tensor,
     v: Tensor,
     log_decay: Tensor,
-    S: Tensor,
+    S: Tensor | Callable[[], Tensor],
     chunk_size: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Gated attention, chunked: attention inside chunks of C tokens, a decayed state between them.
 
+    S: the state before the first token, or a function that waits for it. It is called after all
+        that needs no state.
     chunk_size: C; 64 by default, or 16 with a decay a channel.
     Returns o [B, T, H, V] and the state after the last token.
     """
     T, P = q.shape[1], log_decay.shape[-1]
     if T == 0:
+        S = S if isinstance(S, Tensor) else S()
         return (q.transpose(1, 2) @ S).transpose(1, 2), S
     C = min(chunk_size or default_chunk_size(P), T)
     N = -(-T // C)
@@ -83,7 +87,7 @@ def decayed_attention(
     added = (k * to_end).transpose(-1, -2) @ v  # [B, H, N, K, V]
     # 3. The state before each chunk, and after the last.
     kept = from_start[..., -1, :].unsqueeze(-1)  # [B, H, N, P, 1]
-    before = []
+    S, before = S if isinstance(S, Tensor) else S(), []
     for n in range(N):
         before.append(S)
         S = kept[:, :, n] * S + added[:, :, n]
@@ -187,7 +191,7 @@ class GatedLinearAttention(MultiHead):
         q, k, v, g = self.features(x)
         if cu_seqlens is not None:
             g = g.masked_fill(document_starts(cu_seqlens, x)[..., None, None], -math.inf)
-        S = self.start() if ranks is None else ranks.start(transition_of(k, v, g)).before()
+        S = self.start() if ranks is None else ranks.start(transition_of(k, v, g)).before
         return self.read(decayed_attention(q, k, v, g, S, self.chunk_size)[0], x)
 
     def machine(self) -> StateMachine:

@@ -79,22 +79,28 @@ class S6(nn.Module):
             delta = F.softplus(self.dt_proj(low.to(self.dt_proj.weight.dtype)).to(dtype))
         return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 
-    def attend(
-        self, h: Tensor, x: Tensor, cu_seqlens: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
+    def _entries(self, x: Tensor, cu_seqlens: Tensor | None) -> tuple[Tensor, ...]:
+        """The selection of x [B, T, D], in which each document begins without a past."""
         u, delta, *rest = self.selection(x)
         if cu_seqlens is not None:
             u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))
-        y, h = selective_scan(
-            u,
-            delta,
-            *rest,
+        return u, delta, *rest
+
+    def _scan(self, *entries: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """y without the direct term, and the state after it."""
+        return selective_scan(
+            *entries,
             initial_state=h,
             input_rule=self.input_rule,
             mode=self.mode,
             chunk_size=self.chunk_size,
         )
+
+    def attend(
+        self, h: Tensor, x: Tensor, cu_seqlens: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """x [B, T, D] and the state before it, to the state after it and y [B, T, D]."""
+        y, h = self._scan(*self._entries(x, cu_seqlens), h=h)
         return h, y.to(x.dtype) + self.D * x
 
     def _begun(self, u: Tensor, delta: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,21 +121,18 @@ class S6(nn.Module):
             self.A_log, dtype=accumulator_dtype(self.A_log.dtype), requires_grad=False
         ).unsqueeze(0)
 
-    def transition(self, x: Tensor, cu_seqlens: Tensor | None = None) -> Transition:
-        """The transition of a state by x [B, T, D]: decay and added, [B, D, N]. Takes T ticks."""
-        u, delta, A, B, C = self.selection(x)
-        if cu_seqlens is not None:
-            u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))
-        rule = {"input_rule": self.input_rule, "mode": self.mode, "chunk_size": self.chunk_size}
-        _, added = selective_scan(u, delta, A, B, C, **rule)
-        return Transition(added, (delta.sum(1).unsqueeze(-1) * A).exp())
-
     def forward(
         self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
     ) -> Tensor:
         if ranks is None:
             return self.attend(self.start(), x, cu_seqlens)[1]
-        h, y = self.attend(ranks.start(self.transition(x, cu_seqlens)).before(), x, cu_seqlens)
+        # One scan gives both the part's transition and its outputs from a state of zeros, so that
+        # nothing is left to be computed while states travel. A second scan starts from the state.
+        _, delta, A, *_ = entries = self._entries(x, cu_seqlens)
+        _, added = self._scan(*entries)
+        decay = (delta.sum(1).unsqueeze(-1) * A).exp()
+        y, h = self._scan(*entries, h=ranks.start(Transition(added, decay)).before())
+        y = y.to(x.dtype) + self.D * x
         return y + h[..., :0].sum()  # a rank without tokens takes part in the states' gradient
 
     def step(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

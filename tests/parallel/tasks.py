@@ -13,7 +13,6 @@ from experiments.harness.core import runner
 from experiments.harness.core.plan import Experiment, Outcome, Run
 from experiments.harness.core.tables import table
 from lsa import GPT, LinearState
-from lsa.layers import LinearAttention
 from lsa.parallel import Ranks, attention_by_heads, linear_attention, ring_attention
 from lsa.parallel.saving import full_state_dict, save_safetensors
 from lsa.parallel.style import SequenceOverRanks
@@ -64,10 +63,10 @@ class Order(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def order(group):
-    """What a layer of linear attention calls, in which order."""
+def order(group, layer):
+    """What a layer calls, in which order."""
     with torch.no_grad(), Order() as order:
-        LinearAttention(8, 2)(torch.rand(1, 5, 8), ranks=Ranks(group))
+        layer(torch.rand(1, 5, 8), ranks=Ranks(group))
     return order.names
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from lsa import GPT, GPTConfig
+from lsa.layers import GatedLinearAttention, LinearAttention
 from lsa.parallel import WAYS
 from tests.parallel import tasks
 
@@ -90,18 +91,26 @@ def test_a_style_is_the_argument(pool, case):
     check(pool, shape(case), [3, 4], how="style")
 
 
-def test_queries_are_computed_while_states_travel(pool):
-    for names in pool.run(2, tasks.order):
+@pytest.mark.parametrize(
+    ("layer", "operators", "counts"),
+    [
+        # Keys and values; queries; the output.
+        (LinearAttention(8, 2), ("mm", "addmm"), [1, 1, 1]),
+        # What the part adds; scores, outputs of a chunk and what it adds; what the state gives.
+        (GatedLinearAttention(8, 2), ("bmm",), [1, 3, 1]),
+    ],
+)
+def test_what_needs_no_state_is_computed_while_states_travel(pool, layer, operators, counts):
+    for names in pool.run(2, tasks.order, layer):
         sent, came = map(names.index, ("all_gather_into_tensor", "wait_tensor"))
-        projections = [i for i, name in enumerate(names) if name in ("mm", "addmm")]
-        assert sum(i < sent for i in projections) == 1  # keys and values
-        assert sum(sent < i < came for i in projections) == 1
+        parts = names[:sent], names[sent:came], names[came:]
+        assert [sum(name in operators for name in part) for part in parts] == counts
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_a_compiled_block_exchanges_states_too(pool, way):
-    check(pool, shape("linear-fades", n_layer=1), [3, 5], way, how="compiled")
+@pytest.mark.parametrize(("case", "way"), [("linear-fades", "gather"), ("gated-head", "scan")])
+def test_a_compiled_block_exchanges_states_too(pool, case, way):
+    check(pool, shape(case, n_layer=1), [3, 5], way, how="compiled")
 
 
 def test_what_cannot_be_split_is_refused(pool):
