@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from ..checks import boolean, instance, whole
@@ -28,10 +30,10 @@ def training_memory(
     whole("tokens", tokens, 0)
     whole("devices", devices)
     boolean("recompute", recompute)
-    with torch.device("meta"):
-        model = GPT(config)
-    weights = sum(p.numel() for p in model.parameters())
-    block = max((sum(p.numel() for p in one.parameters()) for one in model.blocks), default=0)
+    with torch.device("meta"):  # blocks are alike, and one is made in a moment
+        model = GPT(replace(config, n_layer=min(config.n_layer, 1)))
+    block = sum(p.numel() for p in model.blocks[0].parameters())
+    weights = sum(p.numel() for p in model.parameters()) + (config.n_layer - 1) * block
     gathered = 0 if devices == 1 else WEIGHT // 2 * block
     feature = INPUT * config.n_layer + KEPT if recompute else KEPT * config.n_layer
     kept = config.d_model * feature + config.vocab_size * LOGIT

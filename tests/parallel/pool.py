@@ -10,7 +10,9 @@ from pathlib import Path
 TIMEOUT = timedelta(seconds=60)  # of an exchange that hangs
 PATIENCE = 300  # s, for an answer on a busy machine
 MOST = 4
-PRELOADED = ["tests.parallel.tasks", "tests.parallel.training_tasks", "torch.distributed.fsdp"]
+# torch's compiler too: counting bytes imports it, and each rank would on its own.
+PRELOADED = ["tests.parallel.tasks", "tests.parallel.training_tasks"]
+PRELOADED += ["torch.distributed.fsdp", "torch._dynamo.backends.debugging", "safetensors.torch"]
 
 # In a worker: torch's groups by their ranks, and others on which checkpoints are written.
 GROUPS, SAVING = {}, {}

@@ -108,7 +108,7 @@ def test_what_needs_no_state_is_computed_while_states_travel(pool, layer, operat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "way"), [("linear-fades", "gather"), ("gated-head", "scan")])
+@pytest.mark.parametrize(("case", "way"), [("linear-fades", "gather"), ("gated-fixed", "scan")])
 def test_a_compiled_block_exchanges_states_too(pool, case, way):
     check(pool, shape(case, n_layer=1), [3, 5], way, how="compiled")
 
