@@ -87,7 +87,8 @@ def decayed_attention(
     added = (k * to_end).transpose(-1, -2) @ v  # [B, H, N, K, V]
     # 3. The state before each chunk, and after the last.
     kept = from_start[..., -1, :].unsqueeze(-1)  # [B, H, N, P, 1]
-    S, before = S if isinstance(S, Tensor) else S(), []
+    S = S if isinstance(S, Tensor) else S()
+    before = []
     for n in range(N):
         before.append(S)
         S = kept[:, :, n] * S + added[:, :, n]
