@@ -246,8 +246,8 @@ class Explorable:
         """
         chosen = {}
         for value, name in self.palette.items():
-            taken = {chosen[other] for other in chosen if palette.alike(self.palette[other], name)}
-            free = next(style for style in count() if style not in taken)
+            used = {chosen[other] for other in chosen if palette.alike(self.palette[other], name)}
+            free = next(style for style in count() if style not in used)
             chosen[value] = free if self.mark.startswith("line") and not self.dash else 0
         return chosen
 

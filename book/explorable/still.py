@@ -245,8 +245,8 @@ def _compact(svg, figure_id):
     return re.sub(r">\s+<", "><", re.sub(r"\s*\n\s*", " ", svg))
 
 
-def _tenth(found):
-    return f"{float(found[0]):.1f}".rstrip("0").rstrip(".")
+def _tenth(match):
+    return f"{float(match[0]):.1f}".rstrip("0").rstrip(".")
 
 
 def _themed(svg, theme):

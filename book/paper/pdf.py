@@ -55,9 +55,7 @@ def joined(
     """
     soups = {page: BeautifulSoup(html, "html.parser") for page, html in pages.items()}
     articles = {page: soup.select_one("article.bd-article") for page, soup in soups.items()}
-    anchors = {
-        page: {one["id"] for one in found.select("[id]")} for page, found in articles.items()
-    }
+    anchors = {page: {one["id"] for one in root.select("[id]")} for page, root in articles.items()}
     for page, article in articles.items():
         _prepare(page, article, anchors, base)
         for picture in article.select("img[src]"):

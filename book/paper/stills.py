@@ -30,7 +30,7 @@ WORD = re.compile(r"[A-Za-z_][\w-]*")
 FRACTION = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 # Trained keys and other data are still loading when the page opens.
 SETTLED = "(frame) => frame.dataset.mounted === '' && !/Loading/.test(frame.innerText)"
-SAID = "(frame) => frame.querySelector('[role=status]')?.textContent ?? ''"
+STATUS = "(frame) => frame.querySelector('[role=status]')?.textContent ?? ''"
 
 
 def stages(site: Path) -> Iterator[tuple[Path, BeautifulSoup, Tag]]:
@@ -60,9 +60,9 @@ def digest(site: Path, soup: BeautifulSoup, frame: Tag) -> str:
     data = [
         _data(static, element) for element in soup.select("script[id]") if element["id"] in words
     ]
-    said = [str(frame["id"]), SCRIPT.read_text(encoding="utf-8"), *scripts, *sheets]
+    parts = [str(frame["id"]), SCRIPT.read_text(encoding="utf-8"), *scripts, *sheets]
     rounded = (FRACTION.sub(lambda number: f"{float(number[0]):.6g}", one) for one in data)
-    return hashlib.sha256("\0".join([*said, *rounded]).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join([*parts, *rounded]).encode()).hexdigest()[:16]
 
 
 def _data(static: Path, element: Tag) -> str:
@@ -73,8 +73,8 @@ def _data(static: Path, element: Tag) -> str:
 def kept_digest(name: str) -> str | None:
     """The digest in a stage's stored picture; None if there is none."""
     still = STILLS / f"{name}.svg"
-    found = DIGEST.search(still.read_text(encoding="utf-8")) if still.is_file() else None
-    return found[1] if found else None
+    match = DIGEST.search(still.read_text(encoding="utf-8")) if still.is_file() else None
+    return match[1] if match else None
 
 
 def draw(browser: Browser, page: Path, names: list[str]) -> dict[str, str]:
@@ -98,7 +98,7 @@ def _draw_one(tab: Page, name: str) -> str:
     frame.scroll_into_view_if_needed()
     tab.wait_for_function(SETTLED, arg=frame.element_handle())
     stage = frame.locator(".stage")
-    return stage.evaluate("(stage, said) => Still.of(stage, said)", frame.evaluate(SAID))
+    return stage.evaluate("(stage, said) => Still.of(stage, said)", frame.evaluate(STATUS))
 
 
 def main(site: Path = SITE) -> None:

@@ -24,19 +24,19 @@ class Verdict(NamedTuple):
     holds: Holds
 
 
-def every(found: Iterable[bool]) -> bool:
+def every(results: Iterable[bool]) -> bool:
     """`all`, but False for no results."""
-    answers = [*found]
+    answers = [*results]
     return bool(answers) and all(answers)
 
 
 def verdicts() -> Iterator[Verdict]:
     """All verdicts, chapter by chapter."""
-    for found in pkgutil.iter_modules(__path__):
-        if not found.name.startswith("__"):
-            module = importlib.import_module(f"{__name__}.{found.name}")
+    for module_info in pkgutil.iter_modules(__path__):
+        if not module_info.name.startswith("__"):
+            module = importlib.import_module(f"{__name__}.{module_info.name}")
             for sentence, holds in module.VERDICTS.items():
-                yield Verdict(found.name.replace("_", "-"), sentence, holds)
+                yield Verdict(module_info.name.replace("_", "-"), sentence, holds)
 
 
 def is_contradicted(verdict: Verdict) -> bool:

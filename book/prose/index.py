@@ -24,9 +24,9 @@ from . import every
 NEAR = "softmax, near only"
 
 
-def is_clear(found: Pairs) -> bool:
+def is_clear(difference: Pairs) -> bool:
     """Whether a t test over seeds separates a mean from zero."""
-    return abs(found.mean) > (found.half or float("inf"))
+    return abs(difference.mean) > (difference.half or float("inf"))
 
 
 VERDICTS = {

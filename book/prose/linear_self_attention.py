@@ -20,8 +20,8 @@ from . import every
 
 def falls(parity: int, scale: float) -> bool:
     """Whether the error falls with every two more terms."""
-    found = [row for row in taylor_error.measured(64) if row["scale"] == scale]
-    errors = {row["degree"]: row["rms"] for row in found if row["degree"] % 2 == parity}
+    points = [row for row in taylor_error.measured(64) if row["scale"] == scale]
+    errors = {row["degree"]: row["rms"] for row in points if row["degree"] % 2 == parity}
     order = [errors[n] for n in sorted(errors)]
     return bool(order) and order == sorted(order, reverse=True)
 

@@ -36,8 +36,8 @@ def costs(attention: str, context: int) -> list[dict[str, float]]:
 
 def at_most_lost(attention: str) -> float:
     """Upper end of the 95% interval of the far past's cost at the last bytes read, in nats."""
-    found = whole_novels.last_read(attention, MAIN)
-    return found["cost"] + found["half"]
+    point = whole_novels.last_read(attention, MAIN)
+    return point["cost"] + point["half"]
 
 
 def readings() -> list[float]:
@@ -52,8 +52,8 @@ def readings() -> list[float]:
 
 def is_gain(name: str, context: int, at: int) -> bool:
     """Whether the 95% interval of a repeated passage's gain is above zero at a distance."""
-    found = gain_at(name, context, "again", at)
-    return found["gain"] > found["half"]
+    point = gain_at(name, context, "again", at)
+    return point["gain"] > point["half"]
 
 
 VERDICTS = {

@@ -14,7 +14,7 @@ from . import every
 
 def moves() -> list[float]:
     """Change of the next letter's distribution without each word of the stage's first text."""
-    return [word["moved"] for word in surgery.found()["words"]]
+    return [word["moved"] for word in surgery.effects()["words"]]
 
 
 def rise(position: int) -> float:

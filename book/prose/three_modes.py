@@ -34,11 +34,11 @@ def lengths_of(mode: str) -> list[int]:
 
 def grows(mode: str, least: float, most: float, first: int = 1024) -> bool:
     """Whether a forward pass's time grows by a factor in this range at every doubling of length."""
-    found = lengths_of(mode)
+    lengths = lengths_of(mode)
     return every(
         least < took(mode, 2 * n) / took(mode, n) < most
-        for n in found
-        if n >= first and 2 * n in found
+        for n in lengths
+        if n >= first and 2 * n in lengths
     )
 
 

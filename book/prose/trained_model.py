@@ -41,8 +41,8 @@ def keeps_all(run: Record) -> bool:
 
 def most_alone_layer() -> bool:
     """Whether the two heads that cost most alone are in layer 18."""
-    found = sorted(alone_by_rank().items(), key=lambda one: -one[1].mean)
-    return every(ranking()[rank].layer == 18 for rank, _ in found[:2])
+    falls = sorted(alone_by_rank().items(), key=lambda one: -one[1].mean)
+    return every(ranking()[rank].layer == 18 for rank, _ in falls[:2])
 
 
 def far_adds(column: str, distance: int) -> Mean:

@@ -27,14 +27,14 @@ RATES = (
 )  # fmt: skip
 
 
-def is_above(found: Pairs) -> bool:
+def is_above(difference: Pairs) -> bool:
     """Whether a difference is above zero by its 95% interval."""
-    return found.half is not None and found.mean > found.half
+    return difference.half is not None and difference.mean > difference.half
 
 
-def is_undecided(found: Pairs) -> bool:
+def is_undecided(difference: Pairs) -> bool:
     """Whether the 95% interval of a difference includes zero."""
-    return found.half is not None and abs(found.mean) < found.half
+    return difference.half is not None and abs(difference.mean) < difference.half
 
 
 def lower(suspect: str) -> Pairs:
@@ -54,8 +54,8 @@ def leave(*remedies: str) -> bool:
 
 def minutes(context: int, level: float) -> dict[str, float]:
     """Minutes of each model to a loss, without models that do not reach it."""
-    found = {name: race.minutes_to(name, context, level) for name in (*race.PAIR, NEAR)}
-    return {name: spent for name, spent in found.items() if spent} if all(found.values()) else {}
+    times = {name: race.minutes_to(name, context, level) for name in (*race.PAIR, NEAR)}
+    return {name: spent for name, spent in times.items() if spent} if all(times.values()) else {}
 
 
 def sharpest(weights: str) -> float:
@@ -125,7 +125,7 @@ VERDICTS = {
         and loss_curves.behind(*loss_curves.nano_pair(2048)) > 0.1
     ),
     "The first runs of this book used GPT-2 unchanged": lambda: (
-        have("loss_curves") == loss_curves.told_of()
+        have("loss_curves") == loss_curves.text_runs()
     ),
     "On the plateau a model is within 0.01 nats of one without attention": lambda: every(
         abs(end(remedy, name) - end("none", "none")) < 0.01

@@ -30,9 +30,9 @@ def _marked(line: str) -> str:
 def with_lines(body: str) -> str:
     """`body`, a page's HTML. pygments closes all its elements at the end of each line."""
 
-    def marked(found: re.Match[str]) -> str:
-        *lines, rest = found[2].split("\n")
-        return found[1] + "".join(map(_marked, lines)) + rest
+    def marked(match: re.Match[str]) -> str:
+        *lines, rest = match[2].split("\n")
+        return match[1] + "".join(map(_marked, lines)) + rest
 
     return CODE.sub(marked, body)
 

@@ -96,11 +96,11 @@ def choices(given: list[nodes.Node], right: int) -> list[HtmlElement]:
         raise ValueError(f"right: expected one of the {len(items)} answers, got {right}")
     made = []
     for i, item in enumerate(items, 1):
-        answer, said, *more = item.children
-        said.insert(0, [nodes.strong("", "Right." if i == right else "No."), nodes.Text(" ")])
+        answer, comment, *more = item.children
+        comment.insert(0, [nodes.strong("", "Right." if i == right else "No."), nodes.Text(" ")])
         summary = make("summary", *answer.children)
         made.append(
-            make("details", summary, make("div", said, *more, css="folded-body"), css="folded")
+            make("details", summary, make("div", comment, *more, css="folded-body"), css="folded")
         )
     return made
 

@@ -24,20 +24,20 @@ BESIDE = re.compile(r'\bdata-(?:before|after)="([^"]*)"')
 
 def characters(html: str) -> set[str]:
     """Characters of a page's formulas and of the punctuation beside them; possibly more."""
-    found: set[str] = set()
+    used: set[str] = set()
     for part in html.split(SET)[1:]:
         formula = BEYOND.split(part)[0]
-        found.update(unescape(TAG.sub("", formula)), unescape("".join(BESIDE.findall(formula))))
-    return found
+        used.update(unescape(TAG.sub("", formula)), unescape("".join(BESIDE.findall(formula))))
+    return used
 
 
-def cut(font: Path, kept: set[str], target: Path) -> None:
+def cut(font: Path, used: set[str], target: Path) -> None:
     """Write `font` to `target` with only the glyphs of these characters and their parts."""
     whole = TTFont(font, recalcTimestamp=False)  # the same pages have the same fonts
     options = Options()
     options.layout_features = ["*"]
     subsetter = Subsetter(options)
-    subsetter.populate(unicodes=[ord(character) for character in kept])
+    subsetter.populate(unicodes=[ord(character) for character in used])
     subsetter.subset(whole)
     whole.flavor = "woff2"
     whole.save(target)
@@ -45,8 +45,8 @@ def cut(font: Path, kept: set[str], target: Path) -> None:
 
 def fit_fonts(site: Path) -> None:
     """Reduce the published fonts of formulas to the characters of the site's pages."""
-    kept: set[str] = set()
+    used: set[str] = set()
     for page in site.rglob("*.html"):
-        kept |= characters(page.read_text(encoding="utf-8"))
+        used |= characters(page.read_text(encoding="utf-8"))
     for font in sorted((KATEX / "fonts").glob("*.woff2")):
-        cut(font, kept, site / PUBLISHED / "fonts" / font.name)
+        cut(font, used, site / PUBLISHED / "fonts" / font.name)

@@ -40,8 +40,8 @@ def _rendered(tex: str, display: bool, macros: str) -> str:
         return call(KATEX / "katex.min.js", "katex.renderToString", tex, options)
     except JSEvalException as error:
         reason = re.search(r"KaTeX parse error: .*", str(error))
-        said = reason[0] if reason else str(error)
-        raise ExtensionError(f"formula: expected what KaTeX can set, got {tex!r}: {said}") from None
+        why = reason[0] if reason else str(error)
+        raise ExtensionError(f"formula: expected what KaTeX can set, got {tex!r}: {why}") from None
 
 
 def render(tex: str, macros: dict[str, str], display: bool = False) -> str:

@@ -101,8 +101,8 @@ def description(body: str) -> str:
     article = BeautifulSoup(said[0] if said else "", "html.parser")
     for hidden in article.select(".katex-mathml, .visually-hidden, .headerlink"):
         hidden.decompose()
-    found = article.select_one(".question > p:not(.block-label)") or article.select_one("p")
-    text = " ".join(found.get_text().split()) if found else ""
+    block = article.select_one(".question > p:not(.block-label)") or article.select_one("p")
+    text = " ".join(block.get_text().split()) if block else ""
     if len(text) <= DESCRIPTION_LENGTH:
         return text
     return text[: DESCRIPTION_LENGTH + 1].rsplit(" ", 1)[0].rstrip(",.;:") + " …"
@@ -112,12 +112,12 @@ def tags(app: Sphinx, page: str, context: dict) -> str:
     """The page's meta elements: policy, description, and what a shared link shows."""
     policy = "; ".join(f"{kind} {sources}" for kind, sources in POLICY.items())
     title = BeautifulSoup(context.get("title") or "", "html.parser").get_text()
-    said = description(context.get("body") or "") or app.config.project
+    text = description(context.get("body") or "") or app.config.project
     properties = {
         "og:type": "article",
         "og:site_name": app.config.project,
         "og:title": title or app.config.project,
-        "og:description": said,
+        "og:description": text,
     }
     if base := app.config.html_baseurl:
         properties["og:url"] = f"{base.rstrip('/')}/{page}.html"
@@ -125,7 +125,7 @@ def tags(app: Sphinx, page: str, context: dict) -> str:
         properties["og:image:alt"] = "The book's first figure: loss against training time"
     lines = [
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy, quote=True)}" />',
-        f'<meta name="description" content="{escape(said)}" />',
+        f'<meta name="description" content="{escape(text)}" />',
         f'<meta name="twitter:card" content="{"summary_large_image" if base else "summary"}" />',
         *(f'<meta property="{name}" content="{escape(v)}" />' for name, v in properties.items()),
     ]
@@ -144,8 +144,8 @@ def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> No
 
 def check_policy(name: str, html: str) -> None:
     """Raise ExtensionError for a page with a script inside it, which its policy would stop."""
-    if found := INLINE_SCRIPT.search(html) or HANDLER.search(html):
-        raise ExtensionError(f"{name}: expected scripts in files only, got {found[0][:80]!r}")
+    if match := INLINE_SCRIPT.search(html) or HANDLER.search(html):
+        raise ExtensionError(f"{name}: expected scripts in files only, got {match[0][:80]!r}")
 
 
 def write_sitemap(app: Sphinx) -> None:

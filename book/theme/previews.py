@@ -41,8 +41,8 @@ def absolute_links(fragment: Tag, page: Path, reader: Path) -> None:
         link["href"] = os.path.relpath(target, reader.parent) + (f"#{anchor}" if anchor else "")
 
 
-def render(found: Tag, page: Path, reader: Path, href: str) -> str:
-    fragment = BeautifulSoup(str(found), "html.parser")
+def render(element: Tag, page: Path, reader: Path, href: str) -> str:
+    fragment = BeautifulSoup(str(element), "html.parser")
     for tag in fragment.find_all(id=True):
         del tag["id"]
     for tag in fragment.select(".headerlink, .backrefs"):
@@ -71,9 +71,9 @@ def add_previews(app: Sphinx, error: Exception | None) -> None:
             if not path or target == reader or not target.is_file():
                 continue
             named = parsed(target).find(id=unquote(anchor))
-            found = block(named) if named else None
-            if found:
-                templates.append(render(found, target, reader, f"{path}#{anchor}"))
+            element = block(named) if named else None
+            if element:
+                templates.append(render(element, target, reader, f"{path}#{anchor}"))
         html = html.replace("</body>", "\n".join([*templates, "</body>"]))
         reader.write_text(html, encoding="utf-8")
 

@@ -33,8 +33,8 @@ SAFE_IN_PARALLEL = ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex")
 def inputs_digest(root: Path = ROOT) -> str:
     """SHA-256 of everything that a chapter's cells depend on, except its own text."""
     digest = hashlib.sha256()
-    found = (file for folder in INPUTS for file in sorted((root / folder).rglob("*")))
-    folders = (file for file in found if file.suffix in INPUT_KINDS and file.is_file())
+    files = (file for folder in INPUTS for file in sorted((root / folder).rglob("*")))
+    folders = (file for file in files if file.suffix in INPUT_KINDS and file.is_file())
     for file in (*(root / name for name in FILES), *folders):
         digest.update(f"{file.relative_to(root)}\0".encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())

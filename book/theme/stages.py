@@ -38,7 +38,7 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "stages"
 CHARTS = SCRIPTS.with_name("explorable")
 STILLS = SCRIPTS / "stills"
 SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
-SAID = re.compile(r"<title>([^<]*)</title>")
+TITLE = re.compile(r"<title>([^<]*)</title>")
 
 
 class Stage(Block):
@@ -121,10 +121,10 @@ def without_script(name: str) -> str:
         return f'<noscript><p class="stage-note">{note}</p></noscript>'
     svg = still.read_text(encoding="utf-8")
     width, height = SIZE.search(svg).groups()
-    said = SAID.search(svg)[1].replace('"', "&quot;")
+    title = TITLE.search(svg)[1].replace('"', "&quot;")
     return (
         '<noscript><p class="stage-note">The steps need JavaScript; this is one of them.</p>'
-        f'<img class="stage-still" src="../_static/stages/stills/{name}.svg" alt="{said}"'
+        f'<img class="stage-still" src="../_static/stages/stills/{name}.svg" alt="{title}"'
         f' width="{width}" height="{height}" /></noscript>'
     )
 

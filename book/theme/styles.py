@@ -88,7 +88,7 @@ def selectors(prelude: str) -> list[str]:
 def needed(css: str, used: set[str]) -> str:
     """`css` without comments and without rules for a class or an id that is not in `used`."""
     css = TOKEN.sub(lambda token: "" if token[0].startswith("/*") else token[0], css)
-    kept = []
+    remaining = []
     for prelude, body in rules(css):
         if body is not None and prelude.startswith(GROUPS):
             body = needed(body, used)
@@ -99,8 +99,8 @@ def needed(css: str, used: set[str]) -> str:
                 if set(NAME.findall(ALTERNATIVES.sub("", one))) <= used
             )
         if prelude and body != "":
-            kept.append((prelude, body))
-    return as_text(kept)
+            remaining.append((prelude, body))
+    return as_text(remaining)
 
 
 def less_unread(css: str, read: set[str]) -> str:
@@ -117,9 +117,9 @@ def less_unread(css: str, read: set[str]) -> str:
     return as_text((prelude, body) for prelude, body in rules(css) if body != "")
 
 
-def as_text(kept: Iterable[tuple[str, str | None]]) -> str:
+def as_text(rules: Iterable[tuple[str, str | None]]) -> str:
     """Rules as a style sheet, one after the other."""
-    return "\n".join(prelude if body is None else f"{prelude}{{{body}}}" for prelude, body in kept)
+    return "\n".join(prelude if body is None else f"{prelude}{{{body}}}" for prelude, body in rules)
 
 
 def names_in_use(site: Path) -> set[str]:
@@ -155,8 +155,8 @@ def join_sheets(site: Path) -> None:
         for sheet in sorted(static.glob(pattern)):
             folder = os.path.relpath(sheet.parent, static)
 
-            def moved(found: re.Match, folder: str = folder) -> str:
-                return f'url("{posixpath.normpath(posixpath.join(folder, found[2]))}")'
+            def moved(match: re.Match, folder: str = folder) -> str:
+                return f'url("{posixpath.normpath(posixpath.join(folder, match[2]))}")'
 
             css = sheet.read_text(encoding="utf-8").lstrip("\ufeff")
             if sheet.name == PALETTE:

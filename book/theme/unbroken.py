@@ -35,8 +35,8 @@ def keep_spreads(tree: nodes.Element) -> None:
     """Write 0.41 ± 0.39 with non-breaking spaces."""
     for text in list(tree.findall(nodes.Text)):
         if SPREAD.search(text) and not isinstance(text.parent, ELSEWHERE):
-            kept = SPREAD.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", text.astext())
-            text.parent.replace(text, nodes.Text(kept))
+            unbroken = SPREAD.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", text.astext())
+            text.parent.replace(text, nodes.Text(unbroken))
 
 
 def keep_punctuation(tree: nodes.Element) -> None:
@@ -48,8 +48,8 @@ def keep_punctuation(tree: nodes.Element) -> None:
         at = formula.parent.index(formula)
         for name, i, edge in (("before", at - 1, OPENING), ("after", at + 1, CLOSING)):
             beside = formula.parent.children[i] if 0 <= i < len(formula.parent) else None
-            if isinstance(beside, nodes.Text) and (found := edge.search(beside.astext())):
-                formula[name] = found[0]
+            if isinstance(beside, nodes.Text) and (match := edge.search(beside.astext())):
+                formula[name] = match[0]
                 formula.parent.replace(beside, nodes.Text(edge.sub("", beside.astext())))
 
 

@@ -34,9 +34,9 @@ def public() -> list[str]:
 
 def modules() -> list[ModuleType]:
     """The modules that define the public names: the operation first, then by name."""
-    found = {inspect.getmodule(getattr(lsa, name)) for name in public()}
+    sources = {inspect.getmodule(getattr(lsa, name)) for name in public()}
     return sorted(
-        filter(None, found), key=lambda it: ("linear_attention" not in it.__name__, it.__name__)
+        filter(None, sources), key=lambda it: ("linear_attention" not in it.__name__, it.__name__)
     )
 
 
@@ -58,18 +58,18 @@ def _members(kind: type) -> Iterator[str]:
     """Documented members that a class adds to its parents."""
     for name, member in vars(kind).items():
         called = inspect.isfunction(member)
-        said = member.__doc__ if called or isinstance(member, property) else None
-        if name.startswith("_") or not said:
+        doc = member.__doc__ if called or isinstance(member, property) else None
+        if name.startswith("_") or not doc:
             continue
-        first = " ".join(inspect.cleandoc(said).split("\n\n")[0].split())
+        first = " ".join(inspect.cleandoc(doc).split("\n\n")[0].split())
         yield f"- `{kind.__name__}.{name}{'()' if called else ''}`: {escape(first)}"
 
 
 def signature(name: str, thing: object) -> str:
     """`name(...)` as in Python; if it is long, with an argument a line."""
-    taken = inspect.signature(thing)  # type: ignore[arg-type]
-    arguments = [QUOTED.sub(r"\1", part) for part in _parameters(taken)]
-    gives = taken.return_annotation
+    inspected = inspect.signature(thing)  # type: ignore[arg-type]
+    arguments = [QUOTED.sub(r"\1", part) for part in _parameters(inspected)]
+    gives = inspected.return_annotation
     after = f" -> {gives}" if isinstance(gives, str) and gives != "None" else ""
     line = f"{name}({', '.join(arguments)}){after}"
     if len(line) <= LONGEST:
@@ -77,9 +77,9 @@ def signature(name: str, thing: object) -> str:
     return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){after}"])
 
 
-def _parameters(taken: inspect.Signature) -> Iterator[str]:
+def _parameters(inspected: inspect.Signature) -> Iterator[str]:
     starred = False
-    for one in taken.parameters.values():
+    for one in inspected.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
@@ -103,16 +103,16 @@ def _block(block: str, arguments: Set[str]) -> str:
             parts.append(line)
         else:
             parts[-1] += f" {line.strip()}"
-    told = [_argument(part, arguments) for part in parts]
+    matches = [_argument(part, arguments) for part in parts]
     return "\n".join(
-        f"- `{found[1]}`: {escape(found[2])}" if found else escape(part)
-        for part, found in zip(parts, told, strict=True)
+        f"- `{match[1]}`: {escape(match[2])}" if match else escape(part)
+        for part, match in zip(parts, matches, strict=True)
     )
 
 
 def _argument(line: str, arguments: Set[str]) -> re.Match | None:
-    found = ARGUMENT.match(line)
-    return found if found and {*found[1].split(", ")} <= arguments else None
+    match = ARGUMENT.match(line)
+    return match if match and {*match[1].split(", ")} <= arguments else None
 
 
 def escape(text: str) -> str:

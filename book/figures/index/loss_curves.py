@@ -39,14 +39,14 @@ def yardsticks(records: list[Record]) -> list[Series]:
     lines = []
     for key in sorted({(model(run), run["config"]["context"]) for run in records}):
         curves = [curve(run) for run in records if (model(run), run["config"]["context"]) == key]
-        best = min(min(found["loss"]) for found in curves)
-        worst = max(max(found["loss"]) for found in curves)
+        best = min(min(each["loss"]) for each in curves)
+        worst = max(max(each["loss"]) for each in curves)
         for order, level in counted.items():
             if order == 1 or level > worst:
                 continue
             columns = {"loss": [level, level]}
             for column in ("update", "minutes"):
-                ends = [(found[column][0], found[column][-1]) for found in curves]
+                ends = [(each[column][0], each[column][-1]) for each in curves]
                 columns[column] = [min(first for first, _ in ends), max(last for _, last in ends)]
             lines.append(
                 Series(
@@ -117,9 +117,9 @@ def first_shown(records: list[Record]) -> int:
     all.
     """
     smallest = min((run["config"]["scale"] for run in records), key=[*SCALES].index)
-    found = [run for run in records if run["config"]["scale"] == smallest]
-    learned = [run for run in found if leaves_pairs(run) is not None]
-    return max(run["config"]["context"] for run in learned or found)
+    smallest_runs = [run for run in records if run["config"]["scale"] == smallest]
+    learned = [run for run in smallest_runs if leaves_pairs(run) is not None]
+    return max(run["config"]["context"] for run in learned or smallest_runs)
 
 
 def below_pairs() -> float:
@@ -131,21 +131,21 @@ def leaves_pairs(run: Record) -> int | None:
     """The first update at which a run's loss is clearly below that of letter pairs."""
     if not have("ngram_baseline"):
         return None
-    found, level = curve(run), below_pairs()
-    points = zip(found["update"], found["loss"], strict=True)
+    columns, level = curve(run), below_pairs()
+    points = zip(columns["update"], columns["loss"], strict=True)
     return next((update for update, loss in points if loss < level), None)
 
 
 def pair(records: list[Record], scale: str, context: int) -> Pair:
     """The softmax and the linear run of one scale and context. Raises NotMeasuredError."""
-    found = {
+    runs = {
         run["config"]["attention"]: run
         for run in records
         if model(run) == scale and run["config"]["context"] == context
     }
-    if not {"softmax", "linear"} <= found.keys():
+    if not {"softmax", "linear"} <= runs.keys():
         raise NotMeasuredError(f"loss_curves: no pair of {scale} at {context}")
-    return found["softmax"], found["linear"]
+    return runs["softmax"], runs["linear"]
 
 
 def seconds_per_update(run: Record) -> float:
@@ -196,10 +196,10 @@ def last_update(run: Record) -> int:
 
 def nano_pair(context: int) -> Pair:
     """The two nano runs of the book's text. Raises NotMeasuredError."""
-    return pair(told_of(), "nano", context)
+    return pair(text_runs(), "nano", context)
 
 
-def told_of() -> list[Record]:
+def text_runs() -> list[Record]:
     """The runs on the device that the text is about. Raises NotMeasuredError."""
     if not (records := have("loss_curves", context=WRITTEN_FOR)):
         raise NotMeasuredError("loss_curves: nothing stored")
@@ -214,8 +214,8 @@ def numbers() -> dict[str, str]:
         return f"{min(made):,} to {max(made):,}"
 
     def left_pairs(context: int, i: int) -> str:
-        found = leaves_pairs(nano_pair(context)[i])
-        return "no" if found is None else f"{found:,}"
+        update = leaves_pairs(nano_pair(context)[i])
+        return "no" if update is None else f"{update:,}"
 
     return in_words(
         old_updates=lambda: f"{common_updates(*nano_pair(2048)):,}",

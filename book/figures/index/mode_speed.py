@@ -57,8 +57,8 @@ def least_seconds(run: Record, mode: str, length: int, direction: str) -> float 
     outputs once each: everything else may stay in a cache. Steps are not counted. A step waits for
     one multiply-add, which takes less time than the arithmetic of a step on a CPU.
     """
-    found = limits(run)
-    if not found:
+    speeds = limits(run)
+    if not speeds:
         return None
     config = run["config"]
     ends = least_bytes(
@@ -67,7 +67,7 @@ def least_seconds(run: Record, mode: str, length: int, direction: str) -> float 
     )  # fmt: skip
     spent = cost(run, mode, length, direction)
     moved = ends * config["batch"] * config["heads"]
-    return replace(spent, bytes=moved).seconds(found["matmul"], found["copy"])
+    return replace(spent, bytes=moved).seconds(speeds["matmul"], speeds["copy"])
 
 
 def narrowest() -> Record:
@@ -103,7 +103,7 @@ def overtakes(run: Record, fast: str, slow: str, direction: str = "forward+backw
     None if it never does.
     """
     fast_points, slow_points = (
-        {found["length"]: found for found in rows(run, mode=mode, **{"pass": direction})}
+        {point["length"]: point for point in rows(run, mode=mode, **{"pass": direction})}
         for mode in (fast, slow)
     )
     ahead = None
@@ -120,7 +120,7 @@ def token_ratios() -> list[float]:
     Raises NotMeasuredError.
     """
     run = narrowest()
-    lengths = [found["length"] for found in rows(run, mode="recurrent", **{"pass": "forward"})]
+    lengths = [point["length"] for point in rows(run, mode="recurrent", **{"pass": "forward"})]
     if not lengths:
         raise NotMeasuredError("mode_speed: no recurrent mode")
     return [
@@ -190,7 +190,7 @@ def passes(factor: float) -> tuple[int, int]:
     """Two neighbouring measured lengths; at the second, chunked mode is `factor` times faster for
     the first time, forward and backward. Raises NotMeasuredError if it never is.
     """
-    lengths = sorted({found["length"] for found in rows(narrowest(), mode="softmax")})
+    lengths = sorted({point["length"] for point in rows(narrowest(), mode="softmax")})
     for shorter, longer in pairwise(lengths):
         if longer >= 1024 and ratio_to_softmax(longer) >= factor:
             return shorter, longer

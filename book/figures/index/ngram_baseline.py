@@ -18,7 +18,7 @@ def losses() -> dict[int, float]:
 
 def loss(order: int) -> float:
     """Loss of one n-gram model. Raises NotMeasuredError."""
-    found = losses()
-    if order not in found:
+    by_order = losses()
+    if order not in by_order:
         raise NotMeasuredError(f"ngram_baseline: no order {order}")
-    return found[order]
+    return by_order[order]

@@ -49,8 +49,8 @@ Found = dict[str, list[Record]]
 def curves(context: int | None = None) -> list[Record]:
     """The stored trainings, at one context or at all."""
     trained = learned("race", model=["softmax", "linear"])
-    found = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
-    return [run for run in found if context in (None, run["config"]["context"])]
+    runs = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
+    return [run for run in runs if context in (None, run["config"]["context"])]
 
 
 def by_model(context: int) -> Found:
@@ -59,12 +59,12 @@ def by_model(context: int) -> Found:
     Models are compared on the same seeds, those of both softmax and linear attention. A control
     with fewer is shown with those; one with none of them, with its own.
     """
-    found: Found = {}
+    by_name: Found = {}
     for run in sorted(curves(context), key=_seed):
-        found.setdefault(run["config"]["model"], []).append(run)
-    both = set.intersection(*({_seed(run) for run in found.get(name, ())} for name in PAIR))
-    shared = {name: [run for run in runs if _seed(run) in both] for name, runs in found.items()}
-    return {name: shared[name] or found[name] for name in MODELS if name in found}
+        by_name.setdefault(run["config"]["model"], []).append(run)
+    both = set.intersection(*({_seed(run) for run in by_name.get(name, ())} for name in PAIR))
+    shared = {name: [run for run in runs if _seed(run) in both] for name, runs in by_name.items()}
+    return {name: shared[name] or by_name[name] for name in MODELS if name in by_name}
 
 
 def _seed(run: Record) -> int:
@@ -79,20 +79,20 @@ def timed(context: int) -> Record:
     """
     trained = Counter(_processor(run) for run in curves())
     kinds = {kind for kind, _ in trained}
-    found = [
+    records = [
         run
         for run in load("race")
         if run["config"]["model"] == "all" and run["config"]["context"] == context
         and run["complete"] and (not kinds or _processor(run)[0] in kinds)
     ]  # fmt: skip
-    if not found:
+    if not records:
         raise NotMeasuredError(f"race: no seconds of an update at {context}")
 
     def rank(run: Record) -> tuple[int, int, str]:
         threads = run["provenance"]["device"]["count"]
         return trained[_processor(run)], threads, run["provenance"]["started"]
 
-    return max(found, key=rank)
+    return max(records, key=rank)
 
 
 def _processor(run: Record) -> tuple[str, str]:
@@ -123,10 +123,10 @@ def losses(run: Record) -> dict[int, float]:
 
 def ends(model: str, context: int) -> list[float]:
     """The last loss of each seed. Raises NotMeasuredError."""
-    found = by_model(context).get(model)
-    if not found:
+    runs = by_model(context).get(model)
+    if not runs:
         raise NotMeasuredError(f"race: no {model} at {context}")
-    return [[*losses(run).values()][-1] for run in found]
+    return [[*losses(run).values()][-1] for run in runs]
 
 
 def end(model: str, context: int) -> float:
@@ -136,23 +136,23 @@ def end(model: str, context: int) -> float:
 
 def differences(first: str, second: str, context: int) -> list[float]:
     """The last loss of one model minus another's, for each seed. Raises NotMeasuredError."""
-    found = by_model(context)
-    return pairs.differences(found.get(first, ()), found.get(second, ()))
+    runs = by_model(context)
+    return pairs.differences(runs.get(first, ()), runs.get(second, ()))
 
 
 def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
     """The mean loss of several seeds, at the updates at which all were validated."""
     every = [losses(run) for run in runs]
-    common = sorted(set.intersection(*(set(found) for found in every)))
-    return {update: mean(found[update] for found in every) for update in common}
+    common = sorted(set.intersection(*(set(curve) for curve in every)))
+    return {update: mean(curve[update] for curve in every) for update in common}
 
 
 def minutes_to(model: str, context: int, level: float) -> float | None:
     """Minutes of training until the mean loss reaches `level`. Raises NotMeasuredError."""
-    found = by_model(context).get(model)
-    if not found:
+    runs = by_model(context).get(model)
+    if not runs:
         raise NotMeasuredError(f"race: no {model} at {context}")
-    for (before, high), (after, low) in pairwise(mean_curve(found).items()):
+    for (before, high), (after, low) in pairwise(mean_curve(runs).items()):
         if high > level >= low:
             update = before + (after - before) * (high - level) / (high - low)
             return update * seconds(model, context) / 60
@@ -162,11 +162,11 @@ def minutes_to(model: str, context: int, level: float) -> float | None:
 def _series() -> list[Series]:
     series = []
     for context in CONTEXTS:
-        for model, found in by_model(context).items():
+        for model, runs in by_model(context).items():
             attention, sight = MODELS[model]
             pace = seconds(model, context) / 60
-            shown = {"mean": [mean_curve(found)]}
-            shown |= {"each": [losses(run) for run in found]} if len(found) > 1 else {}
+            shown = {"mean": [mean_curve(runs)]}
+            shown |= {"each": [losses(run) for run in runs]} if len(runs) > 1 else {}
             for seeds, lines in shown.items():
                 for i, line in enumerate(lines):
                     series.append(
@@ -183,7 +183,7 @@ def _series() -> list[Series]:
                                 "loss": [*line.values()],
                             },
                             label=LABELS[model],
-                            source=found[i]["path"],
+                            source=runs[i]["path"],
                         )
                     )
     return series
@@ -227,8 +227,8 @@ def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explora
 
 
 def _caption(context: int) -> str:
-    found = by_model(context)
-    each = seeds_in_words([*map(len, found.values())])
+    runs = by_model(context)
+    each = seeds_in_words([*map(len, runs.values())])
     return (
         "**One small model with and without the exponential.** Each has one head that fades. "
         f"Loss on five novels that were never trained on, {each}. At each context all models make "
@@ -266,11 +266,11 @@ def in_the_same_time(context: int) -> tuple[float, float, float]:
     all of its updates are made by then. Raises NotMeasuredError.
     """
     last = end("linear", context)
-    found = by_model(context)
-    if "softmax" not in found:
+    runs = by_model(context)
+    if "softmax" not in runs:
         raise NotMeasuredError(f"race: no softmax at {context}")
-    spent = max(mean_curve(found["linear"])) * seconds("linear", context) / 60
-    made, curve = 60 * spent / seconds("softmax", context), mean_curve(found["softmax"])
+    spent = max(mean_curve(runs["linear"])) * seconds("linear", context) / 60
+    made, curve = 60 * spent / seconds("softmax", context), mean_curve(runs["softmax"])
     for (before, high), (after, low) in pairwise(curve.items()):
         if before <= made < after:
             return spent, high + (low - high) * (made - before) / (after - before), last
@@ -281,10 +281,10 @@ def in_the_same_time(context: int) -> tuple[float, float, float]:
 
 def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:
     """Mean loss by position over seeds, {last position: loss} for each model."""
-    found = {}
+    means = {}
     for model, runs in by_model(context).items():
         tables = [rows(run, "positions", reading=reading) for run in runs]
         every = [{one["last"]: one["loss"] for one in table} for table in tables if table]
         if every:
-            found[model] = {last: mean(one[last] for one in every) for last in every[0]}
-    return found
+            means[model] = {last: mean(one[last] for one in every) for last in every[0]}
+    return means

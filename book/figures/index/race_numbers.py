@@ -25,11 +25,11 @@ def linear_behind(*contexts: int) -> Pairs:
 
     Raises NotMeasuredError.
     """
-    found: list[float] = []
+    behind: list[float] = []
     for context in contexts or CONTEXTS:
         with suppress(NotMeasuredError):
-            found += differences("linear", "softmax", context)
-    return compare(found)
+            behind += differences("linear", "softmax", context)
+    return compare(behind)
 
 
 def over_seeds(*changes: tuple[str, str]) -> Pairs:
@@ -38,12 +38,12 @@ def over_seeds(*changes: tuple[str, str]) -> Pairs:
     Runs of one seed share first weights and text for all contexts and attentions, so pairs of runs
     are not independent. Seeds are. Raises NotMeasuredError.
     """
-    found: list[dict[int, float]] = []
+    per_pair: list[dict[int, float]] = []
     for context, (first, second) in product(CONTEXTS, changes):
         runs = by_model(context)
         with suppress(NotMeasuredError):
-            found.append(by_seed(runs.get(first, ()), runs.get(second, ())))
-    return compare_seeds(found)
+            per_pair.append(by_seed(runs.get(first, ()), runs.get(second, ())))
+    return compare_seeds(per_pair)
 
 
 def near_lead(context: int) -> Pairs:
@@ -61,14 +61,14 @@ def far_costs() -> Pairs:
 
 def convolutions() -> list[Record]:
     """The runs with a convolution of two bytes instead of attention. Raises NotMeasuredError."""
-    found = [
+    runs = [
         run
         for run in learned("race")
         if (run["config"]["model"], run["config"]["context"]) == CONVOLUTION
     ]
-    if not found:
+    if not runs:
         raise NotMeasuredError("race: no convolution of two bytes")
-    return found
+    return runs
 
 
 def convolution() -> float:
@@ -81,19 +81,19 @@ def convolution_leads() -> list[float]:
 
     Raises NotMeasuredError.
     """
-    found = by_model(CONVOLUTION[1])
-    attentions = (found.get(name, ()) for name, (kind, _) in MODELS.items() if kind != "none")
+    by_name = by_model(CONVOLUTION[1])
+    attentions = (by_name.get(name, ()) for name, (kind, _) in MODELS.items() if kind != "none")
     return [lead for runs in attentions for lead in by_seed(runs, convolutions()).values()]
 
 
 def trained_seconds() -> list[float]:
     """Seconds of the updates of each stored run of both models. Raises NotMeasuredError."""
-    found = [
+    totals = [
         sum(run["tables"]["train"]["seconds"]) for run in curves() if run["config"]["model"] in PAIR
     ]
-    if not found:
+    if not totals:
         raise NotMeasuredError("race: nothing stored")
-    return found
+    return totals
 
 
 def table_behind() -> float:
@@ -106,10 +106,10 @@ def table_behind() -> float:
 
 def minutes(model: str, context: int) -> float:
     """Minutes of all of a model's updates, from the seconds of one. Raises NotMeasuredError."""
-    found = by_model(context).get(model)
-    if not found:
+    runs = by_model(context).get(model)
+    if not runs:
         raise NotMeasuredError(f"race: no {model} at {context}")
-    return found[0]["config"]["updates"] * seconds(model, context) / 60
+    return runs[0]["config"]["updates"] * seconds(model, context) / 60
 
 
 def window_minutes(context: int) -> float:
@@ -118,17 +118,17 @@ def window_minutes(context: int) -> float:
 
 
 def _config(context: int) -> dict:
-    found = curves(context)
-    if not found:
+    runs = curves(context)
+    if not runs:
         raise NotMeasuredError(f"race: nothing stored at {context}")
-    return found[0]["config"]
+    return runs[0]["config"]
 
 
 def _slope() -> float:
-    found = by_model(MAIN).get("linear")
-    if not found:
+    runs = by_model(MAIN).get("linear")
+    if not runs:
         raise NotMeasuredError(f"race: no linear at {MAIN}")
-    return found[0]["config"]["attention_options"]["log_decay"][0]
+    return runs[0]["config"]["attention_options"]["log_decay"][0]
 
 
 def _parameters() -> int:

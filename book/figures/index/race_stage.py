@@ -38,10 +38,10 @@ def more() -> Explorable | Missing:
 
 def _race(context: int) -> dict:
     """The curves at one context, at the updates that both models have. Raises NotMeasuredError."""
-    found = by_model(context)
-    if not all(name in found for name in PAIR):
+    runs = by_model(context)
+    if not all(name in runs for name in PAIR):
         raise NotMeasuredError(f"race: not both models at {context}")
-    curves = {name: mean_curve(found[name]) for name in PAIR}
+    curves = {name: mean_curve(runs[name]) for name in PAIR}
     updates = sorted(set.intersection(*(set(curve) for curve in curves.values())))
     return {
         "context": context,

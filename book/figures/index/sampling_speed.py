@@ -126,10 +126,10 @@ def crossing() -> int:
 def spread(attention: str, scale: str = "124M") -> float:
     """By which share a model's slowest position takes longer than its fastest."""
     run = of_config(have("sampling_speed"), scale=scale, batch=1)
-    found = [point["seconds"] for point in rows(run, attention=attention)]
-    if not found:
+    seconds = [point["seconds"] for point in rows(run, attention=attention)]
+    if not seconds:
         raise NotMeasuredError(f"sampling_speed: no {attention}")
-    return max(found) / min(found) - 1
+    return max(seconds) / min(seconds) - 1
 
 
 def bytes_rise(position: int, scale: str = "nano") -> float:

@@ -28,11 +28,11 @@ def table() -> Table:
     """Softmax's time over linear attention's, forward and backward, by length."""
     cells = []
     for length in LENGTHS:
-        found = in_words(
+        ratios = in_words(
             **{name: lambda n=length, of=of: times(of(n)) for name, of in TIMED.items()}
         )
-        told = ("–" if said == NOT_MEASURED else said for said in found.values())
-        cells.append([f"{length:,}", *told])
+        texts = ("–" if text == NOT_MEASURED else text for text in ratios.values())
+        cells.append([f"{length:,}", *texts])
     return Table(["context", *TIMED], cells, align="r" * (len(TIMED) + 1))
 
 
@@ -43,12 +43,12 @@ def data() -> HTML:
     """
     series = []
     for name, of in TIMED.items():
-        found = {}
+        ratios = {}
         for length in LENGTHS:
             with suppress(NotMeasuredError):
-                found[length] = float(f"{rounded(of(length)):.4g}")
-        if found:
-            series.append({"name": name, "lengths": [*found], "ratios": [*found.values()]})
+                ratios[length] = float(f"{rounded(of(length)):.4g}")
+        if ratios:
+            series.append({"name": name, "lengths": [*ratios], "ratios": [*ratios.values()]})
     return HTML(json_script(series, id="ratios-data"))
 
 

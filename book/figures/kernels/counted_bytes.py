@@ -35,8 +35,8 @@ def beside_account(q: Tensor, k: Tensor, v: Tensor, do: Tensor) -> Table | None:
     lines = []
     for G in SEGMENTS:
         for name, fused in DESIGNS.items():
-            found = _counted((q, k, v, do), G, fused)
-            pairs = list(zip(found, _accounted(q.shape, G, fused), strict=True))
+            counted = _counted((q, k, v, do), G, fused)
+            pairs = list(zip(counted, _accounted(q.shape, G, fused), strict=True))
             assert all(abs(a - b) < AGREES * b for a, b in pairs), (name, G, pairs)
             lines.append([f"{name}, G = {G}", *(f"{n:,.0f}" for pair in pairs for n in pair)])
     titles = ["", "forward: counted", "by account", "back: counted", "by account"]

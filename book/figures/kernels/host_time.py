@@ -14,10 +14,10 @@ PASSES = {"forward": "forwards", "forward+backward": "with gradients"}
 
 def measured(**wanted: object) -> list[Row]:
     """Rows of the stored run that match. Raises NotMeasuredError if there are none."""
-    found = [row for run in have("host_time") for row in rows(run, **wanted)]
-    if not found:
+    matching = [row for run in have("host_time") for row in rows(run, **wanted)]
+    if not matching:
         raise NotMeasuredError(f"host_time: nothing with {wanted}")
-    return found
+    return matching
 
 
 def _pairs(**wanted: object) -> list[tuple[Row, Row]]:
@@ -48,8 +48,8 @@ def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the appendix on kernels: the host."""
 
-    def span(found: list[float], digits: int) -> str:
-        return " to ".join(dict.fromkeys(f"{end(found):,.{digits}f}" for end in (min, max)))
+    def span(values: list[float], digits: int) -> str:
+        return " to ".join(dict.fromkeys(f"{end(values):,.{digits}f}" for end in (min, max)))
 
     def ratios(pass_name: str) -> str:
         return span([a["seconds"] / b["seconds"] for a, b in _pairs(**{"pass": pass_name})], 1)

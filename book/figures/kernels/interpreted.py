@@ -36,12 +36,12 @@ __all__ = ["check", "installed", "moved", "tl", "triton"]
 ABSENT = "not run: Triton is not installed here"
 
 
-def check(what, found, wanted, bound=1e-5):
-    """Print the relative RMS error of `found` against `wanted`; fail if it exceeds `bound`."""
+def check(what, result, wanted, bound=1e-5):
+    """Print the relative RMS error of `result` against `wanted`; fail if it exceeds `bound`."""
     if not installed:
         print(f"{what}: {ABSENT}")
         return
-    error = (found - wanted).square().mean().sqrt() / wanted.square().mean().sqrt()
+    error = (result - wanted).square().mean().sqrt() / wanted.square().mean().sqrt()
     assert error <= bound, f"{what}: relative error {error:.1e}"
     print(f"{what}: agrees, relative error {error:.0e}")
 

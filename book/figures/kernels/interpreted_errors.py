@@ -40,9 +40,9 @@ def _by_length(run: Record) -> list[Row]:
     return sorted(rows(run, **one), key=lambda row: row["length"])
 
 
-def _shown(found: list[Row]) -> list[Row]:
+def _shown(errors: list[Row]) -> list[Row]:
     """The rows that the figure shows by default."""
-    return [row for row in found if row["tensor"] in DRAWN and _kind(row) == SHOWN]
+    return [row for row in errors if row["tensor"] in DRAWN and _kind(row) == SHOWN]
 
 
 def figure(id: str = "kernel-errors") -> Explorable | Missing:
@@ -51,10 +51,10 @@ def figure(id: str = "kernel-errors") -> Explorable | Missing:
         run = measured()
     except NotMeasuredError:
         return Missing("interpreted_errors")
-    found = [row for row in _by_length(run) if row["length"] not in BESIDE]
+    by_length = [row for row in _by_length(run) if row["length"] not in BESIDE]
 
     def columns(tensor: str, kind: str) -> dict[str, list]:
-        points = [row for row in found if row["tensor"] == tensor and _kind(row) == kind]
+        points = [row for row in by_length if row["tensor"] == tensor and _kind(row) == kind]
         # A length may occur twice in the grid.
         points = [*{row["length"]: row for row in points}.values()]
         return {
@@ -62,7 +62,7 @@ def figure(id: str = "kernel-errors") -> Explorable | Missing:
             "error": [row["error"] / THOUSANDTH for row in points],
         }
 
-    kinds = [kind for kind in KINDS.values() if kind in {_kind(row) for row in found}]
+    kinds = [kind for kind in KINDS.values() if kind in {_kind(row) for row in by_length}]
     first = SHOWN if SHOWN in kinds else kinds[0]
     return Explorable(
         id=id,
@@ -107,24 +107,24 @@ def errors() -> list[Row]:
 
 def error_at(length: int, *tensors: str) -> float:
     """The largest error that the figure shows by default, at a length. Raises NotMeasuredError."""
-    found = [
+    errors = [
         row["error"]
         for row in _shown(_by_length(measured()))
         if row["length"] == length and row["tensor"] in tensors
     ]
-    if not found:
+    if not errors:
         raise NotMeasuredError(f"interpreted_errors: {length:,} tokens")
-    return max(found)
+    return max(errors)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on kernels: all errors."""
 
     def rounded() -> str:
-        found = [row["error"] for row in rows(measured(), tensor="rounded")]
-        if not found:
+        values = [row["error"] for row in rows(measured(), tensor="rounded")]
+        if not values:
             raise NotMeasuredError("interpreted_errors: no rounded outputs")
-        return f"{max(found) / THOUSANDTH:.1f}"
+        return f"{max(values) / THOUSANDTH:.1f}"
 
     return in_words(
         errors_count=lambda: f"{len(errors()):,}",

@@ -21,8 +21,8 @@ FULL = 250  # of 255 registers, the most for a thread
 
 def compilers_of(records: list[Record]) -> list[str]:
     """The versions of Triton that compiled these records, newest first."""
-    found = {run["config"]["triton"] for run in records}
-    return sorted(found, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
+    versions = {run["config"]["triton"] for run in records}
+    return sorted(versions, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
 
 
 def newest(experiment: str) -> list[Record]:
@@ -109,25 +109,25 @@ def kernel_label(name: str) -> str:
     return KERNELS[kernel] + (" back" if role == "R" else "")
 
 
-def _built(found: list[Row]) -> dict[str, list]:
+def _built(compiled: list[Row]) -> dict[str, list]:
     return {
-        "kernel": [kernel_label(row["kernel"]) for row in found],
-        "registers": [row["registers"] for row in found],
-        "spilled": [row["spilled"] for row in found],
-        "shared": [row["shared"] / 1024 for row in found],
-        "products": [row["wgmma"] + row["mma"] for row in found],
-        "programs": [row["programs"] for row in found],
-        "resident": [row["resident"] for row in found],
-        "traffic": [row["traffic"] for row in found],
+        "kernel": [kernel_label(row["kernel"]) for row in compiled],
+        "registers": [row["registers"] for row in compiled],
+        "spilled": [row["spilled"] for row in compiled],
+        "shared": [row["shared"] / 1024 for row in compiled],
+        "products": [row["wgmma"] + row["mma"] for row in compiled],
+        "programs": [row["programs"] for row in compiled],
+        "resident": [row["resident"] for row in compiled],
+        "traffic": [row["traffic"] for row in compiled],
     }
 
 
 def launches(records: list[Record]) -> list[Row]:
     """All launches, for every architecture. Raises NotMeasuredError if nothing is stored."""
-    found = [launch for run in records for launch in rows(run)]
-    if not found:
+    every = [launch for run in records for launch in rows(run)]
+    if not every:
         raise NotMeasuredError("kernel_build: nothing stored")
-    return found
+    return every
 
 
 def tile_launches() -> list[Row]:
@@ -139,17 +139,21 @@ def tile_launches() -> list[Row]:
 def least_traffic(arch: int) -> float:
     """Bytes a token and head of all passes of chunked mode, heads of 64, unnormalised."""
     run = of_config(newest("kernel_build"), arch=arch)
-    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
-    if not found:
+    passes = rows(
+        run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no"
+    )
+    if not passes:
         raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
-    return sum(row["traffic"] for row in found if not row["kernel"].startswith("s"))
+    return sum(row["traffic"] for row in passes if not row["kernel"].startswith("s"))
 
 
 def gradient_passes(arch: int) -> int:
     """Number of kernels for the gradients of heads of 64, neither normalised nor mapped."""
     run = of_config(newest("kernel_build"), arch=arch)
-    found = rows(run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no")
-    return sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in found)
+    compiled = rows(
+        run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no"
+    )
+    return sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in compiled)
 
 
 def numbers() -> dict[str, str]:

@@ -29,10 +29,10 @@ CASE = ("shapes", *SHAPE, "normalized", "pass")
 
 def stored(table: str) -> list[Row]:
     """Rows of the stored prediction. Raises NotMeasuredError if there are none."""
-    found = [row for run in have("kernel_prediction") for row in rows(run, table)]
-    if not found:
+    matching = [row for run in have("kernel_prediction") for row in rows(run, table)]
+    if not matching:
         raise NotMeasuredError(f"kernel_prediction: no {table}")
-    return found
+    return matching
 
 
 def nearness() -> tuple[float, float]:
@@ -48,13 +48,13 @@ def account() -> list[Row]:
 
 def _of_case(row: Row, implementation: str) -> tuple[float, float]:
     """Predicted time of a case as a CUDA graph, at best and at worst."""
-    (found,) = (
+    (predicted,) = (
         one
         for one in stored("expected")
         if (one["implementation"], one["launch"]) == (implementation, "graph")
         and all(one[key] == row[key] for key in CASE)
     )
-    return found["low"], found["high"]
+    return predicted["low"], predicted["high"]
 
 
 def expected(row: Row) -> tuple[float, float]:
@@ -69,9 +69,9 @@ def expected_of_stored(row: Row) -> tuple[float, float]:
 
 def published_seconds(row: Row, library: str = "fla") -> float | None:
     """Published time of a library for this shape and pass; None if there is none."""
-    for found in PUBLISHED:
-        if found[:4] == tuple(row[key] for key in SHAPE):
-            return 1e-3 * found[COLUMNS[library, row["pass"]]]
+    for entry in PUBLISHED:
+        if entry[:4] == tuple(row[key] for key in SHAPE):
+            return 1e-3 * entry[COLUMNS[library, row["pass"]]]
     return None
 
 
@@ -90,10 +90,10 @@ def measured(row: Row) -> tuple[float, float] | None:
     return None
 
 
-def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
+def _drawn(bars: list[tuple[Row, float, float]]) -> dict[str, list]:
     """Columns of rows with a least and a most time; the bar is their geometric mean."""
     columns: dict[str, list] = {name: [] for name in ("shape", *AXES)}
-    for row, low, high in found:
+    for row, low, high in bars:
         B, T, H, d = (row[key] for key in SHAPE)
         moved = B * T * H * least_bytes(1, d, d, training=row["pass"] != "forward")
         limit = moved / PEAKS["H100 SXM"].bytes
@@ -105,7 +105,7 @@ def _drawn(found: list[tuple[Row, float, float]]) -> dict[str, list]:
     return columns
 
 
-def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, float]]]:
+def _bars(predicted: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, float]]]:
     """Columns of these rows, by implementation and by source."""
     bars: dict[tuple[str, str], list[tuple[Row, float, float]]] = {}
 
@@ -113,7 +113,7 @@ def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, floa
         if seconds:
             bars.setdefault((name, source), []).append((row, *seconds))
 
-    for row in found:
+    for row in predicted:
         plain, ours = row["normalized"] == "no", row["implementation"] == "ours"
         name = "stored states" if plain else "stored normalised"
         if ours:
@@ -122,8 +122,8 @@ def _bars(found: list[Row]) -> dict[tuple[str, str], list[tuple[Row, float, floa
         if ours:
             add(name, "reported", row, measured(row))
         if ours and plain:
-            told = published_seconds(row)
-            add("fla", "reported", row, told and (told, told))
+            reported = published_seconds(row)
+            add("fla", "reported", row, reported and (reported, reported))
     return bars
 
 
@@ -133,14 +133,14 @@ AXES = ("share", "share_low", "share_high", "ms", "ms_low", "ms_high")
 def figure(id: str = "predicted-speed") -> Explorable | Missing:
     """Predicted shares of the memory limit, and predicted times."""
     try:
-        found = stored("expected")
+        predicted = stored("expected")
     except NotMeasuredError:
         return Missing("kernel_prediction")
-    found = sorted(found, key=lambda row: row["batch"] * row["length"] * row["heads"])
+    predicted = sorted(predicted, key=lambda row: row["batch"] * row["length"] * row["heads"])
     series = []
     for view in product(LADDERS, PASS_LABELS, LAUNCHES):
         where = dict(zip(("shapes", "pass", "launch"), view, strict=True))
-        here = [row for row in found if all(row[key] == value for key, value in where.items())]
+        here = [row for row in predicted if all(row[key] == value for key, value in where.items())]
         for (name, source), cells in _bars(here).items():
             series.append(
                 Series({"implementation": name, "source": source, **where}, _drawn(cells))
@@ -187,16 +187,16 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
 
 def large(width: int, normalized: str, kind: str) -> list[Row]:
     """The published shapes with heads of a width and many tokens. Raises NotMeasuredError."""
-    found = [
+    shapes = [
         row
         for row in account()
         if row["shapes"] == "ladder"
         and (row["width"], row["normalized"], row["pass"]) == (width, normalized, kind)
         and row["batch"] * row["length"] * row["heads"] >= LARGE
     ]
-    if not found:
+    if not shapes:
         raise NotMeasuredError(f"kernel_prediction: no heads of {width}, {kind}")
-    return found
+    return shapes
 
 
 def times_ahead(width: int, kind: str, library: str = "fla") -> tuple[float, float]:

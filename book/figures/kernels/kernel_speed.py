@@ -156,11 +156,11 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
             value = COLOURED.get(row["implementation"], row["implementation"])
             others |= {value: value} if value not in IMPLEMENTATIONS else {}
             shapes = run["name"].split("-")[0]
-            kept = columns.setdefault((value, row["pass"], row["launch"], shapes), {})
+            line = columns.setdefault((value, row["pass"], row["launch"], shapes), {})
             for name, cell in _raced(row, cache).items():
-                kept.setdefault(name, []).append(cell)
+                line.setdefault(name, []).append(cell)
     keys = ("implementation", "pass", "launch", "shapes")
-    series = [Series(dict(zip(keys, key, strict=True)), kept) for key, kept in columns.items()]
+    series = [Series(dict(zip(keys, key, strict=True)), line) for key, line in columns.items()]
     return Explorable(
         id=id,
         caption=(

@@ -69,13 +69,13 @@ def prefixes_of_attention() -> dict[str, str]:
 def rebuilt_cache(ticks: int = 50) -> dict[str, str]:
     """State of a KV cache, and of the machine that P∘L∘U makes of it."""
     cache = SoftmaxAttention(64, 1).machine()
-    found = {}
+    texts = {}
     for name, machine in (("cache", cache), ("around", tape(take_last(unroll(cache))))):
         state = machine.initial_state
         for _ in range(ticks):
             state, _ = machine.step(state, torch.ones(1, 64))
-        found[f"state_{name}"] = f"{state_bytes(state) / 1e3:.1f} kB"
-    return found
+        texts[f"state_{name}"] = f"{state_bytes(state) / 1e3:.1f} kB"
+    return texts
 
 
 def gpt_cache() -> dict[str, str]:

@@ -30,13 +30,13 @@ def say(**values: object) -> None:
 
 def in_words(**makers: Callable[[], object]) -> dict[str, str]:
     """Each function's result as text; "not measured yet" if it raises NotMeasuredError."""
-    found = {}
+    texts = {}
     for name, make in makers.items():
         try:
-            found[name] = str(make())
+            texts[name] = str(make())
         except NotMeasuredError:
-            found[name] = NOT_MEASURED
-    return found
+            texts[name] = NOT_MEASURED
+    return texts
 
 
 def listed(parts: Iterable[str]) -> str:
@@ -61,8 +61,8 @@ def times_between(slow: Row, fast: Row) -> str:
     """A ratio of two timings with the range from their quartiles: 290× (260–300)."""
     ratio = slow["seconds"] / fast["seconds"]
     ends = ratio, slow["low"] / fast["high"], slow["high"] / fast["low"]
-    found, low, high = map(times, ends)
-    return f"{found} ({low.removesuffix('×')}–{high.removesuffix('×')})"
+    middle, low, high = map(times, ends)
+    return f"{middle} ({low.removesuffix('×')}–{high.removesuffix('×')})"
 
 
 def counted(number: int) -> str:
@@ -83,8 +83,8 @@ def duration(seconds: float) -> str:
 def duration_between(timing: Row) -> str:
     """The seconds of a timing and its quartiles: 1.17 ms (1.14–1.24)."""
     unit, length = _unit(timing["seconds"])
-    found, low, high = (f"{timing[name] / length:.3g}" for name in ("seconds", "low", "high"))
-    return f"{found} {unit} ({low}–{high})"
+    middle, low, high = (f"{timing[name] / length:.3g}" for name in ("seconds", "low", "high"))
+    return f"{middle} {unit} ({low}–{high})"
 
 
 def size(count: float) -> str:

@@ -38,12 +38,12 @@ def load(experiment: str | None = None) -> list[Record]:
 
     Raises RecordError, which names file and field. Each record is checked once per process.
     """
-    found = record.load(experiment)
-    for one in found:
+    records = record.load(experiment)
+    for one in records:
         if _sound.get(id(one)) is not one:
             check_record(EXPERIMENTS, one, one["path"])
             _sound[id(one)] = one
-    return found
+    return records
 
 
 def stored(experiment: str, **wanted: list) -> list[Record]:
@@ -64,10 +64,10 @@ def stored(experiment: str, **wanted: list) -> list[Record]:
         devices.setdefault(place, []).append(one)
 
     def rank(place: tuple) -> tuple:
-        found = devices[place]
-        fits = all({one["config"][key] for one in found} >= {*wanted[key]} for key in wanted)
+        runs = devices[place]
+        fits = all({one["config"][key] for one in runs} >= {*wanted[key]} for key in wanted)
         is_gpu, *_ = place
-        return fits, is_gpu, len(found), max(one["provenance"]["started"] for one in found)
+        return fits, is_gpu, len(runs), max(one["provenance"]["started"] for one in runs)
 
     return devices[max(devices, key=rank)]
 
@@ -86,15 +86,15 @@ def learned(experiment: str, **wanted: list) -> list[Record]:
     For figures without times: a loss after a number of updates depends on configuration and seed,
     not on the processor. A run with a name that is present is not added.
     """
-    found = have(experiment, **wanted)
-    kinds = {run["provenance"]["device"]["kind"] for run in found}
-    names = {run["name"] for run in found}
-    for run in load(experiment) if found else ():
+    runs = have(experiment, **wanted)
+    kinds = {run["provenance"]["device"]["kind"] for run in runs}
+    names = {run["name"] for run in runs}
+    for run in load(experiment) if runs else ():
         of_kind = run["complete"] and run["provenance"]["device"]["kind"] in kinds
         if of_kind and run["name"] not in names:
             names.add(run["name"])
-            found = [*found, run]
-    return sorted(found, key=lambda run: run["config"].get("seed", 0))
+            runs = [*runs, run]
+    return sorted(runs, key=lambda run: run["config"].get("seed", 0))
 
 
 def of_config(records: Iterable[Record], **wanted: object) -> Record:
@@ -112,10 +112,10 @@ def model_of(run: Record) -> tuple[str, int]:
 
 def of_model(experiment: str, attention: str, context: int) -> list[Record]:
     """Runs that measured each seed of one of the race's models. Raises NotMeasuredError."""
-    found = [run for run in learned(experiment) if model_of(run) == (attention, context)]
-    if not found:
+    runs = [run for run in learned(experiment) if model_of(run) == (attention, context)]
+    if not runs:
         raise NotMeasuredError(f"{experiment}: no {attention} of {context}")
-    return found
+    return runs
 
 
 def device_name(run: Record) -> str:
@@ -160,8 +160,8 @@ def rows(run: Record, table_name: str = "rows", /, **wanted: object) -> list[Row
 
 def row(run: Record, table_name: str = "rows", /, **wanted: object) -> Row:
     """The first of `rows`. Raises NotMeasuredError if there is none."""
-    for found in rows(run, table_name, **wanted):
-        return found
+    for first in rows(run, table_name, **wanted):
+        return first
     raise NotMeasuredError(f"{run['name']}: no {table_name} with {wanted}")
 
 

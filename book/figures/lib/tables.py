@@ -36,7 +36,7 @@ def text(value: str) -> Marked:
     if isinstance(value, Marked):
         return value
     # Neither MyST nor a notebook reads an entity as markup.
-    shown = re.sub(r"[^\w\s.,;:()/%+–×·-]|_", lambda found: f"&#{ord(found[0])};", str(value))
+    shown = re.sub(r"[^\w\s.,;:()/%+–×·-]|_", lambda match: f"&#{ord(match[0])};", str(value))
     return Marked(re.sub(r"[\r\n]+", " ", shown))
 
 
@@ -47,8 +47,8 @@ def link(shown: str, target: str) -> Marked:
 
 def code(shown: str) -> Marked:
     """A short code span, without characters that would end it or its cell."""
-    kept = re.sub(r"[`|\s]", "", shown)
-    return Marked(f"`{kept}`")
+    plain = re.sub(r"[`|\s]", "", shown)
+    return Marked(f"`{plain}`")
 
 
 class Table:

@@ -96,21 +96,21 @@ def at_best_rates(task: str, older: Iterable[Record] = ()) -> dict[Kind, list[Re
     for run in learned(EXPERIMENT):
         if run["complete"] and run["config"]["task"] == task:
             every[kind_of(run)].append(run)
-    found = {kind: best_rate(runs) for kind, runs in every.items()}
+    best = {kind: best_rate(runs) for kind, runs in every.items()}
     probed: dict[Kind, list[Record]] = defaultdict(list)
     for run in older:
-        if run["complete"] and kind_of(run) not in found:
+        if run["complete"] and kind_of(run) not in best:
             probed[kind_of(run)].append(run)
-    return found | probed
+    return best | probed
 
 
 def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
     """Each model's runs with one head and, if its state has a size, the largest."""
-    found = {}
+    usual = {}
     for kind in sorted(kinds, key=lambda kind: kind.state or 0):
         if kind.heads == 1:
-            found[kind.model] = kinds[kind]
-    return {model: found[model] for model in in_order(found)}
+            usual[kind.model] = kinds[kind]
+    return {model: usual[model] for model in in_order(usual)}
 
 
 def best_rate(runs: Iterable[Record]) -> list[Record]:
@@ -170,20 +170,20 @@ def layers_toggle(drawn: Iterable[str], shown: Iterable[str]) -> Toggle:
     )  # fmt: skip
 
 
-def seeds_of(found: Mapping[str, list[Record]]) -> str:
+def seeds_of(by_model: Mapping[str, list[Record]]) -> str:
     """Number of seeds of the models, in words. Raises NotMeasuredError."""
-    if not found:
+    if not by_model:
         raise NotMeasuredError(EXPERIMENT)
-    return seeds_in_words([len(runs) for runs in found.values()])
+    return seeds_in_words([len(runs) for runs in by_model.values()])
 
 
 def in_order(models: Iterable[str]) -> Iterator[str]:
     """Models in the order of the catalogue, each before its variants."""
-    found = {*models}
+    wanted = {*models}
     after = {"gated": ["gla"], "delta": ["delta-adds", "gated-delta"], "linear": ["fades"]}
     after["taylor"] = ["taylor-2", "taylor-4"]
     for layer in LAYERS:
-        yield from (name for name in (layer, *after.get(layer, [])) if name in found)
+        yield from (name for name in (layer, *after.get(layer, [])) if name in wanted)
 
 
 def trainings(task: str) -> set[tuple[float, int]]:
@@ -203,7 +203,7 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
     full = [runs[0] for runs in kinds.values() if not is_probed(runs[0])]
     config = (full or [*probed.values()])[0]["config"]
     updates, solved = f"{config['updates']:,} updates", f"{100 * config['solved']:g}% right"
-    said = [f"Training ended after {updates} or at {solved}."]
+    sentences = [f"Training ended after {updates} or at {solved}."]
     if full:
         tried, seeds = defaultdict(set), set()
         for run in learned(EXPERIMENT):
@@ -219,18 +219,18 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
         else:
             of = counted(most) if fewest == most else f"{counted(fewest)} to {counted(most)}"
             newer = f"validation chose one of {of} learning rates for each model."
-        said.append(f"Newer runs: {newer}" if probed else newer.capitalize())
+        sentences.append(f"Newer runs: {newer}" if probed else newer.capitalize())
     if full and probed:
         again = {kind.model for kind, runs in kinds.items() if not is_probed(runs[0])}
         names = (
             label(name) + (" of other sizes" if name in again else "") for name in in_order(probed)
         )
-        said.append(
+        sentences.append(
             f"Older runs ({listed([*names])}): a short probe chose the rates, and they are being "
             "repeated."
         )
     elif probed:
-        said.append(
+        sentences.append(
             "The learning rates were chosen by a short probe, and the runs are being repeated."
         )
-    return " ".join(said)
+    return " ".join(sentences)

@@ -74,8 +74,8 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
 
 def measured(width: int) -> list[Row]:
     """All rows of one key width."""
-    found = [run for run in have("taylor_error") if run["config"]["width"] == width]
-    return [row for run in found for row in rows(run)]
+    runs = [run for run in have("taylor_error") if run["config"]["width"] == width]
+    return [row for run in runs for row in rows(run)]
 
 
 def _series(run: Record) -> list[Series]:
@@ -123,9 +123,9 @@ def table(width: int = 64) -> Table | Missing:
 
 def numbers(width: int = 64) -> dict[str, str]:
     """Numbers for the chapter: a head's states, by formula."""
-    found = {"linear_numbers": f"{width * width + width:,}"}
+    texts = {"linear_numbers": f"{width * width + width:,}"}
     for n in (2, 4):
         state = state_numbers(width, n)
-        found[f"taylor_{n}_numbers"] = f"{state:,}"
-        found[f"taylor_{n}_tokens"] = f"{cached_tokens(state, width):,}"
-    return found
+        texts[f"taylor_{n}_numbers"] = f"{state:,}"
+        texts[f"taylor_{n}_tokens"] = f"{cached_tokens(state, width):,}"
+    return texts

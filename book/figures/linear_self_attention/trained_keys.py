@@ -21,14 +21,14 @@ def data() -> HTML | Missing:
     files: for each memory the file of its keys, which the page loads on demand. sources: where they
     come from.
     """
-    found = {
+    by_model = {
         run["config"]["model"]: run
         for run in learned("task_examples")
         if run["config"]["task"] == "recall"
     }
-    if not found.keys() >= set(MEMORIES.values()):
+    if not by_model.keys() >= set(MEMORIES.values()):
         return Missing("task_examples --only task=recall")
-    runs = {memory: found[model] for memory, model in MEMORIES.items()}
+    runs = {memory: by_model[model] for memory, model in MEMORIES.items()}
     shown = {
         "files": {memory: run["name"] for memory, run in runs.items()},
         "sources": [asdict(source) for source in provenance([*runs.values()])],

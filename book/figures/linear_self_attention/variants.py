@@ -175,10 +175,10 @@ def relu_behind() -> float:
 def sums() -> dict[str, float]:
     """Final loss without the normaliser, by map. Raises NotMeasuredError."""
     ends = final_losses(have("variants"))
-    found = {name: loss for (name, where), loss in ends.items() if where == "without"}
-    if not found:
+    losses = {name: loss for (name, where), loss in ends.items() if where == "without"}
+    if not losses:
         raise NotMeasuredError("variants: nothing without the normaliser")
-    return found
+    return losses
 
 
 def table() -> Table | Missing:

@@ -45,45 +45,47 @@ RANGES = (
 def by_model() -> dict[str, list[Record]]:
     """The complete runs, all seeds of a model together; those of a probe if there are no others."""
     kinds = at_best_rates(TASK, learned(EXPERIMENT))
-    found = {kind.model: runs for kind, runs in kinds.items()}
-    return {model: found[model] for model in NAMES if model in found}
+    by_name = {kind.model: runs for kind, runs in kinds.items()}
+    return {model: by_name[model] for model in NAMES if model in by_name}
 
 
 def shares() -> dict[tuple[str, str, int], Share]:
     """Shares by model, contents between, and distance."""
-    found: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    grouped: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     for model, runs in by_model().items():
         for row in (row for run in runs for row in answers(run)):
-            found[model, row["between"], row["distance"]].append(row)
-    return {what: share(them) for what, them in found.items()}
+            grouped[model, row["between"], row["distance"]].append(row)
+    return {what: share(them) for what, them in grouped.items()}
 
 
-def of(found: dict[tuple[str, str, int], Share], model: str, between: str, distance: int) -> float:
+def of(
+    all_shares: dict[tuple[str, str, int], Share], model: str, between: str, distance: int
+) -> float:
     """The mean share over seeds. Raises NotMeasuredError."""
-    if (model, between, distance) not in found:
+    if (model, between, distance) not in all_shares:
         raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {distance} with {between} between")
-    return found[model, between, distance].mean
+    return all_shares[model, between, distance].mean
 
 
 def figure(id: str = "found-again") -> Explorable | Missing:
     """Share of questions answered right against the distance to their pairs."""
-    found, all_shares = by_model(), shares()
+    models, all_shares = by_model(), shares()
     series = []
-    for model, runs in found.items():
+    for model, runs in models.items():
         for between in BETWEEN:
-            asked = {
+            by_distance = {
                 what[2]: one for what, one in all_shares.items() if what[:2] == (model, between)
             }
-            if asked:
+            if by_distance:
                 keys = {"model": NAMES[model], "between": between}
-                columns = right_columns("distance", sorted(asked.items()))
+                columns = right_columns("distance", sorted(by_distance.items()))
                 series.append(Series(keys, columns, source=runs[0]["path"]))
     if not series:
         return Missing(EXPERIMENT)
     drawn = {one.keys["model"] for one in series}
     return Explorable(
         id=id,
-        caption=_caption(found),
+        caption=_caption(models),
         alt=(
             "Share of questions answered right against the distance to what they ask for, a line "
             "for each kind of attention; some lines are level and some fall."
@@ -102,7 +104,7 @@ def figure(id: str = "found-again") -> Explorable | Missing:
                 options={name: _label(name) for name in NAMES.values() if name in drawn},
             ),
         ],
-        provenance=provenance([run for runs in found.values() for run in runs]),
+        provenance=provenance([run for runs in models.values() for run in runs]),
     )
 
 
@@ -117,9 +119,9 @@ def _guesses(series: list[Series]) -> list[Series]:
 
 def runs_of(model: str) -> list[Record]:
     """All seeds of a model. Raises NotMeasuredError."""
-    if model not in (found := by_model()):
+    if model not in (models := by_model()):
         raise NotMeasuredError(f"distant_recall: no {model}")
-    return found[model]
+    return models[model]
 
 
 def _first() -> Record:
@@ -144,14 +146,14 @@ def _longest_trained() -> int:
     return max(case["length"] for case in config["cases"]) - 4 * _pairs()
 
 
-def _caption(found: dict[str, list[Record]]) -> str:
-    config = found[next(iter(found))][0]["config"]
+def _caption(models: dict[str, list[Record]]) -> str:
+    config = models[next(iter(models))][0]["config"]
     return (
         f"**Found again, by distance and by what was read meanwhile.** {_pairs()} keys with their "
         f"values, then something else, then the questions. One layer of width "
         f"{config['d_model']}, trained with noise between, at distances up to "
         f"{_longest_trained()}. {rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "
-        f"{bars(seeds_of(found))}"
+        f"{bars(seeds_of(models))}"
     )
 
 
@@ -161,25 +163,25 @@ def _label(name: str) -> str:
 
 def span(model: str, between: str, distance: int) -> str:
     """The least and the most over seeds, in words. Raises NotMeasuredError."""
-    found = shares()
-    of(found, model, between, distance)
-    low, high = (percent(x) for x in found[model, between, distance][1:3])
+    all_shares = shares()
+    of(all_shares, model, between, distance)
+    low, high = (percent(x) for x in all_shares[model, between, distance][1:3])
     return low if low == high else f"{low} to {high}"
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on long context."""
-    found = shares()
-    told = {
+    all_shares = shares()
+    functions = {
         f"{between}_{model.replace('-', '_')}_{at}": lambda what=(model, between, at): span(*what)
         for model, between, at in RANGES
     }
-    told |= {
-        f"pairs_{model}": lambda model=model: percent(of(found, model, "pairs", 256))
+    functions |= {
+        f"pairs_{model}": lambda model=model: percent(of(all_shares, model, "pairs", 256))
         for model in ("linear", "gated", "delta")
     }
     return in_words(
-        **told,
+        **functions,
         again_width=lambda: _first()["config"]["d_model"] // _first()["config"]["n_head"],
         again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),

@@ -30,7 +30,7 @@ def gains(attention: str, context: int, kind: str) -> list[dict[str, float]]:
     column = {"again": "distance", "given": "given"}[kind]
     runs = runs_of(attention, context)
     several = zip(*(rows(one, kind) for one in runs), strict=True)
-    found = []
+    means = []
     for seeds in several:
         gain, half = with_seeds(
             [one["gain"] for one in seeds],
@@ -38,8 +38,8 @@ def gains(attention: str, context: int, kind: str) -> list[dict[str, float]]:
             runs[0]["config"]["places"],
         )
         loss = mean(one["loss"] for one in seeds)
-        found.append({"bytes": seeds[0][column], "gain": gain, "half": half, "loss": loss})
-    return found
+        means.append({"bytes": seeds[0][column], "gain": gain, "half": half, "loss": loss})
+    return means
 
 
 def gain_at(attention: str, context: int, kind: str, at: int) -> dict[str, float]:
@@ -67,10 +67,10 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
             for model, losses in race.positions(context, reading).items():
                 if model not in POSITIONS:
                     continue
-                kept = without_lone(losses)
+                points = without_lone(losses)
                 keys = {"attention": race.MODELS[model][0], "context": context, "reading": reading}
                 source = race.by_model(context)[model][0]["path"]
-                columns = {"position": [*kept], "loss": [*kept.values()]}
+                columns = {"position": [*points], "loss": [*points.values()]}
                 series.append(Series(keys, columns, source=source))
     if not series:
         return Missing("race")
@@ -107,12 +107,12 @@ def figure(id: str = "long-past") -> Explorable | Missing:
     for attention, context in dict.fromkeys(map(model_of, learned("long_context"))):
         source = runs_of(attention, context)[0]["path"]
         for kind in ("again", "given"):
-            found = gains(attention, context, kind)
+            points = gains(attention, context, kind)
             columns = {
-                "bytes": [each["bytes"] for each in found],
-                "gain": [each["gain"] for each in found],
-                "low": [each["gain"] - each["half"] for each in found],
-                "high": [each["gain"] + each["half"] for each in found],
+                "bytes": [each["bytes"] for each in points],
+                "gain": [each["gain"] for each in points],
+                "low": [each["gain"] - each["half"] for each in points],
+                "high": [each["gain"] + each["half"] for each in points],
             }
             keys = {"attention": attention, "context": context, "asked": kind}
             series.append(Series(keys, columns, source=source))

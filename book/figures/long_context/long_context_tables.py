@@ -30,9 +30,9 @@ def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1
 
 def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
     """A gain in thousandths of a nat, with half of its 95% interval."""
-    found = gain_at(attention, context, kind, at)
-    gain = _plain(1000 * found["gain"]).replace("-", "−")
-    return f"{gain} ± {_plain(1000 * found['half'])}"
+    point = gain_at(attention, context, kind, at)
+    gain = _plain(1000 * point["gain"]).replace("-", "−")
+    return f"{gain} ± {_plain(1000 * point['half'])}"
 
 
 def _plain(value: float) -> str:
@@ -45,9 +45,9 @@ def _plain(value: float) -> str:
 
 def table() -> Table | Missing:
     """Gain from a repeated passage, by its distance."""
-    if not (found := learned("long_context")):
+    if not (runs := learned("long_context")):
         return Missing("long_context")
-    distances = sorted({at for each in found for at in each["config"]["distances"]})
+    distances = sorted({at for each in runs for at in each["config"]["distances"]})
     cells = [[f"{at:,}", *(_again_in_words(name, at) for name in MODELS)] for at in distances]
     return Table(["bytes back", *MODELS], cells, align="rrr")
 
@@ -56,9 +56,9 @@ def by_context() -> Table | Missing:
     """Gain from a long past for models trained at each context."""
     cells = []
     for context in CONTEXTS:
-        found = _far_at(context)
-        if NOT_MEASURED not in found.values():
-            cells.append([f"{context:,}", *found.values()])
+        texts = _far_at(context)
+        if NOT_MEASURED not in texts.values():
+            cells.append([f"{context:,}", *texts.values()])
     passages = (f"{what}, {n}" for what in ("more text", "passage") for n in MODELS)
     titles = ["trained at", "bytes read", *passages]
     return Table(titles, cells, align="r" * len(titles)) if cells else Missing("long_context")
@@ -108,7 +108,7 @@ def numbers() -> dict[str, str]:
 
 def conclusions() -> Table:
     """Questions about a long past, and the answers for each attention."""
-    asked = {
+    questions = {
         "16,384 bytes given in place of 16": lambda name: _worth(name, "given", 16384),
         "what a whole novel costs, in place of its last few thousand bytes": whole_novels.cost,
         "a passage 1,024 bytes back": lambda name: _worth(name, "again", 1024),
@@ -116,6 +116,6 @@ def conclusions() -> Table:
     }
     cells = [
         [question, *in_words(**{n: lambda n=n, of=of: of(n) for n in MODELS}).values()]
-        for question, of in asked.items()
+        for question, of in questions.items()
     ]
     return Table(["what was asked", *MODELS], cells, wrap=True)

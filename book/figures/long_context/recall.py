@@ -40,30 +40,32 @@ SHORTEST = 128  # tokens; shorter texts are dense, and only for training
 def by_model() -> dict[str, list[Record]]:
     """The complete runs, all seeds of a model together; those of a probe if there are no others."""
     kinds = at_best_rates(TASK, learned(EXPERIMENT))
-    found = {kind.model: [run for run in runs if _asked(run)] for kind, runs in kinds.items()}
-    return {model: found[model] for model in NAMES if found.get(model)}
+    by_name = {
+        kind.model: [run for run in runs if _answer_rows(run)] for kind, runs in kinds.items()
+    }
+    return {model: by_name[model] for model in NAMES if by_name.get(model)}
 
 
 def shares(model: str) -> dict[tuple[int, int], Share]:
     """Shares by number of pairs and length of the text. Raises NotMeasuredError."""
-    if model not in (found := by_model()):
+    if model not in (models := by_model()):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
-    asked: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in (row for run in found[model] for row in _asked(run)):
-        asked[row["pairs"], row["length"]].append(row)
-    return {what: share(them) for what, them in sorted(asked.items())}
+    grouped: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in (row for run in models[model] for row in _answer_rows(run)):
+        grouped[row["pairs"], row["length"]].append(row)
+    return {what: share(them) for what, them in sorted(grouped.items())}
 
 
-def _asked(run: Record) -> list[Row]:
+def _answer_rows(run: Record) -> list[Row]:
     """Rows of a run on the texts of the figure."""
     return [row for row in answers(run) if row["pairs"] in PAIRS and row["length"] >= SHORTEST]
 
 
 def of_pairs(model: str, pairs: int) -> list[Share]:
     """Shares at every length, shortest first. Raises NotMeasuredError."""
-    if not (found := [one for (n, _), one in shares(model).items() if n == pairs]):
+    if not (by_length := [one for (n, _), one in shares(model).items() if n == pairs]):
         raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
-    return found
+    return by_length
 
 
 def recalled(model: str, pairs: int) -> float:
@@ -73,8 +75,8 @@ def recalled(model: str, pairs: int) -> float:
 
 def drift(model: str, pairs: int) -> float:
     """Difference of the shares at the shortest and at the longest text."""
-    found = of_pairs(model, pairs)
-    return abs(found[0].mean - found[-1].mean)
+    by_length = of_pairs(model, pairs)
+    return abs(by_length[0].mean - by_length[-1].mean)
 
 
 def _state(model: str) -> int:
@@ -84,19 +86,19 @@ def _state(model: str) -> int:
 
 def figure(id: str = "recall-windows") -> Explorable | Missing:
     """Share of questions answered right against the length of the text."""
-    found = by_model()
+    models = by_model()
     series = []
-    for model, runs in found.items():
+    for model, runs in models.items():
         all_shares = shares(model)
         for pairs in PAIRS:
-            asked = {length: one for (n, length), one in all_shares.items() if n == pairs}
-            if asked:
-                columns = right_columns("length", asked.items())
+            by_length = {length: one for (n, length), one in all_shares.items() if n == pairs}
+            if by_length:
+                columns = right_columns("length", by_length.items())
                 keys = {"model": NAMES[model], "pairs": pairs}
                 series.append(Series(keys, columns, source=runs[0]["path"]))
     if not series:
         return Missing(EXPERIMENT)
-    config = next(iter(found.values()))[0]["config"]
+    config = next(iter(models.values()))[0]["config"]
     rates = rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)
     return Explorable(
         id=id,
@@ -104,7 +106,7 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
             "**Longer texts change no answers; more pairs lower those of small states.** The share "
             "of keys whose value is answered, by the length "
             "of the text they stand in; the rest is noise. One layer of width "
-            f"{config['d_model']}, one head. {rates} {bars(seeds_of(found))}"
+            f"{config['d_model']}, one head. {rates} {bars(seeds_of(models))}"
         ),
         alt="Share of questions answered right against the length of the text, lines nearly level.",
         series=series,
@@ -117,10 +119,10 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
             Toggle(
                 "model",
                 "Attention",
-                options={NAMES[name]: label(name) for name in found},
+                options={NAMES[name]: label(name) for name in models},
             ),
         ],
-        provenance=provenance([run for runs in found.values() for run in runs]),
+        provenance=provenance([run for runs in models.values() for run in runs]),
     )
 
 
@@ -131,22 +133,24 @@ def by_seed(model: str, pairs: int = MANY) -> list[float]:
     """
     if not (runs := by_model().get(model)):
         raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
-    asked = [[row["accuracy"] for row in _asked(run) if row["pairs"] == pairs] for run in runs]
-    if not all(asked):
+    accuracies = [
+        [row["accuracy"] for row in _answer_rows(run) if row["pairs"] == pairs] for run in runs
+    ]
+    if not all(accuracies):
         raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
-    return [mean(shares) for shares in asked]
+    return [mean(shares) for shares in accuracies]
 
 
 def table() -> Table | Missing:
     """Share right by pairs, over all lengths together, and bytes of state after the longest."""
-    if not (found := by_model()):
+    if not (models := by_model()):
         return Missing(EXPERIMENT)
     cells = []
-    for model in found:
-        told = in_words(
+    for model in models:
+        texts = in_words(
             **{str(n): lambda model=model, n=n: _spread(by_seed(model, n)) for n in PAIRS}
         )
-        cells.append([label(model), f"{_state(model):,}", *told.values()])
+        cells.append([label(model), f"{_state(model):,}", *texts.values()])
     return Table(["", "state, B", *(f"{n} pairs" for n in PAIRS)], cells)
 
 

@@ -68,11 +68,11 @@ def _shares(kind: str) -> dict[str, list[Point]]:
     lines: dict[str, list[Point]] = {}
     for (model, between, distance), share in sorted(distant_recall.shares().items()):
         if between == kind:
-            found = (share.mean, share.low, share.high)
-            lines.setdefault(model, []).append([distance, *(round(100 * x, 1) for x in found)])
+            ends = (share.mean, share.low, share.high)
+            lines.setdefault(model, []).append([distance, *(round(100 * x, 1) for x in ends)])
     return lines
 
 
 def _runs() -> list[Record]:
     runs = [run for model in MODELS for run in runs_of(model, MAIN)]
-    return [*runs, *(run for found in distant_recall.by_model().values() for run in found)]
+    return [*runs, *(run for seeds in distant_recall.by_model().values() for run in seeds)]

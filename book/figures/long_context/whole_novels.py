@@ -27,10 +27,10 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     """
     several: dict[int, list[list[dict]]] = {}
     for one in seeds:
-        found: dict[int, list[dict]] = {}
+        by_first: dict[int, list[dict]] = {}
         for each in rows(one, "positions"):
-            found.setdefault(each["first"], []).append(each)
-        for first, novels in found.items():
+            by_first.setdefault(each["first"], []).append(each)
+        for first, novels in by_first.items():
             if len(novels) > 1:
                 several.setdefault(first, []).append(novels)
     out = []
@@ -58,14 +58,14 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
     series = []
     for attention, context in dict.fromkeys(map(model_of, stored)):
         seeds = runs_of(attention, context)
-        found = by_doubling(seeds)
+        points = by_doubling(seeds)
         columns = {
-            "position": [each["last"] for each in found],
-            "cost": [1000 * each["cost"] for each in found],
-            "low": [1000 * (each["cost"] - each["half"]) for each in found],
-            "high": [1000 * (each["cost"] + each["half"]) for each in found],
+            "position": [each["last"] for each in points],
+            "cost": [1000 * each["cost"] for each in points],
+            "low": [1000 * (each["cost"] - each["half"]) for each in points],
+            "high": [1000 * (each["cost"] + each["half"]) for each in points],
         }
-        if found:
+        if points:
             keys = {"attention": attention, "context": context}
             series.append(Series(keys, columns, source=seeds[0]["path"]))
     if not series:
@@ -115,16 +115,16 @@ def _level(series: list[Series]) -> Series:
 
 def last_read(attention: str, context: int) -> dict[str, float]:
     """Cost at the latest positions that at least two novels reach. Raises NotMeasuredError."""
-    if not (found := by_doubling(runs_of(attention, context))):
+    if not (points := by_doubling(runs_of(attention, context))):
         raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
-    return found[-1]
+    return points[-1]
 
 
 def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:
     """Costs of softmax and of linear attention at softmax's latest positions."""
     softmax = last_read("softmax", context)
-    found = by_doubling(runs_of("linear", context))
-    for linear in found:
+    points = by_doubling(runs_of("linear", context))
+    for linear in points:
         if linear["first"] == softmax["first"]:
             return softmax, linear
     raise NotMeasuredError(f"whole_novels: linear of {context} was not read so far")
@@ -138,29 +138,29 @@ def at_the_end(context: int) -> tuple[dict[str, float], ...]:
 
 def table() -> Table | Missing:
     """`at_the_end` by the context of the training."""
-    found = {}
+    by_context = {}
     for context in race.CONTEXTS:
         try:
-            found[context] = at_the_end(context)
+            by_context[context] = at_the_end(context)
         except NotMeasuredError:
             continue
-    if not found:
+    if not by_context:
         return Missing("whole_novels")
-    last = f"to byte {max(softmax['last'] for *_, softmax in found.values()):,}"
+    last = f"to byte {max(softmax['last'] for *_, softmax in by_context.values()):,}"
     titles = ["trained at", "linear, to the end", f"linear, {last}", f"softmax, {last}"]
-    cells = [[f"{context:,}", *map(_plain, costs)] for context, costs in found.items()]
+    cells = [[f"{context:,}", *map(_plain, costs)] for context, costs in by_context.items()]
     return Table(titles, cells, align="rrrr")
 
 
 def within() -> tuple[int, int]:
     """Number of the table's intervals that include zero, and number of intervals."""
-    found = [one for context in race.CONTEXTS for one in at_the_end(context)]
-    return sum(abs(one["cost"]) < one["half"] for one in found), len(found)
+    costs = [one for context in race.CONTEXTS for one in at_the_end(context)]
+    return sum(abs(one["cost"]) < one["half"] for one in costs), len(costs)
 
 
-def _plain(found: dict[str, float]) -> str:
+def _plain(point: dict[str, float]) -> str:
     """Thousandths of a nat, with half of the 95% interval: 0.24 ± 0.02."""
-    cost, half = (f"{1000 * found[name]:.2f}" for name in ("cost", "half"))
+    cost, half = (f"{1000 * point[name]:.2f}" for name in ("cost", "half"))
     return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {half}"
 
 

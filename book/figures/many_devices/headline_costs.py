@@ -55,11 +55,11 @@ def hours(number: float) -> str:
 
 def measured() -> list[tuple[str, int]]:
     """Scales and contexts at which a block was timed with both attentions."""
-    found = []
+    timed = []
     for run in have("block_speed"):
         each = [{row["length"] for row in rows(run, mode=mode)} for mode in MODES.values()]
-        found += [(run["config"]["scale"], n) for n in CONTEXTS if n in set.intersection(*each)]
-    return sorted(found, key=lambda one: (tokens(one[0]), one[1]))
+        timed += [(run["config"]["scale"], n) for n in CONTEXTS if n in set.intersection(*each)]
+    return sorted(timed, key=lambda one: (tokens(one[0]), one[1]))
 
 
 def over_least(scale: str, context: int, attention: str) -> float:
@@ -75,8 +75,8 @@ def ratio(scale: str, context: int) -> tuple[float, float]:
     """How many times longer softmax takes: by the formula, and measured."""
     run = of_config(have("block_speed"), scale=scale)
     by_formula = [least_seconds(run, mode, context) for mode in MODES.values()]
-    found = [seconds(scale, mode, context) for mode in MODES.values()]
-    return by_formula[0] / by_formula[1], found[0] / found[1]
+    medians = [seconds(scale, mode, context) for mode in MODES.values()]
+    return by_formula[0] / by_formula[1], medians[0] / medians[1]
 
 
 def table() -> Table:
@@ -98,10 +98,10 @@ def table() -> Table:
 
 def error_table() -> Table | Missing:
     """Measured time of a block over its bound, and ratios of both attentions."""
-    if not (found := measured()):
+    if not (cases := measured()):
         return Missing("block_speed")
     cells = []
-    for scale, context in found:
+    for scale, context in cases:
         errors = [f"{over_least(scale, context, attention):.1f}" for attention in MODES]
         cells.append([scale, f"{context:,}", *errors, *(f"{r:.1f}" for r in ratio(scale, context))])
     titles = [
@@ -113,15 +113,15 @@ def error_table() -> Table | Missing:
 
 def errors(attention: str) -> list[float]:
     """`over_least` of every measured block. Raises NotMeasuredError."""
-    if not (found := measured()):
+    if not (cases := measured()):
         raise NotMeasuredError("block_speed")
-    return [over_least(scale, context, attention) for scale, context in found]
+    return [over_least(scale, context, attention) for scale, context in cases]
 
 
 def span(attention: str) -> str:
     """Smallest and largest error, for prose. Raises NotMeasuredError."""
-    found = errors(attention)
-    return f"{times(min(found))} to {times(max(found))}"
+    ratios = errors(attention)
+    return f"{times(min(ratios))} to {times(max(ratios))}"
 
 
 def numbers() -> dict[str, str]:

@@ -14,42 +14,42 @@ PLACES = ("short", "middle", "long")  # the sequences of each attention
 
 def run() -> Record:
     """The stored run of several processes. Raises NotMeasuredError."""
-    if found := [one for one in have(EXPERIMENT) if rows(one)]:
-        return found[0]
+    if runs := [one for one in have(EXPERIMENT) if rows(one)]:
+        return runs[0]
     raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
 
 
 def seconds(attention: str, length: int) -> dict[int, float]:
     """Seconds by number of processes. Raises NotMeasuredError."""
-    found = {
+    by_ranks = {
         row["ranks"]: row["seconds"] for row in rows(run(), attention=attention, length=length)
     }
-    if 1 not in found:
+    if 1 not in by_ranks:
         raise NotMeasuredError(f"{EXPERIMENT}: {attention} at {length} was not timed alone")
-    return found
+    return by_ranks
 
 
 def lengths(attention: str) -> list[int]:
     """Lengths in tokens, shortest first. Raises NotMeasuredError."""
-    if found := sorted({row["length"] for row in rows(run(), attention=attention)}):
-        return found
+    if ascending := sorted({row["length"] for row in rows(run(), attention=attention)}):
+        return ascending
     raise NotMeasuredError(f"{EXPERIMENT}: no {attention}")
 
 
 def before_last(attention: str) -> int:
     """Tokens of the second longest sequence. Raises NotMeasuredError."""
-    found = lengths(attention)
-    if len(found) < 2:
+    all_lengths = lengths(attention)
+    if len(all_lengths) < 2:
         raise NotMeasuredError(f"{EXPERIMENT}: one length of {attention}")
-    return found[-2]
+    return all_lengths[-2]
 
 
 def speedup(attention: str, ranks: int, place: int = -1) -> float:
     """Speedup over one process, at the longest sequence by default. Raises NotMeasuredError."""
-    found = seconds(attention, lengths(attention)[place])
-    if ranks not in found:
+    by_ranks = seconds(attention, lengths(attention)[place])
+    if ranks not in by_ranks:
         raise NotMeasuredError(f"{EXPERIMENT}: not on {ranks} processes")
-    return found[1] / found[ranks]
+    return by_ranks[1] / by_ranks[ranks]
 
 
 def tensor_bytes() -> int:
@@ -69,10 +69,10 @@ def products(ranks: int) -> float:
 def alone(attention: str, kept: str, column: str, place: int = -1) -> float:
     """A column of one process, at the longest sequence by default. Raises NotMeasuredError."""
     stored = of_config(have(EXPERIMENT), calls=9)
-    found = rows(stored, "alone", attention=attention, kept=kept)
-    if len(found) < abs(place):
+    points = rows(stored, "alone", attention=attention, kept=kept)
+    if len(points) < abs(place):
         raise NotMeasuredError(f"{EXPERIMENT}: not alone")
-    return sorted(found, key=lambda one: one["length"])[place][column]
+    return sorted(points, key=lambda one: one["length"])[place][column]
 
 
 def growth(attention: str, kept: str) -> float:
@@ -103,15 +103,15 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
         except NotMeasuredError:
             continue
         for place, length in zip(PLACES, drawn[attention], strict=False):
-            found = seconds(attention, length)
+            by_ranks = seconds(attention, length)
             columns = {
-                "ranks": [*found],
-                "faster": [found[1] / one for one in found.values()],
-                "ms": [1e3 * one for one in found.values()],
+                "ranks": [*by_ranks],
+                "faster": [by_ranks[1] / one for one in by_ranks.values()],
+                "ms": [1e3 * one for one in by_ranks.values()],
             }
             keys = {"attention": attention, "length": place}
             series.append(Series(keys, columns, source=stored["path"]))
-    told = " and ".join(
+    totals = " and ".join(
         f"{', '.join(f'{n:,}' for n in each)} ({name})" for name, each in drawn.items()
     )
     most = max(rows(stored), key=lambda row: row["ranks"])["ranks"]
@@ -121,7 +121,7 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
         caption=(
             "**Two processes are faster than one, on a computer of two cores.** Attention of two "
             "heads, forward and backward, over processes of one thread each, against one process. "
-            f"Dashed: as many times as fast as there are processes. Tokens in all: {told}."
+            f"Dashed: as many times as fast as there are processes. Tokens in all: {totals}."
         ),
         alt="Speed over one process against the number of processes, with a dashed diagonal.",
         series=series,
@@ -157,16 +157,16 @@ def table() -> Table | Missing:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter: the longest sequence."""
-    told = {
+    functions = {
         f"{attention}_on_{name}": lambda a=attention, n=ranks: times(speedup(a, n))
         for attention in ("linear", "softmax")
         for name, ranks in {"two": 2, "four": 4}.items()
     }
     for attention in ("linear", "softmax"):
         for kept, name in {"no": "given_back", "yes": "kept"}.items():
-            told[f"{attention}_{name}"] = lambda a=attention, k=kept: times(growth(a, k))
+            functions[f"{attention}_{name}"] = lambda a=attention, k=kept: times(growth(a, k))
     return in_words(
-        **told,
+        **functions,
         linear_longest=lambda: f"{lengths('linear')[-1]:,}",
         linear_shortest=lambda: f"{lengths('linear')[0]:,}",
         softmax_longest=lambda: f"{lengths('softmax')[-1]:,}",

@@ -20,9 +20,9 @@ def _runs(table: str) -> list[Record]:
     return [run for run in have("layer_speed") if run["tables"].get(table)]
 
 
-def _times(found: list[Row], unit: float) -> dict[str, list]:
+def _times(points: list[Row], unit: float) -> dict[str, list]:
     """Columns of seconds and their quartiles, in a unit of `unit` per second."""
-    return {name: [unit * row[name] for row in found] for name in ("seconds", "low", "high")}
+    return {name: [unit * row[name] for row in points] for name in ("seconds", "low", "high")}
 
 
 def _figure(series: list[Series], shown: list[Axis], *controls: Filter, **rest: Any) -> Explorable:
@@ -48,12 +48,12 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
     series = []
     for run in records:
         for layer in dict.fromkeys(run["tables"]["ticks"]["layer"]):
-            found = rows(run, "ticks", layer=layer)
-            if not all(row["state"] for row in found):
+            points = rows(run, "ticks", layer=layer)
+            if not all(row["state"] for row in points):
                 continue  # an empty state has no place on a log axis
-            columns = {name: [row[name] for row in found] for name in ("position", "state")}
+            columns = {name: [row[name] for row in points] for name in ("position", "state")}
             keys = {"layer": layer, "batch": run["config"]["batch"]}
-            series.append(Series(keys, columns | _times(found, 1e6), source=run["path"]))
+            series.append(Series(keys, columns | _times(points, 1e6), source=run["path"]))
     batches = sorted({one.keys["batch"] for one in series})
     return _figure(
         series,
@@ -86,10 +86,10 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
         for row in rows(run, "updates"):
             by_layer.setdefault(row["layer"], []).append(row)
     series = []
-    for layer, found in by_layer.items():
-        found.sort(key=lambda row: row["length"])
-        columns = {"length": [row["length"] for row in found], **_times(found, 1e3)}
-        columns["token"] = [1e6 * row["seconds"] / row["length"] for row in found]
+    for layer, points in by_layer.items():
+        points.sort(key=lambda row: row["length"])
+        columns = {"length": [row["length"] for row in points], **_times(points, 1e3)}
+        columns["token"] = [1e6 * row["seconds"] / row["length"] for row in points]
         series.append(Series({"layer": layer}, columns))
     return _figure(
         series,
@@ -141,9 +141,11 @@ def numbers() -> dict[str, str]:
         """Tokens a second over all texts, each after a long one."""
         return f"{BATCH / tick(layer, BATCH, LONG)['seconds']:,.0f}"
 
-    told = {f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")}
+    functions = {
+        f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")
+    }
     kept = ("softmax", "linear", "s6")
-    told |= {
+    functions |= {
         f"kept_{name}": lambda name=name: size(tick(name, BATCH, LONG)["state"]) for name in kept
     }
     behind = {
@@ -157,6 +159,6 @@ def numbers() -> dict[str, str]:
         step_linear=lambda: times(ahead("linear", "softmax", LONG)),
         step_gated=lambda: times(ahead("gated", "softmax", LONG)),
         step_length=lambda: f"{SHORT:,}",
-        **told,
+        **functions,
         **behind,
     )

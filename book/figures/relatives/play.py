@@ -22,13 +22,13 @@ def data() -> HTML | Missing:
         the right answers, and each model's answers.
     sources: where they come from.
     """
-    found = {(run["config"]["task"], run["config"]["model"]): run for run in learned(EXPERIMENT)}
+    runs = {(run["config"]["task"], run["config"]["model"]): run for run in learned(EXPERIMENT)}
     wanted = [(task, model) for task in TASKS for model in MODELS]
-    if not found.keys() >= set(wanted):
+    if not runs.keys() >= set(wanted):
         return Missing(EXPERIMENT)
     shown = {
-        "tasks": {task: texts({model: found[task, model] for model in MODELS}) for task in TASKS},
-        "sources": [asdict(source) for source in provenance([found[one] for one in wanted])],
+        "tasks": {task: texts({model: runs[task, model] for model in MODELS}) for task in TASKS},
+        "sources": [asdict(source) for source in provenance([runs[one] for one in wanted])],
     }
     return HTML(json_script(shown, id="play-data"))
 
@@ -37,18 +37,18 @@ def texts(runs: dict[str, Record]) -> list[dict]:
     """The texts that models of one task answered; see `data`."""
     answers = {model: rows(run, "texts") for model, run in runs.items()}
     first = answers[MODELS[0]]
-    found = []
+    shown = []
     for text in range(runs[MODELS[0]]["config"]["texts"]):
         here = [i for i, row in enumerate(first) if row["text"] == text]
-        asked = [i for i in here if first[i]["wanted"] >= 0]
-        found.append(
+        questions = [i for i in here if first[i]["wanted"] >= 0]
+        shown.append(
             {
                 "tokens": [first[i]["token"] for i in here],
-                "asked": [first[i]["place"] for i in asked],
-                "wanted": [first[i]["wanted"] for i in asked],
+                "asked": [first[i]["place"] for i in questions],
+                "wanted": [first[i]["wanted"] for i in questions],
                 "said": {
-                    model: [told[i]["said"] for i in asked] for model, told in answers.items()
+                    model: [lines[i]["said"] for i in questions] for model, lines in answers.items()
                 },
             }
         )
-    return found
+    return shown

@@ -68,12 +68,12 @@ def numbers() -> dict[str, str]:
     """Measurements in the table of claims."""
     attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
     elu = Arm("elu + 1")
-    told = {f"worse_{n}": lambda n=n: f"{worse(n):.3f}" for n in CONTEXTS}
+    functions = {f"worse_{n}": lambda n=n: f"{worse(n):.3f}" for n in CONTEXTS}
     for n in CONTEXTS:
-        told[f"ends_{n}"] = lambda n=n: "{1:.3f} against {0:.3f}".format(*ends(n))
-    told |= {f"update_{n}": lambda n=n: times(race.ratio(n)) for n in (1024, 4096, LONG)}
+        functions[f"ends_{n}"] = lambda n=n: "{1:.3f} against {0:.3f}".format(*ends(n))
+    functions |= {f"update_{n}": lambda n=n: times(race.ratio(n)) for n in (1024, 4096, LONG)}
     larger = {"taylor": "Taylor 2", "power": "power 2", "taylor_4": "Taylor 4"}
-    told |= {
+    functions |= {
         f"larger_{name}": lambda weights=weights: behind(Arm(weights), elu).signed()
         for name, weights in larger.items()
     }
@@ -81,7 +81,7 @@ def numbers() -> dict[str, str]:
         **race_numbers.numbers(), **speedup.numbers(), **scaling.numbers(),
         **state_tables.numbers(), **rnn_orders.numbers(),
         **in_words(
-            **told,
+            **functions,
             worse_share=lambda: percent(max(map(worse_share, CONTEXTS))),
             same_time=lambda: f"{same_time_gain():.2f}",
             layer_65536=lambda: times(mode_speed.ratio_to_softmax(65536)),

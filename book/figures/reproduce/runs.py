@@ -14,8 +14,8 @@ def about(experiment: str) -> str:
     """An experiment's heading; its name, if it no longer exists."""
     if experiment not in EXPERIMENTS:
         return experiment
-    said = EXPERIMENTS[experiment].about
-    return said[0].upper() + said[1:]
+    sentence = EXPERIMENTS[experiment].about
+    return sentence[0].upper() + sentence[1:]
 
 
 def by_experiment() -> Table:
@@ -28,8 +28,8 @@ def by_experiment() -> Table:
 def stored_runs() -> Table:
     """All stored runs, by experiment."""
     titles = ["experiment", "run", "device", "date", "commit", "took"]
-    found = sorted(load(), key=lambda run: run["experiment"])
-    return Table(titles, [_line(run) for run in found], align="lllllr", wrap=True)
+    records = sorted(load(), key=lambda run: run["experiment"])
+    return Table(titles, [_line(run) for run in records], align="lllllr", wrap=True)
 
 
 def _line(run: Record) -> list[str]:
@@ -51,8 +51,11 @@ def versions() -> Table:
     seen: dict[str, dict] = {}
     for run in load():
         seen.setdefault(device_name(run), run["provenance"]["versions"])
-    names = sorted({name for found in seen.values() for name, value in found.items() if value})
+    names = sorted(
+        {name for installed in seen.values() for name, value in installed.items() if value}
+    )
     cells = [
-        [device, *(str(found.get(name) or "–") for name in names)] for device, found in seen.items()
+        [device, *(str(installed.get(name) or "–") for name in names)]
+        for device, installed in seen.items()
     ]
     return Table(["device", *names], cells, align="l" * (len(names) + 1), wrap=True)

@@ -99,7 +99,7 @@ def moved(before: Tensor, after: Tensor) -> float:
 
 def words(text: bytes) -> list[tuple[int, int]]:
     """Start and end of each word of a text, without the last letter."""
-    return [found.span() for found in WORD.finditer(text[:-1])]
+    return [match.span() for match in WORD.finditer(text[:-1])]
 
 
 def picked(text: bytes = TEXT.encode()) -> int:
@@ -124,7 +124,7 @@ def _shown(reading: Reading, S: Tensor, z: Tensor, share: float) -> dict[str, An
     }
 
 
-def found() -> dict[str, Any]:
+def effects() -> dict[str, Any]:
     """Effects of subtracting each word of the first text, and of adding the second text's state.
 
     words: each with its place, sizes, moved, likely. other: the same. likely: before an operation.
@@ -171,7 +171,7 @@ def data() -> HTML | Missing:
     `writers.loaded`; megabytes of its file; sources.
     """
     try:
-        run, shown = writers.trained("linear", writers.CONTEXT), found()
+        run, shown = writers.trained("linear", writers.CONTEXT), effects()
     except NotMeasuredError:
         return Missing("race --only seed=0", "No weights of the linear model yet")
     file = writers.weights_of(run["path"])
@@ -192,7 +192,7 @@ def numbers() -> dict[str, str]:
 
     @cache
     def every() -> list[dict[str, Any]]:
-        return found()["words"]
+        return effects()["words"]
 
     def word(i: int) -> dict[str, Any]:
         return every()[i]

@@ -54,7 +54,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
         "layers": gpt_config(runs[0]["config"]["scale"]).n_layer,
         "bytes": sum(loaded_bytes(file) for file in files[:2]),
         "models": [loaded(run) for run in runs],
-        "bills": {run["config"]["model"]: bill(run["config"]) for run in runs},
+        "bills": {run["config"]["model"]: letter_cost(run["config"]) for run in runs},
         "state": state,
         "row": cache,
         "stations": [
@@ -72,11 +72,11 @@ def data(context: int = CONTEXT) -> HTML | Missing:
 
 def trained(model: str, context: int) -> Record:
     """The run whose weights are stored. Raises NotMeasuredError."""
-    kept = [
+    with_weights = [
         run for run in load("race")
         if run["complete"] and (record.ROOT / weights_of(run["path"])).is_file()
     ]  # fmt: skip
-    return of_config(kept, model=model, context=context, seed=0)
+    return of_config(with_weights, model=model, context=context, seed=0)
 
 
 def loaded(run: Record) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def loaded_bytes(file: str) -> int:
 def stations(context: int = CONTEXT) -> list[Record]:
     """The runs that read a novel with the page's linear model, fewest letters first."""
     trained = f"linear-{context}-seed0"
-    found = [run for run in have("novel_states") if run["config"]["trained"] == trained]
-    return sorted(found, key=lambda run: run["config"]["letters"])
+    runs = [run for run in have("novel_states") if run["config"]["trained"] == trained]
+    return sorted(runs, key=lambda run: run["config"]["letters"])
 
 
 def weights_of(path: str) -> str:
@@ -112,7 +112,7 @@ def _shape(config: dict[str, Any]) -> GPTConfig:
     )  # fmt: skip
 
 
-def bill(config: dict[str, Any]) -> tuple[int, int]:
+def letter_cost(config: dict[str, Any]) -> tuple[int, int]:
     """Multiply-adds of the first letter, and those that each earlier letter adds."""
     shape = _shape(config)
     first, later = (tick_cost(shape, t, itemsize=4).flops // 2 for t in (0, COUNTED))
@@ -138,13 +138,13 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
 
     def farthest() -> int:
         """Letters of the last station."""
-        if not (found := stations(context)):
+        if not (runs := stations(context)):
             raise NotMeasuredError("novel_states: nothing read")
-        return found[-1]["config"]["letters"]
+        return runs[-1]["config"]["letters"]
 
     def level() -> str:
         """The letter at which the cache costs as much as the state."""
-        (first, grows), (flat, _) = (bill(run(model)["config"]) for model in MODELS)
+        (first, grows), (flat, _) = (letter_cost(run(model)["config"]) for model in MODELS)
         return f"{1 + -(-(flat - first) // grows)}"
 
     return in_words(
@@ -164,10 +164,10 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
 def model(name: str, context: int = CONTEXT) -> GPT:
     """A writer of the page, as an lsa model. Raises NotMeasuredError."""
     run = trained(name, context)
-    found = GPT(_shape(run["config"]))
+    gpt = GPT(_shape(run["config"]))
     packed = (record.ROOT / weights_of(run["path"])).read_bytes()
-    found.load_state_dict(unpack_weights(packed))
-    return found.eval().requires_grad_(False)
+    gpt.load_state_dict(unpack_weights(packed))
+    return gpt.eval().requires_grad_(False)
 
 
 def layers(state: Any) -> Iterator[LinearState]:

@@ -33,10 +33,10 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
         return Missing("scan_speed")
     columns: dict[tuple[str, str], dict[str, list]] = {}
     for run in records:
-        for found in rows(run):
-            kept = columns.setdefault((found["implementation"], found["pass"]), {})
-            for name, cell in _drawn(found).items():
-                kept.setdefault(name, []).append(cell)
+        for point in rows(run):
+            line = columns.setdefault((point["implementation"], point["pass"]), {})
+            for name, cell in _drawn(point).items():
+                line.setdefault(name, []).append(cell)
     drawn, passes = ({key[i] for key in columns} for i in (0, 1))
     config = records[0]["config"]
     return Explorable(
@@ -47,8 +47,8 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
             "scales, a line a way of computing it."
         ),
         series=[
-            Series({"implementation": name, "pass": direction}, kept)
-            for (name, direction), kept in columns.items()
+            Series({"implementation": name, "pass": direction}, line)
+            for (name, direction), line in columns.items()
         ],
         x=Axis("length", f"Length of the sequence, {config['channels']} channels", "tokens", log=2),
         y=Choice(
@@ -71,14 +71,14 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
     )
 
 
-def _drawn(found: Row) -> dict[str, float]:
+def _drawn(point: Row) -> dict[str, float]:
     return {
-        "length": found["length"],
-        "ms": 1e3 * found["seconds"],
-        "low": 1e3 * found["low"],
-        "high": 1e3 * found["high"],
-        "token": 1e6 * found["seconds"] / found["length"],
-        "share": 100 * found["share"],
+        "length": point["length"],
+        "ms": 1e3 * point["seconds"],
+        "low": 1e3 * point["low"],
+        "high": 1e3 * point["high"],
+        "token": 1e6 * point["seconds"] / point["length"],
+        "share": 100 * point["share"],
     }
 
 
@@ -92,15 +92,15 @@ def ratio(run: Record, slow: str, fast: str, direction: str = "forward+backward"
 
 def _range(slow: str, fast: str) -> str:
     """The smallest and largest ratio over the lengths."""
-    found = []
+    ratios = []
     for run in measured():
         try:
-            found.append(ratio(run, slow, fast))
+            ratios.append(ratio(run, slow, fast))
         except NotMeasuredError:
             continue
-    if not found:
+    if not ratios:
         raise NotMeasuredError(f"scan_speed: {slow} and {fast} in no run")
-    low, high = times(min(found)), times(max(found))
+    low, high = times(min(ratios)), times(max(ratios))
     return low if low == high else f"{low} to {high}"
 
 

@@ -43,8 +43,8 @@ def lengths(scale: str, *modes: str) -> list[int]:
     Raises NotMeasuredError.
     """
     run = of_config(have("block_speed"), scale=scale)
-    found = ({point["length"] for point in rows(run, mode=mode)} for mode in modes)
-    if not (common := sorted(set.intersection(*found))):
+    measured = ({point["length"] for point in rows(run, mode=mode)} for mode in modes)
+    if not (common := sorted(set.intersection(*measured))):
         raise NotMeasuredError(f"block_speed: no length of {scale} with {', '.join(modes)}")
     return common
 

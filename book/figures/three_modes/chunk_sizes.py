@@ -16,7 +16,7 @@ LENGTHS = (4096, 16384)  # tokens that the chapter mentions
 
 def curves(records: list[Record]) -> list[Series]:
     """Measured time against chunk size, a curve for each length and pass."""
-    found = []
+    series = []
     for run in records:
         for length in dict.fromkeys(run["tables"].get("chunks", {}).get("length", [])):
             for direction in PASSES:
@@ -28,36 +28,36 @@ def curves(records: list[Record]) -> list[Series]:
                     "chunk_size": [row["chunk_size"] for row in points],
                     "ms": [row["seconds"] * 1e3 for row in points],
                 }
-                found.append(Series(keys=keys, columns=columns, source=run["path"]))
-    return found
+                series.append(Series(keys=keys, columns=columns, source=run["path"]))
+    return series
 
 
-def bills(run: Record, length: int, direction: str, size: int) -> dict[str, float] | None:
+def predicted(run: Record, length: int, direction: str, size: int) -> dict[str, float] | None:
     """Seconds of chunked mode's arithmetic, of its traffic with states, and of their sum."""
     if not (speeds := limits(run)):
         return None
     spent = cost(run, "chunked", length, direction, size)
-    found = {
+    seconds = {
         "arithmetic": spent.flops / speeds["matmul"],
         "traffic": spent.bytes / speeds["copy"],
     }
-    return found | {"predicted, both": sum(found.values())}
+    return seconds | {"predicted, both": sum(seconds.values())}
 
 
-def bill_lines(run: Record, length: int, direction: str) -> list[Series]:
+def predicted_lines(run: Record, length: int, direction: str) -> list[Series]:
     """These times against the chunk size, as dashed lines."""
     sizes = sorted({row["chunk_size"] for row in rows(run, "chunks")})
-    paid = [bills(run, length, direction, size) for size in sizes]
-    if None in paid:
+    seconds = [predicted(run, length, direction, size) for size in sizes]
+    if None in seconds:
         return []
     keys = {"length": length, "pass": direction}
     return [
         Series(
             keys=keys,
-            columns={"chunk_size": sizes, "ms": [each[name] * 1e3 for each in paid]},
+            columns={"chunk_size": sizes, "ms": [each[name] * 1e3 for each in seconds]},
             label=name,
         )
-        for name in paid[0]
+        for name in seconds[0]
     ]
 
 
@@ -72,11 +72,11 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
     fastest = min(points, key=lambda row: row["seconds"])["chunk_size"]
     if not limits(run):
         return fastest, None
-    paid = {
-        row["chunk_size"]: bills(run, length, direction, row["chunk_size"])["predicted, both"]
+    seconds = {
+        row["chunk_size"]: predicted(run, length, direction, row["chunk_size"])["predicted, both"]
         for row in points
     }
-    return fastest, min(paid, key=paid.get)
+    return fastest, min(seconds, key=seconds.get)
 
 
 def level(run: Record, length: int, direction: str) -> set[int]:
@@ -95,10 +95,10 @@ def numbers() -> dict[str, str]:
             raise NotMeasuredError("mode_speed: nothing stored")
         return records[0]
 
-    def sizes(found: set[int | None]) -> str:
-        if not found or None in found:
+    def sizes(chunks: set[int | None]) -> str:
+        if not chunks or None in chunks:
             raise NotMeasuredError("mode_speed: no chunk sizes, or no limits")
-        return listed(f"{size}" for size in sorted(found))
+        return listed(f"{size}" for size in sorted(chunks))
 
     cases = [(length, of) for length in LENGTHS for of in PASSES]
     return in_words(
@@ -131,7 +131,7 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
             for run in records
             for length in lengths
             for direction in PASSES
-            for line in bill_lines(run, length, direction)
+            for line in predicted_lines(run, length, direction)
         ],
         x=Axis("chunk_size", "Chunk size", "tokens", log=2),
         y=TIME,
@@ -149,8 +149,8 @@ def table() -> Table:
     """Operations a byte and the best chunk for them, from data sheets and from measurements."""
     speeds = {name: (peak.flops, peak.bytes) for name, peak in PEAKS.items()}
     for run in have("mode_speed")[:1]:
-        if found := limits(run):
-            speeds[f"{device_name(run)}, measured"] = found["matmul"], found["copy"]
+        if measured := limits(run):
+            speeds[f"{device_name(run)}, measured"] = measured["matmul"], measured["copy"]
     cells = [
         [name, f"{flops / traffic:.0f}", f"{best_chunk_size(64, 64, flops, traffic):.0f}"]
         for name, (flops, traffic) in speeds.items()

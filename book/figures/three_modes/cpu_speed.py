@@ -26,16 +26,16 @@ BODIES = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compile
 
 def run() -> Record:
     """The stored run of whole texts. Raises NotMeasuredError if there is none."""
-    for found in have("cpu_speed"):
-        if found["config"]["grid"]:
-            return found
+    for stored in have("cpu_speed"):
+        if stored["config"]["grid"]:
+            return stored
     raise NotMeasuredError("cpu_speed: nothing stored")
 
 
 def token_seconds() -> float:
     """Seconds of one token, 16 heads of 64, from a state to the next. Raises NotMeasuredError."""
-    found = of_config(have("cpu_speed"), grid=[], step=[16, 64, 1])
-    took = rows(found, "steps")
+    stored = of_config(have("cpu_speed"), grid=[], step=[16, 64, 1])
+    took = rows(stored, "steps")
     return min(one["seconds"] for one in took if not one["step"].startswith("torch"))
 
 
@@ -52,14 +52,14 @@ def as_product(point: Row, direction: str = "forward") -> float:
 
 def point(implementation: str, length: int, direction: str = "forward", heads: int = 1) -> Row:
     """One measured point, heads of 64. Raises NotMeasuredError if it was not timed."""
-    found = {"implementation": implementation, "length": length, "heads": heads, "width": 64}
-    return row(run(), **found, **{"pass": direction})
+    where = {"implementation": implementation, "length": length, "heads": heads, "width": 64}
+    return row(run(), **where, **{"pass": direction})
 
 
 def share(length: int, direction: str = "forward") -> float:
     """Share of a large product's speed that the compiled body reaches with one head of 64."""
-    found = point("compiled", length, direction)
-    return as_product(found, direction) / found["seconds"]
+    timed = point("compiled", length, direction)
+    return as_product(timed, direction) / timed["seconds"]
 
 
 def numbers() -> dict[str, str]:
@@ -97,20 +97,20 @@ def numbers() -> dict[str, str]:
 
 def steps() -> dict[tuple[str, str], Row]:
     """The points of `steps`, by body and mode. Raises NotMeasuredError if there are none."""
-    found = {}
+    points = {}
     for one in rows(run(), "steps"):
         body, mode = one["step"].split()
-        found[body, mode] = one
-    if not found:
+        points[body, mode] = one
+    if not points:
         raise NotMeasuredError("cpu_speed: no steps")
-    return found
+    return points
 
 
 def step(body: str, mode: str) -> Row:
     """One of `steps`. Raises NotMeasuredError if there is none."""
-    if not (found := steps().get((body, mode))):
+    if not (timed := steps().get((body, mode))):
         raise NotMeasuredError(f"cpu_speed: no {body} {mode}")
-    return found
+    return timed
 
 
 def step_table() -> Table | Missing:

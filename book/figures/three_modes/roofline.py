@@ -36,8 +36,8 @@ def data() -> str:
     }  # fmt: skip
     for run in load("mode_speed"):
         name = device_name(run)
-        known = next((key for key, part in PARTS_OF_NAMES.items() if part in name), name)
-        device = devices.setdefault(known, _measured_device(run))
+        label = next((key for key, part in PARTS_OF_NAMES.items() if part in name), name)
+        device = devices.setdefault(label, _measured_device(run))
         device["width"] = run["config"]["width"]
         heads = run["config"]["batch"] * run["config"]["heads"]
         device["points"] += [

@@ -101,42 +101,42 @@ def _copied(head: Head, after: int) -> str:
 
 def alone_by_rank() -> dict[int, Mean]:
     """Fall of the gain when one head alone is confined, by its place in the ranking."""
-    found = {}
+    falls = {}
     for run in stored().values():
         config = run["config"]
         if config["where"] == "head" and config["text"] == "passages":
-            found[config["number"]] = missing(run)
-    return dict(sorted(found.items()))
+            falls[config["number"]] = missing(run)
+    return dict(sorted(falls.items()))
 
 
 def alone(rank: int) -> Mean:
     """The fall for one head. Raises NotMeasuredError."""
-    if (found := alone_by_rank().get(rank)) is None:
+    if (fall := alone_by_rank().get(rank)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no head of rank {rank} alone")
-    return found
+    return fall
 
 
 def sum_alone(number: int = FEW) -> float:
     """Sum of the costs of the first heads, each confined alone. Raises NotMeasuredError."""
-    found = alone_by_rank()
-    if not {*range(number)} <= found.keys():
+    falls = alone_by_rank()
+    if not {*range(number)} <= falls.keys():
         raise NotMeasuredError(f"{EXPERIMENT}: not each of the first {number} heads alone")
-    return sum(found[rank].mean for rank in range(number))
+    return sum(falls[rank].mean for rank in range(number))
 
 
 def most_alone(but: int = 2) -> float:
     """The next largest cost after those of the heads that cost most alone. NotMeasuredError."""
-    found = sorted((one.mean for one in alone_by_rank().values()), reverse=True)
-    if len(found) <= max(but, FEW):
+    falls = sorted((one.mean for one in alone_by_rank().values()), reverse=True)
+    if len(falls) <= max(but, FEW):
         raise NotMeasuredError(f"{EXPERIMENT}: too few heads alone")
-    return found[but]
+    return falls[but]
 
 
 def second() -> Head:
     """The second head of the ranking. Raises NotMeasuredError."""
-    if len(found := ranking()) < 2:
+    if len(heads := ranking()) < 2:
         raise NotMeasuredError(f"{EXPERIMENT}: no second head")
-    return found[1]
+    return heads[1]
 
 
 def numbers() -> dict[str, str]:

@@ -65,10 +65,10 @@ def data() -> HTML | Missing:
 
 def stored() -> list[Record]:
     """A run for each page, the default one first. Raises NotMeasuredError."""
-    found = [run for run in learned(EXPERIMENT) if run["complete"]]
-    if not found:
+    runs = [run for run in learned(EXPERIMENT) if run["complete"]]
+    if not runs:
         raise NotMeasuredError(f"{EXPERIMENT}: no page")
-    return sorted(found, key=lambda run: (run["config"]["text"] != DEFAULT, run["name"]))
+    return sorted(runs, key=lambda run: (run["config"]["text"] != DEFAULT, run["name"]))
 
 
 def page(run: Record) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def arrays(run: Record) -> dict[str, np.ndarray]:
 
 @lru_cache(maxsize=8)
 def _arrays(file: str) -> dict[str, np.ndarray]:
-    with np.load(io.BytesIO((record.ROOT / file).read_bytes())) as found:
-        return dict(found)
+    with np.load(io.BytesIO((record.ROOT / file).read_bytes())) as archive:
+        return dict(archive)
 
 
 def row_of(run: Record, where: str, number: int = 0) -> int:
@@ -133,16 +133,16 @@ def looked(run: Record, layer: int, head: int, after: int) -> float:
 
     The mean is over words that have a word at this shift.
     """
-    found, config = arrays(run), run["config"]
-    counts, length, lead = found["counts"].astype(int), config["passage"], config["lead"]
+    data, config = arrays(run), run["config"]
+    counts, length, lead = data["counts"].astype(int), config["passage"], config["lead"]
     layers, heads, tokens = counts.shape
     ends = counts.ravel().cumsum()
     total = 0.0
     for i in range(length - after):
         row = (layer * heads + head) * tokens + tokens - length + i
         here = slice(ends[row] - counts.ravel()[row], ends[row])
-        at = found["places"][here] == lead + i + after
-        weights = found["low"][here] + 256.0 * found["high"][here]
+        at = data["places"][here] == lead + i + after
+        weights = data["low"][here] + 256.0 * data["high"][here]
         total += weights[at].sum() / 1000
     return total / (length - after)
 

@@ -35,8 +35,8 @@ class Mean(NamedTuple):
 
 def signed(value: float) -> str:
     """Two decimals, with a minus sign and without a negative zero."""
-    found = f"{value:.2f}"
-    return "0.00" if found == "-0.00" else found.replace("-", "−")
+    text = f"{value:.2f}"
+    return "0.00" if text == "-0.00" else text.replace("-", "−")
 
 
 def mean_of(values: list[float]) -> Mean:
@@ -53,9 +53,9 @@ def stored() -> dict[str, Record]:
 def run_of(where: str, case: str = "", *, text: str = "passages", distance: int = HERE) -> Record:
     """One run, named by where its heads are confined. Raises NotMeasuredError."""
     name = f"{text}-{distance}-{where}-{case}".removesuffix("-")
-    if (found := stored().get(name)) is None:
+    if (run := stored().get(name)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
-    return found
+    return run
 
 
 def softmax_of(run: Record) -> Record:
@@ -119,19 +119,19 @@ def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
     "kept": only the first of the ranking look back. "confined": they do not, and the others do.
     Both begin with no head and end with all. Empty if nothing is stored.
     """
-    found: dict[str, dict[int, Record]] = {"kept": {}, "confined": {}}
+    by_set: dict[str, dict[int, Record]] = {"kept": {}, "confined": {}}
     for run in learned(EXPERIMENT):
         config = run["config"]
         if (config["text"], config["distance"]) != (text, HERE) or config["where"] == "rank":
             continue
         if config.get("order") == order and config["where"] in ("but", "first"):
             number, kept = config["number"], config["where"] == "but"
-            found["kept" if kept else "confined"][number if kept else HEADS - number] = run
+            by_set["kept" if kept else "confined"][number if kept else HEADS - number] = run
         ends = {f"{text}-{HERE}-all-{NEAR}": 0, f"{text}-{HERE}-none": HEADS}
         if run["name"] in ends:
-            for each in found.values():
+            for each in by_set.values():
                 each[ends[run["name"]]] = run
-    return {name: dict(sorted(each.items())) for name, each in found.items() if len(each) > 2}
+    return {name: dict(sorted(each.items())) for name, each in by_set.items() if len(each) > 2}
 
 
 class Head(NamedTuple):
@@ -152,11 +152,11 @@ def ranking(text: str = "passages") -> list[Head]:
     run = stored().get(f"rank-{text}")
     if run is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no ranking of {text}")
-    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    scores: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in rows(run, "heads"):
-        found.setdefault((row["layer"], row["head"]), []).append(row)
+        scores.setdefault((row["layer"], row["head"]), []).append(row)
     heads = [
         Head(*place, mean_of([one["slope"] for one in each]), mean(one["mass"] for one in each))
-        for place, each in found.items()
+        for place, each in scores.items()
     ]
     return sorted(heads, key=lambda head: head.slope.mean)

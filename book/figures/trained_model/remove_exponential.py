@@ -42,18 +42,18 @@ BASICS = {
 }
 
 
-def _columns(found: list[tuple[int, Record]], what: str) -> dict[str, list]:
+def _columns(runs: list[tuple[int, Record]], what: str) -> dict[str, list]:
     columns: dict[str, list] = {name: [] for name in ("heads", "nats", "low", "high")}
-    for heads, run in found:
-        told = measured(run, what)
-        ends = told.mean, told.mean - told.half, told.mean + told.half
+    for heads, run in runs:
+        result = measured(run, what)
+        ends = result.mean, result.mean - result.half, result.mean + result.half
         for name, value in zip(columns, (heads, *ends), strict=True):
             columns[name].append(value)
     return columns
 
 
 def _lines(text: str) -> list[Series]:
-    found = []
+    lines = []
     for which, runs in sets(text, "gradient").items():
         for what in WHAT:
             try:
@@ -62,13 +62,13 @@ def _lines(text: str) -> list[Series]:
                 continue
             source = next(iter(runs.values()))["path"]
             keys = {"which": which, "what": what, "text": text}
-            found.append(Series(keys, columns, source=source))
-    return found
+            lines.append(Series(keys, columns, source=source))
+    return lines
 
 
 def _grey(text: str) -> list[Series]:
     """The same for heads in other orders; for random ones both ends of the order are alike."""
-    found = []
+    series = []
     for order, label in CONTROLS.items():
         both = sets(text, order)
         lines = {f"{label}, {KEPT[which]}": [*runs.items()] for which, runs in both.items()}
@@ -76,8 +76,8 @@ def _grey(text: str) -> list[Series]:
             merged = {heads: run for runs in both.values() for heads, run in runs.items()}
             lines = {label: sorted(merged.items())} if merged else {}
         for name, runs in lines.items():
-            found.append(Series({"text": text}, _columns(runs, "gain"), label=name))
-    return found
+            series.append(Series({"text": text}, _columns(runs, "gain"), label=name))
+    return series
 
 
 def figure(id: str = "heads-that-look-back") -> Explorable | Missing:
@@ -168,15 +168,15 @@ def rise_share(run: Record) -> float:
 def random_orders(number: int = FEW) -> list[Record]:
     """The runs in which the first heads of a random order are confined. Raises NotMeasuredError."""
     names = [f"passages-{HERE}-first-random-{seed}-{number}" for seed in range(9)]
-    found = [run for name in names if (run := stored().get(name))]
-    if not found:
+    runs = [run for name in names if (run := stored().get(name))]
+    if not runs:
         raise NotMeasuredError(f"{EXPERIMENT}: no random order")
-    return found
+    return runs
 
 
-def thousandths(found: Mean) -> str:
+def thousandths(value: Mean) -> str:
     """A small mean and half of its interval, for prose."""
-    return f"{found.mean:.3f} ± {found.half:.3f}"
+    return f"{value.mean:.3f} ± {value.half:.3f}"
 
 
 def mass_places(number: int = FEW) -> list[int]:
@@ -203,17 +203,17 @@ def layer_gains() -> dict[int, Mean]:
 
 def layer_gain(layer: int) -> Mean:
     """The gain of one layer. Raises NotMeasuredError."""
-    if (found := layer_gains().get(layer)) is None:
+    if (gain := layer_gains().get(layer)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no layer {layer} alone")
-    return found
+    return gain
 
 
 def least_layer_gain(but: int) -> float:
     """The smallest of these gains, except one layer's. Raises NotMeasuredError."""
-    found = [gain.mean for layer, gain in layer_gains().items() if layer != but]
-    if not found:
+    gains = [gain.mean for layer, gain in layer_gains().items() if layer != but]
+    if not gains:
         raise NotMeasuredError(f"{EXPERIMENT}: no layer alone")
-    return min(found)
+    return min(gains)
 
 
 def shared_heads(number: int = FEW) -> int:

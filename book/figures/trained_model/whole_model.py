@@ -17,7 +17,7 @@ WHAT = {"gain": "gain", "loss": "rise of the loss"}
 WIDTH = 64  # of a head
 FEATURES = 2 * WIDTH  # of a Hedgehog map: exp of a learned product, and of its negative
 TIMES = 1000  # the axis is in thousands of tokens
-ASKED = {
+QUESTIONS = {
     ("passages", 256): "passage, 256",
     ("passages", 1024): "passage, 1,024",
     ("passages", 4096): "passage, 4,096",
@@ -27,16 +27,16 @@ ASKED = {
 
 def stored() -> Record:
     """The run in which no head keeps softmax. Raises NotMeasuredError."""
-    found = [run for run in learned(EXPERIMENT) if run["name"] == "softmax-0"]
-    if not found:
+    runs = [run for run in learned(EXPERIMENT) if run["name"] == "softmax-0"]
+    if not runs:
         raise NotMeasuredError(f"{EXPERIMENT}: no softmax-0")
-    return found[0]
+    return runs[0]
 
 
 def marks() -> list[int]:
     """Tokens of training after which passages were measured. Raises NotMeasuredError."""
-    asked = (row for row in rows(stored(), "measured") if row["distance"] == HERE)
-    return sorted({row["tokens"] for row in asked})
+    measured = (row for row in rows(stored(), "measured") if row["distance"] == HERE)
+    return sorted({row["tokens"] for row in measured})
 
 
 def by_text(
@@ -47,14 +47,14 @@ def by_text(
     Raises NotMeasuredError.
     """
     wanted = arm, tokens, text, distance
-    found = {
+    values = {
         row["text"]: row[column]
         for row in rows(stored(), "measured")
         if (row["arm"], row["tokens"], row["kind"], row["distance"]) == wanted
     }
-    if not found:
+    if not values:
         raise NotMeasuredError(f"{EXPERIMENT}: no {wanted}")
-    return found
+    return values
 
 
 def after(arm: str, tokens: int, column: str, text: str = "passages", distance: int = HERE) -> Mean:
@@ -86,11 +86,11 @@ def way(tokens: int) -> float:
 
 def changed(arm: str) -> Mean:
     """Change of an arm's gain over the last third, text by text. Raises NotMeasuredError."""
-    found = marks()
-    third = [mark for mark in found if 3 * mark == 2 * found[-1]]
+    all_marks = marks()
+    third = [mark for mark in all_marks if 3 * mark == 2 * all_marks[-1]]
     if not third:
-        raise NotMeasuredError(f"{EXPERIMENT}: no mark at two thirds of {found[-1]} tokens")
-    before, now = (by_text(arm, tokens, "gain") for tokens in (third[0], found[-1]))
+        raise NotMeasuredError(f"{EXPERIMENT}: no mark at two thirds of {all_marks[-1]} tokens")
+    before, now = (by_text(arm, tokens, "gain") for tokens in (third[0], all_marks[-1]))
     return mean_of([now[text] - before[text] for text in now])
 
 
@@ -106,8 +106,8 @@ def _line(arm: str, what: str) -> Series:
     columns: dict[str, list] = {name: [] for name in ("tokens", "nats", "low", "high")}
     for tokens in marks():
         own = ARM[arm]
-        told = after(own, tokens, "gain") if what == "gain" else rise(own, tokens)
-        ends = told.mean, told.mean - told.half, told.mean + told.half
+        result = after(own, tokens, "gain") if what == "gain" else rise(own, tokens)
+        ends = result.mean, result.mean - result.half, result.mean + result.half
         for name, value in zip(columns, (tokens / TIMES, *ends), strict=True):
             columns[name].append(value)
     return Series({"arm": arm, "what": what}, columns, source=stored()["path"])
@@ -160,7 +160,7 @@ def table() -> Table | Missing:
     except NotMeasuredError:
         return Missing(EXPERIMENT)
     cells = []
-    for place, label in ASKED.items():
+    for place, label in QUESTIONS.items():
         try:
             gains = [after(arm, last, "gain", *place) for arm in ARM.values()]
             added = [str(brings(last, column, *place)) for column in ("gain", "loss")]

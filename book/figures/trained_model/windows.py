@@ -18,15 +18,15 @@ def of_window(window: int, first: int, column: str) -> Mean:
 
 def measured_windows() -> list[int]:
     """Widths for which both runs are stored."""
-    found = []
+    widths = []
     for window in WINDOWS:
         try:
             for first in (4, 0):
                 of_window(window, first, "cut")
         except NotMeasuredError:
             continue
-        found.append(window)
-    return found
+        widths.append(window)
+    return widths
 
 
 def cut(window: int) -> float:

@@ -46,22 +46,22 @@ Key = tuple[str, str]
 
 def runs() -> dict[Key, list[Record]]:
     """The seeds of every remedy and attention; the controls have "none" as their attention."""
-    found: dict[Key, list[Record]] = {}
+    by_key: dict[Key, list[Record]] = {}
     for run in learned("plateau"):
         if not any(run["tables"]["validation"]["update"]):
             continue  # stopped before anything was learned
         config = run["config"]
         attention = "none" if config["remedy"] in CONTROLS else config["attention"]
-        found.setdefault((config["remedy"], attention), []).append(run)
-    return found
+        by_key.setdefault((config["remedy"], attention), []).append(run)
+    return by_key
 
 
 def ends(remedy: str, attention: str) -> list[float]:
     """The last loss of every seed. Raises NotMeasuredError."""
-    found = runs().get((remedy, attention))
-    if not found:
+    seeds = runs().get((remedy, attention))
+    if not seeds:
         raise NotMeasuredError(f"plateau: no {remedy}, {attention}")
-    return [run["tables"]["validation"]["loss"][-1] for run in found]
+    return [run["tables"]["validation"]["loss"][-1] for run in seeds]
 
 
 def end(remedy: str, attention: str) -> float:
@@ -86,8 +86,8 @@ def leaves(remedy: str, attention: str) -> float | None:
     return mean(firsts)
 
 
-def _mean_curve(found: list[Record]) -> dict[str, list]:
-    tables = [run["tables"]["validation"] for run in found]
+def _mean_curve(seeds: list[Record]) -> dict[str, list]:
+    tables = [run["tables"]["validation"] for run in seeds]
     updates = [u for u in tables[0]["update"] if u]
     losses = [dict(zip(one["update"], one["loss"], strict=True)) for one in tables]
     return {"update": updates, "loss": [mean(loss[u] for loss in losses) for u in updates]}
@@ -95,11 +95,11 @@ def _mean_curve(found: list[Record]) -> dict[str, list]:
 
 def figure(id: str = "plateau") -> Explorable | Missing:
     """Loss by update at 1,024 bytes, a curve for every remedy."""
-    found = {key: records for key, records in runs().items() if key[0] in DRAWN}
-    if not found:
+    drawn = {key: records for key, records in runs().items() if key[0] in DRAWN}
+    if not drawn:
         return Missing("plateau")
     series = []
-    for (remedy, attention), records in found.items():
+    for (remedy, attention), records in drawn.items():
         for shown in ATTENTION if attention == "none" else (attention,):
             keys = {"attention": shown, "remedy": remedy}
             source = records[0]["path"]
@@ -154,8 +154,8 @@ def _caption() -> str:
 
 def table() -> Table | Missing:
     """Last loss of each run, and the update at which it passed letter pairs."""
-    found = runs()
-    if not found:
+    stored = runs()
+    if not stored:
         return Missing("plateau")
     cells = []
     for remedy, label in NAMED.items():
@@ -166,7 +166,7 @@ def table() -> Table | Missing:
                 end=lambda r=remedy, a=key: mean_and_spread(ends(r, a)),
                 left=lambda r=remedy, a=key: _left(r, a),
             )
-            measured = (remedy, key) in found
+            measured = (remedy, key) in stored
             line += [shown["end"], shown["left"]] if measured else ["", ""]
         if any(line[1:]):
             cells.append(line)
@@ -181,30 +181,30 @@ def table() -> Table | Missing:
 
 
 def _left(remedy: str, attention: str) -> str:
-    found = leaves(remedy, attention)
-    return f"> {updates()}" if found is None else f"{found:.0f}"
+    update = leaves(remedy, attention)
+    return f"> {updates()}" if update is None else f"{update:.0f}"
 
 
 def updates() -> int:
     """Number of updates of every run. Raises NotMeasuredError."""
-    for found in runs().values():
-        return found[0]["config"]["updates"]
+    for seeds in runs().values():
+        return seeds[0]["config"]["updates"]
     raise NotMeasuredError("plateau: nothing stored")
 
 
 def best_attention() -> Key:
     """The run with attention that ends lowest, of all kinds. Raises NotMeasuredError."""
-    found = [key for key in runs() if key[0] not in CONTROLS]
-    if not found:
+    with_attention = [key for key in runs() if key[0] not in CONTROLS]
+    if not with_attention:
         raise NotMeasuredError("plateau: no attention")
-    return min(found, key=lambda key: end(*key))
+    return min(with_attention, key=lambda key: end(*key))
 
 
 def compare(*of: tuple[Key, Key]) -> Pairs:
     """Last losses of some runs minus those of others, by seed. Raises NotMeasuredError."""
-    found = runs()
+    stored = runs()
     return pairs.compare_seeds(
-        pairs.by_seed(found.get(one, ()), found.get(other, ())) for one, other in of
+        pairs.by_seed(stored.get(one, ()), stored.get(other, ())) for one, other in of
     )
 
 

@@ -58,8 +58,8 @@ def table() -> Table | Missing:
     for model in MODELS:
         line = [model]
         for context in contexts:
-            found = by_model(context).get(model)
-            line.append(mean_and_spread(ends(model, context)) if found else "")
+            runs = by_model(context).get(model)
+            line.append(mean_and_spread(ends(model, context)) if runs else "")
         cells.append(line)
     return Table(["model", *(f"{n:,}" for n in contexts)], cells)
 
@@ -75,20 +75,20 @@ def time_table() -> Table | Missing:
         timed = [_timed(name, context) for name in (*PAIR, *BESIDE)]
         cells.append([f"{context:,}", *timed[:2], times(both[0] / both[1]), *timed[2:]])
     titles = ["context", *PAIR, "ratio", *BESIDE.values()]
-    kept = [i for i in range(len(titles)) if any(line[i] != "–" for line in cells)]
-    cells = [[line[i] for i in kept] for line in cells]
-    shown = [titles[i] for i in kept]
+    filled = [i for i in range(len(titles)) if any(line[i] != "–" for line in cells)]
+    cells = [[line[i] for i in filled] for line in cells]
+    shown = [titles[i] for i in filled]
     return Table(shown, cells, align="r" * len(shown), wrap=True) if cells else Missing("race")
 
 
 def _timed(model: str, context: int) -> str:
     """Median of an update's seconds, and half of its interquartile range: "0.569 ± 0.006"."""
     try:
-        found = speed(model, context)
+        point = speed(model, context)
     except NotMeasuredError:
         return "–"
-    digits = max(0, 2 - floor(log10(found["seconds"])))
-    return f"{found['seconds']:.{digits}f} ± {(found['high'] - found['low']) / 2:.{digits}f}"
+    digits = max(0, 2 - floor(log10(point["seconds"])))
+    return f"{point['seconds']:.{digits}f} ± {(point['high'] - point['low']) / 2:.{digits}f}"
 
 
 def level_table() -> Table | Missing:
@@ -105,18 +105,18 @@ def level_table() -> Table | Missing:
     cells = []
     for context in CONTEXTS:
         try:
-            found = [
+            minutes = [
                 [minutes_to(model, context, at) for model in (*PAIR, NEAR)]
                 for at in wanted.values()
             ]
         except NotMeasuredError:
             continue
-        cells.append([f"{context:,}", *(" / ".join(map(_minutes, each)) for each in found)])
+        cells.append([f"{context:,}", *(" / ".join(map(_minutes, each)) for each in minutes)])
     return Table(["context", *wanted], cells) if cells else Missing("race")
 
 
-def _minutes(found: float | None) -> str:
-    return "–" if found is None else f"{found:.1f}"
+def _minutes(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
 
 
 def same_time_table() -> Table | Missing:
@@ -146,10 +146,10 @@ def far_head_table() -> Table | Missing:
 
 def _far_head(attention: str, context: int) -> str:
     try:
-        found = compare(differences(attention, f"{attention}, near only", context))
+        cost = compare(differences(attention, f"{attention}, near only", context))
     except NotMeasuredError:
         return "–"
-    return f"{found.signed()} ({found.of()})"
+    return f"{cost.signed()} ({cost.of()})"
 
 
 def lead_after(updates: int) -> float:
@@ -173,13 +173,13 @@ def behind_after(updates: int, context: int = 1024) -> Pairs:
 
 def _by_processor() -> dict[tuple[str, int, str, int], float]:
     """{(processor, context, model, seed): last loss} of every stored run of the race."""
-    found = {}
+    losses = {}
     for run in load("race"):
         config = run["config"]
         if run["complete"] and config["model"] in MODELS:
             key = device_name(run), config["context"], config["model"], config["seed"]
-            found[key] = run["tables"]["validation"]["loss"][-1]
-    return found
+            losses[key] = run["tables"]["validation"]["loss"][-1]
+    return losses
 
 
 def trained_twice() -> list[float]:
@@ -195,14 +195,14 @@ def trained_twice() -> list[float]:
 def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
     """Costs of the far-sighted head in pairs of one processor, by context, model and seed."""
     every = _by_processor()
-    found = {
+    costs = {
         (context, model, seed): loss - every[near]
         for (processor, context, model, seed), loss in every.items()
         if (near := (processor, context, f"{model}, near only", seed)) in every
     }
-    if not found:
+    if not costs:
         raise NotMeasuredError("race: no pair on one processor")
-    return found
+    return costs
 
 
 def numbers() -> dict[str, str]:
@@ -213,8 +213,8 @@ def numbers() -> dict[str, str]:
             return run["config"]
         raise NotMeasuredError(f"race: no linear at {MAIN}")
 
-    def apart(found: Collection[float]) -> str:
-        return f"{min(found):.3f} to {max(found):.3f}"
+    def apart(values: Collection[float]) -> str:
+        return f"{min(values):.3f} to {max(values):.3f}"
 
     return in_words(
         race_rate=lambda: f"{config()['learning_rate']:g}",

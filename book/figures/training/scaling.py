@@ -25,19 +25,19 @@ def sizes() -> dict[str, dict[str, list[Record]]]:
     Both attentions have the same seeds of the same sizes, if both were run: means over different
     seeds would compare seeds, not attentions.
     """
-    found: dict[str, dict[str, dict[int, Record]]] = {name: {} for name in ATTENTIONS}
+    by_seed: dict[str, dict[str, dict[int, Record]]] = {name: {} for name in ATTENTIONS}
     for run in learned(EXPERIMENT):
         config = run["config"]
         if finished(run) and "change" not in config:
-            of_size = found[config["attention"]].setdefault(config["size"], {})
+            of_size = by_seed[config["attention"]].setdefault(config["size"], {})
             of_size[config["seed"]] = run
-    first, second = (found[name] for name in ATTENTIONS)
-    kept: dict[str, dict[str, list[Record]]] = {name: {} for name in ATTENTIONS}
+    first, second = (by_seed[name] for name in ATTENTIONS)
+    shared: dict[str, dict[str, list[Record]]] = {name: {} for name in ATTENTIONS}
     for name in sorted(first.keys() & second.keys(), key=lambda name: _parameters(first[name])):
         both = sorted(first[name].keys() & second[name].keys())
         for attention in ATTENTIONS if both else ():
-            kept[attention][name] = [found[attention][name][seed] for seed in both]
-    return kept
+            shared[attention][name] = [by_seed[attention][name][seed] for seed in both]
+    return shared
 
 
 def finished(run: Record) -> bool:
@@ -59,15 +59,15 @@ def flops(run: Record, updates: int) -> float:
 
 def points(attention: str) -> list[tuple[float, float, list[float]]]:
     """(parameters, compute, the last loss of each seed) of each size."""
-    found = []
+    measured = []
     for runs in sizes()[attention].values():
         losses = [run["tables"]["validation"]["loss"][-1] for run in runs]
         made = runs[0]["config"]["updates"]
-        found.append((row(runs[0], "model")["parameters"], flops(runs[0], made), losses))
-    return found
+        measured.append((row(runs[0], "model")["parameters"], flops(runs[0], made), losses))
+    return measured
 
 
-def _series(found: dict[str, dict[str, list[Record]]]) -> list[Series]:
+def _series(all_sizes: dict[str, dict[str, list[Record]]]) -> list[Series]:
     series = []
     for attention in ATTENTIONS:
         ends = points(attention)
@@ -80,9 +80,9 @@ def _series(found: dict[str, dict[str, list[Record]]]) -> list[Series]:
                 "high": [max(losses) for *_, losses in ends],
             }
             keys = {"attention": attention, "shown": "ends"}
-            sources = next(iter(found[attention].values()))
+            sources = next(iter(all_sizes[attention].values()))
             series.append(Series(keys, columns, source=sources[0]["path"]))
-        for name, runs in found[attention].items():
+        for name, runs in all_sizes[attention].items():
             keys = {"attention": attention, "shown": "curves"}
             label = f"{attention.capitalize()}, {name}"
             series.append(Series(keys, _curve(runs), label=label, source=runs[0]["path"]))
@@ -105,8 +105,8 @@ def _curve(runs: list[Record]) -> dict[str, list[float]]:
 
 def figure(id: str = "scaling") -> Explorable | Missing:
     """Loss against compute, by size, softmax and linear."""
-    found = sizes()
-    if not any(found.values()):
+    all_sizes = sizes()
+    if not any(all_sizes.values()):
         return Missing(EXPERIMENT)
     return Explorable(
         id=id,
@@ -115,7 +115,7 @@ def figure(id: str = "scaling") -> Explorable | Missing:
             "Held-out loss against training compute on a logarithmic scale: a falling line of "
             "dots for each attention, one dot a size of the model."
         ),
-        series=_series(found),
+        series=_series(all_sizes),
         x=Choice(
             "Against",
             [
@@ -131,7 +131,7 @@ def figure(id: str = "scaling") -> Explorable | Missing:
             Toggle("attention", "Attention", options={"softmax": "Softmax", "linear": "Linear"}),
         ],
         provenance=provenance(
-            [run for by_size in found.values() for runs in by_size.values() for run in runs]
+            [run for by_size in all_sizes.values() for runs in by_size.values() for run in runs]
         ),
     )
 
@@ -228,14 +228,14 @@ def smallest(count: int) -> list[list[float]]:
 
 def _head_widths() -> str:
     """Width of a head at the smallest and at the largest size: "32 to 96"."""
-    found = [
+    widths = [
         run["config"]["shape"]["d_model"] // len(run["config"]["attention_options"]["log_decay"])
         for runs in sizes()["linear"].values()
         for run in runs[:1]
     ]
-    if not found:
+    if not widths:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    return f"{min(found)} to {max(found)}"
+    return f"{min(widths)} to {max(widths)}"
 
 
 def numbers() -> dict[str, str]:

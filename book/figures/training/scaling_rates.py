@@ -33,17 +33,17 @@ def rates() -> dict[str, dict[str, dict[int, float]]]:
     """
     again, size = _again()
     usual = [run for name in ATTENTIONS for run in scaling.sizes()[name].get(size, [])]
-    found: dict[str, dict[str, dict[int, float]]] = {}
+    losses: dict[str, dict[str, dict[int, float]]] = {}
     for run in sorted([*usual, *again], key=lambda run: run["config"]["learning_rate"]):
         config = run["config"]
-        of_rate = found.setdefault(config.get("change", USUAL), {name: {} for name in ATTENTIONS})
+        of_rate = losses.setdefault(config.get("change", USUAL), {name: {} for name in ATTENTIONS})
         of_rate[config["attention"]][config["seed"]] = run["tables"]["validation"]["loss"][-1]
-    every = [of_one.keys() for of_rate in found.values() for of_one in of_rate.values()]
+    every = [of_one.keys() for of_rate in losses.values() for of_one in of_rate.values()]
     if not (seeds := sorted(set.intersection(*map(set, every)))):
         raise NotMeasuredError(f"{EXPERIMENT}: other rates, with the same seeds")
     return {
         rate: {name: {seed: ends[seed] for seed in seeds} for name, ends in of_rate.items()}
-        for rate, of_rate in found.items()
+        for rate, of_rate in losses.items()
     }
 
 
@@ -60,17 +60,17 @@ def behind() -> list[Pairs]:
 
 def rise(attention: str, rate: str) -> Pairs:
     """Nats by which an attention ends higher at a rate than at the usual one. NotMeasuredError."""
-    found = rates()
-    if rate not in found:
+    by_rate = rates()
+    if rate not in by_rate:
         raise NotMeasuredError(f"{EXPERIMENT}: no {rate}")
-    usual, other = (found[one][attention] for one in (USUAL, rate))
+    usual, other = (by_rate[one][attention] for one in (USUAL, rate))
     return compare_seeds([{seed: other[seed] - usual[seed] for seed in usual}])
 
 
 def table() -> Table | Missing:
     """One size at several learning rates, on the same seeds."""
     try:
-        found = rates()
+        by_rate = rates()
     except NotMeasuredError:
         return Missing(EXPERIMENT)
     cells = [
@@ -79,7 +79,7 @@ def table() -> Table | Missing:
             *(mean_and_spread(list(of_rate[name].values())) for name in ATTENTIONS),
             compare_seeds([_apart(of_rate)]).signed(),
         ]
-        for rate, of_rate in found.items()
+        for rate, of_rate in by_rate.items()
     ]
     titles = ["rate", "softmax", "linear", "apart"]
     return Table(titles, cells, align="lrrr")

@@ -43,13 +43,13 @@ NEAR = Arm("elu + 1", change="near only")
 
 def arms() -> dict[Arm, list[Record]]:
     """The stored complete runs, all seeds of an arm together, in the order of seeds."""
-    found: dict[Arm, list[Record]] = {}
+    by_arm: dict[Arm, list[Record]] = {}
     for run in sorted(learned(EXPERIMENT), key=lambda run: run["config"]["seed"]):
         config = run["config"]
         made = run["tables"].get("validation", {"update": [0]})["update"]
         if made and made[-1] >= config["updates"] and "model" in run["tables"]:
-            found.setdefault(Arm(*(config[key] for key in Arm._fields)), []).append(run)
-    return found
+            by_arm.setdefault(Arm(*(config[key] for key in Arm._fields)), []).append(run)
+    return by_arm
 
 
 def _kind(run: Record) -> str:
@@ -61,10 +61,10 @@ def _kind(run: Record) -> str:
 
 
 def _of(arm: Arm) -> list[Record]:
-    found = arms().get(arm)
-    if not found:
+    runs = arms().get(arm)
+    if not runs:
         raise NotMeasuredError(f"{EXPERIMENT}: no {', '.join(map(str, arm))}")
-    return found
+    return runs
 
 
 def ends(arm: Arm) -> list[float]:
@@ -84,7 +84,7 @@ def behind(arm: Arm, other: Arm) -> Pairs:
 
 def seeds() -> str:
     """Number of seeds of the arms, in words. Raises NotMeasuredError."""
-    counts = [len(found) for found in arms().values()]
+    counts = [len(runs) for runs in arms().values()]
     if not counts:
         raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
     return seeds_in_words(counts)
@@ -110,26 +110,26 @@ class Attention(NamedTuple):
 
 def attention(arm: Arm, when: str) -> Attention:
     """The attention at the "start" or at the "end". Raises NotMeasuredError."""
-    found = []
+    heads = []
     for run in _of(arm):
         config = run["config"]
         update = {"start": 0, "end": config["updates"]}[when]
         fades = sum(slope < 0 for slope in config["attention_options"].get("log_decay", ()))
-        found += [one for one in rows(run, "attended", update=update) if one["head"] >= fades]
-    if not found:
+        heads += [one for one in rows(run, "attended", update=update) if one["head"] >= fades]
+    if not heads:
         raise NotMeasuredError(f"{EXPERIMENT}: no weights of {arm.weights} at the {when}")
     return Attention(
-        exp(mean(log(one["effective"]) for one in found)),
-        min(one["effective"] for one in found),
-        exp(mean(log(one["alike"]) for one in found)),
-        mean(one["moved"] for one in found),
+        exp(mean(log(one["effective"]) for one in heads)),
+        min(one["effective"] for one in heads),
+        exp(mean(log(one["alike"]) for one in heads)),
+        mean(one["moved"] for one in heads),
     )
 
 
-def _series(found: dict[Arm, list[Record]]) -> list[Series]:
+def _series(by_arm: dict[Arm, list[Record]]) -> list[Series]:
     """A point for each arm and part of the updates."""
     series = []
-    for arm, runs in found.items():
+    for arm, runs in by_arm.items():
         if arm.change or arm.weights == "none":
             continue
         for part, losses in _by_part(runs).items():
@@ -148,22 +148,22 @@ def _series(found: dict[Arm, list[Record]]) -> list[Series]:
 
 def _by_part(runs: Iterable[Record]) -> dict[str, list[float]]:
     """Losses of every seed after a quarter, half, three quarters and all of the updates."""
-    found: dict[str, list[float]] = {}
+    losses: dict[str, list[float]] = {}
     for run in runs:
         curve = run["tables"]["validation"]
         for update, loss in zip(curve["update"], curve["loss"], strict=True):
             part = 4 * update / run["config"]["updates"]
             if part >= 1 and part == int(part):
-                found.setdefault(str(int(part)), []).append(loss)
-    return found
+                losses.setdefault(str(int(part)), []).append(loss)
+    return losses
 
 
-def _level(found: dict[Arm, list[Record]]) -> list[Series]:
+def _level(by_arm: dict[Arm, list[Record]]) -> list[Series]:
     """A grey line over the range of states: the control that sees nothing far."""
     lines = []
     for recipe in RECIPES:
-        states = [state(arm) for arm in found if arm.recipe == recipe and arm.weights != "none"]
-        runs = found.get(NEAR._replace(recipe=recipe), [])
+        states = [state(arm) for arm in by_arm if arm.recipe == recipe and arm.weights != "none"]
+        runs = by_arm.get(NEAR._replace(recipe=recipe), [])
         for part, losses in _by_part(runs if states else []).items():
             columns = {"state": [min(states) / 1.5, max(states) * 1.5]}
             columns |= {name: [mean(losses)] * 2 for name in ("loss", "low", "high")}
@@ -174,8 +174,8 @@ def _level(found: dict[Arm, list[Record]]) -> list[Series]:
 
 def figure(id: str = "state-size") -> Explorable | Missing:
     """Loss against the state of a layer, a point for each kind of weights and number of heads."""
-    found = arms()
-    series = _series(found)
+    by_arm = arms()
+    series = _series(by_arm)
     if not series:
         return Missing(EXPERIMENT)
     recipes = [one.keys["recipe"] for one in series if one.keys["part"] == "4"]
@@ -183,7 +183,7 @@ def figure(id: str = "state-size") -> Explorable | Missing:
     drawn = {one.keys["weights"] for one in series}
     return Explorable(
         id=id,
-        caption=_caption(found),
+        caption=_caption(by_arm),
         alt=(
             "Held-out loss against the bytes of a layer's state on a logarithmic scale, a dot "
             "for each kind of weights and number of heads, beside the level of a model whose heads "
@@ -199,24 +199,24 @@ def figure(id: str = "state-size") -> Explorable | Missing:
             Filter("part", "Updates made", options=PARTS, default="4"),
             Toggle("weights", "Weights", options={k: v for k, v in KINDS.items() if k in drawn}),
         ],
-        ceilings=_level(found),
-        provenance=provenance([run for runs in found.values() for run in runs]),
+        ceilings=_level(by_arm),
+        provenance=provenance([run for runs in by_arm.values() for run in runs]),
     )
 
 
-def _caption(found: dict[Arm, list[Record]]) -> str:
-    updates = {arm.recipe: runs[0]["config"]["updates"] for arm, runs in found.items()}
-    told = listed(
+def _caption(by_arm: dict[Arm, list[Record]]) -> str:
+    updates = {arm.recipe: runs[0]["config"]["updates"] for arm, runs in by_arm.items()}
+    counts = listed(
         f"{updates[recipe]:,} at {_context(recipe)}" for recipe in RECIPES if recipe in updates
     )
     none = listed(
         f"{end(Arm('none', recipe)):.3f} ({_context(recipe)})"
         for recipe in RECIPES
-        if Arm("none", recipe) in found
+        if Arm("none", recipe) in by_arm
     )
     return (
         "**A larger state does not end lower by itself.** Nano models on held-out novels, states "
-        f"in float32. All make the same number of updates, fixed beforehand: {told}. Without "
+        f"in float32. All make the same number of updates, fixed beforehand: {counts}. Without "
         f"attention the model ends at {none}. {bars(seeds())}"
     )
 

@@ -33,12 +33,12 @@ def table(recipe: str = "plain") -> Table | Missing:
     for arm in sorted(arms(), key=_place):
         if arm.recipe != recipe or (arm.change and arm != NEAR._replace(recipe=recipe)):
             continue
-        told = in_words(
+        texts = in_words(
             behind=lambda arm=arm: "" if arm == usual else behind(arm, usual).signed(),
             tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
             sharpest=lambda arm=arm: f"{attention(arm, 'end').sharpest:.0f}",
         )
-        shown = ["–" if value == NOT_MEASURED else value for value in told.values()]
+        shown = ["–" if value == NOT_MEASURED else value for value in texts.values()]
         named = f"{arm.weights}, {arm.change}" if arm.change else arm.weights
         loss = mean_and_spread(ends(arm))
         cells.append([named, str(arm.heads), size(state(arm)), loss, *shown])
@@ -48,8 +48,8 @@ def table(recipe: str = "plain") -> Table | Missing:
 
 def _place(arm: Arm) -> tuple:
     order = ["softmax", "elu + 1", "exp", "relu", "softplus", "power 2"]
-    known = order.index(arm.weights) if arm.weights in order else len(order)
-    return arm.weights == "none", known, arm.weights, arm.change, arm.heads
+    position = order.index(arm.weights) if arm.weights in order else len(order)
+    return arm.weights == "none", position, arm.weights, arm.change, arm.heads
 
 
 def pair(suspect: str) -> tuple[Arm, Arm]:
@@ -65,12 +65,12 @@ def gap(suspect: str) -> Pairs:
 
 def added(suspect: str) -> Pairs:
     """Change of the gap by a suspect, over the seeds of all four arms. Raises NotMeasuredError."""
-    found = arms()
-    seeds = [{run["config"]["seed"] for run in found.get(arm, ())}
+    by_arm = arms()
+    seeds = [{run["config"]["seed"] for run in by_arm.get(arm, ())}
              for arm in (*pair(UNCHANGED), *pair(suspect))]  # fmt: skip
     shared = set.intersection(*seeds)
     before, after = (
-        differences(*([run for run in found[arm] if run["config"]["seed"] in shared]
+        differences(*([run for run in by_arm[arm] if run["config"]["seed"] in shared]
                       for arm in pair(name)))
         for name in (UNCHANGED, suspect)
     ) if shared else ([], [])  # fmt: skip
@@ -82,7 +82,7 @@ def causes() -> Table | Missing:
     cells = []
     for suspect in SUSPECTS:
         arm, other = pair(suspect)
-        told = in_words(
+        texts = in_words(
             ends=lambda arm=arm: mean_and_spread(ends(arm)),
             other=lambda other=other: mean_and_spread(ends(other)),
             gap=lambda suspect=suspect: f"{gap(suspect).signed()} ({gap(suspect).of()})",
@@ -90,9 +90,9 @@ def causes() -> Table | Missing:
             tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
         )
         if suspect == UNCHANGED:
-            told["added"] = ""
-        if NOT_MEASURED not in (told["ends"], told["other"]):
-            cells.append([suspect, *told.values()])
+            texts["added"] = ""
+        if NOT_MEASURED not in (texts["ends"], texts["other"]):
+            cells.append([suspect, *texts.values()])
     titles = ["changed", "it ends at", "elu + 1 ends at", "behind", "added", "tokens"]
     return Table(titles, cells, wrap=True) if cells else Missing(EXPERIMENT)
 
