@@ -1,23 +1,23 @@
-/* A figure, chart or stage, and the words that set it are in sight together. Where the margin beside
-   the text is wide enough, the figure stands there; else it takes the top third of the screen. It
-   comes where words of the text are pressed, and on a wide screen where they are read. It goes home
-   when the reader leaves the words, goes back to them, or comes to its own place. */
+/* Keeps a figure, chart or stage in sight together with the words that set it. If the margin beside
+   the text is wide enough, the figure is pinned there, otherwise in the top third of the screen.
+   That happens when a link is pressed and, on a wide screen, when it is read. The figure returns to
+   its place when the reader leaves the words, goes back to them, or comes to that place. */
 window.FigurePin = (function () {
   "use strict";
-  const SHOWN = 0.6; // of a figure's picture, from which it needs no pin
+  const SHOWN = 0.6; // of a figure's picture; if so much is on the screen, it is not pinned
   const GAP = 8; // px around a pinned figure
   const EDGE = 12; // px between its border and what is in it
-  const NARROWEST = 270, WIDEST = 480; // px: phones are as narrow, and more is not needed
-  const LOWEST = 300; // px of a third of a screen
-  const SENTENCE = 64; // px that words stand above the link which ends them
+  const NARROWEST = 270, WIDEST = 480; // px; narrow phones have 270
+  const LOWEST = 300; // px, the least height of the third of the screen
+  const SENTENCE = 64; // px; words may begin so far above the link that ends them
   let pinned = null, looking = null;
-  let closed = false; // the reader wants no figure that has not been asked for
+  let closed = false; // the reader wants only figures that are asked for
 
   const pictureOf = (figure) => figure.querySelector(".explorable-frame, .stage") ?? figure;
 
   const headEnd = () => document.querySelector(".bd-header-article")?.getBoundingClientRect().bottom ?? 0;
 
-  /* The share of `figure`'s picture on the screen, at most what the screen can hold. */
+  /* Share of `figure`'s picture on the screen, of as much as the screen can show. */
   function share(figure) {
     const { top, bottom, height } = pictureOf(figure).getBoundingClientRect();
     const head = headEnd();
@@ -25,7 +25,7 @@ window.FigurePin = (function () {
     return seen / Math.min(height, innerHeight - head);
   }
 
-  /* The room beside the text; null where it is narrow, or a note or a wide table stands there. */
+  /* Room beside the text; null if it is narrow or has a note or a wide table. */
   function margin() {
     const text = document.querySelector(".bd-article-container")?.getBoundingClientRect();
     const width = document.documentElement.clientWidth - text?.right - GAP;
@@ -40,7 +40,7 @@ window.FigurePin = (function () {
     };
   }
 
-  /* The top third of the screen, from which the words move away; the lowest where they cannot. */
+  /* The top third of the screen, with the words scrolled below it; the bottom if they cannot be. */
   function third(figure, link) {
     const { left, width } = figure.getBoundingClientRect();
     const top = headEnd() + GAP, room = Math.max(LOWEST, (innerHeight - top) / 3);
@@ -58,8 +58,8 @@ window.FigurePin = (function () {
     return element;
   }
 
-  /* Hold its place, so that the page does not move under the words. From here on until the figure
-     is pinned nothing may be measured: the browser would follow the words to where both stand. */
+  /* A placeholder of its size, so that the page does not move. From here until the figure is pinned
+     nothing may be measured: the browser would keep the words where both elements put them. */
   function holdPlace(figure) {
     const place = document.createElement("div"), hole = document.createElement("div");
     const { height, top } = figure.getBoundingClientRect();
@@ -72,14 +72,14 @@ window.FigurePin = (function () {
     return place;
   }
 
-  /* What moves while it is not seen shifts nothing that is read. */
+  /* Hides the figure while it moves: movement out of sight does not count as a layout shift. */
   function moveUnseen(figure) {
     if (figure.contains(document.activeElement)) return;
     figure.style.visibility = "hidden";
     requestAnimationFrame(() => requestAnimationFrame(() => (figure.style.visibility = "")));
   }
 
-  /* kept: the figure stays as the words have set it. */
+  /* kept: the figure keeps the settings of the words. */
   function release(kept = false) {
     if (!pinned) return;
     const { figure, place, bar, watches, words, leave } = pinned;
@@ -93,7 +93,7 @@ window.FigurePin = (function () {
     leave?.(kept);
   }
 
-  /* The way back to the words; `leave` leaves the figure first, and says which. */
+  /* A button that goes back to the words. `leave` leaves the figure and returns the words' link. */
   function wayBack(block, leave) {
     const back = button("Back to the text", () => {
       const link = leave();
@@ -104,7 +104,7 @@ window.FigurePin = (function () {
     return back;
   }
 
-  /* To its own place, as it is set now, and from there back to the words. */
+  /* Scrolls to the figure's own place, with its settings, and offers a way back to the words. */
   function goHome() {
     const { figure, link } = pinned;
     release(true);
@@ -119,9 +119,9 @@ window.FigurePin = (function () {
     back.focus({ preventScroll: true });
   }
 
-  /* What was far from the screen has a guessed height until it comes near, and may move a figure
-     off the screen that was on it when the link was pressed. So it is looked after until the
-     reader does something else. */
+  /* Parts of the page far from the screen have an estimated height until they come near, and may
+     then push a figure off the screen that was on it when the link was pressed. So the figure is
+     watched until the reader does something else. */
   function show(figure, link) {
     stopLooking();
     closed = false;
@@ -147,7 +147,7 @@ window.FigurePin = (function () {
     looking = null;
   }
 
-  /* The words that are read now are others, of the same figure. */
+  /* Other words about the same figure are read now. */
   function follow(link) {
     pinned.words?.disconnect();
     pinned.link = link;
@@ -176,7 +176,7 @@ window.FigurePin = (function () {
     figure.classList.toggle("figure-pinned-low", Boolean(low));
     document.body.classList.toggle("figure-beside", Boolean(beside));
     figure.scrollTop = 0;
-    // The first reports are of where they stand now.
+    // An observer's first report is about the present position.
     const enough = SHOWN * Math.min(1, screen / tall);
     const home = new IntersectionObserver(([{ intersectionRatio }]) => {
       if (intersectionRatio >= enough) release();
@@ -189,15 +189,15 @@ window.FigurePin = (function () {
     if (!leave) window.FigureView.spare();
   }
 
-  /* A note or a wide table has come into the margin. What was asked for stays in sight. */
+  /* A note or a wide table has come into the margin. A figure that was asked for stays in sight. */
   function giveWay() {
     const { figure, link, leave } = pinned;
     release();
     if (!leave) pin(figure, link, third(figure, link), null);
   }
 
-  /* Whether `figure` stands beside `link`, which nobody has pressed, now that it is read. It is
-     pinned for that if there is a margin; `leave` is called once it goes home. */
+  /* Whether `figure` is beside `link`, which is read but was not pressed. It is pinned for that if
+     there is a margin; `leave` is called when it returns to its place. */
   function accompany(figure, link, leave) {
     if (pinned?.figure === figure) {
       if (figure.contains(document.activeElement)) return false;
@@ -218,7 +218,7 @@ window.FigurePin = (function () {
   addEventListener("keydown", (event) => {
     if (event.key === "Escape" && pinned) pinned.back.click();
   });
-  // The contents of the page, which it covers.
+  // The figure would cover the table of contents.
   addEventListener("focusin", ({ target }) => {
     if (target.closest?.(".bd-sidebar-secondary")) release();
   });

@@ -1,18 +1,18 @@
-/* Words that set a figure: a link to #headline:x=update&context=256;other:scale=nano, and the
-   same in the URL that somebody was sent. Figures and stages say what they understand of it. */
+/* Words that set a figure: a link to #headline:x=update&context=256;other:scale=nano. The same hash
+   works in a URL that is passed on. Figures and stages name their own settings. */
 window.FigureView = (function () {
   "use strict";
-  const LINE = 0.4; // of the height of the screen, below a figure that takes its top: where one reads
-  const READ_MS = 150; // that words stay there, or they are scrolled past
-  const heard = document.createElement("p");
+  const LINE = 0.4; // share of the screen's height, below a pinned figure, at which one reads
+  const READ_MS = 150; // words that stay there for less are scrolled past
+  const announced = document.createElement("p");
   let pressed = null; // the link whose words were just pressed
-  let followed = null; // the hash that the page is set to, or is about to be
-  let read = null; // words that have set a figure as they were read, and its settings before
-  let next = null, timer = 0; // the link that is read now, if it stays so
-  let spared = null; // the one that was read when a link was pressed
-  const takers = []; // (id, said) => the element that has taken it, if it is this taker's
-  // (whole) => {id: its settings as a link says them, "" where nothing was changed, unless whole}
-  const sayers = [];
+  let followed = null; // the hash that the page is set to, or will be
+  let read = null; // words that were read and have set a figure, and its settings before
+  let next = null, timer = 0; // the link that is read now, if it stays
+  let spared = null; // the link that was read when another was pressed
+  const setters = []; // (id, settings) => the element, once set; null for another's id
+  // (whole) => {id: settings as in a link}; of unchanged figures "", unless `whole`
+  const getters = [];
 
   function decoded(text) {
     try {
@@ -22,73 +22,73 @@ window.FigureView = (function () {
     }
   }
 
-  /* [[id, [[name, values], ...]], ...]; an id alone asks for the figure as it was at first. */
+  /* [[id, [[name, values], ...]], ...]; an id alone stands for the figure's default settings. */
   function parts(hash) {
     return hash.slice(1).split(";").flatMap((part) => {
-      const [, id, said] = /^([a-z][a-z0-9-]*):(.*)$/.exec(part) || [];
-      const pairs = (said || "").split("&").filter(Boolean).map((pair) => pair.split("="));
+      const [, id, text] = /^([a-z][a-z0-9-]*):(.*)$/.exec(part) || [];
+      const pairs = (text || "").split("&").filter(Boolean).map((pair) => pair.split("="));
       return id ? [[id, pairs.map(([name, values]) => [name, (values || "").split(",").map(decoded)])]] : [];
     });
   }
 
-  const said = (whole) => Object.assign({}, ...sayers.map((sayer) => sayer(whole)));
+  const allSettings = (whole) => Object.assign({}, ...getters.map((getter) => getter(whole)));
 
-  function tell(taker, block) {
+  function apply(setter, block) {
     const stood = pressed?.getBoundingClientRect().top;
-    const [first] = parts(location.hash).map(([id, said]) => taker(id, said)).filter(Boolean);
+    const [first] = parts(location.hash).map(([id, settings]) => setter(id, settings)).filter(Boolean);
     if (!first || !(block || pressed)) return;
-    // A figure that was folded above the words has opened: they stay where they are.
+    // If a folded figure above the words has opened, the words stay where they are on the screen.
     if (pressed) scrollBy({ top: pressed.getBoundingClientRect().top - stood, behavior: "instant" });
     if (pressed) window.FigurePin.show(first, pressed);
     else first.scrollIntoView({ block });
     first.classList.remove("figure-told");
-    void first.offsetWidth; // or the animation would not begin again
+    void first.offsetWidth; // restarts the animation
     first.classList.add("figure-told");
   }
 
-  /* Going back sets the figure back too, and leaves it to the browser where the page stands. */
+  /* Going back resets the figures too; the browser restores the scroll position. */
   function follow() {
     followed = location.hash;
-    takers.forEach((taker) => tell(taker));
+    setters.forEach((setter) => apply(setter));
     if (pressed) spare();
-    if (pressed) heard.textContent = `The figure shows: ${pressed.firstChild.textContent}`;
+    if (pressed) announced.textContent = `The figure shows: ${pressed.firstChild.textContent}`;
     pressed = null;
   }
 
-  /* Tell this taker what the URL asks for, now and whenever that changes. */
-  function listen(taker, sayer) {
+  /* Calls `setter` with the settings in the URL, now and at every change. */
+  function listen(setter, getter) {
     followed ??= location.hash;
-    takers.push(taker);
-    sayers.push(sayer);
-    tell(taker, "start");
+    setters.push(setter);
+    getters.push(getter);
+    apply(setter, "start");
   }
 
-  /* Have the URL say how everything on the page is set. Settings of others stay. */
+  /* Writes all settings on the page to the URL. Settings of unknown ids stay. */
   function write() {
-    // Back was pressed, and the page is not yet set back: writing now would undo that.
+    // After a press of Back the page is not yet reset; writing now would undo it.
     if (location.hash !== followed) return;
-    const now = said();
-    // Nobody has asked for what was set because it was read.
-    if (read?.said != null) now[read.id] = read.said;
+    const now = allSettings();
+    // Settings that only came from reading are not written.
+    if (read?.changed != null) now[read.id] = read.changed;
     const others = location.hash.slice(1).split(";").filter((part) =>
       part.includes(":") && !(part.split(":")[0] in now)
     );
-    const told = [
+    const written = [
       ...Object.entries(now).flatMap(([id, text]) => (text ? [`${id}:${text}`] : [])),
       ...others,
     ];
     const plain = location.hash.includes(":") ? "" : location.hash;
-    const hash = told.length ? `#${told.join(";")}` : plain;
+    const hash = written.length ? `#${written.join(";")}` : plain;
     if (hash === location.hash) return;
     history.replaceState(null, "", hash || location.pathname + location.search);
     followed = location.hash;
   }
 
-  /* Set a figure that nobody has asked to be set: nothing of it is announced. */
+  /* Sets a figure without announcing it, since nobody asked for it. */
   function setQuietly(id, text) {
     const [[, settings]] = parts(`#${id}:${text}`), figure = document.getElementById(id);
     figure.inert = true;
-    takers.some((taker) => taker(id, settings));
+    setters.some((setter) => setter(id, settings));
     requestAnimationFrame(() => (figure.inert = false));
   }
 
@@ -99,11 +99,11 @@ window.FigureView = (function () {
     if (!kept && was !== null) setQuietly(id, was);
   }
 
-  /* Words have come to where they are read: their figure shows what they say, if there is room. */
+  /* A link's words have come to where one reads: sets their figure, if there is room for it. */
   function accompany(link) {
     const [, id, text] = /^#([a-z][a-z0-9-]*):([^;]*)/.exec(link.hash), figure = document.getElementById(id);
     if (!figure || read?.link === link || !window.FigurePin.accompany(figure, link, giveBack)) return;
-    const before = read ?? { was: said(true)[id], said: said()[id] };
+    const before = read ?? { was: allSettings(true)[id], changed: allSettings()[id] };
     read?.link.classList.remove("figure-read");
     read = { ...before, id, link };
     link.classList.add("figure-read");
@@ -112,7 +112,7 @@ window.FigureView = (function () {
 
   const links = () => document.querySelectorAll("a.figure-view");
 
-  /* The last link above the line at which one reads; of several in a line each has its turn. */
+  /* The last link above the line at which one reads; several in one line follow each other. */
   function beingRead() {
     const over = document.querySelector("body:not(.figure-beside) .figure-pinned");
     const above = over?.getBoundingClientRect().bottom ?? 0, line = above + LINE * (innerHeight - above);
@@ -124,7 +124,7 @@ window.FigureView = (function () {
     return same[Math.min(same.length - 1, Math.floor(passed * same.length))]?.link;
   }
 
-  /* What was pressed stays until the reader has gone on. */
+  /* The figure of a pressed link stays until the reader has gone on. */
   function spare() {
     clearTimeout(timer);
     next = null;
@@ -145,8 +145,8 @@ window.FigureView = (function () {
 
   const viewOf = (event) => (event.target instanceof Element ? event.target.closest("a.figure-view") : null);
 
-  /* While words are pointed at, so is the figure that they are about. */
-  function mean(event, on) {
+  /* Marks the figure of a link that the pointer or the focus is on. */
+  function mark(event, on) {
     const link = viewOf(event);
     if (
       !link || event.pointerType === "touch" || (event.type === "focusin" && !link.matches(":focus-visible"))
@@ -156,31 +156,31 @@ window.FigureView = (function () {
 
   addEventListener("hashchange", follow);
   if (links().length) addEventListener("scroll", readOn, { passive: true });
-  // What the reader changes stays changed.
+  // The reader's own changes stay.
   for (const does of ["pointerdown", "keydown"]) {
     addEventListener(does, ({ target }) => {
       if (!read || !document.getElementById(read.id).contains(target)) return;
-      if (!target.closest(".figure-pin-bar")) read.was = read.said = null;
+      if (!target.closest(".figure-pin-bar")) read.was = read.changed = null;
     });
   }
   addEventListener("animationend", (event) => {
     if (event.animationName.startsWith("figure-told")) event.target.classList.remove("figure-told");
   });
-  heard.className = "visually-hidden";
-  heard.setAttribute("role", "status");
-  document.body.append(heard);
+  announced.className = "visually-hidden";
+  announced.setAttribute("role", "status");
+  document.body.append(announced);
   for (const type of ["pointerover", "focusin"]) {
-    document.addEventListener(type, (event) => mean(event, true));
+    document.addEventListener(type, (event) => mark(event, true));
   }
   for (const type of ["pointerout", "focusout"]) {
-    document.addEventListener(type, (event) => mean(event, false));
+    document.addEventListener(type, (event) => mark(event, false));
   }
   document.addEventListener("click", (event) => {
     const link = viewOf(event);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     pressed = link;
-    // The browser would look for an element of this name, and lose the reader's place. And a
-    // second press changes no hash, though the reader may have changed the figure since.
+    // The browser would look for an element with this name and lose the reader's place. And a
+    // second press does not change the hash, though the reader may have changed the figure since.
     event.preventDefault();
     if (link.hash !== location.hash) history.pushState(null, "", link.hash);
     follow();

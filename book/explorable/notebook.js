@@ -1,26 +1,26 @@
-/* The notebook's face: the page's own HTML and scripts in a cell's output. notebook.py puts those
-   scripts before this one, in a module that anywidget loads, and plotly into a model of its own,
-   which all figures of a kernel share. */
+/* A figure in a notebook: the page's own HTML and scripts in a cell's output. notebook.py puts
+   those scripts before this one, in a module that anywidget loads, and plotly into a separate model
+   that all figures of a kernel share. */
 const { adopt, release } = window.Explorables;
 
-/* Front ends name their themes in many ways; the text is light on dark or dark on light. */
+/* Whether the theme is dark, by the color of its text: front ends have many names for themes. */
 function isDark(color) {
   const [r, g, b] = window.ExplorableDraw.rgba(color).match(/\d+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 127;
 }
 
-/* Where the figure's library lies, for a script element; nobody asks twice while one page lives. */
+/* URL of plotly's code for a script element; the code is fetched once per page. */
 async function addressOfPlotly(model) {
   const library = await model.widget_manager.get_model(model.get("library"));
   return URL.createObjectURL(new Blob([library.get("code")], { type: "text/javascript" }));
 }
 
-/* In a form of its own, or the radio buttons of one figure shown twice would be one group. */
+/* In a form, or the radio buttons of a figure that is shown twice would form one group. */
 function makeRoot() {
   const root = document.createElement("form");
   root.className = "explorable-notebook";
   root.addEventListener("submit", (event) => event.preventDefault());
-  root.dataset.lmSuppressShortcuts = "true"; // arrow keys are the figure's, not the notebook's
+  root.dataset.lmSuppressShortcuts = "true"; // arrow keys are for the figure, not for the notebook
   return root;
 }
 
@@ -29,12 +29,12 @@ function render({ model, el }) {
   el.append(root);
   let figure = null;
 
-  /* The figure as Python last wrote it, as the reader had set it. */
+  /* Shows the figure as Python last wrote it, with the reader's settings. */
   const show = () => {
     const set = figure?.state;
     if (figure) release(figure);
     root.innerHTML = model.get("html");
-    // Pages and result files lie beside the page; a notebook has them elsewhere, or not at all.
+    // Pages and result files are beside the page, but not beside a notebook.
     for (const link of root.querySelectorAll('figcaption a:not([href^="http"])')) {
       link.replaceWith(...link.childNodes);
     }
@@ -47,7 +47,7 @@ function render({ model, el }) {
     });
   };
 
-  /* A figure that is scrolled away has no size, and cannot be drawn until it is back. */
+  /* A figure that is scrolled out of sight has no size and cannot be drawn until it is back. */
   const takeTheme = () => {
     const { color } = getComputedStyle(root);
     if (!root.clientWidth || color === root.dataset.ink) return;

@@ -1,8 +1,8 @@
-/* Every other script of the page, in the order in which this one's data name them, once the text
-   is painted: they read where things stand, which has the page laid out, and no text waits for
-   that. Deferred, this one runs when page and styles are here. */
+/* Loads the page's other scripts, in the order of `data-scripts`, after the first paint. They
+   measure positions, which makes the browser lay out the page, and the text does not wait for that.
+   This script is deferred: when it runs, page and styles are loaded. */
 (() => {
-  // A tab that nobody looks at is not painted. A slow device paints late, and no sooner for scripts.
+  // Background tabs are not painted, and slow devices paint late.
   const UNPAINTED_MS = 5000;
   const { src, dataset } = document.currentScript;
   let waiting = dataset.scripts.split(" ");

@@ -1,16 +1,15 @@
-/* The page's own behaviour: previews of references, keyboard access to boxes that
-   scroll, and the margin. Everything below works from a file and adds nothing
-   that a reader without scripts would miss. */
+/* The page's own behaviour: previews of references, keyboard access to boxes that scroll, and the
+   margin. It also works on a page opened from a file. Readers without scripts lose nothing. */
 (() => {
   "use strict";
 
-  // On a busy computer no moment may ever be idle, so after a while the task has its turn anyway.
+  // A busy computer may never be idle, so after this time the task runs anyway.
   const LATEST_MS = 1000;
   const whenIdle = (task) =>
     window.requestIdleCallback ? requestIdleCallback(task, { timeout: LATEST_MS }) : setTimeout(task, 50);
 
-  // Sphinx's search takes its excerpts from the pages that it finds, which a page opened from a
-  // file may not read, and whose formulas it would quote in LaTeX. One script has all their words.
+  // Sphinx's search takes its excerpts from the pages of the results. A page opened from a file
+  // cannot read them, and formulas would appear as LaTeX. excerpts.js has the words of all pages.
   if (document.getElementById("search-results")) {
     let coming = null;
     const load = () =>
@@ -106,7 +105,7 @@
     box.addEventListener("mouseenter", () => clearTimeout(timer));
     box.addEventListener("mouseleave", () => later(hide, HIDE_AFTER_MS));
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
-    // Focus scrolls its link into view, so what was shown for it follows; the rest goes away.
+    // Focus scrolls its link into view, and the link's preview follows; other previews close.
     const follow = () => (shownFor && shownFor === document.activeElement ? place(shownFor) : hide());
     document.addEventListener("scroll", follow, { passive: true });
   }
@@ -116,7 +115,7 @@
     const boxes = document.querySelectorAll(
       ".bd-article :is(div.math, pre, .pst-scrollable-table-container, .output)",
     );
-    // A formula's number stands beside the box that scrolls.
+    // A formula's number is beside the box that scrolls.
     const innerOf = (box) => box.querySelector(":scope > .katex-display") ?? box;
     const check = (box) => {
       const inner = innerOf(box);
@@ -124,14 +123,15 @@
       if (scrolls) inner.tabIndex = 0;
       else inner.removeAttribute("tabindex");
     };
-    // A block far from the screen has a size, its guessed one, and to look inside would lay it out.
+    // Reading sizes inside a block far from the screen would force its layout; it has an estimated
+    // size.
     const isLaidOut = (box) => innerOf(box).checkVisibility?.({ contentVisibilityAuto: true }) ?? true;
     const observer = new ResizeObserver((entries) =>
       entries.map((entry) => entry.target).filter(isLaidOut).forEach(check)
     );
     boxes.forEach((box) => observer.observe(box));
-    // Boxes far from the screen are not laid out, and so not observed. For a reader who uses the keys
-    // it is measured when there is time for it, a few boxes at a time.
+    // Boxes far from the screen are not laid out and so not observed. For keyboard users they are
+    // measured when the browser is idle, a few at a time.
     let left = [];
     let withKeys = false;
     const measure = (deadline) => {
@@ -152,12 +152,12 @@
       measureAll();
     };
     addEventListener("keydown", useKeys, { once: true, passive: true });
-    // A font that comes late changes what a box holds, and not the box.
+    // A font that loads late changes the content's size but not the box's.
     document.fonts.addEventListener("loadingdone", measureAll);
     measureAll();
   }
 
-  /* The table of contents steps aside while something else is in the margin. */
+  /* Hides the table of contents while something else is in the margin. */
   function installMargin() {
     const inMargin = new Set();
     const observer = new IntersectionObserver(
@@ -174,7 +174,7 @@
       .forEach((node) => observer.observe(node));
   }
 
-  /* Paper cannot be unfolded. */
+  /* Opens folded blocks for printing. */
   function installPrinting() {
     let opened = [];
     window.addEventListener("beforeprint", () => {
@@ -185,7 +185,7 @@
   }
 
   document.querySelector(".bd-search-container input")?.focus();
-  // One at a time, while nothing else waits: none is needed to read the first screen.
+  // One at a time, when idle: none is needed to read the first screen.
   const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
   const installNext = () => {
     installs.shift()?.();

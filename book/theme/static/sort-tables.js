@@ -1,12 +1,12 @@
-/* Tables that a reader may sort: a cell of a chapter tagged `sortable` holds one. Each title
-   becomes a button; pressed again it turns the order round. Rows without a number come last.
-   Where the cell is tagged `filterable` too, rows without the reader's words are left out. */
+/* Sortable tables: those in cells tagged `sortable`. Each title becomes a button; a second press
+   reverses the order. Rows without a number come last. In cells tagged `filterable` too, a text
+   field hides rows that do not contain its words. */
 (() => {
   "use strict";
 
   const DASHES = /^[–—-]?$/;
 
-  /* The key of a cell when rows are sorted: its first number, or its words. */
+  /* A cell's key for sorting: its first number, otherwise its words. */
   function key(cell) {
     const text = cell.textContent.trim();
     if (DASHES.test(text)) return null;

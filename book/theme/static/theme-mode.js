@@ -1,5 +1,5 @@
-/* Before anything is painted: light or dark, as the reader has chosen on an earlier page, or
-   as the system is set. The theme's own script comes later and keeps both. */
+/* Sets the color scheme before the first paint: light or dark, as the reader chose on an earlier
+   page, or as in the system. The theme's own script follows and keeps both values. */
 (() => {
   const { dataset } = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -11,12 +11,12 @@
     document.head.append(Object.assign(document.createElement("link"), { href, ...about }));
   };
   if (location.protocol.startsWith("http")) {
-    // The fonts of the first screen, before the styles that name them are here.
+    // Preload the fonts of the first screen, before the styles that name them are loaded.
     for (const font of fonts.split(" ")) {
       add(font, { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" });
     }
   } else {
-    // From a file they are at hand, though a busy machine may be late with them.
+    // A page opened from a file needs no preload. These styles accept fonts that are read late.
     addEventListener("DOMContentLoaded", () => add("fonts-at-hand.css", { rel: "stylesheet" }));
   }
 })();
