@@ -96,7 +96,9 @@ def size(count: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share for prose: 0.034%, 3.4%, 34%, 1,200%."""
+    """A share for prose: 0.034%, 3.4%, 34%, 99.6%, 1,200%. Only all is 100%."""
+    if 0.995 <= share < 1:
+        return f"{100 * min(share, 0.999):.1f}%"
     return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
 
 

@@ -194,6 +194,12 @@ def _asked() -> dict[str, dict[str, int]]:
     return {"recall": {"pairs": max(asked_for, default=0)}, "induction": {"length": TRAINED_AT}}
 
 
+def _config(task: str) -> dict:
+    for first, *_ in by_layer(task).values():
+        return first["config"]
+    raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
+
+
 def share(task: str, model: str) -> Score:
     """Of a model of the usual size in the test of `_asked`. Raises NotMeasuredError."""
     return score(by_layer(task).get(model, []), **_asked().get(task, {}))
@@ -221,6 +227,7 @@ def numbers() -> dict[str, str]:
         recall_drawn=lambda: percent(drawn[0]),
         law_of_few=lambda: percent(law[1]),
         drawn_of_few=lambda: percent(drawn[1]),
+        recall_updates=lambda: f"{_config('recall')['updates']:,}",
         law_off=lambda: max(
             abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
         ),

@@ -36,7 +36,10 @@ def token_seconds() -> float:
     """Seconds of one token, 16 heads of 64, from a state to the next. Raises NotMeasuredError."""
     stored = of_config(have("cpu_speed"), grid=[], step=[16, 64, 1])
     took = rows(stored, "steps")
-    return min(one["seconds"] for one in took if not one["step"].startswith("torch"))
+    compiled = [one["seconds"] for one in took if not one["step"].startswith("torch")]
+    if not compiled:
+        raise NotMeasuredError("cpu_speed: no token by the compiled body")
+    return min(compiled)
 
 
 def as_product(point: Row, direction: str = "forward") -> float:
