@@ -1,5 +1,6 @@
 """The compiled body of linear attention is the float64 definition, whatever the instructions."""
 
+import ctypes
 import os
 import shutil
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -134,6 +135,22 @@ def test_it_follows_torchs_rules_for_operators(body):
     tensors = [x.requires_grad_() for x in (q, k, v, S, z, g)]
     options = ("chunked", 0, True, 0.5, 1e-6, "elu_plus_one", True, False)
     torch.library.opcheck(torch.ops.lsa.linear_attention, (*tensors, *options))
+
+
+def test_a_lack_of_memory_or_threads_is_said(body):
+    if body == "torch":
+        pytest.skip("torch says so itself")
+    each = ctypes.CFUNCTYPE(ctypes.c_int32, *3 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
+    failing = each(lambda *_: 1)
+
+    def run(T, threads, count):
+        sizes = 1, T, 2, 64, 64, max(T, 1)
+        packed = compiled.FORWARD.pack(*sizes, 0, 0, 1.0, 0.0, *25 * [0])
+        return compiled.BODY.run(packed, len(packed), compiled.BODY.wanted, threads, count)
+
+    assert run(0, None, 1) == 0
+    assert run(2**42, None, 1) == 1, "a chunk of so many tokens fits no memory"
+    assert run(0, ctypes.cast(failing, ctypes.c_void_p), 2) == 1, "its threads did not run"
 
 
 @pytest.mark.skipif("CI" not in os.environ, reason="a computer may have no compiler")

@@ -7,16 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #define INLINE inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -35,13 +32,13 @@ enum Which { Q, KEYS, VALUES, GRADIENT };
 
 constexpr float RESET = -104.0f;  // exp of less is 0 in float32
 
-// Numbers of a tensor [B, T, H, D] whose rows are contiguous, and how far apart these are.
+// A tensor [B, T, H, D] with contiguous rows, and its other strides in floats.
 struct Tensor4 {
     float* data;
     int64_t batch, time, head;
 };
 
-// All of a call, with eager.py's names. C: tokens of a chunk. What has no use is null.
+// One call, as __init__.py packs it. C: tokens in a chunk. Pointers without a use are null.
 struct Call {
     int64_t B, T, H, K, V, C, map, normalize;
     float scale, eps;
@@ -54,13 +51,13 @@ struct Call {
     int64_t chunks() const { return (T + C - 1) / C; }
 };
 
-// Tokens start .. start + length of one head, the state that they meet, and where the one that they
-// leave goes. Backwards in time a state is the gradient of one. adds: they meet none, and `left` is
-// what is left at their end of one that they would have met.
+// Tokens start .. start + length of one head. S, z: the state before them, or null for zero.
+// S_after, z_after: where the one after them goes, or null. In sums that run backwards in time they
+// are gradients of states. left: null, or only what the tokens add to a state is wanted, and here
+// goes the factor by which they decay one.
 struct Part {
     int64_t b, h, start, length;
     Kind kind;
-    bool adds;
     const float *S, *z;
     float *S_after, *z_after, *left;
     int64_t row(const Call& c, int64_t t) const { return (b * c.T + start + t) * c.H + h; }
@@ -69,7 +66,8 @@ struct Part {
     }
 };
 
-// What one instruction set brings. room: bytes that the sum needs; state: numbers of a state.
+// The code for one instruction set. room: bytes of memory that a sum works in; state: floats of a
+// state with its padding.
 struct Body {
     const char* name;
     void (*causal_sum)(const Call&, const Part&, char*);
@@ -113,55 +111,44 @@ namespace neon {
 #define VECTORS 4
 #include "kernel.inl"
 }
-#endif
-
-const Body* bodies[] = {
-#if defined(__x86_64__)
-    &avx512::body, &avx2::body,
-#elif defined(__aarch64__)
-    &neon::body,
-#endif
-};
-
-bool runs(const Body* body) {
-#if defined(__x86_64__)
-    if (body == &avx512::body)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
-    return body != nullptr;
+#error "no vector instructions of this processor's family are known here"
 #endif
-}
 
+// The best body that this processor runs, or that of this name; null where there is none.
 const Body* chosen(const char* wanted) {
+#if defined(__x86_64__)
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    const Body* bodies[] = {avx512 ? &avx512::body : nullptr, avx2 ? &avx2::body : nullptr};
+#elif defined(__aarch64__)
+    const Body* bodies[] = {&neon::body};
+#endif
     for (const Body* body : bodies)
-        if ((!wanted || !std::strcmp(wanted, body->name)) && runs(body)) return body;
+        if (body && (!wanted || !std::strcmp(wanted, body->name))) return body;
     return nullptr;
 }
 
 // torch_parallel_for of torch's stable interface, or null.
-using ParallelFor = int32_t (*)(int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void*), void*);
+using Range = void (*)(int64_t, int64_t, void*);
+using ParallelFor = int32_t (*)(int64_t, int64_t, int64_t, Range, void*);
 
-struct Freed {
-    void operator()(char* p) const { std::free(p); }
+struct alignas(64) Line {
+    char bytes[64];
 };
-using Memory = std::unique_ptr<char, Freed>;
-Memory memory_of(int64_t bytes) {
-    return Memory(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-}
+using Memory = std::unique_ptr<Line[]>;
+Memory memory_of(int64_t bytes) { return Memory(new Line[bytes / 64 + 1]); }
 
-// A thread keeps its room from call to call, but not what a long text in one chunk takes.
+// Memory for this thread's sums. It is kept from call to call, unless a long chunk takes much.
 constexpr int64_t KEPT = 1 << 23;
 char* room_of(int64_t bytes, Memory& own) {
     thread_local Memory kept;
     thread_local int64_t size = 0;
-    if (bytes > KEPT) return (own = memory_of(bytes)).get();
-    if (bytes > size) {
-        kept = memory_of(bytes);
-        size = kept ? bytes : 0;
-    }
-    return kept.get();
+    if (bytes > KEPT) return (own = memory_of(bytes))[0].bytes;
+    if (bytes > size) kept = memory_of(bytes), size = bytes;
+    return kept[0].bytes;
 }
 
 struct Threads {
@@ -169,7 +156,8 @@ struct Threads {
     int64_t count;
 };
 
-// f(i, room) for i of n, in parallel. Raises bad_alloc where there is no memory.
+// Calls f(i, room) for each i < n, in parallel. Raises bad_alloc, but never through the caller's
+// threads, whose interface is C.
 template <class F>
 void in_parallel(Threads threads, int64_t n, int64_t bytes, F f) {
     struct Context {
@@ -179,14 +167,16 @@ void in_parallel(Threads threads, int64_t n, int64_t bytes, F f) {
     } context{f, bytes, {false}};
     auto run = [](int64_t begin, int64_t end, void* given) {
         auto& context = *static_cast<Context*>(given);
-        Memory own;
-        char* room = room_of(context.bytes, own);
-        if (!room) context.failed = true;
-        else
+        try {
+            Memory own;
+            char* room = room_of(context.bytes, own);
             for (int64_t i = begin; i < end; ++i) context.f(i, room);
+        } catch (const std::bad_alloc&) {
+            context.failed = true;
+        }
     };
-    if (threads.each && threads.count > 1 && n > 1) threads.each(0, n, 1, run, &context);
-    else run(0, n, &context);
+    if (!threads.each || threads.count < 2 || n < 2) run(0, n, &context);
+    else if (threads.each(0, n, 1, run, &context)) context.failed = true;
     if (context.failed) throw std::bad_alloc();
 }
 
@@ -198,8 +188,8 @@ int64_t parts_of(const Call& call, Threads threads) {
         1, std::min((threads.count + heads - 1) / heads, call.chunks() / 4));
 }
 
-// The parts of all heads, and the states that they meet in one direction of time: of the whole
-// sequence where a head is one part, else from a sum over what each part adds.
+// The parts of all heads in one direction of time, and the states that they meet: the call's own
+// where a head is one part, else sums of what the parts before add, made in a pass of their own.
 struct Cuts {
     const Body& body;
     const Call& call;
@@ -213,29 +203,27 @@ struct Cuts {
           state(KV + c.K), back(back), S0(back ? c.dS_T : c.S), z0(back ? c.dz_T : c.z) {
         if (parts == 1) return;
         memory = memory_of(4 * heads * parts * (state + 1));
-        if (!memory) throw std::bad_alloc();
         float* left = at(heads * parts);
-        in_parallel(threads, heads * parts, body.room(call), [&](int64_t i, char* room) {
-            left[i] = 1.0f;
-            if (i % parts == (back ? 0 : parts - 1)) return;  // nothing comes after it
+        const int64_t next = back ? -1 : 1;
+        auto place = [&](int64_t head, int64_t step) {
+            return head * parts + (back ? parts - 1 - step : step);
+        };
+        // What a part adds lies where the part after it will find its state.
+        in_parallel(threads, heads * (parts - 1), body.room(call), [&](int64_t n, char* room) {
+            const int64_t i = place(n / (parts - 1), n % (parts - 1));
             Part one = part(i, back ? DV : OUT);
-            one.adds = true;
             one.S = one.z = nullptr;
-            one.S_after = at(i), one.z_after = at(i) + KV, one.left = left + i;
+            one.S_after = at(i + next), one.z_after = at(i + next) + KV, one.left = left + i;
             body.causal_sum(call, one, room);
         });
-        std::vector<float> now(state);
         for (int64_t head = 0; head < heads; ++head) {
-            std::fill(now.begin(), now.end(), 0.0f);
-            if (S0) std::copy_n(S0 + head * KV, KV, now.data());
-            if (z0) std::copy_n(z0 + head * call.K, call.K, now.data() + KV);
-            for (int64_t step = 0; step < parts; ++step) {
-                const int64_t i = head * parts + (back ? parts - 1 - step : step);
-                for (int64_t n = 0; n < state; ++n) {
-                    const float added = at(i)[n];
-                    at(i)[n] = now[n];
-                    now[n] = left[i] * now[n] + added;
-                }
+            float* first = at(place(head, 0));
+            std::fill_n(first, state, 0.0f);
+            if (S0) std::copy_n(S0 + head * KV, KV, first);
+            if (z0) std::copy_n(z0 + head * call.K, call.K, first + KV);
+            for (int64_t step = 0; step + 1 < parts; ++step) {
+                const int64_t i = place(head, step);
+                for (int64_t n = 0; n < state; ++n) at(i + next)[n] += left[i] * at(i)[n];
             }
         }
     }
@@ -265,9 +253,9 @@ void forward(const Body& body, const Call& call, Threads threads) {
                 [&](int64_t i, char* room) { body.causal_sum(call, cuts.part(i, OUT), room); });
 }
 
-// dg of a head. exp(g_t) is in whatever token i >= t reads of a token j < t: of the same chunk
-// (`inside`, at t), through the state before it (dg, at i), or from a later chunk (`written`, at j);
-// and in all that passes through the chunk. Nothing is taken from anything.
+// dg of a head. exp(g_t) scales what each token i >= t reads of a token j < t. With both in t's
+// chunk this is in `inside`, at t; with j before the chunk in dg, at i; with i behind it in
+// `written`, at j; with both outside in `through`. These are only added: differences lose digits.
 void decay_gradient(const Call& call, int64_t head) {
     const int64_t b = head / call.H, h = head % call.H;
     const float* g = call.g.data + b * call.g.batch + h * call.g.head;
@@ -295,7 +283,6 @@ void backward(const Body& body, const Call& call, Threads threads) {
         own.C = std::min<int64_t>(call.C, 64);
         const int64_t n = call.B * call.H * own.chunks();
         memory = memory_of(4 * n * (body.state(call) + 1));
-        if (!memory) throw std::bad_alloc();
         own.states = reinterpret_cast<float*>(memory.get());
         own.through = own.states + n * body.state(call);
     }
@@ -317,19 +304,19 @@ void backward(const Body& body, const Call& call, Threads threads) {
 extern "C" {
 // The digest of the sources that this was built from.
 const char* lsa_sources() { return SOURCES; }
-// The instruction set that runs, or that of this name; null where this processor has none.
+// The name of the body that `chosen` finds, or null.
 const char* lsa_body(const char* wanted) {
     const Body* body = chosen(wanted);
     return body ? body->name : nullptr;
 }
 // A `Call`, of which the first `size` bytes are given. 0, or 1 where there is no memory.
-int lsa_run(const void* given, int64_t size, const char* wanted, ParallelFor each, int64_t threads) {
+int lsa_run(const void* given, int64_t size, const char* wanted, ParallelFor each, int64_t count) {
     static const Body* best = chosen(nullptr);
     const Body* body = wanted ? chosen(wanted) : best;
     Call call{};
     std::memcpy(&call, given, size);
     try {
-        (size > int64_t(offsetof(Call, d_o)) ? backward : forward)(*body, call, Threads{each, threads});
+        (size > int64_t(offsetof(Call, d_o)) ? backward : forward)(*body, call, {each, count});
     } catch (const std::bad_alloc&) {
         return 1;
     }

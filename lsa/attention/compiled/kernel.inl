@@ -1,9 +1,9 @@
 // Linear attention for one instruction set: included once for each, inside a namespace of its own.
 //
-// Before it: BYTES, the width of a vector; ROWS and VECTORS, the shape of a block of registers; Call
-// and Part (body.cpp). A product of matrices is a walk of such blocks: ROWS numbers of the left
-// matrix are each multiplied with VECTORS vectors of the right one, so that a number loaded is used
-// many times. All rows here are padded with zeros to whole blocks.
+// Before it come BYTES, the width of a vector; ROWS and VECTORS, the shape of a block of registers;
+// Call and Part (body.cpp). A product of matrices is a walk of such blocks: ROWS numbers of the
+// left matrix are each multiplied with VECTORS vectors of the right one, so that a number loaded is
+// used many times. All rows here are padded with zeros to whole blocks.
 //
 // Everything is one causal sum over chunks of C tokens, with weights w_ij <= 1 of decay:
 //   out_i = sum over j <= i of w_ij (a_i.b_j + c_i d_j) y_j
@@ -15,34 +15,34 @@
 
 typedef float vec __attribute__((vector_size(BYTES)));
 typedef int32_t ints __attribute__((vector_size(BYTES)));
-constexpr long W = BYTES / 4, NR = W * VECTORS, MR = ROWS;
+constexpr int64_t W = BYTES / 4, NR = W * VECTORS, MR = ROWS;
 
 INLINE vec load(const float* p) {
     vec x;
     __builtin_memcpy(&x, p, sizeof x);
     return x;
 }
-// The first n numbers of a vector, zeros behind them.
-INLINE vec load(const float* p, long n) {
+// The first n floats, and zeros behind them.
+INLINE vec load(const float* p, int64_t n) {
     if (n >= W) return load(p);
     float some[W] = {};
     std::copy_n(p, n, some);
     return load(some);
 }
 INLINE void store(float* p, vec x) { __builtin_memcpy(p, &x, sizeof x); }
-INLINE void store(float* p, vec x, long n) {
+INLINE void store(float* p, vec x, int64_t n) {
     if (n >= W) return store(p, x);
     float some[W];
     store(some, x);
     std::copy_n(some, n, p);
 }
-// n numbers will be wanted soon.
-INLINE void soon(const float* p, long n) {
-    for (long i = 0; i < n; i += 16) __builtin_prefetch(p + i, 0, 2);
+// n floats will be wanted soon.
+INLINE void soon(const float* p, int64_t n) {
+    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(p + i, 0, 2);
 }
 INLINE vec splat(float x) { return vec{} + x; }
-INLINE long padded(long n) { return (n + NR - 1) / NR * NR; }
-// Every second number of the result is of a, from number `first` on, and those between are of b.
+INLINE int64_t padded(int64_t n) { return (n + NR - 1) / NR * NR; }
+// a and b interleaved, from element `first` on: a[first], b[first], a[first + 1], ...
 template <int first, int... I>
 INLINE vec zipped(vec a, vec b, std::integer_sequence<int, I...>) {
     return SHUFFLE(a, b, (first + I / 2 + I % 2 * int(W))...);
@@ -50,18 +50,18 @@ INLINE vec zipped(vec a, vec b, std::integer_sequence<int, I...>) {
 using Lanes = std::make_integer_sequence<int, W>;
 // first, first + 1, ...
 template <int... I>
-INLINE ints counted(long first, std::integer_sequence<int, I...>) {
+INLINE ints counted(int64_t first, std::integer_sequence<int, I...>) {
     return ints{I...} + int32_t(first);
 }
-INLINE ints places(long first) { return counted(first, Lanes{}); }
-template <long n = W / 2>
+INLINE ints places(int64_t first) { return counted(first, Lanes{}); }
+template <int64_t n = W / 2>
 INLINE float sum(vec x) {
     if constexpr (n == 0) return x[0];
     else return sum<n / 2>(zipped<0>(x, x, Lanes{}) + zipped<W / 2>(x, x, Lanes{}));
 }
-INLINE float dot(const float* a, const float* b, long n) {
+INLINE float dot(const float* a, const float* b, int64_t n) {
     vec total = vec{};
-    for (long i = 0; i < n; i += W) total += load(a + i, n - i) * load(b + i, n - i);
+    for (int64_t i = 0; i < n; i += W) total += load(a + i, n - i) * load(b + i, n - i);
     return sum(total);
 }
 
@@ -102,11 +102,11 @@ INLINE vec slope(vec x, int map) {
     return splat(1.0f);
 }
 
-// One block: acc[r] += sum over p of a[r * row + p * step] times row p of b.
+// One block: acc[r] += sum over p < n of a[r * row + p * step] times row p of b.
 template <int M, int N>
-INLINE void multiply(vec (&acc)[M][N], const float* a, long row, long step, const float* b,
-                     long width, long n) {
-    for (long p = 0; p < n; ++p, a += step, b += width) {
+INLINE void multiply(vec (&acc)[M][N], const float* a, int64_t row, int64_t step, const float* b,
+                     int64_t width, int64_t n) {
+    for (int64_t p = 0; p < n; ++p, a += step, b += width) {
         vec right[N];
         UNROLL
         for (int v = 0; v < N; ++v) right[v] = load(b + v * W);
@@ -132,38 +132,39 @@ INLINE void add_row(vec (&acc)[M][VECTORS], const float* row, const float* times
         for (int v = 0; v < VECTORS; ++v) acc[r][v] += load(row + v * W) * times[r];
 }
 template <int M>
-INLINE void store_rows(float* to, long width, const vec (&acc)[M][VECTORS]) {
+INLINE void store_rows(float* to, int64_t width, const vec (&acc)[M][VECTORS]) {
     for (int r = 0; r < M; ++r)
         for (int v = 0; v < VECTORS; ++v) store(to + r * width + v * W, acc[r][v]);
 }
 
 struct Matrix {
     const float* at;
-    long row;
-    const float* operator[](long i) const { return at + i * row; }
+    int64_t row;
+    const float* operator[](int64_t i) const { return at + i * row; }
 };
 
 // Calls f with the number of rows, a constant, for each block of at most ROWS rows of n.
 template <int M, class F>
-INLINE void last_rows(long at, long left, F& f) {
+INLINE void last_rows(int64_t at, int64_t left, F& f) {
     if constexpr (M > 0) {
         if (left == M) return f(std::integral_constant<int, M>{}, at);
         last_rows<M - 1>(at, left, f);
     }
 }
 template <class F>
-INLINE void blocks(long n, F f) {
-    long at = 0;
+INLINE void blocks(int64_t n, F f) {
+    int64_t at = 0;
     for (; at + MR <= n; at += MR) f(std::integral_constant<int, ROWS>{}, at);
     last_rows<ROWS - 1>(at, n - at, f);
 }
 
-// out = keep * out + a^T b; a [n, rows], b and out of whole blocks of columns. Where keep is 0 nothing
-// of out is read.
-static void accumulate(float* out, long rows, long width, Matrix a, Matrix b, long n, float keep) {
-    blocks(rows, [&](auto count, long r0) {
+// out = keep * out + a^T b; a [n, rows], b and out of whole blocks of columns. Where keep is 0, out
+// is not read.
+static void accumulate(float* out, int64_t rows, int64_t width, Matrix a, Matrix b, int64_t n,
+                       float keep) {
+    blocks(rows, [&](auto count, int64_t r0) {
         constexpr int M = decltype(count)::value;
-        for (long c = 0; c < width; c += NR) {
+        for (int64_t c = 0; c < width; c += NR) {
             vec acc[M][VECTORS] = {};
             multiply(acc, a.at + r0, 1, a.row, b.at + c, b.row, n);
             for (int r = 0; r < M; ++r)
@@ -175,57 +176,58 @@ static void accumulate(float* out, long rows, long width, Matrix a, Matrix b, lo
     });
 }
 
-// out[c][r] = x[r][c], in squares of W. Zipping the first half of the rows with the second moves the
-// highest bit of a number's row to its column's lowest, and that of its column to its row's lowest.
-static void transpose(float* out, long width, Matrix x, long rows, long columns) {
-    for (long r0 = 0; r0 < rows; r0 += W)
-        for (long c0 = 0; c0 < columns; c0 += W) {
+// out[c][r] = x[r][c], in squares of W. Interleaving the first half of the rows with the second
+// moves the highest bit of a row's index to the column's lowest, and a column's to the row's lowest.
+static void transpose(float* out, int64_t width, Matrix x, int64_t rows, int64_t columns) {
+    for (int64_t r0 = 0; r0 < rows; r0 += W)
+        for (int64_t c0 = 0; c0 < columns; c0 += W) {
             vec tile[W], next[W];
             UNROLL
-            for (long r = 0; r < W; ++r)
+            for (int64_t r = 0; r < W; ++r)
                 tile[r] = r0 + r < rows ? load(x[r0 + r] + c0, columns - c0) : vec{};
             UNROLL
-            for (long n = 1; n < W; n *= 2) {
+            for (int64_t n = 1; n < W; n *= 2) {
                 UNROLL
-                for (long r = 0; r < W; ++r)
+                for (int64_t r = 0; r < W; ++r)
                     next[r] = r % 2 ? zipped<W / 2>(tile[r / 2], tile[(r + W) / 2], Lanes{})
                                     : zipped<0>(tile[r / 2], tile[(r + W) / 2], Lanes{});
                 UNROLL
-                for (long r = 0; r < W; ++r) tile[r] = next[r];
+                for (int64_t r = 0; r < W; ++r) tile[r] = next[r];
             }
-            for (long c = 0; c < std::min(W, columns - c0); ++c)
+            for (int64_t c = 0; c < std::min(W, columns - c0); ++c)
                 store(out + (c0 + c) * width + r0, tile[c]);
         }
 }
 
 // A row of dq or dk: times the derivative of the map and a number.
-INLINE void finish(float* to, const float* d, const float* x, long n, int map, float times) {
-    for (long c = 0; c < n; c += W)
+INLINE void finish(float* to, const float* d, const float* x, int64_t n, int map, float times) {
+    for (int64_t c = 0; c < n; c += W)
         store(to + c, load(d + c) * slope(load(x + c, n - c), map) * times, n - c);
 }
 
-// What decay does inside a chunk, in the order of processing. A token that fades by more than float32
-// can tell is a reset: sums begin anew behind it, so that what follows is exact however strong it
-// was. A sum is kept as two floats, whose differences are exact to the last bit that matters. Where
-// little fades, a weight is a product of two numbers: it takes no exponential for each pair.
+// The weights of decay inside a chunk, in the order of processing. A g below RESET is a reset: the
+// running sum of g starts again behind it, so that later sums keep their digits. A sum is stored as
+// two floats, high + low, whose differences are as good as exact. Where a whole chunk decays little
+// (`gentle`), a weight is a product of two exponentials; else each pair takes one of its own.
 struct Decay {
-    float *high, *low, *read, *write;  // read: left of the state before; write: of a token, at the end
-    float* grown;                      // 1 / what is left of the first token
-    int32_t* from;                     // the first token that still counts here
+    float *high, *low;
+    float *read, *write;  // factors of the state before, at each token; of each token, at the end
+    float* grown;         // exp(-sum)
+    int32_t* from;        // the first token that no reset hides from this one
     float whole = 1.0f, sign = 1.0f;
     bool gentle = false;
 
-    void take(const float* g, long step, long n, bool back) {
+    void take(const float* g, int64_t step, int64_t n, bool back) {
         double total = 0;
         int32_t first = int32_t(n), last = 0;  // resets
-        for (long i = 0; i < n; ++i) {
+        for (int64_t i = 0; i < n; ++i) {
             total += g[i * step];
             if (g[i * step] < RESET) total = 0, last = int32_t(i), first = std::min(first, last);
             high[i] = float(total);
             low[i] = float(total - high[i]);
             from[i] = last;
         }
-        for (long i = 0; i < n; i += W) {
+        for (int64_t i = 0; i < n; i += W) {
             const vec h = load(high + i), l = load(low + i);
             const vec rest = (splat(high[n - 1]) - h) + (splat(low[n - 1]) - l);
             store(grown + i, exponential(-h) * (1.0f - l));
@@ -236,7 +238,7 @@ struct Decay {
         whole = read[n - 1];
         sign = back ? -1.0f : 1.0f;
         if (!back) return;
-        for (long j = n - 1, end = n; j >= 0; --j) {
+        for (int64_t j = n - 1, end = n; j >= 0; --j) {
             from[j] = int32_t(n - end);
             if (g[j * step] < RESET) end = j;
         }
@@ -246,7 +248,7 @@ struct Decay {
     }
 
     // Weights of the tokens first, first + 1, ... of one vector at token i.
-    INLINE vec between(long i, long first) const {
+    INLINE vec between(int64_t i, int64_t first) const {
         if (gentle)
             return sign > 0 ? load(grown + first) * read[i] : load(write + first) * grown[i];
         vec gap = (splat(high[i]) - load(high + first)) + (splat(low[i]) - load(low + first));
@@ -255,29 +257,30 @@ struct Decay {
     }
 };
 
-// What a sum of chunks of C tokens works in, laid out in `memory`; `bytes` of it.
+// Buffers for a sum over chunks of C tokens, laid out in `memory`; where that is null, `bytes` says
+// how much they take.
 struct Room {
     char* memory;
-    long bytes = 0;
+    int64_t bytes = 0;
     float *a, *b, *b_across, *y, *y_left, *A, *out, *past, *S, *e, *z, *ones, *dd, *left, *probe,
         *y_across, *G;
     Decay decay{};
 
-    Room(const Call& call, long C, long K, long Y, char* memory) : memory(memory) {
-        const long width = padded(C), probes = call.dg ? 1 : 0;
+    Room(const Call& call, int64_t C, int64_t K, int64_t Y, char* memory) : memory(memory) {
+        const int64_t width = padded(C), probes = call.dg ? 1 : 0;
         a = take(C * K), b = take(C * K), b_across = take(K * width);
         y = take(C * Y), y_left = take(C * Y), A = take(MR * width);
         out = take(MR * Y), past = take(MR * Y), S = take(K * Y), e = take(Y), z = take(K);
         ones = take(width), dd = take(width), left = take(width);
         probe = take(probes * C * Y), y_across = take(probes * Y * width);
         G = take(probes * (C + 1) * width);
-        // A vector is read from any place, so there is one behind the last.
+        // Vectors are loaded from any place in these, so each has one to spare at its end.
         for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write, &decay.grown})
             *x = take(width + W);
         decay.from = reinterpret_cast<int32_t*>(take(width));
     }
-    float* take(long n) {
-        char* found = memory + bytes;
+    float* take(int64_t n) {
+        char* found = memory ? memory + bytes : nullptr;
         bytes += (4 * n + 63) / 64 * 64;
         return reinterpret_cast<float*>(found);
     }
@@ -289,7 +292,7 @@ struct Rows {
     const Part& part;
     Which which;
     const Tensor4& x;
-    long columns, width;
+    int64_t columns, width;
     int map;
     float times;
 
@@ -298,25 +301,25 @@ struct Rows {
           columns(w == Q || w == KEYS ? c.K : c.V), width(padded(columns)),
           map(w == Q || w == KEYS ? int(c.map) : IDENTITY), times(w == Q ? c.scale : 1.0f) {}
 
-    static float* at(const Tensor4& x, const Part& p, long t) {
+    static float* at(const Tensor4& x, const Part& p, int64_t t) {
         return x.data + p.b * x.batch + p.h * x.head + (p.start + t) * x.time;
     }
-    // Tokens t, t + step, ... of the part: n of them, mapped; of the gradient dn, and dd. Where they
-    // lie, if they lie there like this, else in `room`.
-    Matrix take(float* room, float* dd, long t, long step, long n) const {
+    // Rows t, t + step, ... of the part, n of them, mapped and padded: copied to `room`, or in
+    // place where nothing changes. Those of the gradient are dn, and fill dd.
+    Matrix take(float* room, float* dd, int64_t t, int64_t step, int64_t n) const {
         const float* from = at(x, part, t);
         const bool divides = which == GRADIENT && call.normalize;
         if (!divides && map == IDENTITY && times == 1.0f && columns == width && x.time == width)
             return {from, step * width};
         float* out = room;
-        for (long r = 0; r < n; ++r, from += step * x.time, out += width) {
+        for (int64_t r = 0; r < n; ++r, from += step * x.time, out += width) {
             float scale = times;
             if (divides) {
-                const long i = t + r * step;
+                const int64_t i = t + r * step;
                 scale = 1.0f / (call.den[part.row(call, i)] + call.eps);
                 dd[r] = -scale * dot(from, at(call.o, part, i), columns);
             }
-            for (long c = 0; c < columns; c += W)
+            for (int64_t c = 0; c < columns; c += W)
                 store(out + c, mapped(load(from + c, columns - c), map) * scale);
             std::fill(out + columns, out + width, 0.0f);
         }
@@ -325,27 +328,29 @@ struct Rows {
 };
 
 // x = keep x + the sum of rows, each times a number.
-static void add_rows(float* x, Matrix rows, long width, long n, float keep, const float* times) {
-    for (long c = 0; c < width; c += W) {
+static void add_rows(float* x, Matrix rows, int64_t width, int64_t n, float keep,
+                     const float* times) {
+    for (int64_t c = 0; c < width; c += W) {
         vec total = keep == 0.0f ? vec{} : load(x + c) * keep;
-        for (long r = 0; r < n; ++r) total += load(rows[r] + c) * times[r];
+        for (int64_t r = 0; r < n; ++r) total += load(rows[r] + c) * times[r];
         store(x + c, total);
     }
 }
-static void copy_rows(float* to, long to_width, const float* from, long from_width, long rows,
-                      long columns) {
-    for (long r = 0; r < rows; ++r) std::copy_n(from + r * from_width, columns, to + r * to_width);
+static void copy_rows(float* to, int64_t to_width, const float* from, int64_t from_width,
+                      int64_t rows, int64_t columns) {
+    for (; rows > 0; --rows, from += from_width, to += to_width) std::copy_n(from, columns, to);
 }
 
-// A causal sum over a part of a head; or, of a part that `adds` alone, what it adds to the state.
+// A causal sum over a part of a head; or, of a part with `left`, what it adds to a state alone.
 static void causal_sum(const Call& call, const Part& part, char* memory) {
     static const Which OF[4][3] = {{Q, KEYS, VALUES}, {GRADIENT, VALUES, KEYS},
                                    {VALUES, GRADIENT, Q}, {KEYS, Q, GRADIENT}};
     const Kind kind = part.kind;
     const bool back = kind == DK || kind == DV, across = kind == DQ || kind == DK;
-    const Rows as(call, part, OF[kind][0]), bs(call, part, OF[kind][1]), ys(call, part, OF[kind][2]);
-    const long K = as.width, Y = ys.width, C = std::max<long>(1, std::min(call.C, part.length)), width = padded(C);
-    const long N = (part.length + C - 1) / C;
+    const Which* of = OF[kind];
+    const Rows as(call, part, of[0]), bs(call, part, of[1]), ys(call, part, of[2]);
+    const int64_t C = std::max<int64_t>(1, std::min(call.C, part.length)), width = padded(C);
+    const int64_t K = as.width, Y = ys.width, N = (part.length + C - 1) / C;
     const bool fades = call.g.data, probes = call.dg && across, pairs = call.dg && kind == DK;
     const Room room(call, C, K, Y, memory);
     float *b_across = room.b_across, *y_left = room.y_left, *A = room.A, *out = room.out;
@@ -361,33 +366,36 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     const int map = across ? int(call.map) : int(IDENTITY);
     if (kind == OUT && part.S_after && Y == call.V && K == call.K) S = part.S_after;
     bool met = part.S || part.z;  // a state: at the beginning there may be none
-    if (met || N == 0) std::fill_n(S, K * Y, 0.0f), std::fill_n(e, Y, 0.0f), std::fill_n(z, K, 0.0f);
+    if (met || N == 0)
+        std::fill_n(S, K * Y, 0.0f), std::fill_n(e, Y, 0.0f), std::fill_n(z, K, 0.0f);
     if (part.S && across) transpose(S, Y, {part.S, call.V}, call.K, call.V);
     if (part.S && !across) copy_rows(S, Y, part.S, call.V, call.K, call.V);
     if (part.z) std::copy_n(part.z, call.K, across ? e : z);
-    const Tensor4& to = kind == OUT ? call.o : kind == DQ ? call.dq : kind == DK ? call.dk : call.dv;
+    const Tensor4* const results[] = {&call.o, &call.dq, &call.dk, &call.dv};
+    const Tensor4& to = *results[kind];
     const Rows raw(call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES);
     float passed = 1.0f;
-    for (long chunk = 0; chunk < N; ++chunk) {
-        const long start = (back ? N - 1 - chunk : chunk) * C, n = std::min(C, part.length - start);
-        const long t = back ? start + n - 1 : start, step = back ? -1 : 1;
+    for (int64_t chunk = 0; chunk < N; ++chunk) {
+        const int64_t start = (back ? N - 1 - chunk : chunk) * C;
+        const int64_t n = std::min(C, part.length - start);
+        const int64_t t = back ? start + n - 1 : start, step = back ? -1 : 1;
         const Matrix a = as.take(room.a, dd, t, step, n), b = bs.take(room.b, dd, t, step, n);
         const Matrix y = ys.take(room.y, dd, t, step, n);
         const Matrix probe = probes ? raw.take(room.probe, dd, t, step, n) : y;
         if (fades) decay.take(Rows::at(call.g, part, start), call.g.time, n, back);
-        if (!part.adds) transpose(b_across, width, b, n, K);
+        if (!part.left) transpose(b_across, width, b, n, K);
         if (pairs) transpose(y_across, width, y, n, Y);
-        if (!part.adds) blocks(n, [&](auto count, long i0) {
+        if (!part.left) blocks(n, [&](auto count, int64_t i0) {
             constexpr int M = decltype(count)::value;
-            const long end = i0 + M;
-            // A processor reads nothing ahead beyond a page, and a chunk of a head is some pages.
-            for (long i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
+            const int64_t end = i0 + M;
+            // No processor prefetches beyond a page by itself, and a chunk of a head is some pages.
+            for (int64_t i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
                 if (i < 0 || i >= part.length) break;
                 soon(Rows::at(as.x, part, i), as.columns), soon(Rows::at(bs.x, part, i), bs.columns);
                 soon(Rows::at(ys.x, part, i), ys.columns), soon(Rows::at(to, part, i), raw.columns);
                 if (kind != OUT) soon(Rows::at(call.o, part, i), call.V);
             }
-            auto weigh = [&](auto vectors, long j) {
+            auto weigh = [&](auto vectors, int64_t j) {
                 constexpr int N = decltype(vectors)::value;
                 vec acc[M][N] = {};
                 multiply(acc, a[i0], a.row, 1, b_across + j, width, K);
@@ -406,12 +414,12 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                         store(G + (i0 + r) * width + j + s * W,
                               load(A + r * width + j + s * W) * other[r][s]);
             };
-            long j = 0;
+            int64_t j = 0;
             for (; j + NR - W < end; j += NR) weigh(std::integral_constant<int, VECTORS>{}, j);
             for (; j < end; j += W) weigh(std::integral_constant<int, 1>{}, j);
             float divided[M];
             for (int r = 0; r < M; ++r) {
-                const long i = i0 + r, last = (end + W - 1) / W * W;
+                const int64_t i = i0 + r, last = (end + W - 1) / W * W;
                 float* row = A + r * width;
                 std::fill(row + i + 1, row + std::max(last, i + 1), 0.0f);
                 divided[r] = 1.0f;
@@ -421,7 +429,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 if (call.den) call.den[part.row(call, t + i * step)] = den;
                 divided[r] = 1.0f / (den + call.eps);
             }
-            for (long at = 0; at < Y; at += NR) {
+            for (int64_t at = 0; at < Y; at += NR) {
                 vec acc[M][VECTORS] = {};
                 if (met) {
                     multiply(acc, a[i0], a.row, 1, S + at, Y, K);
@@ -433,7 +441,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 store_rows<M>(out + at, Y, acc);
             }
             for (int r = 0; r < M; ++r) {
-                const long i = t + (i0 + r) * step, row = part.row(call, i);
+                const int64_t i = t + (i0 + r) * step, row = part.row(call, i);
                 const float *x = Rows::at(raw.x, part, i), *sums = out + r * Y;
                 if (probes)
                     (kind == DQ ? call.dg : call.written)[row] =
@@ -442,11 +450,11 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                        divided[r] * (kind == DQ ? call.scale : 1.0f));
             }
         });
-        // What exp(g_t) scales inside the chunk: pairs j < t <= i, each summed once for each t, since
-        // of two sums over i and over j rounding would leave as much as there is of either.
+        // What exp(g_t) scales inside the chunk: pairs j < t <= i, summed anew for each t, since the
+        // difference of a sum over i and one over j would be lost in their rounding.
         float* before = G + n * width;  // the rows j < t, which stand behind t here
         if (pairs) std::fill_n(before, width, 0.0f);
-        for (long r = pairs ? n - 1 : -1; r >= 0; --r) {
+        for (int64_t r = pairs ? n - 1 : -1; r >= 0; --r) {
             call.inside[part.row(call, t + r * step)] = dot(before, ones, r + 1);
             add_rows(before, {G + r * width, 0}, (r + W - 1) / W * W, 1, 1.0f, ones);
         }
@@ -462,12 +470,12 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
         }
         if (chunk + 1 == N && !part.S_after && !part.z_after) break;
         const Matrix written = fades ? Matrix{y_left, Y} : y;
-        for (long r = 0; r < (fades ? n : 0); ++r)
-            for (long at = 0; at < Y; at += W)
+        for (int64_t r = 0; r < (fades ? n : 0); ++r)
+            for (int64_t at = 0; at < Y; at += W)
                 store(y_left + r * Y + at, load(y[r] + at) * decay.write[r]);
         accumulate(S, K, Y, b, written, n, keep);
         if (across) add_rows(e, written, Y, n, keep, d);
-        for (long r = 0; r < n; ++r)
+        for (int64_t r = 0; r < n; ++r)
             left[r] = (kind == DV ? dd[r] : 1.0f) * (fades ? decay.write[r] : 1.0f);
         if (!across) add_rows(z, b, K, n, keep, left);
         met = true;
@@ -480,7 +488,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
 
 // Bytes that it needs, and numbers of a state with its padding.
 static int64_t room(const Call& call) {
-    const long D = padded(std::max(call.K, call.V));
+    const int64_t D = padded(std::max(call.K, call.V));
     return Room(call, call.C, D, D, nullptr).bytes;
 }
 static int64_t state(const Call& call) { return padded(call.K) * (padded(call.V) + 1); }
