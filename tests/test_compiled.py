@@ -127,6 +127,29 @@ def test_it_computes_the_definition_and_its_gradients(body, call):
         )
 
 
+@given(calls())
+def test_bfloat16_is_read_exactly_and_results_are_rounded_once(body, call):
+    if body == "torch":
+        pytest.skip("plain torch rounds in other places")
+    tensors, given = inputs({**call, "dtype": torch.bfloat16})
+    exact = results(call, [x if x is None else x.float() for x in tensors], given)
+    for one, other in zip(results(call, tensors, given), exact, strict=True):
+        assert torch.equal(one, other.to(one.dtype))
+
+
+@pytest.mark.parametrize("needs", [False, True])
+def test_a_negated_view_is_read_with_its_sign(body, needs):
+    call = {"seed": 0, "sizes": (1, 9, 2), "widths": (8, 5), "dtype": torch.float32}
+    (q, k, v, S, z, g), _ = inputs({**call, "decay": "token", "strided": False})
+    k.requires_grad_(needs)
+    views = [torch._neg_view(-x) for x in (q, v, S, z, g)]
+    outputs = [
+        linear_attention(q, k, v, log_decay=g, initial_state=LinearState(S, z))
+        for q, v, S, z, g in (views, (q, v, S, z, g))
+    ]
+    assert views[0].is_neg() and torch.equal(*outputs)
+
+
 def test_it_follows_torchs_rules_for_operators(body):
     if body == "torch":
         pytest.skip("its operator is tested with all else that it does")
@@ -145,7 +168,7 @@ def test_a_lack_of_memory_or_threads_is_said(body):
 
     def run(T, threads, count):
         sizes = 1, T, 2, 64, 64, max(T, 1)
-        packed = compiled.FORWARD.pack(*sizes, 0, 0, 1.0, 0.0, *25 * [0])
+        packed = compiled.FORWARD.pack(*sizes, *4 * [0], 1.0, 0.0, *25 * [0])
         return compiled.BODY.run(packed, len(packed), compiled.BODY.wanted, threads, count)
 
     assert run(0, None, 1) == 0

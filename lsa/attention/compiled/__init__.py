@@ -5,8 +5,9 @@ compiled while a program runs. `lsa.backends()` says whether it runs here, and i
 torch does (eager.py). Its interface is plain C, so that it fits any torch. Threads come from
 torch's stable interface (`torch_parallel_for`, torch 2.10); without it there is one thread.
 
-All tensors here are float32 in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V];
-g [B, T, H], or [1, 1, H]; den [B, T, H]; S [B, H, K, V]; z [B, H, K].
+All tensors here are in the public layout: q, k [B, T, H, K]; v, o [B, T, H, V]; g [B, T, H], or
+[1, 1, H]; den [B, T, H]; S [B, H, K, V]; z [B, H, K]. The body reads and writes q, k, v, o and
+their gradients in float32 or bfloat16. All else is float32, and so are its sums.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 # "avx512" or "neon" for one instruction set.
 SETTING = "LSA_CPU"
 # The struct `Call` of body.cpp: sizes, floats and pointers; then the pointers of the gradient.
-FORWARD, GRADIENT = struct.Struct("8q2f25q"), struct.Struct("25q")
+FORWARD, GRADIENT = struct.Struct("10q2f25q"), struct.Struct("25q")
 NOTHING = torch.empty(0)
 
 
@@ -106,16 +107,22 @@ def takes(q: Tensor) -> bool:
     return AVAILABLE and q.dtype in DTYPES and q.is_cpu
 
 
-def _as_floats(call: Call) -> Call:
-    """The same call in float32, with q and k mapped if the body lacks their feature map."""
+def _as_read(call: Call) -> Call:
+    """The same call in dtypes that the body reads, q and k mapped if it lacks their feature map."""
     for name, x in zip("qkv", (call.q, call.k, call.v), strict=True):
         if x.layout is not torch.strided:
             raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
-    floats, fits = call, call.q.dtype is torch.float32
+    half, fits = call.feature_map in MAPS, call.q.dtype is torch.float32
+    for x in (call.q, call.k, call.v):
+        half = half and x.dtype is torch.bfloat16 and not x.is_neg()
+        fits = fits and not x.is_neg()
+    floats, fits = call, half or fits
     for x in (call.S, call.z, call.g):
-        fits = fits and (x is None or x.dtype is torch.float32)
+        fits = fits and (x is None or (x.dtype is torch.float32 and not x.is_neg()))
     if not fits:
         floats = Call._make((*map(_float, call[:INPUTS]), *call[INPUTS:]))
+        if half:
+            floats = floats._replace(q=call.q, k=call.k, v=call.v)
     if call.feature_map in MAPS:
         return floats
     phi = FEATURE_MAPS[call.feature_map]
@@ -123,7 +130,7 @@ def _as_floats(call: Call) -> Call:
 
 
 def _float(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.float()
+    return None if x is None else x.float().resolve_neg()  # the body reads memory itself
 
 
 def forward(call: Call, *, saves: bool = True) -> Saved:
@@ -131,10 +138,13 @@ def forward(call: Call, *, saves: bool = True) -> Saved:
 
     saves: keep what the gradient needs; else only o, and the state if it is returned.
     """
-    own = _as_floats(call)
+    own = _as_read(call)
     B, T, H, K, V = call.sizes
-    empty = own.q.new_empty
-    o, S_T, z_T, den = empty(B, T, H, V), NOTHING, NOTHING, NOTHING
+    empty = NOTHING.new_empty
+    # The gradient of a normalised sum needs o before it is rounded.
+    exact = saves and call.normalize
+    o = (empty if exact else own.q.new_empty)(B, T, H, V)
+    S_T, z_T, den = NOTHING, NOTHING, NOTHING
     if saves or call.with_z:
         S_T, z_T = empty(B, H, K, V), empty((B, H, K) if call.keeps_z else 0)
     if saves:
@@ -144,24 +154,23 @@ def forward(call: Call, *, saves: bool = True) -> Saved:
     if not saves:
         return Saved(rounded, S_T, z_T, den, den, den)
     # No two results share memory, and none shares it with an argument.
-    exact = o if call.normalize and rounded is not o else empty(0)
-    return Saved(rounded, S_T, z_T, den, empty(0), exact)
+    return Saved(rounded, S_T, z_T, den, empty(0), o if exact and rounded is not o else empty(0))
 
 
 def backward(
     call: Call, saved: Saved, do: Tensor, dS_T: Tensor | None, dz_T: Tensor | None
 ) -> Grads:
     """The gradients of a call that `takes` accepts."""
-    own = _as_floats(call)
+    own = _as_read(call)
     B, T, H, K, V = call.sizes
-    empty = own.q.new_empty
+    empty = NOTHING.new_empty
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in own[:3])
     dS, dz = empty(B, H, K, V), empty(B, H, K)
     dg, *rows = (empty((B, T, H) if call.with_dg else 0) for _ in range(3))
     o = saved.exact if saved.exact.numel() else saved.o
     states = own.S, own.z, None, None, saved.den
     numbers = _float(dS_T), _float(dz_T), dS, dz, dg, *rows, None, None
-    _run(own, o, states, (do.float(), dq, dk, dv), numbers)
+    _run(own, o, states, (do.to(own.v.dtype).resolve_neg(), dq, dk, dv), numbers)
     if call.feature_map not in MAPS:
         dq *= feature_slope(call.q.float(), call.feature_map)
         dk *= feature_slope(call.k.float(), call.feature_map)
@@ -198,7 +207,8 @@ def _run(
         strides = zip(x.g.shape, x.g.stride(), strict=True)
         g = [x.g.data_ptr(), *(0 if n == 1 else stride for n, stride in strides)]
     packed = FORWARD.pack(
-        B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize, x.scale, x.eps,
+        B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize,
+        x.q.dtype is torch.bfloat16, o.dtype is torch.bfloat16, x.scale, x.eps,
         *places[:16], *g, *pointers[:5],
     )  # fmt: skip
     if grads:

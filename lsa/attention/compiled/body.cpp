@@ -41,6 +41,7 @@ struct Tensor4 {
 // One call, as __init__.py packs it. C: tokens in a chunk. Pointers without a use are null.
 struct Call {
     int64_t B, T, H, K, V, C, map, normalize;
+    int64_t half, o_half;              // in bfloat16: q, k, v and their gradients; o
     float scale, eps;
     Tensor4 q, k, v, o, g;
     float *S, *z, *S_T, *z_T, *den;    // [B, H, K, V] and [B, H, K]; [B, T, H]

@@ -15,6 +15,8 @@
 
 typedef float vec __attribute__((vector_size(BYTES)));
 typedef int32_t ints __attribute__((vector_size(BYTES)));
+typedef uint32_t words __attribute__((vector_size(BYTES)));
+typedef uint16_t halves __attribute__((vector_size(BYTES / 2)));
 constexpr int64_t W = BYTES / 4, NR = W * VECTORS, MR = ROWS;
 
 INLINE vec load(const float* p) {
@@ -35,10 +37,6 @@ INLINE void store(float* p, vec x, int64_t n) {
     float some[W];
     store(some, x);
     std::copy_n(some, n, p);
-}
-// n floats will be wanted soon.
-INLINE void soon(const float* p, int64_t n) {
-    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(p + i, 0, 2);
 }
 INLINE vec splat(float x) { return vec{} + x; }
 INLINE int64_t padded(int64_t n) { return (n + NR - 1) / NR * NR; }
@@ -62,6 +60,43 @@ INLINE float sum(vec x) {
 INLINE float dot(const float* a, const float* b, int64_t n) {
     vec total = vec{};
     for (int64_t i = 0; i < n; i += W) total += load(a + i, n - i) * load(b + i, n - i);
+    return sum(total);
+}
+
+// A row of a tensor: float32 or, if `half`, bfloat16, which is the upper half of float32.
+struct Row {
+    char* at;
+    bool half;
+    // The vector from element c on; n elements are left.
+    INLINE vec get(int64_t c, int64_t n) const {
+        if (!half) return load(reinterpret_cast<float*>(at) + c, n);
+        halves x = {};
+        if (n >= W) __builtin_memcpy(&x, at + 2 * c, sizeof x);
+        else __builtin_memcpy(&x, at + 2 * c, 2 * n);
+        const words bits = __builtin_convertvector(x, words) << 16;
+        vec wide;
+        __builtin_memcpy(&wide, &bits, sizeof wide);
+        return wide;
+    }
+    // Rounds to nearest, ties to even. NaN stays NaN.
+    INLINE void put(int64_t c, vec x, int64_t n) const {
+        if (!half) return store(reinterpret_cast<float*>(at) + c, x, n);
+        words bits;
+        __builtin_memcpy(&bits, &x, sizeof bits);
+        bits += ((bits >> 16) & 1) + 0x7fff;
+        bits = x == x ? bits : words{} + 0x7fc00000;
+        const halves near = __builtin_convertvector(bits >> 16, halves);
+        if (n >= W) __builtin_memcpy(at + 2 * c, &near, sizeof near);
+        else __builtin_memcpy(at + 2 * c, &near, 2 * n);
+    }
+    // Its first n elements will be wanted soon.
+    INLINE void soon(int64_t n) const {
+        for (int64_t i = 0; i < n * (half ? 2 : 4); i += 64) __builtin_prefetch(at + i, 0, 2);
+    }
+};
+INLINE float dot(Row a, Row b, int64_t n) {
+    vec total = vec{};
+    for (int64_t i = 0; i < n; i += W) total += a.get(i, n - i) * b.get(i, n - i);
     return sum(total);
 }
 
@@ -200,9 +235,9 @@ static void transpose(float* out, int64_t width, Matrix x, int64_t rows, int64_t
 }
 
 // A row of dq or dk: times the derivative of the map and a number.
-INLINE void finish(float* to, const float* d, const float* x, int64_t n, int map, float times) {
+INLINE void finish(Row to, const float* d, Row x, int64_t n, int map, float times) {
     for (int64_t c = 0; c < n; c += W)
-        store(to + c, load(d + c) * slope(load(x + c, n - c), map) * times, n - c);
+        to.put(c, load(d + c) * slope(x.get(c, n - c), map) * times, n - c);
 }
 
 // The weights of decay inside a chunk, in the order of processing. A g below RESET is a reset: the
@@ -301,26 +336,29 @@ struct Rows {
           columns(w == Q || w == KEYS ? c.K : c.V), width(padded(columns)),
           map(w == Q || w == KEYS ? int(c.map) : IDENTITY), times(w == Q ? c.scale : 1.0f) {}
 
-    static float* at(const Tensor4& x, const Part& p, int64_t t) {
-        return x.data + p.b * x.batch + p.h * x.head + (p.start + t) * x.time;
+    static Row at(const Tensor4& x, bool half, const Part& p, int64_t t) {
+        const int64_t from = p.b * x.batch + p.h * x.head + (p.start + t) * x.time;
+        return {reinterpret_cast<char*>(x.data) + from * (half ? 2 : 4), half};
     }
+    Row row(int64_t t) const { return at(x, call.half, part, t); }
     // Rows t, t + step, ... of the part, n of them, mapped and padded: copied to `room`, or in
     // place where nothing changes. Those of the gradient are dn, and fill dd.
     Matrix take(float* room, float* dd, int64_t t, int64_t step, int64_t n) const {
-        const float* from = at(x, part, t);
         const bool divides = which == GRADIENT && call.normalize;
-        if (!divides && map == IDENTITY && times == 1.0f && columns == width && x.time == width)
-            return {from, step * width};
+        if (!call.half && !divides && map == IDENTITY && times == 1.0f && columns == width &&
+            x.time == width)
+            return {reinterpret_cast<float*>(row(t).at), step * width};
         float* out = room;
-        for (int64_t r = 0; r < n; ++r, from += step * x.time, out += width) {
+        for (int64_t r = 0; r < n; ++r, out += width) {
+            const Row from = row(t + r * step);
             float scale = times;
             if (divides) {
                 const int64_t i = t + r * step;
                 scale = 1.0f / (call.den[part.row(call, i)] + call.eps);
-                dd[r] = -scale * dot(from, at(call.o, part, i), columns);
+                dd[r] = -scale * dot(from, at(call.o, call.o_half, part, i), columns);
             }
             for (int64_t c = 0; c < columns; c += W)
-                store(out + c, mapped(load(from + c, columns - c), map) * scale);
+                store(out + c, mapped(from.get(c, columns - c), map) * scale);
             std::fill(out + columns, out + width, 0.0f);
         }
         return {room, width};
@@ -373,6 +411,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     if (part.z) std::copy_n(part.z, call.K, across ? e : z);
     const Tensor4* const results[] = {&call.o, &call.dq, &call.dk, &call.dv};
     const Tensor4& to = *results[kind];
+    const bool half = kind == OUT ? call.o_half : call.half;
     const Rows raw(call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES);
     float passed = 1.0f;
     for (int64_t chunk = 0; chunk < N; ++chunk) {
@@ -382,7 +421,9 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
         const Matrix a = as.take(room.a, dd, t, step, n), b = bs.take(room.b, dd, t, step, n);
         const Matrix y = ys.take(room.y, dd, t, step, n);
         const Matrix probe = probes ? raw.take(room.probe, dd, t, step, n) : y;
-        if (fades) decay.take(Rows::at(call.g, part, start), call.g.time, n, back);
+        if (fades)
+            decay.take(reinterpret_cast<float*>(Rows::at(call.g, false, part, start).at),
+                       call.g.time, n, back);
         if (!part.left) transpose(b_across, width, b, n, K);
         if (pairs) transpose(y_across, width, y, n, Y);
         if (!part.left) blocks(n, [&](auto count, int64_t i0) {
@@ -391,9 +432,9 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             // No processor prefetches beyond a page by itself, and a chunk of a head is some pages.
             for (int64_t i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
                 if (i < 0 || i >= part.length) break;
-                soon(Rows::at(as.x, part, i), as.columns), soon(Rows::at(bs.x, part, i), bs.columns);
-                soon(Rows::at(ys.x, part, i), ys.columns), soon(Rows::at(to, part, i), raw.columns);
-                if (kind != OUT) soon(Rows::at(call.o, part, i), call.V);
+                as.row(i).soon(as.columns), bs.row(i).soon(bs.columns), ys.row(i).soon(ys.columns);
+                Rows::at(to, half, part, i).soon(raw.columns);
+                if (kind != OUT) Rows::at(call.o, call.o_half, part, i).soon(call.V);
             }
             auto weigh = [&](auto vectors, int64_t j) {
                 constexpr int N = decltype(vectors)::value;
@@ -442,11 +483,10 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             }
             for (int r = 0; r < M; ++r) {
                 const int64_t i = t + (i0 + r) * step, row = part.row(call, i);
-                const float *x = Rows::at(raw.x, part, i), *sums = out + r * Y;
                 if (probes)
                     (kind == DQ ? call.dg : call.written)[row] =
                         dot(probe[i0 + r], past + r * Y, Y);
-                finish(Rows::at(to, part, i), sums, x, raw.columns, map,
+                finish(Rows::at(to, half, part, i), out + r * Y, raw.row(i), raw.columns, map,
                        divided[r] * (kind == DQ ? call.scale : 1.0f));
             }
         });
