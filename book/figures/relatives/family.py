@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import mean
 from typing import NamedTuple
 
 from lsa.layers import LAYERS, make_layer
@@ -11,7 +10,7 @@ from lsa.layers.layer import Layer
 from ..lib import tasks
 from ..lib.records import Record
 from ..lib.tables import Table, link
-from .overwriting import hardest
+from .overwriting import longest
 
 WIDTH, LENGTH = 64, 1024
 TASKS = ("selective copying", "overwriting", "recall")
@@ -144,8 +143,8 @@ def shares() -> dict[str, list[str]]:
 
 
 def _share(runs: list[Record]) -> str:
-    right = [hardest(run) for run in runs if tasks.answers(run)]
-    return f"{100 * mean(right):.0f}%" if right else "–"
+    right = [longest(run) for run in runs if tasks.answers(run)]
+    return tasks.with_range(tasks.share(right)) if right else "–"
 
 
 def table() -> Table:

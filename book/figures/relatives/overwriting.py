@@ -42,10 +42,11 @@ def shares(task: str, model: str, column: str) -> dict[int, Share]:
 
 def hardest(run: Record) -> float:
     """Share right in the longest test of a run."""
-    return _longest(run)["accuracy"]
+    return longest(run)["accuracy"]
 
 
-def _longest(run: Record) -> Row:
+def longest(run: Record) -> Row:
+    """The row of the longest of its tests."""
     return max(answers(run), key=lambda row: row["length"])
 
 
@@ -113,7 +114,7 @@ def numbers() -> dict[str, str]:
 
     def asked(task: str) -> str:
         for runs in of_usual_size(at_best_rates(task)).values():
-            return f"{_longest(runs[0])['questions']:,}"
+            return f"{longest(runs[0])['questions']:,}"
         raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
 
     told = {"delta": "delta", "adds": "delta-adds", "softmax": "softmax", "gated": "gated-delta"}

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
-from ..lib.format import in_words, percent
+from ..lib.format import in_words, percent, times
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
@@ -227,6 +227,9 @@ def numbers() -> dict[str, str]:
         recall_drawn=lambda: percent(drawn[0]),
         law_of_few=lambda: percent(law[1]),
         drawn_of_few=lambda: percent(drawn[1]),
+        recall_power_state=lambda: times(
+            share("recall", "power").state / share("recall", "linear").state
+        ),
         recall_updates=lambda: f"{_config('recall')['updates']:,}",
         law_off=lambda: max(
             abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
