@@ -101,7 +101,7 @@ VERDICTS = {
     "it ends lower than every attention, too": lambda: is_above(plateau.behind_convolution()),
     "in place of attention ends lower than both, but its lead shrinks with updates": lambda: (
         convolution() < min(race.ends("linear", 1024)) - 0.03
-        and len(convolutions()) == 1
+        and len(convolutions()) == 3
         and every(
             race_tables.lead_after(early) > race_tables.lead_after(late) > 0
             for early, late in pairwise((512, 1024, 1536, 2048))

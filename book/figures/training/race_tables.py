@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
 from math import floor, log10
+from statistics import mean
 
 from ..index import ngram_baseline
 from ..index.race import (
@@ -153,13 +154,17 @@ def _far_head(attention: str, context: int) -> str:
 
 
 def lead_after(updates: int) -> float:
-    """Nats by which the best attention is above the convolution, with the convolution's seed."""
+    """Nats by which the best attention is above the convolution, mean over the seeds of both."""
     context = CONVOLUTION[1]
     best = {run["config"]["seed"]: losses(run) for run in by_model(context).get(NEAR, ())}
-    for run in convolutions():
-        if (seed := run["config"]["seed"]) in best:
-            return best[seed][updates] - losses(run)[updates]
-    raise NotMeasuredError("race: no attention with the seed of the convolution")
+    leads = [
+        best[seed][updates] - losses(run)[updates]
+        for run in convolutions()
+        if (seed := run["config"]["seed"]) in best
+    ]
+    if not leads:
+        raise NotMeasuredError("race: no attention with the seed of the convolution")
+    return mean(leads)
 
 
 def behind_after(updates: int, context: int = 1024) -> Pairs:
