@@ -94,6 +94,10 @@ VERDICTS = {
         len(pairs()) == 9 and max(pairs()) < 0
     ),
     "In selective copying erasing brings": lambda: erasing("selective copying").mean > 0,
+    "But the interval of selective copying includes zero, and that of recall ends there": lambda: (
+        abs(erasing("selective copying").mean) < (erasing("selective copying").half or 0)
+        and abs(abs(erasing("recall").mean) - (erasing("recall").half or 0)) < 0.005
+    ),
     "In each task the difference has the same sign with all three seeds": lambda: every(
         erasing(task).agreeing == erasing(task).count == 3
         for task in ("recall", "selective copying")

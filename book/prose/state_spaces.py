@@ -32,10 +32,12 @@ VERDICTS = {
     "None of these runs had solved selective copying when it stopped": lambda: every(
         by_older(SELECTING, name).high < 0.995 for name in ("s4", "s4d", "s6")
     ),
-    "S6 and the delta rule lead at selective copying, but linear attention and softmax": lambda: (
+    "S6 and the delta rule have the highest means at selective copying": lambda: (
         min(selected(name).mean for name in ("s6", "delta"))
         > max(selected(name).mean for name in newer(SELECTING) if name not in ("s6", "delta"))
-        and min(selected(name).mean for name in ("linear", "softmax")) > 0.9
+    ),
+    "Linear attention and softmax, without a decay, come close": lambda: (
+        min(selected(name).mean for name in ("linear", "softmax")) > 0.9
     ),
     "Mamba-2's decay and the Mamba block vary most between seeds": lambda: (
         {"gated", "mamba"} == {*sorted(newer(SELECTING), key=width)[-2:]}
