@@ -1,13 +1,13 @@
-/* Reading values off a plot, by pointer, touch or arrow keys: one cursor, one box
-   with the values of every curve at one x. It is a native-feeling slider laid over
-   the plot, so that a screen reader speaks the same words that the box shows. */
+/* Reading values off a plot, by pointer, touch or arrow keys: a cursor, and a box with the values
+   of all curves at one x. It is a slider over the plot, so a screen reader speaks the same words
+   that the box shows. */
 (function () {
   "use strict";
   const model = window.ExplorableModel;
   const STEPS = 100; // across a plot of lines, by arrow key
   const MOST_ROWS = 12;
   const BESIDE = 12; // px from the cursor to its box
-  const ROOMY = 560; // px of figure from which the box stands beside the cursor, else below the plot
+  const ROOMY = 560; // px of figure from which the box is beside the cursor, not below the plot
 
   function make(className, parent) {
     const element = document.createElement("div");
@@ -31,7 +31,7 @@
       this.hide();
       this.element.addEventListener("pointermove", (event) => this.point(event));
       this.element.addEventListener("pointerdown", (event) => this.point(event));
-      // A finger has to be lifted to see what it pointed at: the box stays until a tap elsewhere.
+      // // A finger covers what it points at, so the box stays until a tap elsewhere.
       this.element.addEventListener("pointerleave", (event) => {
         if (event.pointerType === "mouse") this.hide();
       });
@@ -67,7 +67,7 @@
       if (!this.box.hidden) this.show(this.stops[this.index]);
     }
 
-    /* Lines are read anywhere, points and bars only where something was measured. */
+    /* Positions of the cursor: anywhere on lines, only measured values on points and bars. */
     stopsAlong() {
       const { scale } = this;
       if (scale.category) return scale.names;
@@ -76,7 +76,7 @@
         return [...new Set(values)].sort((a, b) => a - b).filter((x) => scale.to(x) >= 0 && scale.to(x) <= 1);
       }
       const [first, last] = model.extent(values).map((x) => Math.min(1, Math.max(0, scale.to(x))));
-      // There is no update 12.3; but few and whole hours still have fractions between them.
+      // // There is no update 12.3, but a few whole hours still have fractions between them.
       const counts = values.every(Number.isInteger) && scale.high - scale.low > 2 * STEPS;
       return Array.from({ length: STEPS + 1 }, (_, i) => {
         const x = scale.from(first + (last - first) * i / STEPS);
@@ -191,7 +191,7 @@
       });
     }
 
-    /* On the side of the cursor with more room, never outside the figure. */
+    /* On the side of the cursor with more room, and inside the figure. */
     placeBeside(x) {
       const { left, top, right, width } = this.g, own = this.box.offsetWidth;
       const beside = x > width / 2 ? x - BESIDE - own : x + BESIDE;
@@ -199,8 +199,8 @@
       return [Math.max(0, left + inside), top];
     }
 
-    /* Over what follows the plot, so that nothing moves; above the plot where the screen ends, and
-       there above the buttons of a figure that is pinned. */
+    /* Below the plot, over what follows, so that nothing moves. If the screen ends there, above the
+       plot; in a pinned figure, above its buttons. */
     placeBelow() {
       const figure = this.box.parentElement, head = parseFloat(getComputedStyle(figure).scrollMarginTop);
       const own = this.box.offsetHeight, { top, bottom } = this.frame.getBoundingClientRect();
@@ -209,7 +209,7 @@
       return [0, above ? -over - own : this.frame.offsetHeight];
     }
 
-    /* Below the plot the unit is said once, and rows are short enough for two in a line. */
+    /* Below the plot the unit appears once, and rows are short enough for two in a line. */
     fill(stop, rows, across, beside) {
       const head = document.createElement("strong");
       const { noun, unit } = across, what = unit ? `${noun} (${unit})` : noun;

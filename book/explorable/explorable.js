@@ -1,9 +1,8 @@
-/* Brings the explorables of a page to life: controls, the state in the URL's hash,
-   tables, CSV, and plotly, loaded once and only when a figure comes near.
-   Classic scripts without a build step, so that the book opens from file://:
-   explorable-model.js, -geometry.js, -draw.js, -cursor.js and figure-view.js come first.
-   In a notebook the same scripts are part of a module, which has no address: notebook.js
-   adopts figures there, and there is no hash to keep. */
+/* Makes the charts of a page interactive: controls, settings in the URL's hash, tables, CSV, and
+   plotly, which is loaded once and only when a figure is near. Classic scripts without a build
+   step, so that the book opens from file://. explorable-model.js, -geometry.js, -draw.js,
+   -cursor.js and figure-view.js come first. In a notebook the same scripts are part of a module,
+   without an address or hash: notebook.js adopts the figures there. */
 (function () {
   "use strict";
   const model = window.ExplorableModel;
@@ -125,7 +124,7 @@
       if (this.resized) this.draw();
     }
 
-    /* "Seed 0", "Models all": what a control says, for where it is not seen. */
+    /* A control's setting in words, for readers who do not see it: "Seed 0", "Models all". */
     chosen({ name, label, kind, options }) {
       const value = [this.state[name]].flat();
       const all = kind === "check" && value.length === options.length;
@@ -211,7 +210,7 @@
       setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     }
 
-    /* Curves that this browser measured stand among the stored ones, in place of earlier ones. */
+    /* Puts curves measured in this browser beside the stored ones, in place of earlier ones. */
     join(curves) {
       this.spec.curves = [...this.spec.curves.filter(({ role }) => role !== "browser"), ...curves];
       this.update();
@@ -238,7 +237,7 @@
       return drawing;
     }
 
-    /* Until then the still picture shows the same. */
+    /* Draws the figure with plotly; until then the still picture shows the same. */
     wake(address) {
       this.woken ||= loadPlotly(address).then(() => {
         if (this.resized) return;
@@ -248,14 +247,14 @@
     }
   }
 
-  /* A value from outside (hash, linked figure) as this control can show it. */
+  /* A value from outside (hash, linked figure), if this control has it. */
   function allowed(control, value, otherwise) {
     const values = control.options.map(([option]) => option);
     if (control.kind === "check") return values.filter((option) => [value].flat().includes(option));
     return values.includes(value) ? value : otherwise;
   }
 
-  /* {headline: "x=seconds&context=4096"}: only what differs from the default. */
+  /* {headline: "x=seconds&context=4096"}: only settings that differ from the default. */
   function said() {
     return Object.fromEntries(figures.map(({ spec, state }) => {
       const usual = model.defaults(spec);
@@ -265,7 +264,7 @@
     }));
   }
 
-  /* The settings of one of the figures in the URL or a link of the text, on top of its defaults. */
+  /* Applies the settings of a figure in the URL or in a link of the text to its defaults. */
   function take(id, said) {
     const figure = figures.find(({ spec }) => spec.id === id);
     if (!figure) return null;
@@ -283,8 +282,8 @@
     return figure.element;
   }
 
-  /* A figure wakes when a reader touches it, or moves on a page where it is near. A
-     reader of the first screen alone has the still picture, and loads no drawing library. */
+  /* A figure is drawn when a reader touches it, or moves on a page where it is near. Readers of the
+     first screen alone have the still picture and load no drawing library. */
   function watchReader() {
     const moves = ["scroll", "pointermove", "pointerdown", "keydown"];
     let moved = false;
@@ -296,7 +295,7 @@
       if (moved) wakeNear();
     }, { rootMargin: `${NEAR}px 0px` });
     const move = ({ type, movementX, movementY }) => {
-      // A page that appears under a resting mouse is told of a move that nobody has made.
+      // // A page that appears under a resting mouse gets a pointermove without any movement.
       if (type === "pointermove" && !movementX && !movementY) return;
       moved = true;
       for (const one of moves) removeEventListener(one, move);
@@ -332,7 +331,7 @@
     dispatchEvent(new Event("figures-ready"));
     hash.listen(take, said);
     watchReader();
-    // A drawing holds the colours that it was drawn in. Paper is white, whatever the theme.
+    // // A drawing keeps the colors that it was drawn in. Paper is white in every theme.
     const redraw = () => figures.forEach((figure) => figure.drawn && figure.draw());
     new MutationObserver(redraw).observe(document.documentElement, {
       attributes: true,

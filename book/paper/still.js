@@ -1,13 +1,13 @@
 "use strict";
 
-/* A part of a page as SVG that stands alone: its boxes, its words where they stand, its drawings.
-   No page loads this; stills.py has a browser run it. */
+/* A part of a page as a separate SVG: its boxes, words and drawings. No page loads this; stills.py
+   runs it in a browser. */
 
 window.Still = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const SIDES = ["Top", "Right", "Bottom", "Left"];
   const CONTROLS = "input, select, textarea, option";
-  // Of a drawing's own elements, with what holds where nothing is said. The first are inherited.
+  // // Attributes of a drawing's own elements, with their defaults. The first are inherited.
   const INHERITED = {
     "fill": "rgb(0, 0, 0)",
     "stroke": "none",
@@ -24,7 +24,7 @@ window.Still = (() => {
   const OWN = { "opacity": "1", "dominant-baseline": "auto", "transform": "none" };
   const KEPT = /^(x|y|dx|dy|x[12]|y[12]|cx|cy|r|rx|ry|d|points|width|height|viewBox|preserveAspectRatio)$/;
   const USED = "defs, linearGradient, clipPath, marker, pattern", STYLED = /^(class|style)$/;
-  // One colour up to a share of the width, and another from there on.
+  // // One color up to a share of the width, another from there on.
   const BAR = /^linear-gradient\(to right, (.+?\)) ([\d.]+)%, (.+\)) 0(?:px|%)?\)$/;
   const pen = document.createElement("canvas").getContext("2d");
 
@@ -39,7 +39,7 @@ window.Still = (() => {
     return element;
   }
 
-  /* [#rrggbb, opacity] of a computed colour; null where it is none. */
+  /* [#rrggbb, opacity] of a computed color; null if there is none. */
   function colour(text) {
     const numbers = text.startsWith("rgb") || text.startsWith("color(srgb")
       ? text.match(/-?[\d.]+(e-?\d+)?/g).map(Number)
@@ -100,7 +100,7 @@ window.Still = (() => {
     return parts;
   }
 
-  /* Words of a text that stand in one line, one after the other: [{text, left, right, rect}]. */
+  /* Words of a text in one line, in order: [{text, left, right, rect}]. */
   function lines(node) {
     const found = [], range = document.createRange();
     const where = (from, to) => {
@@ -118,7 +118,7 @@ window.Still = (() => {
     let end = -1;
     for (const { 0: word, index } of node.data.matchAll(/\S+/g)) {
       const rects = where(index, index + word.length);
-      // One that is broken at the end of a line goes letter by letter.
+      // // A word that is broken at the end of a line is placed letter by letter.
       const parts = rects.length > 1 ? [...word] : [word];
       let at = index;
       for (const part of parts) {
@@ -139,7 +139,7 @@ window.Still = (() => {
       make("text", {
         "x": left,
         "y": rect.top + rect.height * ascent / (ascent + descent),
-        // Another computer has another font; its words take the same room.
+        // // Fonts differ between computers, but the words keep their width.
         "textLength": text.length > 1 ? right - left : null,
         "lengthAdjust": text.length > 1 ? "spacingAndGlyphs" : null,
         "font-size": parseFloat(style.fontSize),
@@ -151,11 +151,11 @@ window.Still = (() => {
     );
   }
 
-  /* A drawing's element with what its style sheets say of it. */
+  /* A drawing's element with the properties from its style sheets. */
   function drawn(node, parent) {
     const style = getComputedStyle(node), said = {};
     if (style.display === "none" || style.visibility === "hidden" || node.localName === "title") return [];
-    const used = node.closest(USED); // by others, and drawn as they say
+    const used = node.closest(USED); // drawn only where a <use> refers to it
     for (const { name, value } of node.attributes) {
       if (KEPT.test(name) || (used && !STYLED.test(name))) said[name] = value;
     }
@@ -203,7 +203,7 @@ window.Still = (() => {
     return style.opacity < 1 ? [make("g", { opacity: style.opacity }, own, held)] : [...own, ...held];
   }
 
-  /* The SVG of an element; `said` is what a reader who does not see it is told. */
+  /* The SVG of an element; `said` is its text for readers who do not see it. */
   function of(element, said) {
     const { left, top, width, height } = element.getBoundingClientRect();
     const sizes = { width: Math.round(width), height: Math.ceil(height) };

@@ -1,12 +1,12 @@
 "use strict";
 
-/* Softmax and linear attention of one head in plain JavaScript, and a clock for them. The stage
-   `browser-speed` loads this when its button is pressed and hands both functions to a worker as
-   text, so each of them stands alone. Tests hold the kernels to lsa; so does the reader's page,
-   before it measures.
+/* Softmax and linear attention of one head in plain JavaScript, and their timing. The stage
+   `browser-speed` loads this when its button is pressed and passes both functions to a worker as
+   text, so neither may use anything outside itself. Tests compare the kernels with lsa; so does the
+   reader's page before it measures.
 
    Inputs are Float32Arrays of whole tiles: `padded` tokens, of which those past the last are zeros.
-   Normalisers have lsa's eps. */
+   The normaliser's eps is lsa's. */
 
 window.BrowserKernels ??= (() => {
   function kernels() {
@@ -65,8 +65,8 @@ window.BrowserKernels ??= (() => {
       }
     }
 
-    /* Every query meets every key of its past, a tile of both at a time; T x T products are never
-       stored. `weigh(products, i, j, scale)` makes weights of a tile's products, in place. */
+    /* Products of all queries with the keys of their past, tile by tile; T x T products are never
+       stored. `weigh(products, i, j)` turns a tile's products into weights, in place. */
     function byTiles({ q, k, v, o, T, d }, deadline, weigh, sums, eps) {
       const products = new Float32Array(TILE * TILE);
       for (let i = 0; i < T; i += TILE) {
@@ -101,7 +101,7 @@ window.BrowserKernels ??= (() => {
       );
     }
 
-    /* The largest product so far is taken out of the exponential, and out of what was summed. */
+    /* The largest product so far is subtracted in the exponential, and the sums are rescaled. */
     function softmax(inputs, deadline = Infinity) {
       const sums = new Float64Array(TILE), most = new Float64Array(TILE);
       const { o, d } = inputs, scale = d ** -0.5;
@@ -136,7 +136,7 @@ window.BrowserKernels ??= (() => {
       );
     }
 
-    /* A token enters the state, and its query reads it: o = q S / (q z + eps). */
+    /* Adds a token to the state, and reads it: o = q S / (q z + eps). */
     function tick(S, z, q, k, v, o, at, d) {
       let sum = EPS;
       for (let a = 0; a < d; a++) {
@@ -199,7 +199,7 @@ window.BrowserKernels ??= (() => {
       return true;
     }
 
-    /* The last token alone: softmax meets a cache of T keys, linear attention a state. */
+    /* The last token alone: softmax reads a cache of T keys, linear attention a state. */
     function softmaxToken({ q, k, v, o, T, d }) {
       const weights = new Float64Array(T), at = (T - 1) * d, scale = d ** -0.5;
       let high = -Infinity, sum = 0;
@@ -231,8 +231,8 @@ window.BrowserKernels ??= (() => {
     return { padded, softmax, attention, recurrent, chunked, tick, softmaxToken };
   }
 
-  /* Inputs that Python makes too: numbers in [-2, 2) of Numerical Recipes' generator, in the order
-     q, k, v, then one weight a feature, by which a check sums an output. */
+  /* The same inputs as in Python: numbers in [-2, 2) of Numerical Recipes' generator, in the order
+     q, k, v, then a weight for each feature, by which a check sums the outputs. */
   function draws(padded, T, d, seed) {
     let state = seed >>> 0;
     const next = () => (state = (Math.imul(1664525, state) + 1013904223) >>> 0) / 2 ** 30 - 2;
@@ -251,7 +251,7 @@ window.BrowserKernels ??= (() => {
     };
   }
 
-  /* How far the kernels are from what lsa's reference says: the largest difference. */
+  /* The largest difference of the kernels' results from lsa's reference. */
   function check(
     { padded, softmaxToken, ...kernels },
     draws,
@@ -276,10 +276,10 @@ window.BrowserKernels ??= (() => {
     return most;
   }
 
-  /* Time everything at each length, in turns, in batches that the browser's coarse clock can tell
-     apart. A mode that takes longer than `limit` seconds is stopped, and left out of longer texts.
-     tell({length}) before a length, tell({rows}) after it: {mode, pass, length, seconds, low, high},
-     seconds null where it was stopped. */
+  /* Times everything at each length, in turns, in batches long enough for the browser's coarse
+     clock. A mode that takes longer than `limit` seconds is stopped and left out at longer lengths.
+     Calls tell({length}) before a length and tell({rows}) after it: {mode, pass, length, seconds,
+     low, high}, with seconds null if it was stopped. */
   function clock({ padded, tick, softmaxToken, ...kernels }, draws, { lengths, width: d, limit }, tell) {
     const BATCH_MS = 20, ROUNDS = 5, LONG_MS = 500, stopped = new Set();
     const forward = (mode, inputs) => ["forward", mode, (deadline) => kernels[mode](inputs, deadline)];
@@ -302,7 +302,7 @@ window.BrowserKernels ??= (() => {
       ].map(([pass, mode, call]) => ({ pass, mode, call, name: `${pass} ${mode}`, found: [] }));
       const running = calls.filter(({ name }) => !stopped.has(name));
       for (const one of running) {
-        // More than once: the first calls are not compiled yet, and any may be held up by others.
+        // // More than once: the first calls are not compiled yet, and any call may be delayed.
         let took = one.times = 1;
         for (let enough = 0; enough < 3 && took !== null && took < LONG_MS; enough++) {
           took = batch(one.call, one.times);
@@ -332,8 +332,8 @@ window.BrowserKernels ??= (() => {
     tell({ done: true });
   }
 
-  /* The worker's program: it checks, then times; its address is that of a blob, since a page opened
-     from a disk may start no other. */
+  /* The worker's program: it checks, then times. Its address is a blob's, since a page opened from
+     a file may start no other worker. */
   function source(settings, reference) {
     return `"use strict";
 const kernels = (${kernels})(), draws = ${draws};

@@ -1,8 +1,8 @@
 "use strict";
 
-/* How many times faster than softmax is linear attention: stored, and in the reader's own browser,
-   once its button is pressed. Stored times and the reference for the kernels are data that the
-   page's figures module writes: element #browser-speed-data. */
+/* Speedup of linear attention over softmax: stored, and measured in the reader's own browser when
+   its button is pressed. Stored times and the reference for the kernels are data from the page's
+   figures module: element #browser-speed-data. */
 
 {
   const { element, svg } = Stage;
@@ -10,13 +10,13 @@
   const HERE = document.currentScript.src;
   const LENGTHS = Array.from({ length: 7 }, (_, i) => 256 * 2 ** i);
   const LIMIT = 5; // seconds of one measurement
-  const CLOSE = 1e-4; // what sums of 64 features in float32 may differ by from lsa's in float64
+  const CLOSE = 1e-4; // sums of 64 features in float32 may differ so much from lsa's in float64
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
   const LINES = { ...MODES, linear: "One token after so many" };
   const times = (value) => `${formatNumber(value, 2)} times`;
   const text = (n) => n.toLocaleString("en");
 
-  /* Softmax's seconds over another's, at the lengths that have both: {length: ratio}. */
+  /* Softmax's seconds over another mode's, at the lengths that have both: {length: ratio}. */
   const over = (softmax, other) =>
     Object.fromEntries(
       LENGTHS.filter((n) => softmax[n] && other[n]).map((n) => [n, softmax[n] / other[n]]),
@@ -26,7 +26,7 @@
     return Object.fromEntries(rows.filter(([one]) => one === mode).map(([, n, seconds]) => [n, seconds]));
   }
 
-  /* The finding on this computer, in words that the times bear out. */
+  /* The result on this computer, in words that fit the times. */
   function verdict() {
     const found = (mode) => BrowserTimes.times("forward", mode), softmax = found("softmax");
     const longest = Math.max(...Object.keys(softmax).map(Number));
@@ -56,7 +56,7 @@
     ].filter(Boolean).join(" ");
   }
 
-  /* Hollow marks in the chart of stored times, which is of one head too. */
+  /* Adds hollow marks to the chart of stored times, which is of one head too. */
   function join() {
     const curves = ["softmax", ...Object.keys(MODES)].flatMap((mode) => {
       const rows = BrowserTimes.rows().filter((row) =>
@@ -94,7 +94,8 @@
     );
   }
 
-  /* Measure in a worker; `tell` is told of each length and of the end. Returns how to stop. */
+  /* Measures in a worker. Calls `tell` at each length and at the end. Returns a function that
+     stops. */
   function measure(reference, tell) {
     let worker = null, address = null, over = false;
     const end = (words) => {
@@ -137,7 +138,7 @@
     const plot = new window.Lines.Plot();
     const line = element("p", { class: "stage-line", role: "status" });
     const button = (words, onclick) => element("button", { type: "button", onclick }, words);
-    // One button, so that the keyboard's place stays on it.
+    // // One button for start and stop, so that it keeps the focus.
     const start = button("", () => {
       if (stop) return stop();
       BrowserTimes.put([]);
@@ -201,7 +202,7 @@
       return [svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }), ...dots, name];
     }
 
-    /* Names of the lines, and which of them are whose. */
+    /* Names of the lines, and marks for stored values and the reader's own. */
     function legend() {
       const dots = (css) =>
         Object.keys(MODES).map((mode, i) =>
@@ -227,7 +228,7 @@
       );
     }
 
-    /* From which length on a mode of lsa is faster than softmax, and by how much at the end. */
+    /* The length from which a mode of lsa stays faster than softmax, and its speedup at the end. */
     function ahead(mode) {
       const ratio = over(storedTimes(stored, "softmax"), storedTimes(stored, mode));
       const found = LENGTHS.filter((n) => ratio[n]), last = found.at(-1);

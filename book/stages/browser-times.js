@@ -1,8 +1,8 @@
 "use strict";
 
-/* Times measured in the reader's browser, kept in it where it lets a page keep anything, and
-   told to all that draw it. A row: {mode, pass, length, seconds, low, high}; seconds is null where
-   the measurement was stopped. One head of width 64. */
+/* Times measured in the reader's browser. They are in localStorage, if the browser allows it, and
+   listeners are called at every change. A row: {mode, pass, length, seconds, low, high}; seconds is
+   null if the measurement was stopped. One head of width 64. */
 
 window.BrowserTimes ??= (() => {
   const KEY = "attention-without-the-exponential:browser-times";
@@ -15,7 +15,7 @@ window.BrowserTimes ??= (() => {
     MODES.includes(row?.mode) && ["forward", "token"].includes(row.pass) && Number.isInteger(row.length)
     && row.length > 0 && [row.seconds, row.low, row.high].every(measured);
 
-  /* Kept times may be another version's, or anybody's. */
+  /* Rows in localStorage, which another version or another script may have written. */
   function kept() {
     try {
       const found = JSON.parse(localStorage.getItem(KEY));
@@ -33,12 +33,12 @@ window.BrowserTimes ??= (() => {
       if (rows.length) localStorage.setItem(KEY, JSON.stringify(rows));
       else localStorage.removeItem(KEY);
     } catch {
-      // A browser that keeps nothing shows them until the page is left.
+      // // Without localStorage the rows last until the page is left.
     }
     for (const listener of listeners) listener();
   }
 
-  /* {length: seconds} of what was not stopped. */
+  /* {length: seconds} of the measurements that were not stopped. */
   const times = (pass, mode) =>
     Object.fromEntries(
       rows.filter((row) => row.pass === pass && row.mode === mode && row.seconds !== null)

@@ -1,7 +1,7 @@
 "use strict";
 
-/* Five layers, computed here with small fixed weights. A changed token is compared with the
-   text as it was: a cell says whether that output moved. */
+/* Five layers with small fixed weights, computed here. A token is changed; each cell shows whether
+   that output changed. */
 
 {
   const { element } = Stage;

@@ -1,7 +1,7 @@
 "use strict";
 
-/* Loads and stores of a kernel of chunked mode, chunk by chunk, in two designs. One head of
-   width 64, chunks of 64 tokens, 16 bits a number, forwards: the account of lsa.cost.design_cost. */
+/* Loads and stores of a kernel of chunked mode, chunk by chunk, in two designs. One head of width
+   64, chunks of 64 tokens, 16 bits a number, forward pass: lsa.cost.design_cost. */
 
 {
   const { element, svg } = Stage;
@@ -9,7 +9,7 @@
   const NAMES = ["q", "k", "v", "o", "S"];
   const TILE = C * D * ITEM, STATE = D * D * ITEM;
 
-  /* The steps of a design: which tiles are read and which are written, of which chunk. */
+  /* The steps of a design: tiles read and written, and their chunk. */
   const each = (read, written, launch) => Array.from({ length: N }, (_, n) => ({ n, read, written, launch }));
   const designs = {
     kept: {
@@ -33,7 +33,7 @@
   const words = (x, y, text, size = 11, anchor = "start") =>
     svg("text", { x, y, "font-size": size, "text-anchor": anchor }, text);
 
-  /* The picture: a row of tiles a name in main memory, and a tile a name on the chip. */
+  /* The picture: for each name a row of tiles in main memory, and one tile on the chip. */
   function layOut() {
     const picture = svg("svg", {
       class: "chip",
@@ -82,7 +82,7 @@
   Stage.mount("chip", (stage) => {
     const { picture, tiles, rows, near, moves } = layOut();
     const total = count("Moved so far"), sum = (steps) => steps.reduce((all, one) => all + bytes(one), 0);
-    /* Of both, whichever is shown. */
+    /* Of both designs, whichever is shown. */
     const ends = Object.values(designs).map(({ end, steps }) => {
       const one = count(end);
       one.value.textContent = `${text(sum(steps) / (N * C))} B`;
@@ -119,7 +119,7 @@
       rows.S.setAttribute("visibility", design === "kept" ? "hidden" : "visible");
       moves.setAttribute("x", LEFT + ((now?.n ?? 0) + 0.5) * (CELL + 4));
       moves.textContent = now ? `↓ ${now.read.join(" ")}   ↑ ${now.written}` : "";
-      // The kept state fills up: each chunk adds to it.
+      // // The state's tile gets darker, since each chunk adds to it.
       const full = design === "kept" ? step / N : 1;
       near.S.setAttribute("fill-opacity", step ? (0.25 + 0.75 * full).toFixed(2) : "1");
       total.value.textContent = `${text(sum(done) / 1024)} KiB`;

@@ -17,7 +17,7 @@
   const FIXED = 0.5, OPEN = 1.2, SHUT = 0.04;
 
   const deltas = (kind) => SIGNAL.map((u) => (kind === "fixed" ? FIXED : Math.abs(u) > 0.5 ? OPEN : SHUT));
-  /* Zero-order hold: what a tick of length dt keeps of each number, and what it lets in. */
+  /* Zero-order hold: how much of each number a tick of length dt keeps, and how much it adds. */
   const keeps = (dt) => A.map((a) => Math.exp(dt * a));
   const enters = (dt) => A.map((a) => (Math.exp(dt * a) - 1) / a);
   const dot = (x, y) => x.reduce((sum, a, i) => sum + a * y[i], 0);
@@ -26,7 +26,7 @@
     let s = A.map(() => 0);
     return deltas(kind).map((dt, i) => (s = s.map((x, n) => keeps(dt)[n] * x + enters(dt)[n] * SIGNAL[i])));
   }
-  /* The weight of input j for output i: C times all that lies between, times what enters at j. */
+  /* The weight of input j in output i: C, times the decays between, times what is added at j. */
   const weight = (kind, i, j) => {
     const steps = deltas(kind), between = steps.slice(j + 1, i + 1).reduce((sum, dt) => sum + dt, 0);
     return dot(C, A.map((a, n) => Math.exp(between * a) * enters(steps[j])[n]));

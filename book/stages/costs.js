@@ -1,19 +1,19 @@
 "use strict";
 
-/* lsa.cost in JavaScript: what a mode has to spend, and the least time that takes. Browser tests
-   hold the two equal. One head of one sequence has K = V = d; states are 32-bit numbers. */
+/* lsa.cost in JavaScript: FLOPs, bytes and steps of a mode, and the least time for them. Browser
+   tests compare both. One head of one sequence has K = V = d; states are 32-bit numbers. */
 
 window.Costs ??= (() => {
   const STATE = 4, TILE = 128;
 
   /* FLOPs, bytes, steps, and `ends`, the bytes of inputs and outputs alone, of "attention" (softmax
-     has the same), "recurrent" or "chunked" mode.
-     t tokens, d features, c tokens a chunk, item bytes a number. */
+     has the same), "recurrent" or "chunked" mode. t tokens, d features, c tokens a chunk, item
+     bytes a number. */
   function mode(name, { t, d, c, heads = 1, item = 2 }) {
     const tokens = 4 * t * d * item, past = 4 * t * d * d;
     let flops = past, bytes = tokens, steps = t;
     if (name === "attention" || name === "softmax") {
-      // Each tile of queries reads the keys and values up to its own end again.
+      // // Each tile of queries reads all keys and values up to its own end.
       const full = Math.floor(t / TILE), rest = t % TILE ? t : 0;
       const again = (TILE * full * (full + 1)) / 2 + rest - t;
       [flops, bytes, steps] = [2 * t * (t + 1) * d, tokens + again * 2 * d * item, 1];
@@ -25,8 +25,8 @@ window.Costs ??= (() => {
     return { flops: flops * heads, bytes: bytes * heads, steps, ends: tokens * heads };
   }
 
-  /* The longest of the three bills, which may overlap: {seconds, by}. Only the traffic of
-     inputs and outputs cannot be avoided. Speeds in FLOP/s and B/s, `step` in seconds. */
+  /* The longest of the three times, which may overlap: {seconds, by}. Of the traffic only inputs
+     and outputs are necessary. Speeds in FLOP/s and B/s, `step` in seconds. */
   function least({ flops, ends, steps }, speeds) {
     const bills = {
       arithmetic: flops / speeds.flops,
@@ -37,7 +37,7 @@ window.Costs ??= (() => {
     return { seconds: bills[by], by };
   }
 
-  /* Numbers as a reader would say them. */
+  /* Numbers for prose. */
   const digits = (value, most = 3) =>
     Number(value.toPrecision(most)).toLocaleString("en", { maximumSignificantDigits: most });
   const inUnits = (units) => (value) => {
@@ -51,10 +51,10 @@ window.Costs ??= (() => {
     bytes: inUnits([[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]),
   };
 
-  /* The devices of a page, which its figures module writes: element #devices-data. */
+  /* The devices of a page, data from its figures module: element #devices-data. */
   const devices = () => JSON.parse(document.getElementById("devices-data")?.textContent ?? "[]");
 
-  /* The length that a page's stages show: who has it moved tells the others. */
+  /* The length that all stages of a page show: moving one calls the others' listeners. */
   const listeners = [];
   const length = {
     listen: (listener) => listeners.push(listener),

@@ -1,7 +1,7 @@
 "use strict";
 
 /* The commuting diagram. Every arrow runs on one small model: Laplace's rule over {a, b}, which
-   expects a letter as often as it has been seen, plus one. All calls are really made and counted. */
+   counts each letter one more often than it was read. All calls are made, and counted. */
 
 {
   const { element } = Stage;
@@ -46,7 +46,7 @@
     Fn: ["a prefix", "Fn"],
     Dist: ["probabilities", ["Dist Seq", element("sub", {}, "t")]],
   });
-  /* run(x): what an arrow does with the text x, told in lines. */
+  /* run(x): what an arrow does with the text x, line by line. */
   const arrows = (model) => ({
     U: {
       from: "SM",

@@ -1,8 +1,7 @@
 "use strict";
 
 /* Two models of the race at stops of their training: what each writes after one sentence, and what
-   a head of each looks at in it. The film is data that the page's figures module writes: element
-   #film-data. */
+   a head of each looks at in it. Data from the page's figures module: element #film-data. */
 
 {
   const { element, svg } = Stage;
@@ -13,7 +12,7 @@
   const minutes = (model, i) => (model.updates[i] * model.seconds) / 60;
   const round = (value) => Number(value.toFixed(value < 1 ? 2 : 1));
 
-  /* Stops by what is counted: [value, the place of each model's last stop up to there]. */
+  /* Stops by updates or minutes: [value, index of each model's last stop up to it]. */
   function stopsBy(models, at) {
     const values = [...new Set(models.flatMap((model) => model.updates.map((_, i) => at(model, i))))].sort((
       a,
@@ -34,7 +33,7 @@
       /[\u0000-\u001f\u007f-\u009f]/g,
       "\ufffd",
     );
-  /* The loss measured nearest to a stop: held-out text is read at updates of its own. */
+  /* The loss measured nearest to a stop; held-out text is read at other updates than stops. */
   const lossNear = ({ loss }, update) =>
     loss.reduce((a, b) => (Math.abs(b[0] - update) < Math.abs(a[0] - update) ? b : a));
   function told(model, i) {
@@ -48,7 +47,8 @@
   const headName = ([layer, place, fades]) =>
     `Layer ${layer + 1}, head ${place + 1}, ${fades ? "fades" : "sees far"}`;
 
-  /* A side: what a model writes, and its map, a row for each letter and a square for each before. */
+  /* A model's side: what it writes, and its map, with a row for each letter and a square for each
+     earlier one. */
   function sideOf(model, looked) {
     const triangle = [...looked].flatMap((_, row) =>
       Array.from({ length: row + 1 }, (_, column) => [row, column])
@@ -89,7 +89,7 @@
     return { model, looked, state, peak, texts, cells, picture, writing, look };
   }
 
-  /* Show a side at stop i, with the map of a head of this name. */
+  /* Shows a side at stop i, with the map of a head of this name. */
   function show({ model, looked, state, peak, texts, cells, picture }, i, head, name) {
     const map = model.maps[head][i];
     state.textContent = told(model, i);
@@ -150,7 +150,7 @@
       Object.entries(sliders).forEach(([count, control]) => {
         control.hidden = count !== by;
       });
-    /* From one count to the other at the same stop of the second model, as nearly as there is one. */
+    /* Changes between updates and minutes, at the nearest stop of the second model. */
     const count = Stage.radios("Same", { update: "updates", minute: "minutes" }, by, (chosen) => {
       const [, places] = stops()[steps.step()];
       by = chosen;

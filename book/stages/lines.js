@@ -1,8 +1,8 @@
 "use strict";
 
-/* A plot whose lines glide from one state to the next, with handles that a reader drags: what
-   `race` and `ratios` share. Lines are kept in shares of the plot, so that an axis may change its
-   quantity while they glide. */
+/* A plot whose lines move smoothly from one state to the next, with handles that a reader drags;
+   for `race` and `ratios`. Lines are stored as shares of the plot, so that an axis may change its
+   quantity while they move. */
 
 window.Lines ??= (() => {
   const { element, svg } = Stage;
@@ -22,7 +22,7 @@ window.Lines ??= (() => {
     };
   }
 
-  /* axis.at: where its ticks are, instead of where they are round. */
+  /* axis.at: positions of its ticks; by default round numbers. */
   function ticksOf({ axis, low, high }, most) {
     if (axis.at) return axis.at.flatMap((value) => model.logTicks(value, value, axis.log, 2));
     return axis.log ? model.logTicks(low, high, axis.log, most) : model.linearTicks(low, high, most);
@@ -31,7 +31,7 @@ window.Lines ??= (() => {
   const path = (points) =>
     points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-  /* A slider at a point of the plot, with the arrow keys that one expects of it. */
+  /* A slider at a point of the plot, with the usual arrow keys. */
   function handle(told) {
     const node = element("div", {
       class: "lines-handle",
@@ -90,10 +90,10 @@ window.Lines ??= (() => {
       );
     }
 
-    /* view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; said, for who does not see it;
-       marks(at, ends), what stands beside the lines, at(x, y) in px; and, where a reader may drag,
-       drag(x, y) and handles, [{label, text, x, y, step}] and where each is as whole numbers:
-       value, least, most. moving(share) is told of every frame. */
+    /* Shows a view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; said, its description in
+       words; marks(at, ends), marks beside the lines, with at(x, y) in px. If a reader may drag:
+       drag(x, y), and handles, [{label, text, x, y, step}] with value, least and most as whole
+       numbers. moving(share) is called at every frame. */
     show(view, { glide = true, moving = () => {} } = {}) {
       const scales = { x: scaleOf(view.x), y: scaleOf(view.y) };
       const before = this.shares ?? {};
@@ -127,7 +127,7 @@ window.Lines ??= (() => {
       frame(begin);
     }
 
-    /* Between two states the lines alone move. */
+    /* Redraws the lines only, between two states. */
     trace() {
       for (const line of this.traced) {
         line.setAttribute("d", path(this.shares[line.dataset.line].map(this.place)));

@@ -1,15 +1,16 @@
 "use strict";
 
-/* Look inside a trained head. A model reads a page whose last words stood on it before. All heads
-   are squares; one is open, and the page shows where it looks. Heads may be confined to their
-   window, and the guesses of the returning words fall apart. The page's data come from the figures
-   module, element #look-inside-data; a text's arrays are a file that is loaded when the stage is near. */
+/* Inside a trained head. A model reads a page whose last words also occurred earlier on it. All
+   heads are squares; one is open, and the page shows where it looks. Heads may be confined to their
+   window, and the guesses of the returning words get worse. The page's data come from the figures
+   module, element #look-inside-data; the arrays of a text are in a file that loads when the stage
+   is near. */
 
 {
   const { element } = Stage;
   const { Curve, Grid } = LookPictures;
   const { Likeliest, Reading, percent, quoted } = LookText;
-  const NEAR = "800px", LEAST = 0.05; // how far away it loads; the smallest weight with an arrow
+  const NEAR = "800px", LEAST = 0.05; // distance at which it loads; the least weight with an arrow
   const MODES = { first: "the first of the ranking", head: "the open head alone", none: "no head" };
 
   const ordinal = (n) => `${n}${[, "st", "nd", "rd"][n % 100 > 10 && n % 100 < 14 ? 0 : n % 10] ?? "th"}`;
@@ -62,7 +63,7 @@
       return this.files[this.page];
     }
 
-    /* The last word after which one comes. */
+    /* The last word that has a next one. */
     get last() {
       return this.now.tokens.length - 2;
     }
@@ -131,7 +132,7 @@
       ];
     }
 
-    /* The arrays of the page that is shown, once the stage is near. */
+    /* Loads the arrays of the page that is shown, once the stage is near. */
     async load() {
       const { page } = this, { file, tokens, passage } = this.now;
       if (!this.near || this.files[page]) return;
@@ -146,7 +147,7 @@
       }
     }
 
-    /* Another page: its words, and the token that it begins with. */
+    /* Changes the page: its words, and the token that it begins with. */
     turn(page) {
       Object.assign(this, { page, trouble: null });
       this.text.lay(this.now);
@@ -163,7 +164,7 @@
       else this.again();
     }
 
-    /* Show what is seen from a word under the mouse; null: from the chosen one again. */
+    /* Shows what is seen from a word under the mouse; null: from the chosen word. */
     peek(word) {
       if (this.steps.playing()) return;
       const shown = word ?? this.steps.step();
@@ -179,7 +180,7 @@
       return this.now.sets.findIndex(([one, other]) => one === where && other === number);
     }
 
-    /* The row of `sets` that is chosen, what it is called, and the names of its heads. */
+    /* The chosen row of `sets`, its name, and the names of its heads. */
     get confined() {
       const { mode, first, open } = this;
       if (mode === "head") {
@@ -198,8 +199,8 @@
       };
     }
 
-    /* The attention of the open head from a word: {place: weight}; the place but the first that it
-       looks at most, and its weight. */
+    /* The attention of the open head from a word: {place: weight}; the place it looks at most,
+       apart from the first, and its weight. */
     look(word) {
       const [layer, head] = this.data.heads[this.open], found = this.looks?.look(layer, head, word) ?? [];
       const [place, weight] = found.filter(([one]) => one > 0).sort((a, b) => b[1] - a[1])[0] ?? [0, 0];

@@ -1,15 +1,16 @@
 "use strict";
 
-/* The pictures of `look-inside`: all heads as small squares, and how many guesses are right against
-   the number of heads that are confined. */
+/* Pictures of `look-inside`: all heads as small squares, and the number of right guesses against
+   the number of confined heads. */
 
 window.LookPictures ??= (() => {
   const { element, svg } = Stage;
   const LARGEST = 24, LEFT = 16, AXIS = 18; // px: a square, room for head numbers, for layer numbers
-  const NARROW = 500; // px: below, the layers stand in two rows
+  const NARROW = 500; // px: below, the layers are in two rows
 
-  /* All heads, a square each, a column a layer. Orange: what it brings to recall. In a square: where
-     it looks from the returning passage (down) at the first coming (across). choose(layer, head). */
+  /* All heads as squares, with a column for each layer. Orange: the head's effect on recall.
+     Inside: where it looks from the returning passage (down) at its first occurrence (across).
+     choose(layer, head). */
   class Grid {
     constructor({ shape: [layers, heads], heads: ranked }, choose) {
       Object.assign(this, { layers, heads, ranked });
@@ -42,7 +43,7 @@ window.LookPictures ??= (() => {
       return [LEFT + (layer % this.columns) * this.size, band * this.band + head * this.size];
     }
 
-    /* Layer and head of a place of the picture that was pressed. */
+    /* Layer and head at the pressed point of the picture. */
     at({ offsetX, offsetY }) {
       const column = Math.floor((offsetX - LEFT) / this.size), band = Math.floor(offsetY / this.band);
       const layer = band * this.columns + column, head = Math.floor((offsetY % this.band) / this.size);
@@ -51,8 +52,8 @@ window.LookPictures ??= (() => {
         : null;
     }
 
-    /* open: [layer, head]. confined: names of heads. dots(layer, head): [[row, column, weight]] of a
-       square, each but the weight a share of its side; null where nothing is loaded. side: of a dot. */
+    /* open: [layer, head]. confined: names of heads. dots(layer, head): [[row, column, weight]] of
+       a square, in shares of its side; null if nothing is loaded. side: of a dot. */
     draw(shown) {
       this.shown = shown;
       const { canvas } = this, [width, height] = this.lay(), ratio = window.devicePixelRatio || 1;
@@ -114,8 +115,8 @@ window.LookPictures ??= (() => {
 
   const HEIGHT = 96, BOTTOM = 20, TOP = 8, RIGHT = 8, SIDE = 24;
 
-  /* Guesses that are right against the heads confined: points [[heads, right]], of so many; the last
-     point is that of all heads, and stands apart. */
+  /* Right guesses against heads confined: points [[heads, right]], and the number of guesses. The
+     last point is that of all heads, apart from the line. */
   class Curve {
     constructor(of) {
       this.of = of;

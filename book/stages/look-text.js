@@ -1,7 +1,7 @@
 "use strict";
 
-/* The page of text of `look-inside`: a word for each token, shaded by how much a head looks at it, and
-   below each word of the returning passage what was guessed for it. */
+/* The page of text of `look-inside`: a word for each token, shaded by how much a head looks at it.
+   Below each word of the returning passage are the guesses for it. */
 
 window.LookText ??= (() => {
   const { element, svg } = Stage;
@@ -11,7 +11,7 @@ window.LookText ??= (() => {
   const quoted = (text) => `“${shown(text).trim() || "space"}”`;
   const spaced = (text) => text.startsWith(" ");
 
-  /* An arrow over `holder` from one of its nodes to another, above the lines between. */
+  /* An arrow over `holder` from one of its nodes to another, in the space above the lines. */
   class Arrow {
     constructor(holder) {
       this.holder = holder;
@@ -37,11 +37,11 @@ window.LookText ??= (() => {
     }
   }
 
-  const STRONG = 0.1; // weights that are told without colour too
+  const STRONG = 0.1; // weights that are also marked without color
 
   class Reading {
-    /* first: tokens that a confined head sees of every page. choose(i): a word was pressed. peek(i):
-       a mouse is over it; null: over none any more. */
+    /* first: tokens that a confined head sees on every page. choose(i): called for a pressed word.
+       peek(i): for a word under the mouse, null when the mouse leaves it. */
     constructor(first, choose, peek) {
       Object.assign(this, { first, choose, peek });
       this.node = element("div", { class: "look-text", onpointerleave: () => peek(null) });
@@ -50,7 +50,7 @@ window.LookText ??= (() => {
       new ResizeObserver(() => this.arrow.draw(...(this.arrow.ends ?? []))).observe(this.node);
     }
 
-    /* Another page. */
+    /* Lays out another page. */
     lay({ tokens, passage: [first, again, length] }) {
       this.passage = tokens.slice(again);
       this.words = tokens.map((text, i) =>
@@ -75,7 +75,7 @@ window.LookText ??= (() => {
           "The page. Its underlined words come again at the end. "
             + `┊: a confined head sees from here on, and the first ${this.first} tokens.`,
         ),
-        // The space stands before a word, not in it: a line may break there.
+        // // The space is before a word, not in it, so that lines can break there.
         element(
           "p",
           { class: "look-page" },
@@ -89,7 +89,7 @@ window.LookText ??= (() => {
       );
     }
 
-    /* The view from a word: found, {place: weight}; most, the place that an arrow goes to, or
+    /* Shows the view from a word: found, {place: weight}; most, the place of the arrow's end, or
        null; edge, where the window of a confined head begins. */
     mark(word, { found, most, edge }) {
       this.words.forEach((node, i) => {
@@ -103,8 +103,8 @@ window.LookText ??= (() => {
       this.arrow.draw(this.words[word], most === null ? null : this.words[most]);
     }
 
-    /* Guesses for each word of the passage: guess(which, i), with all heads free (0) and with
-       some confined (1), which `words` name. */
+    /* Shows the guesses for each word of the passage: guess(which, i), with all heads free (0) and
+       with some confined (1), which `words` name. */
     guess(words, guess) {
       this.key.textContent = `with all heads free, then with ${words}. ✓: right.`;
       this.guessed.forEach((cells, i) =>
@@ -117,7 +117,7 @@ window.LookText ??= (() => {
     }
   }
 
-  /* The likeliest words, [[text, share]], under what they are guesses of. */
+  /* The likeliest words, [[text, share]], as a list below their word. */
   class Likeliest {
     constructor() {
       this.name = element("p", { class: "film-quiet" });

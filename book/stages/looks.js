@@ -1,18 +1,18 @@
 "use strict";
 
-/* What `look_inside` has stored of one page of text: where every head looks, and what the model
-   guesses as the passage returns, with some heads confined. Tests hold it to what lsa says. */
+/* Data of `look_inside` for one page of text: where every head looks, and the model's guesses when
+   the passage returns, with some heads confined. Tests compare it with lsa. */
 
 window.Looks ??= (() => {
   const SHARE = 1000; // shares are stored in thousandths
 
-  /* A page's arrays. layers, heads, tokens: how many there are; passage: tokens that return. */
+  /* A page's arrays. layers, heads, tokens: their numbers; passage: tokens that return. */
   function open({ counts, places, low, high, guesses, shares, wanted }, { heads, tokens, passage }) {
     const starts = new Uint32Array(counts.length + 1), likeliest = guesses.length / wanted.length;
     counts.forEach((count, row) => (starts[row + 1] = starts[row] + count));
 
-    /* [[token looked at, weight]] of one token and head, the first token first; small ones are left
-       out. */
+    /* [[token looked at, weight]] of one token and head, the first token first, above a least
+       weight. */
     function look(layer, head, token) {
       const row = (layer * heads + head) * tokens + token;
       const found = [];

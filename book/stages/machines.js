@@ -1,7 +1,7 @@
 "use strict";
 
-/* Four machines of width D read one text. The states are really computed and drawn, a square
-   for a number, darker for a larger one. Work is counted as in lsa.cost: two for a multiply-add. */
+/* Four machines of width D read one text. The states are computed, and drawn with a square for each
+   number, darker for a larger one. Work is counted as in lsa.cost: two for a multiply-add. */
 
 {
   const { element, svg } = Stage;
@@ -15,7 +15,7 @@
   const times = (M, x) => M.map((row) => row.reduce((sum, a, i) => sum + a * x[i], 0));
   const phi = (x) => x.map((a) => (a > 0 ? a + 1 : Math.exp(a)));
 
-  /* After each tick: columns of numbers, as they lie in memory. */
+  /* After each tick: columns of numbers, in the order of memory. */
   const columns = {
     tape: [[]],
     cache: [[]],
@@ -123,7 +123,7 @@
       steps.line,
     );
     Stage.keys(stage, steps, () => T);
-    // Far enough for the growing ones to have grown.
+    // // Far enough for the growing states to show.
     steps.show(10);
     return { step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
   });

@@ -1,19 +1,19 @@
 "use strict";
 
-/* The memory lab without its pictures: a list of pairs, what two memories answer, in words too. */
+/* The memory lab without its pictures: a list of pairs, and the answers of two memories. */
 
 window.MemoryLab ??= (() => {
   const FIRST = { width: 8, keys: "positive", map: "elu_plus_one", decay: 1, delta: false };
   const range = (n) => Array.from({ length: n }, (_, i) => i);
   const percent = (share) => `${Math.round(100 * share) || 0}`.replace("-", "−");
 
-  /* A list of pairs, written into both memories, and what these answer. */
+  /* A list of pairs, written into both memories, and their answers. */
   class Lab {
     settings = { ...FIRST };
-    trained = null; // keys of models, {state, cache}, once they are loaded
-    asked = 0; // the place of the pair whose key is asked for
+    trained = null; // keys of models, {state, cache}, when they are loaded
+    asked = 0; // the index of the pair whose key is asked for
 
-    /* words: the list of pairs; settings: what changes of them. */
+    /* words: the list of pairs; settings: those that change. */
     set(words, settings) {
       this.words = words;
       const { keys, map, ...rest } = Object.assign(this.settings, settings);
@@ -29,8 +29,8 @@ window.MemoryLab ??= (() => {
       this.last = null;
     }
 
-    /* After n pairs, asked for the key of pair i: its features, the two answers, the weight of each
-       stored value in them, and the value that they are nearest to. */
+    /* After n pairs, with the key of pair i: its features, both answers, the weight of each stored
+       value in them, and the nearest value to each. */
     ask(i, n) {
       const { words, pairs, rules, states, shares } = this;
       const seen = this.values.slice(0, n), f = Recall.features(pairs[i].q, rules);
@@ -48,11 +48,11 @@ window.MemoryLab ??= (() => {
       };
     }
 
-    /* The pair asked for after n pairs: the last of them, where it is not written yet. */
+    /* The pair asked for after n pairs, or the last pair if that is not written yet. */
     here = (n) => Math.min(this.asked, n - 1);
 
-    /* Answers to each key written so far, null for one that is written again later, and
-       of how many a memory answers with what they were given last. */
+    /* Answers to each key written so far, null for one that is written again later, and the number
+       of keys for which a memory returns the newest value. */
     told(n) {
       if (this.last?.n === n) return this.last;
       const keys = this.words.slice(0, n).map(([key]) => key);

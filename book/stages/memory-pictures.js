@@ -5,9 +5,9 @@
 window.MemoryPictures ??= (() => {
   const { svg } = Stage;
   const { range } = MemoryLab;
-  const LEVELS = 12; // of darkness, each a path: some thousand squares would be slow to draw
+  const LEVELS = 12; // of darkness, each a path, since thousands of squares would be slow to draw
 
-  /* A grid of squares, a square for a number, darker for a larger one. */
+  /* A grid with a square for each number, darker for a larger one. */
   function grid(rows, count, x, y, width, height) {
     const [w, h] = [width / count, height / rows], gap = Math.min(1, w / 8), node = svg("g");
     const [wide, high, back] = [w - gap, h - gap, gap - w].map((one) => one.toFixed(2));
@@ -36,14 +36,14 @@ window.MemoryPictures ??= (() => {
   const MINI = 66, BOX = 136, TOP = 36, STRIP = 8, FROM = STRIP + 5, TO = 118, LINE = 15;
   const written = (x, y, anchor, ...children) => svg("text", { x, y, "text-anchor": anchor }, ...children);
 
-  /* The state: what was written last, S, the query and the answer. */
+  /* The state: the last outer product, S, the query and the answer. */
   class StatePicture {
     constructor(lab) {
       this.lab = lab;
       this.picture = svg("svg", { viewBox: "0 0 256 226", role: "img" });
     }
 
-    /* The grids, for the width that is chosen. */
+    /* Makes the grids for the chosen width. */
     lay() {
       const { width: d } = this.lab.rules, below = TOP + BOX + 6;
       this.grids = {
@@ -100,7 +100,7 @@ window.MemoryPictures ??= (() => {
       this.picture.querySelector(".memory-slide")?.remove();
     }
 
-    /* The pair that was written last moves onto the state. */
+    /* Moves the last pair's outer product onto the state. */
     slide() {
       const scale = BOX / MINI, copy = this.grids.added.node.cloneNode(true);
       copy.setAttribute("class", "memory-slide");

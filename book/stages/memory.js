@@ -1,9 +1,9 @@
 "use strict";
 
 /* The memory lab. Pairs of words are written one by one into the state of linear attention, and
-   a cache keeps them all. One key is asked for: the columns show the weight of the first values in
-   the two answers, and below each whether its own key would be answered right. Keys that models were
-   trained to use are a file of the book, named by element #trained-keys, loaded when chosen. */
+   into a cache. One key is asked for: the columns show the weight of the first values in the two
+   answers, and below each, whether its own key would be answered right. Keys from trained models
+   are in a file of the book, named by element #trained-keys, which loads when chosen. */
 
 {
   const { element } = Stage;
@@ -31,7 +31,8 @@
   const MAPS = { elu_plus_one: "elu + 1", relu: "relu", softplus: "softplus", exp: "exp" };
   const WIDTHS = [4, 8, 16, 32, 64], DECAYS = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1];
 
-  /* The columns: a pair each, the weight of its value in either answer, what the state answers. */
+  /* The columns, one for each pair: the weight of its value in both answers, and the state's
+     answer. */
   class Columns {
     constructor(lab, choose) {
       this.lab = lab;
@@ -80,7 +81,8 @@
       );
     }
 
-    /* A bar from 0, in a frame that ends at 0 and 1, or a half beyond where weights may be negative. */
+    /* A bar from 0, in a frame from 0 to 1, or half a unit wider at both ends if weights may be
+       negative. */
     drawBar([bar, number], weight) {
       const room = this.lab.normalized ? 0 : 0.5;
       const at = (x) => (100 * (Math.max(-room, Math.min(1 + room, x)) + room)) / (1 + 2 * room);
@@ -89,7 +91,7 @@
       number.textContent = weight === null ? "\u00a0" : percent(weight);
     }
 
-    /* Whether a key of its own is answered right, and what the state says in its place. */
+    /* Whether a column's own key is answered right, and the state's answer if it is wrong. */
     drawSaid(cell, key, found, name) {
       const { right, said } = found?.[name] ?? {};
       cell.className = right ? "memory-right" : "";
@@ -135,7 +137,7 @@
     }
   }
 
-  /* A pair of the reader's own: write(pair) takes it. */
+  /* A form for a pair of the reader's own: calls write(pair). */
   function ownPair(write) {
     const field = (label, value) =>
       element(
@@ -168,7 +170,7 @@
     );
   }
 
-  /* The reader's settings: pairs(n), list(name), change({setting: value}), keys(which). */
+  /* The controls. They call pairs(n), list(name), change({setting: value}), keys(which). */
   function controls({ pairs, list, change, keys, trained }) {
     const slider = (id, label, values, first, act) => Stage.slider(`memory-${id}`, label, values, first, act);
     const sliders = {
@@ -206,7 +208,7 @@
     return { sliders, kinds, map, rule, lists };
   }
 
-  /* Keys and queries of both memories by the file of each, as rows. */
+  /* Keys and queries of both memories from their files, as rows. */
   async function load(files) {
     const found = {};
     for (const [name, file] of Object.entries(files)) {
@@ -217,7 +219,7 @@
     return found;
   }
 
-  /* The parts that are used less often, folded away at first. */
+  /* The less used parts, folded at first. */
   function fold({ pictures, settings, unfolded }) {
     return element(
       "details",
@@ -237,7 +239,7 @@
     const trained = source && JSON.parse(source.textContent);
     const lab = new Lab(), columns = new Columns(lab, choose), state = new StatePicture(lab);
     const formula = element("p", { class: "memory-formula" }), why = element("p", { class: "memory-why" });
-    let before = null, looked = null; // the steps that were drawn last, of it all and inside
+    let before = null, looked = null; // the steps drawn last, in all and inside
 
     function render(n) {
       columns.draw(n, lab.here(n), n ? lab.ask(lab.here(n), n) : null);

@@ -1,13 +1,13 @@
 "use strict";
 
-/* The triangle of products, filled in three modes side by side as fast as stored runs took: what is
-   filled is formed, and a striped area is reached through a state. Times are those of forward passes
-   in #devices-data; costs are for one head of that run's width. */
+/* The triangle of products, filled in three modes side by side at the speeds of stored runs. Filled
+   products are computed, and a striped area is reached through a state. Times are those of forward
+   passes in #devices-data; costs are for one head of that run's width. */
 
 {
   const { element, svg } = Stage;
   const MODES = { attention: "Attention mode", recurrent: "Recurrent mode", chunked: "Chunked mode" };
-  const CHUNKS = 16, STEPS = 60, MILLISECONDS = 100; // as many chunks are drawn, whatever the length
+  const CHUNKS = 16, STEPS = 60, MILLISECONDS = 100; // the number of chunks drawn, for every length
   const FIRST = 16384;
   const TRIANGLE = "M2 1V9H20Z";
   const LEGEND = {
@@ -28,8 +28,8 @@
     );
   }
 
-  /* The share of the rows that are done after a share of the time. The work of a row grows with its
-     place in attention mode; in the others every row is the same work. */
+  /* The share of the rows that are done after a share of the time. In attention mode the work of a
+     row grows with its place; in the others every row takes the same. */
   const rowsDone = (mode, share) => (mode === "attention" ? Math.sqrt(share) : share);
 
   /* [filled, striped]: paths in a square of CHUNKS units, of the rows above `rows`. */
@@ -44,7 +44,7 @@
     ];
   }
 
-  /* One mode: its triangle, how much of its time has passed, and its costs. */
+  /* One mode: its triangle, the elapsed part of its time, and its costs. */
   function panel(mode) {
     const parts = ["modes-open", "modes-state", "modes-product"].map((css) => svg("path", { class: css }));
     const stripes = `modes-stripes-${mode}`;
@@ -115,9 +115,9 @@
     let t = lengths.includes(FIRST) ? FIRST : lengths.at(-1);
     const slowest = () => Math.max(...Object.values(stored[t]));
     const quickest = () => Math.min(...Object.values(stored[t]));
-    /* Where the first of them is done, which tells the most. */
+    /* The step at which the first is done, which shows most. */
     const firstDone = () => Math.ceil(STEPS * quickest() / slowest() - 1e-9);
-    /* Steps are equal parts of the time, but for the one at which the first is just done. */
+    /* Seconds at a step: equal parts of the time, except at the step where the first is done. */
     const seconds = (n) => (n === firstDone() ? quickest() : (n / STEPS) * slowest());
     const shareOf = (mode, n) => Math.min(1, seconds(n) / stored[t][mode]);
 

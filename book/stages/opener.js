@@ -1,8 +1,8 @@
 "use strict";
 
-/* The book in one picture. A short text is read letter by letter, with vectors of D numbers.
-   Above it softmax attention, which reads its growing cache again at every letter; below it
-   linear attention, which folds each letter into a state of fixed size. */
+/* The book in one picture. A short text is read letter by letter, with vectors of D numbers. Above
+   it, softmax attention reads its growing cache at every letter; below it, linear attention adds
+   each letter to a state of fixed size. */
 
 {
   const { element, svg } = Stage;
@@ -158,7 +158,8 @@
       steps.line,
     );
     Stage.keys(stage, steps, () => T);
-    // The picture for readers who want no motion. It moves for others once they have scrolled here,
+    // // The picture for readers who want no motion. For others it moves when they scroll here,
+    // from the letter at which softmax has read more.
     // from where softmax has read more.
     steps.show(Stage.calm ? T : TEXT.findIndex((_, t) => total.softmax(t) > total.linear(t)));
     if (Stage.calm) return;

@@ -1,7 +1,7 @@
 "use strict";
 
-/* Made-up tasks as strips of symbols. The reader answers, and then the layers' answers stand
-   underneath. Texts and answers are data that the page's figures module writes: element #play-data. */
+/* Made-up tasks as rows of symbols. The reader answers, then the layers' answers appear below.
+   Texts and answers are data from the page's figures module: element #play-data. */
 
 {
   const { element } = Stage;
@@ -20,7 +20,7 @@
   };
   const LAYERS = { softmax: "Softmax", linear: "Linear" };
 
-  /* How the tokens of a text are written: {token: {name, hue}}. Its answers are names of hues. */
+  /* How the tokens of a text are drawn: {token: {name, hue}}. Its answers are names of hues. */
   function namesOf(task, { tokens, asked }) {
     const names = new Map();
     const name = (token, said, hue) => names.has(token) || names.set(token, { said, hue });
@@ -116,7 +116,7 @@
       this.draw();
     }
 
-    /* What was not answered stays empty. */
+    /* Shows the layers' answers; questions that the reader skipped stay empty. */
     reveal() {
       while (!this.done) this.answers.push(null);
       this.draw();
@@ -159,7 +159,7 @@
       this.line.textContent = this.say(here);
     }
 
-    /* How often a model is right on all texts of the task. */
+    /* Share of all texts of the task that a model answers right. */
     score(name) {
       const right = this.now.flatMap(({ said, wanted }) => wanted.map((one, i) => said[name][i] === one));
       return element("small", {}, `${right.filter(Boolean).length} of ${right.length} right`);

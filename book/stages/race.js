@@ -1,8 +1,8 @@
 "use strict";
 
-/* The race as theatre: against updates the two models draw one line; counted in minutes one of them
-   is done while the other still runs. Or the reader says first when it will be done. The losses
-   are data that the page's figures module writes: element #race-data. */
+/* The race: against updates the two models have the same line; against minutes one is done while
+   the other is still running. The reader may first guess when it will be done. The losses are data
+   from the page's figures module: element #race-data. */
 
 {
   const { element, svg } = Stage;
@@ -11,7 +11,7 @@
   const VIEWS = { update: "Updates", guess: "Guess the time", minutes: "Time" };
   const FIRST = "update", OPENS_AT = 16384, LOSS = [1.4, 4.6], STEPS = 60;
   const DIAL = 20; // half of a clock
-  const NARROW = 360; // px of a plot whose words end at its right
+  const NARROW = 360; // px of a plot whose labels are at its right end
 
   const minutesText = (value) => `${formatNumber(value, value < 10 ? 2 : 3)} min`;
   const nats = (value, digits = 4) => formatNumber(value, digits);
@@ -24,7 +24,7 @@
     return { context, updates, loss, ends, first, last, then };
   }
 
-  /* A watch whose face is an hour, or as many as the slowest takes. */
+  /* A clock face of an hour, or of as many as the slowest model takes. */
   function clock(name) {
     const sector = svg("path", { class: "race-sector" }), value = element("b"), words = element("span");
     const node = element(
@@ -64,7 +64,7 @@
     const reveal = element("button", { type: "button", onclick: () => Stage.pick(by)("minutes") }, "Reveal");
     let view = FIRST, race = races[contexts.indexOf(opens)], guess = 1, guessed = false;
 
-    /* The guess is a share of softmax's minutes, so that it keeps its place from context to context. */
+    /* The guess is a share of softmax's minutes, so that it keeps its place at every context. */
     const guessMinutes = () => guess * race.ends.softmax;
     function bet(share) {
       guess = Math.min(1, Math.max(1 / STEPS, share));
@@ -79,7 +79,7 @@
         id: name,
         name: NAMES[name],
         color: name,
-        css: name === "softmax" ? "race-line-softmax" : "", // wide, to be seen below the other
+        css: name === "softmax" ? "race-line-softmax" : "", // wide, to show below the other
         xs: view === "update"
           ? updates
           : spread(view === "guess" && name === "linear" ? guessMinutes() : ends[name]),
@@ -102,7 +102,7 @@
     const words = (x, y, css, text, anchor = "start") =>
       svg("text", { class: `lines-words ${css}`, x, y, "text-anchor": anchor }, text);
 
-    /* A flag where the first is done, and how far the other is by then. */
+    /* A flag where the first is done, with the other's progress at that time. */
     function flag(at, { right, top, bottom }) {
       const { first, last, ends, then } = race;
       const [x] = at(ends[first], LOSS[0]), [, y] = at(0, then);

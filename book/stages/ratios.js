@@ -1,9 +1,8 @@
 "use strict";
 
-/* How many times faster at which context? The reader draws the line for the layer alone, and then
-   sees what was measured, of the layer and of what it is a part of. The ratios are data that the
-   page's figures module writes: element #ratios-data. Until then the table that says it, which
-   follows the stage, is out of sight. */
+/* Speedup against the context. The reader draws the line of the layer alone, then sees the measured
+   ones, of the layer and of larger parts of a model. The ratios are data from the page's figures
+   module: element #ratios-data. Until then the table of the ratios below the stage is hidden. */
 
 {
   const { element, svg } = Stage;
@@ -22,13 +21,13 @@
     }
     const series = JSON.parse(source.textContent), lengths = series[0].lengths, stored = series[0].ratios;
     const table = stage.closest("section")?.querySelector(".cell:has(table)");
-    const told = table ? [table, table.nextElementSibling] : []; // and what it says of its columns
+    const told = table ? [table, table.nextElementSibling] : []; // and the note on its columns
     const names = element("ul", { class: "lines-names" });
     const plot = new window.Lines.Plot(), line = element("p", { class: "stage-line", role: "status" });
     let drawn = lengths.map(() => 1), shown = false, last = null;
     const touched = () => drawn.some((value) => value !== 1);
 
-    /* Places passed over in a quick drag lie on the line between its two ends. */
+    /* Places skipped in a quick drag get values on the line between its two ends. */
     function draw(x, y) {
       const near = (i) => Math.abs(Math.log(lengths[i] / x));
       const here = lengths.reduce((best, _, i) => (near(i) < near(best) ? i : best), 0);
@@ -55,7 +54,7 @@
       return [...(touched() ? [you] : []), ...measured.reverse()];
     }
 
-    /* Names of the lines, of which the plot says that of the layer alone. */
+    /* Names of the lines; the plot itself has only that of the layer alone. */
     function legend() {
       const parts = lines().filter(({ id }) => shown && id !== "stored");
       names.replaceChildren(

@@ -1,12 +1,12 @@
 "use strict";
 
-/* A memory of key-value pairs, kept in two ways: as a cache, which softmax attention asks, and as
-   the state of linear attention. The arithmetic is that of lsa: `linear_attention` with its
-   feature maps and decay, `delta_step` for the delta rule. Tests hold them equal.
+/* A memory of key-value pairs in two forms: the cache of softmax attention, and the state of linear
+   attention. The arithmetic is lsa's: `linear_attention` with its feature maps and decay,
+   `delta_step` for the delta rule. Tests compare both.
 
-   Words become random vectors: of length 1 as values; as keys so long that the score of a key
-   with itself, k·k / sqrt(width), is SCORE. Keys may also be at right angles to each other, or
-   those that a model was trained to write, with the queries that read them. */
+   Words become random vectors. Values have length 1. Keys are so long that the score of a key with
+   itself, k·k / sqrt(width), is SCORE. Keys may also be orthogonal, or those of a trained model,
+   with the queries that read them. */
 
 window.Recall ??= (() => {
   const SCORE = 12, EPS = 1e-6;
@@ -17,7 +17,7 @@ window.Recall ??= (() => {
     exp: Math.exp,
     identity: (x) => x,
   };
-  // With 64 pairs these two are asked some thousand times: hence loops.
+  // // Loops, since with 64 pairs these two run some thousand times.
   function dot(a, b) {
     let sum = 0;
     for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
@@ -55,7 +55,7 @@ window.Recall ??= (() => {
   }
   const value = (word, width) => direction(`value ${word}`, width);
 
-  /* Unit vectors, each at right angles to those before it; after `width` of them, anew. */
+  /* Unit vectors, each orthogonal to those before it; after `width` of them, from the start. */
   function orthogonal(words, width) {
     const found = [];
     for (const word of words) {
@@ -69,8 +69,8 @@ window.Recall ??= (() => {
     return found;
   }
 
-  /* Settings: {width, map, decay, delta}. Where weights can be negative the normaliser could
-     vanish, so there is none, and features are brought to length 1 instead. */
+  /* Settings: {width, map, decay, delta}. If weights can be negative, the normaliser could be zero.
+     Then there is none, and features have length 1. */
   const normalized = ({ map, delta }) => !delta && map !== "identity";
   function features(x, settings) {
     const f = x.map(MAPS[settings.map]);
@@ -83,7 +83,8 @@ window.Recall ??= (() => {
     z: Array(width).fill(0),
   });
 
-  /* The state after one more pair, f the features of its key, and u, which it wrote: S += f u^T. */
+  /* The state after one more pair: S += f u^T, with f the features of its key, and u the vector
+     written for its value. */
   function write({ S, z }, f, v, { decay, delta }) {
     const known = delta ? scaled(apply(S, f), decay) : null;
     const u = delta ? v.map((x, c) => x - known[c]) : v;
@@ -110,14 +111,15 @@ window.Recall ??= (() => {
   }
   const mean = (weights, values) => apply(values, weights);
 
-  /* The value nearest to an answer, the oldest of equals; all have length 1. */
+  /* The value nearest to an answer, the oldest if several are equal; all have length 1. */
   function nearest(o, values) {
     const scores = values.map((v) => dot(o, v)), most = Math.max(...scores) - 1e-9;
     return scores.findIndex((score) => score >= most);
   }
 
-  /* Words as vectors: {k, q, v, cached: {k, q}}, what is written, asked with, and answered. `keys` is
-     "random", "orthogonal", or what models were trained to use, {state: {k, q}, cache: {k, q}}. */
+  /* Vectors of the words: {k, q, v, cached: {k, q}}, that is key, query and value, and key and
+     query of the cache. `keys` is "random", "orthogonal", or a trained model's, {state: {k, q},
+     cache: {k, q}}. */
   function pairs(words, { width, keys = "random" }) {
     const names = [...new Set(words.map(([word]) => word))];
     const long = Math.sqrt(SCORE * Math.sqrt(width)), trained = typeof keys === "object";
@@ -137,8 +139,8 @@ window.Recall ??= (() => {
     return words.map(([word, said]) => ({ ...vectors[names.indexOf(word)], v: value(said, width) }));
   }
 
-  /* All states from the empty one on. `shares` holds, for every state, the same sums with one axis
-     for each value: since a state is linear in its values, o = sum_j read(shares)_j v_j. */
+  /* All states, from the empty one. `shares` has the same sums for every state with an axis for
+     each value: since a state is linear in its values, o = sum_j read(shares)_j v_j. */
   function memory(list, settings) {
     const states = [{ ...start(settings.width, settings.width), u: null }],
       shares = [start(settings.width, list.length)];

@@ -1,10 +1,10 @@
 "use strict";
 
-/* The layers that one recurrence makes, by the settings of its three valves, and their states as
-   sums of parts: what is left of each letter. */
+/* The layers of one recurrence by the settings of its three valves. Their states are sums of parts:
+   what remains of each letter. */
 
 window.Recurrence ??= (() => {
-  const K = 6; // numbers of a key, and of a value
+  const K = 6; // the width of a key, and of a value
   const DECAYS = {
     none: "nothing fades",
     fixed: "one rate, fixed",
@@ -43,7 +43,7 @@ window.Recurrence ??= (() => {
     RWKV: "RWKV also weighs the newest letter by a number of its own, which is left out here.",
     delta: "The delta rule is drawn with β = 1: the new value takes the whole place of the old.",
   };
-  /* Rates of the channels between words and within one. */
+  /* Decays of the channels between words and within one. */
   const BETWEEN = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9], WITHIN = [0.9, 0.95, 0.98, 0.99, 0.99, 0.99];
   const RATES = {
     none: () => Array(K).fill(1),
@@ -55,7 +55,7 @@ window.Recurrence ??= (() => {
   };
   const ends = (letter) => /[\s.,;:!?]/.test(letter), vowel = (letter) => /[aeiou]/i.test(letter);
   const strength = (letter) => (vowel(letter) || ends(letter) ? 0.25 : 1);
-  /* One step decides both: a large one forgets and writes, a small one passes over the letter. */
+  /* One step size decides both: a large one forgets and writes, a small one skips the letter. */
   const delta = (letter) => (ends(letter) ? 1 : vowel(letter) ? 0.03 : 0.1);
 
   const unit = (x) => x.map((a) => a / Math.hypot(...x));
@@ -66,14 +66,14 @@ window.Recurrence ??= (() => {
   };
   const COMMON = unit(Array(K).fill(1));
   const size = (part) => Math.hypot(...part.flat());
-  /* Whether what fades is the same for every text. */
+  /* Whether the decay is the same for every text. */
   const convolves = ({ decay, write }) => !["input", "channels", "step"].includes(decay) && write !== "delta";
   const weight = (
     write,
     letter,
   ) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
   const keyOf = (write, letter) => (write === "alike" ? COMMON : vectors(letter).k);
-  /* The numbers that a letter writes, a row a channel: a matrix, or one number a channel. */
+  /* What a letter adds to the state: a matrix of a row a channel, or a number for each channel. */
   function written(write, letter) {
     const k = keyOf(write, letter), { v } = vectors(letter);
     return write === "channel"
@@ -81,7 +81,7 @@ window.Recurrence ??= (() => {
       : k.map((a) => v.map((b) => weight(write, letter) * a * b));
   }
 
-  /* The parts of the state after each letter, one a letter read so far. */
+  /* The parts of the state after each letter, one for each letter read. */
   function recur(text, { decay, write }) {
     let parts = [];
     return [
@@ -90,7 +90,7 @@ window.Recurrence ??= (() => {
         const k = keyOf(write, letter), { v } = vectors(letter), rates = RATES[decay](letter);
         parts = parts.map((part) => part.map((row, c) => row.map((x) => rates[c] * x)));
         if (write === "delta") {
-          // The state's answer to the key is taken out of every part.
+          // // The state's answer to the key is subtracted from every part.
           parts = parts.map((part) => {
             const answer = v.map((_, j) => k.reduce((sum, a, c) => sum + a * part[c][j], 0));
             return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));

@@ -1,15 +1,15 @@
 "use strict";
 
-/* One recurrence with three valves: how the state fades, what is written, how it is read. A text
-   runs through it. The part that each letter wrote is followed alone: the state is the sum of these
-   parts, and the size of a part is how much of the letter is left. */
+/* One recurrence with three valves: how the state decays, what is written, how it is read. The
+   state is the sum of the parts that each letter of a text wrote; the size of a part is how much of
+   the letter is left. */
 
 {
   const { element, svg } = Stage;
   const { K, DECAYS, NOTES, PRESETS, RATES, READS, WRITES, convolve, convolves, recur, size, weight } =
     Recurrence;
   const MOST = 24, WIDTH = 360, CELL = 10, BAR = 34;
-  /* How a valve is set: once for all texts, or anew by each letter. */
+  /* Whether a valve is set once for all texts, or by each letter. */
   const ANEW = "set by each letter";
   const SETTINGS = {
     decay: {
@@ -50,7 +50,7 @@
       gate: "σ(qₜ) ∘ sₜ ∕ zₜ",
     },
   };
-  /* Under each term stands the valve that it is. */
+  /* The formula, with the valve below each term. */
   function formula({ decay, write, read }) {
     const S = write === "channel" ? "s" : "S", kept = `${FORMULAS.decay[decay]}${S}ₜ₋₁`;
     const written = write === "delta" ? `βₜ kₜ (vₜ − (${kept})ᵀ kₜ)ᵀ` : FORMULAS.write[write];
@@ -65,7 +65,7 @@
     ];
   }
 
-  /* A valve: a handle that lies along the pipe when open and across it when shut. */
+  /* A valve: a handle along the pipe if it is open and across it if it is shut. */
   const setting = (name, value) => SETTINGS[name][value] ?? ANEW;
   const valve = (x, y, open, name, value, beside = false) => {
     const at = beside ? { x: x + 26 } : { x, "text-anchor": "middle" }, below = beside ? y - 1 : y + 26;
@@ -86,7 +86,7 @@
   };
   const gate = (letter) => 0.25 + 0.75 * Stage.random(977 * letter.codePointAt(0))();
 
-  /* The state after a letter, between its valves. looped: it flows back through the decay. */
+  /* The state after a letter, between its valves. looped: it goes back through the decay. */
   function pipe(letter, parts, { decay, write, read }, looped) {
     const rates = RATES[decay](letter ?? " "),
       wide = write === "channel" ? 1 : K,
@@ -128,7 +128,7 @@
     ].filter(Boolean);
   }
 
-  /* left: of each letter read so far, how much is left. */
+  /* left: how much is left of each letter read so far. */
   function letters(text, left) {
     const step = WIDTH / Math.max(text.length, 12), n = left.length;
     return text.flatMap((letter, j) => {
@@ -154,7 +154,7 @@
     });
   }
 
-  /* A text that runs through a layer, and its pictures. */
+  /* A text in a layer, and its pictures. */
   class Run {
     text = [...FIRST.text];
     form = "recurrence";
@@ -223,7 +223,7 @@
     }
   }
 
-  /* The reader's own text: change(text) takes it. */
+  /* A field for the reader's own text: calls change(text). */
   function ownText(change) {
     const typed = element("input", {
       type: "text",
@@ -254,7 +254,7 @@
       milliseconds: 500,
     });
 
-    /* Everything anew, at the end of the text or where the reader was. */
+    /* Computes everything again, up to the end of the text or to the reader's step. */
     function update(at = steps.step()) {
       const fixed = convolves(run.layer);
       if (!fixed && run.form === "convolution") Stage.pick(form)("recurrence");
@@ -301,7 +301,7 @@
       },
     );
 
-    /* A layer by its name, or one of the reader's own by its valves: decay+write+read. */
+    /* Sets a layer by its name, or by its valves: decay+write+read. */
     function set(said) {
       const valves = PRESETS[said] ?? said.split("+");
       if (!VALVES.every((options, j) => options[valves[j]])) return false;

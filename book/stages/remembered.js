@@ -1,14 +1,13 @@
 "use strict";
 
-/* Pictures of what the heads of one layer keep while a model of writers.js writes: a dot a number.
-   Darker is larger beside the
-   others of its head; below zero is grey. */
+/* Pictures of the states of one layer's heads, while a model of writers.js writes. A dot is a
+   number: darker is larger, relative to others of its head; negative numbers are grey. */
 
 window.Remembered ??= (() => {
   const { element } = Stage;
-  const FULL = 2.5; // root mean squares of a number that is drawn darkest
+  const FULL = 2.5; // the darkest number, in root mean squares
 
-  /* Red, green, blue and opacity of a style's colour, however the style writes it. */
+  /* Red, green, blue and opacity of a style's color in any notation. */
   function colourOf(context, style) {
     context.clearRect(0, 0, 1, 1);
     context.fillStyle = style;
@@ -16,7 +15,7 @@ window.Remembered ??= (() => {
     return [...context.getImageData(0, 0, 1, 1).data];
   }
 
-  /* The number that is drawn darkest, by a sample of some thousands of the numbers. */
+  /* The darkest number, from a sample of some thousands of the numbers. */
   function size(numbers) {
     const stride = 1 + 2 * Math.floor(numbers.length / 2 ** 14);
     let squares = 0, many = 0;
@@ -24,7 +23,7 @@ window.Remembered ??= (() => {
     return FULL * Math.sqrt(squares / many) || 1;
   }
 
-  /* Draw value(row, column): 1 is the darkest, and undefined where there is no number. */
+  /* Draws value(row, column): 1 is the darkest; undefined if there is no number. */
   function paint(canvas, rows, columns, value) {
     const context = canvas.getContext("2d", { willReadFrequently: true });
     const colours = getComputedStyle(canvas);
@@ -45,8 +44,8 @@ window.Remembered ??= (() => {
 
   const canvas = (label) => element("canvas", { role: "img", "aria-label": label, width: 1, height: 1 });
 
-  /* Pictures by kind of head: {nodes, draw(heads, far)}; heads are the states of one layer's, far
-     the letters that a cache's picture has room for. */
+  /* Pictures by kind of head: {nodes, draw(heads, far)}. heads: their states in one layer; far:
+     letters that fit into a cache's picture. */
   const KINDS = {
     softmax() {
       const picture = canvas("Its cache: a column more with every letter");
@@ -83,7 +82,7 @@ window.Remembered ??= (() => {
     },
   };
 
-  /* The part of the page that shows what a model keeps. */
+  /* The part of the page that shows a model's states. */
   function panel(kind, attributes) {
     const { words, look, nodes, draw } = KINDS[kind]();
     const section = element(

@@ -1,8 +1,8 @@
 "use strict";
 
-/* A text as a ribbon: something was planted in it, other text follows, and it comes again. The reader
-   drags it further back, and below stands what is left of it. The lines are data that the page's
-   figures module writes: element #ribbon-data. */
+/* A text as a ribbon: it has a planted passage, then other text, then the passage again. The reader
+   drags the first one further back, and sees below how much of it remains. The lines are data from
+   the page's figures module: element #ribbon-data. */
 
 {
   const { element, svg } = Stage;
@@ -37,12 +37,12 @@
     },
   };
   KINDS.pairs = { ...KINDS.noise, label: "other pairs of key and value" };
-  const drawn = (color) => `lines-line${color === "gated" ? " lines-dashed" : ""}`; // as blue as linear
+  const drawn = (color) => `lines-line${color === "gated" ? " lines-dashed" : ""}`; // also blue
   const tidy = (value) => value.toFixed(Math.abs(value) < 1 ? 2 : 1).replace("-", "−");
   const count = (value) => value.toLocaleString("en");
   const text = (attributes, ...words) => svg("text", { class: "lines-tick", ...attributes }, ...words);
 
-  /* What stands between: words of a text, specks of noise, or pairs. Each has its place for good. */
+  /* What is between: words of a text, specks of noise, or pairs, always in the same places. */
   function texture(kind, from, to) {
     const next = Stage.random(7), marks = [];
     for (let x = 4; x < 900;) {
@@ -71,7 +71,7 @@
       const right = this.width - RIGHT, { least } = KINDS[this.kind];
       return right - (Math.log2(distance / least) / Math.log2(MOST / least)) * (right - LEFT - 8);
     }
-    /* The distance among `list` that stands nearest to a place of the screen. */
+    /* The distance in `list` nearest to a place on the screen. */
     nearest(clientX, list) {
       const box = this.picture.getBoundingClientRect(), at = clientX - box.left;
       const off = (distance) => Math.abs(this.x(distance) - at);
@@ -86,7 +86,7 @@
       const block = (x, wide, css) =>
         svg("rect", { class: css, x, y: 2, width: wide, height: BAND - 4, rx: 3 });
       const asked = lines.flatMap(({ points }) => points.map(([d]) => d));
-      // That of the picture, and those that leave it room.
+      // // The distance of the picture, and others with enough space.
       const numbers = [distance, ...asked].reduce(
         (all, d) => all.some((one) => Math.abs(this.x(one) - this.x(d)) < APART) ? all : [...all, d],
         [],
@@ -126,7 +126,7 @@
         ),
         text({ x: now, y: bottom + 32, "text-anchor": "end" }, `← further back, in ${unit} (log scale)`),
         ...lines.map(({ color, points }, i) => {
-          const shift = 3 * (i - (lines.length - 1) / 2); // so that bars of errors stand side by side
+          const shift = 3 * (i - (lines.length - 1) / 2); // so that error bars do not overlap
           const place = points.map(([d, value]) =>
             `${(this.x(d) + shift).toFixed(1)} ${y(value).toFixed(1)}`
           );
@@ -183,7 +183,7 @@
       ribbon.draw(kind, distance, `Against the distance. ${line.textContent}`);
     }
 
-    /* To the nearest distance that was asked with what stands between. */
+    /* Goes to the nearest distance that was measured with what is between. */
     function move(wanted) {
       const off = (one) => Math.abs(Math.log(one / wanted));
       distance = list().reduce((best, one) => (off(one) < off(best) ? one : best));

@@ -1,8 +1,8 @@
 "use strict";
 
-/* The least time that each mode can take on a device of the reader's choice, against the
-   length, and what was measured where a stored run has that shape. The devices are data that
-   the page's figures module writes: element #devices-data. */
+/* The least time of each mode on a device of the reader's choice, against the length, with stored
+   measurements of the same shape. The devices are data from the page's figures module: element
+   #devices-data. */
 
 {
   const { element, svg } = Stage;
@@ -21,7 +21,7 @@
 
   const { digits, seconds: duration, flops: flopText, bytes: byteText } = Costs.text;
 
-  /* The reader's choice, and the limits that follow from it. */
+  /* The reader's choices, and the limits for them. */
   class Limits {
     constructor(devices) {
       this.devices = devices;
@@ -50,7 +50,7 @@
       return width === d ? points.filter((point) => point[3] === heads) : [];
     }
 
-    /* The same of the reader's own browser, which was measured with one head of 64. */
+    /* The same from the reader's own browser, which measured one head of 64. */
     here() {
       const { d, heads } = this.chosen;
       return d !== 64 || heads !== 1 ? [] : Object.values(MODES).flatMap(({ measured }) => measured)
@@ -157,7 +157,7 @@
     );
   }
 
-  /* Names of the colours, and what dots and dashes are. */
+  /* Names of the colors, and meaning of dots and dashes. */
   function legend() {
     const dot = () => svg("circle", { style: "fill: var(--line)", cx: 11, cy: 5, r: 4.5 });
     const dashes = svg("path", { class: "lines-line lines-dashed", d: "M0 5H22" });
@@ -228,7 +228,7 @@
       cards.replaceChildren(...Object.keys(MODES).map((mode) => card(limits, mode)));
       line.textContent = limits.sentence();
       waits.hidden = !limits.device.vendor;
-      // What a link sets is seen.
+      // // Settings from a link are unfolded.
       more.open ||= chosen.step !== null || ["d", "c", "heads"].some((key) => chosen[key] !== FIRST[key]);
     }
 
@@ -242,7 +242,7 @@
       String(chosen.heads),
       (value) => set("heads")(Number(value)),
     );
-    /* A measured device is shown with as many heads as were measured. */
+    /* A measured device is shown with the number of heads that was measured. */
     function setDevice(index) {
       chosen.device = index;
       const [point] = limits.device.points;

@@ -17,19 +17,19 @@ window.SamplerChart ??= (() => {
     return power * [1, 2, 5, 10].find((one) => one * power >= value * 0.999);
   }
 
-  /* The letters for which charts have room. stored: whether the text began with stored ones. */
+  /* Number of letters on the chart's axis. stored: whether the text began with stored ones. */
   const room = (reached, stored) =>
     stored ? roundUp(0.98 * reached) : 2 ** Math.ceil(Math.log2(Math.max(1024, reached)));
 
-  /* Milliseconds of a multiply-add, as linear attention's letters took; null before two points. */
+  /* Milliseconds of a multiply-add, from linear attention's letters; null before two points. */
   function price(writers, bills) {
     const known = writers.find(({ name }) => name === "linear")?.points ?? [];
     const sum = known.reduce((all, [, ms]) => all + ms, 0);
     return known.length > 1 ? sum / (known.length * bills.linear[0]) : null;
   }
 
-  /* Data of the chart, up to letter `far`: writers at work, and `bills`, {name: multiply-adds a
-     letter as [of the first, more for each letter before]}. Milliseconds, once they have a price. */
+  /* Data of the chart, up to letter `far`, in milliseconds if there is a price. writers: those at
+     work. bills: multiply-adds of a letter, {name: [of the first, added by each letter before]}. */
   function charted(writers, bills, far) {
     const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));
     const bill = (name, t) => bills[name][0] + bills[name][1] * t;

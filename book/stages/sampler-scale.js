@@ -1,7 +1,7 @@
 "use strict";
 
-/* Memory drawn to scale: linear's state, a dot, and softmax's cache, which grows with the letters
-   read and, after a million, over the page. */
+/* Memory to scale: linear attention's state as a dot, and softmax's cache, which grows with the
+   letters read and, after a million, covers the page. */
 
 window.SamplerScale ??= (() => {
   const { element, svg } = Stage;
@@ -14,8 +14,8 @@ window.SamplerScale ??= (() => {
   };
 
   class Scale {
-    /* stage: what it is at most as wide as; state: bytes of linear attention's; row: bytes of a letter
-       in the cache; stations: letters whose cache is outlined. */
+    /* stage: the largest width; state: bytes of linear attention's state; row: bytes of a letter in
+       the cache; stations: letters at which the cache is outlined. */
     constructor(stage, { state, row, stations }) {
       Object.assign(this, { stage, state, row, stations });
       this.picture = svg("svg", { class: "sampler-outlines", role: "img" });
@@ -24,7 +24,7 @@ window.SamplerScale ??= (() => {
       this.node = element("div", { class: "sampler-scale" }, this.picture, this.cache);
     }
 
-    /* letters: how many softmax attention keeps now. */
+    /* letters: the number of letters in softmax attention's cache. */
     draw(letters) {
       const { stage, state, row, stations, picture } = this;
       const unit = stage.clientWidth < NARROW ? 3 : 4;
@@ -68,7 +68,7 @@ window.SamplerScale ??= (() => {
       this.grow(side(letters), most);
     }
 
-    /* The cache as it is now: a square, or as wide as the stage and higher. */
+    /* The cache at present: a square, or as wide as the stage and higher. */
     grow(side, most) {
       const { stage, node, cache } = this;
       const wide = Math.min(side, stage.clientWidth), over = side > most + 1;

@@ -1,6 +1,6 @@
 "use strict";
 
-/* The parts of the page that show one of the sampler's writers. */
+/* The parts of the page for one of the sampler's writers. */
 
 window.SamplerSide ??= (() => {
   const { element } = Stage;
@@ -16,7 +16,7 @@ window.SamplerSide ??= (() => {
 
   const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
 
-  /* The last words of a writer's text; those that it did not write itself are slanted. */
+  /* The last words of a writer's text; those that were given to it are slanted. */
   function words({ bytes, given, before }) {
     const from = Math.max(0, bytes.length - SHOWN), parts = [];
     for (let i = from; i < bytes.length; i++) {
@@ -33,8 +33,7 @@ window.SamplerSide ??= (() => {
     ].filter((part) => part !== null);
   }
 
-  /* [[letter, share]] of the likeliest, the first of them first; and bars of these, as entries of a
-     list. */
+  /* The likeliest letters, [[letter, share]], in order; and bars of them, as entries of a list. */
   const likeliest = (shares) =>
     [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY).map((
       byte,
@@ -57,8 +56,8 @@ window.SamplerSide ??= (() => {
     return `${digits(ms / (size || 1))} ${name}`;
   };
 
-  /* Memory and time that softmax would need to go on after so many letters, which it has
-     not read. price: milliseconds of a multiply-add, or null. */
+  /* Memory and time that softmax would need after so many letters that it has not read. price:
+     milliseconds of a multiply-add, or null. */
   function missing(letters, { bills: { softmax, linear }, row }, price) {
     const next = softmax[0] + softmax[1] * letters;
     const all = letters * softmax[0] + softmax[1] * letters * letters / 2;
@@ -102,7 +101,7 @@ window.SamplerSide ??= (() => {
       Object.assign(this, { memory: section, drawMemory: draw });
     }
 
-    /* There is no writer: what it would be given or need, after so many letters. */
+    /* Without a writer: what it would be given or need after so many letters. */
     wait(letters, text, price) {
       const gone = text === null, { bills: { [this.name]: [first, grows] }, row, state } = this.data;
       this.text.replaceChildren(gone ? missing(letters, this.data, price) : text);
@@ -127,7 +126,7 @@ window.SamplerSide ??= (() => {
 
     tell(letters, time, kept, predicted = false) {
       this.text.classList.toggle("sampler-missing", predicted);
-      this.text.scrollTop = this.text.scrollHeight; // the last lines are in sight
+      this.text.scrollTop = this.text.scrollHeight; // scrolls to the last lines
       const told = [count(letters), time, bytesText(kept)];
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];

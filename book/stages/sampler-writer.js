@@ -1,10 +1,10 @@
 "use strict";
 
-/* One of the sampler's two models at work. */
+/* One of the sampler's two models while it writes. */
 
 window.SamplerWriter ??= (() => {
-  const MOST = 16384; // letters, the prompt's too
-  const BUCKET = 128; // letters whose time is one point of the chart
+  const MOST = 16384; // letters, with the prompt
+  const BUCKET = 128; // letters in one point of the chart
 
   /* A model's text, and the time it took. */
   class Writer {
@@ -13,7 +13,7 @@ window.SamplerWriter ??= (() => {
       this.machine = Writers.machine(weights, name, slopes);
     }
 
-    /* stored: {letters, text, arrays} of a state to go on from, and the last letters that it read. */
+    /* stored: {letters, text, arrays} of a state to start from, and its last letters. */
     begin(prompt, seed, stored = null) {
       const { letters: from, text: before, arrays } = stored ?? { letters: 0, text: "" };
       Object.assign(this, {
@@ -22,7 +22,7 @@ window.SamplerWriter ??= (() => {
         state: stored ? this.machine.restore(arrays) : this.machine.start(),
         logits: arrays?.logits,
         bytes: [],
-        given: [], // of each letter: whether it was read, not written
+        given: [], // for each letter, whether it was read and not written
         written: 0,
         spent: 0,
         points: [],
@@ -39,19 +39,19 @@ window.SamplerWriter ??= (() => {
       if (!given) this.written++;
     }
 
-    /* Take in what somebody else wrote; returns the milliseconds. */
+    /* Reads a text that it did not write; returns the milliseconds. */
     hear(bytes) {
       const from = performance.now();
       for (const byte of bytes) this.read(byte, true);
       return performance.now() - from;
     }
 
-    /* Write the next letter. */
+    /* Writes the next letter. */
     draw(temperature) {
       this.read(Writers.drawn(Writers.probabilities(this.logits, temperature), this.dice()));
     }
 
-    /* Write for so many milliseconds, one letter at least. */
+    /* Writes for so many milliseconds, at least one letter. */
     write(milliseconds, temperature) {
       const from = performance.now();
       let letters = 0, now = from;
@@ -68,12 +68,12 @@ window.SamplerWriter ??= (() => {
       }
     }
 
-    /* The last letter's number, what was read before the page began included. */
+    /* The last letter's number, counting those read before the page began. */
     get reached() {
       return this.from + this.bytes.length;
     }
 
-    /* Milliseconds a letter took lately; null before the first point. */
+    /* Milliseconds per letter in the last point; null before the first. */
     get pace() {
       return this.points.length ? this.points.at(-1)[1] : null;
     }

@@ -1,9 +1,9 @@
 "use strict";
 
-/* Two trained models write on the reader's own device, a letter a tick, and are timed doing so.
-   Linear attention can begin where a novel's thousandth or millionth letter was, from a stored state.
-   The models are data that the page's figures module writes: element #sampler-data. Weights and
-   states are files of the book, data/<file>.js, loaded when the reader asks for them. */
+/* Two trained models write on the reader's own device, a letter at a time, and are timed. Linear
+   attention can start from a stored state, after a thousand or a million letters of a novel. The
+   models are data from the page's figures module: element #sampler-data. Weights and states are
+   files of the book, data/<file>.js, loaded when the reader asks for them. */
 
 {
   const { element, svg } = Stage;
@@ -11,9 +11,9 @@
   const { MOST, Writer } = SamplerWriter;
   const { Side, sentence } = SamplerSide;
   const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
-  const LEAST = 4096; // letters that the chart has room for
-  const TURN = 4, FRAME = 12; // ms that a writer has in a row, and both together between two frames
-  const REDRAWN = 150, READING = 45; // ms between two pictures, and between letters as one reads them
+  const LEAST = 4096; // the least number of letters on the chart's axis
+  const TURN = 4, FRAME = 12; // ms of a writer's turn, and of both together between two frames
+  const REDRAWN = 150, READING = 45; // ms between two pictures, and between letters at reading pace
   const SPEEDS = { race: "Full speed", read: "Reading pace" };
 
   const encoded = (text) => new TextEncoder().encode(text);
@@ -25,7 +25,7 @@
         data,
         writers: [],
         states: {},
-        from: 0, // letters that a stored state has read; none: the reader's words
+        from: 0, // letters read into a stored state; 0: the reader's words
         seed: 0,
         running: false,
         speed: "race",
@@ -90,7 +90,7 @@
       });
     }
 
-    /* Buttons to letters that were read before, and words that are taken in while it writes. */
+    /* Buttons for the stored states, and a field for words to insert while it writes. */
     makeTeleport(data) {
       this.stations = data.stations.map(({ letters }) =>
         element("button", {
@@ -123,7 +123,7 @@
       );
     }
 
-    /* The parts of the frame, from top to bottom. */
+    /* The parts of the frame, from the top. */
     parts(data) {
       const load = element(
         "p",
@@ -180,8 +180,7 @@
       ];
     }
 
-    /* The models, once, and the state that is asked for: loaded at the first call. A promise of
-       whether they are there. */
+    /* Loads the models, once, and the chosen state. A promise of whether they are there. */
     async ready() {
       const { from, data } = this;
       try {
@@ -209,7 +208,7 @@
       }
     }
 
-    /* Those that write: both, or linear attention alone where a novel was read before. */
+    /* The writers at work: both, or linear attention alone after a novel. */
     get active() {
       if (!this.from) return this.writers;
       return this.states[this.from] ? this.writers.filter(({ name }) => name === "linear") : [];
@@ -222,7 +221,7 @@
       this.line.textContent = sentence(this.active, this.from);
     }
 
-    /* Begin anew after so many letters of the novel, or with the reader's words. */
+    /* Starts again after so many letters of the novel, or with the reader's words. */
     place(letters) {
       if (this.running) this.pause();
       this.from = letters;
@@ -258,7 +257,7 @@
       this.line.textContent = sentence(this.active, this.from);
     }
 
-    /* Words of the reader's, in the middle of what is written. */
+    /* Inserts the reader's words into what is written. */
     async interrupt() {
       const words = encoded(this.said.value);
       if (!words.length || !(await this.ready()) || this.full()) return;
@@ -272,8 +271,8 @@
       return this.active.some(({ bytes }) => bytes.length >= MOST);
     }
 
-    /* Between two frames: turns for whoever has had less time, so that both have the same. At
-       reading pace: a letter each, when it is due. */
+    /* Between two frames: the writer with less time so far has the next turn, so that both get the
+       same. At reading pace each writes a letter when it is due. */
     frame() {
       if (!this.running) return;
       const { active } = this, now = performance.now();
@@ -308,7 +307,7 @@
       drawChart(this.picture, this.picture.clientWidth || 600, active, data.bills, Math.max(LEAST, far));
     }
 
-    /* The text on a side before its model is there; null: it cannot be had. */
+    /* A side's text before its model is loaded; null: it cannot be loaded. */
     text({ name }) {
       if (!this.from) return this.prompt.value;
       if (name === "softmax") return null;
@@ -334,7 +333,7 @@
       return known;
     }, () => String(sampler.from || ""));
     const temper = Stage.slide(sampler.slider, TEMPERATURES);
-    /* What a link sets is seen. */
+    /* Settings from a link are shown. */
     const temperature = (text) => {
       sampler.more.open ||= text !== String(FIRST);
       return temper(text);

@@ -1,6 +1,6 @@
 "use strict";
 
-/* All texts of three tokens on one line, cut up row by row. The width of a piece is the
+/* All texts of three tokens on one line, divided row by row. The width of a piece is the
    probability of all texts that begin with its letters. The model is the chapter's. */
 
 {
@@ -9,7 +9,7 @@
   const ROWS = { "": [0.6, 0.3, 0.1], a: [0.5, 0.5, 0], b: [0.1, 0.3, 0.6], c: [0.2, 0.2, 0.6] };
   const g = (prefix) => ROWS[prefix.at(-1) ?? ""];
 
-  /* Pieces of a row: text, where it begins on the line and how wide it is. */
+  /* Pieces of a row: text, start on the line, and width. */
   const rows = [[{ text: "", left: 0, mass: 1 }]];
   for (let i = 0; i < DEPTH; i++) {
     rows.push(rows[i].flatMap(({ text, left, mass }) =>
@@ -33,7 +33,7 @@
         const x = piece.left * WIDTH, width = piece.mass * WIDTH, y = TOP + i * ROW;
         const name = piece.text || "all texts";
         const group = svg("g", {}, svg("rect", { x, y, width, height: HEIGHT }));
-        // A name stands only where there is room for it.
+        // // Only names that fit.
         if (width > 7 * name.length + 3) {
           group.append(
             svg("text", { x: x + width / 2, y: y + 19, "text-anchor": "middle", "font-size": 11 }, name),
@@ -60,7 +60,7 @@
           group.setAttribute("class", `shares-piece${text === under(i).text ? " shares-here" : ""}`);
         })
       );
-      // A tick into each row: no name is crossed.
+      // // A tick in each row, so that no name is crossed.
       mark.setAttribute(
         "d",
         rows.slice(0, n + 1).map((_, i) => `M${u * WIDTH} ${TOP + i * ROW - 3}v9`).join(""),

@@ -1,6 +1,6 @@
 "use strict";
 
-/* One output for each input, whatever happens in between: what each output of a layer reads. */
+/* One output for each input: what each output of a layer reads. */
 
 {
   const { svg } = Stage;
@@ -15,7 +15,7 @@
   const from = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
   const said = (list) => (list.length === 1 ? `input ${list[0]}` : `inputs ${list[0]} to ${list.at(-1)}`);
 
-  /* reads(i): the inputs, counted from 1, that output i depends on. */
+  /* reads(i): the inputs that output i depends on, counted from 1. */
   const kinds = {
     each: { name: "Elementwise", reads: (i) => [i], how: "the same function for each element" },
     gram: {
@@ -65,7 +65,7 @@
     picture.append(lines, ...inputs, ...states, ...outputs);
 
     let kind = "rnn";
-    /* A line with a head at its end, drawn along the x axis and turned. */
+    /* A line with an arrowhead, drawn along the x axis and turned. */
     const path = (x1, y1, x2, y2, on) =>
       svg("path", {
         class: `signature-line${on ? " signature-on" : ""}`,

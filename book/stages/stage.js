@@ -1,12 +1,12 @@
 "use strict";
 
-/* Shared by the stages: mounting, a row of buttons, keys, a spoken line.
-   A page may hold several of them, so this file may run more than once. */
+/* Shared by the stages: mounting, a row of buttons, keys, a line that is also spoken. A page may
+   have several stages, so this file may run more than once. */
 
 window.Stage ??= (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  const SETTLED_MS = 200; // a browser takes only so many changes of a URL in a row
+  const SETTLED_MS = 200; // browsers limit the number of changes of a URL in a row
   let count = 0;
 
   function fill(node, attributes, children) {
@@ -24,10 +24,9 @@ window.Stage ??= (() => {
   const svg = (tag, attributes = {}, ...children) =>
     fill(document.createElementNS(SVG, tag), attributes, children);
 
-  /* Call build(stage, part) for each place on the page that asks for `name`. It returns the
-     settings that a link in the text can reach, {name: [setter, text at first]}. A setter
-     returns false for a text that it cannot show; its `now()` is the text that would set what is
-     shown, for the URL. */
+  /* Calls build(stage, part) for each place of the page with this `name`. It returns the settings
+     for links in the text, {name: [setter, default as text]}. A setter returns false for a text
+     that it cannot show; its `now()` is the present setting as text, for the URL. */
   function mount(name, build) {
     for (const root of document.querySelectorAll(`[data-stage="${name}"]`)) {
       if (root.dataset.mounted) continue;
@@ -37,7 +36,7 @@ window.Stage ??= (() => {
         Object.entries(views)
           .filter(([, [set, first]]) => set.now() !== String(first))
           .map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&");
-      const asBuilt = said(); // some stages begin halfway, where a link would show the end
+      const asBuilt = said(); // some stages begin halfway, while links show the end
       window.FigureView.listen((id, settings) => {
         if (id !== root.id) return null;
         const asked = Object.fromEntries(settings.map(([key, [value]]) => [key, value]));
@@ -61,7 +60,7 @@ window.Stage ??= (() => {
     }
   }
 
-  /* A choice among few, as radio buttons. options: {value: label}. */
+  /* A choice of a few values as radio buttons. options: {value: label}. */
   function radios(label, options, chosen, change) {
     const name = `stage-${count++}`;
     const choices = Object.entries(options).map(([value, text]) =>
@@ -86,7 +85,7 @@ window.Stage ??= (() => {
     );
   }
 
-  /* Setters for `mount`: choose as a reader would, so that the control shows it too. */
+  /* Setters for `mount`. They use the controls as a reader would, so that these show the value. */
   const setter = (set, now) => Object.assign(set, { now });
   const pick = (fieldset) =>
     setter((value) => {
@@ -103,7 +102,7 @@ window.Stage ??= (() => {
       }
       return i >= 0;
     }, () => String(list[control.querySelector("input").value]));
-  /* names: of the entries, where a link says these and not their numbers. */
+  /* names: of the options, if links have names and not numbers. */
   const entry = (control, names = null) =>
     setter((value) => {
       const list = control.querySelector("select"), index = names ? String(names.indexOf(value)) : value;
@@ -122,7 +121,7 @@ window.Stage ??= (() => {
 
   const text = (value) => value.toLocaleString("en");
 
-  /* A choice along a scale: a slider over a list of numbers, its value beside the label. */
+  /* A slider over a list of numbers, with its value beside the label. */
   function slider(id, label, list, chosen, change) {
     const output = element("output", { for: id }, text(chosen));
     const input = element("input", {
@@ -139,7 +138,7 @@ window.Stage ??= (() => {
         change(value);
       },
     });
-    // An output inside the label would be what the label names.
+    // // An output inside the label would become its target.
     return element(
       "div",
       { class: "figure-control stage-slider" },
@@ -148,7 +147,7 @@ window.Stage ??= (() => {
     );
   }
 
-  /* Have a slider show a place of its list that was reached by other means; nothing is told. */
+  /* Moves a slider without calling its `change`, after the value was set by other means. */
   function put(control, list, i) {
     const input = control.querySelector("input");
     input.value = i;
@@ -156,7 +155,7 @@ window.Stage ??= (() => {
     control.querySelector("output").textContent = text(list[i]);
   }
 
-  /* A choice among many: options are labels, change gets the index. */
+  /* A choice of many values: options are labels, change gets the index. */
   function select(id, label, options, chosen, change) {
     const list = element(
       "select",
@@ -171,9 +170,9 @@ window.Stage ??= (() => {
     );
   }
 
-  /* Back, Step, Play and Start over, for a picture that is a function of a step number.
-     length(): the last step. render(n) draws. say(n): the line that is shown and spoken.
-     Returns {bar, line, show}: two nodes to place, and show(n) to go to a step. */
+  /* Back, Step, Play and Start over, for a picture that is a function of a step number. length():
+     the last step. render(n) draws. say(n): the line that is shown and spoken. Returns {bar, line,
+     show}: two nodes to insert, and show(n), which goes to a step. */
   function stepper({ length, render, say, milliseconds = 700 }) {
     let step = 0, timer = 0;
     const line = element("p", { class: "stage-line", role: "status" });
@@ -198,7 +197,7 @@ window.Stage ??= (() => {
       play.textContent = "Play";
     }
 
-    /* quietly: nothing is spoken, for a picture that starts by itself. */
+    /* quietly: nothing is spoken, since the reader did not start it. */
     function start(quietly = false) {
       line.setAttribute("aria-live", quietly ? "off" : "polite");
       if (step >= length()) go(0);
@@ -208,7 +207,7 @@ window.Stage ??= (() => {
 
     function go(n) {
       step = Math.max(0, Math.min(n, length()));
-      // Unlike `disabled`, this keeps the keyboard's place on the button.
+      // // Unlike `disabled`, this keeps the focus on the button.
       for (const [node, off] of [[back, step === 0], [over, step === 0], [next, step >= length()]]) {
         node.setAttribute("aria-disabled", off);
       }
@@ -225,7 +224,7 @@ window.Stage ??= (() => {
     return { bar, line, show, start, stop, toggle, playing: () => timer !== 0, step: () => step };
   }
 
-  /* Arrow keys, Home and End anywhere on the stage, unless a control there wants them itself. */
+  /* Arrow keys, Home and End anywhere on the stage, except where a control uses them. */
   function keys(stage, { show, step }, length) {
     stage.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
@@ -237,7 +236,7 @@ window.Stage ??= (() => {
     });
   }
 
-  /* Where numbers come from, folded: a line of runs, each with a link. */
+  /* Sources of the numbers, folded: runs with links. */
   const provenance = (sources) =>
     element(
       "details",
@@ -257,7 +256,7 @@ window.Stage ??= (() => {
       ),
     );
 
-  /* An entry of a legend: marks in 22 by 10, whose colour is --line, and what they stand for. */
+  /* An entry of a legend: marks of 22 by 10 in the color --line, and their meaning. */
   const named = (words, marks, color = "currentColor") =>
     element(
       "li",

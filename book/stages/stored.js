@@ -1,13 +1,12 @@
 "use strict";
 
-/* Files of the book that a stage loads when they are wanted, data/<file>.js, and the arrays of a
-   NumPy .npz. */
+/* Files of the book that a stage loads on demand, data/<file>.js, and arrays of a NumPy .npz. */
 
 window.Stored ??= (() => {
   const HERE = document.currentScript?.src;
 
-  /* Contents of a file of the book. It is a script, because a page opened from a disk may load no
-     other kind. */
+  /* Contents of a file of the book. It is a script, since a page opened from a file cannot load
+     other kinds. */
   function bytes(file) {
     return new Promise((resolve, reject) => {
       const found = () => window.BookFiles?.[file];
@@ -22,7 +21,7 @@ window.Stored ??= (() => {
     });
   }
 
-  /* The members of a zip archive, whose directory stands at its end: {name: bytes}. */
+  /* The members of a zip archive, from the directory at its end: {name: bytes}. */
   async function unzipped(buffer) {
     const bytes = new DataView(buffer), members = {};
     let end = buffer.byteLength - 22;
@@ -45,7 +44,7 @@ window.Stored ??= (() => {
 
   const KINDS = { "|i1": Int8Array, "|u1": Uint8Array, "<u2": Uint16Array, "<f4": Float32Array };
 
-  /* A NumPy array, flat. */
+  /* A NumPy array as a flat typed array. */
   function numbers(npy) {
     const length = new DataView(npy).getUint16(8, true), from = 10 + length;
     const header = new TextDecoder().decode(new Uint8Array(npy, 10, length));

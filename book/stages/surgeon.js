@@ -1,14 +1,14 @@
 "use strict";
 
-/* Operations on a state of linear attention, by the machine of writers.js: words that it has read
-   are subtracted, or a share of another text's state is added. Tests hold them to lsa. */
+/* Operations on a state of linear attention in a model of writers.js: subtracting words that it has
+   read, or adding a share of another text's state. Tests compare them with lsa. */
 
 window.Surgeon ??= (() => {
   const copy = (state) => state.map((heads) => heads.map(({ S, z }) => ({ S: S.slice(), z: z.slice() })));
   const length = (all) => Math.sqrt(all.reduce((sum, value) => sum + value * value, 0));
 
-  /* A text that is read letter by letter, and what each letter put into the state. The last letter
-     waits: operations come before it, so that what is read of it knows of them. */
+  /* A text read letter by letter, and the products that each letter added to the state. The last
+     letter is read after the operations, so that its output depends on them. */
   class Reading {
     constructor(machine, bytes) {
       Object.assign(this, { machine, state: machine.start(), put: [], bytes: [] });
@@ -26,7 +26,7 @@ window.Surgeon ??= (() => {
       this.bytes.push(byte);
     }
 
-    /* The outer products of letters from..to, each as faded as it is by now, as a state. */
+    /* The sum of the outer products of letters from..to as a state, decayed up to now. */
     products(from, to) {
       const { put, machine: { slopes } } = this, sums = this.machine.start();
       put.slice(from, to).forEach((one, i) =>
@@ -43,8 +43,8 @@ window.Surgeon ??= (() => {
       return sums;
     }
 
-    /* The state and the next letter's logits, after `share` of another state is added and the last
-       letter read. */
+    /* The state and the next letter's logits, after adding `share` of another state and reading the
+       last letter. */
     operated(other, share) {
       const state = copy(this.state);
       state.forEach((heads, layer) =>
@@ -61,17 +61,17 @@ window.Surgeon ??= (() => {
       return this.operated(this.state, 0);
     }
 
-    /* How large another state is beside this one, by head: the mean over layers. */
+    /* The size of another state relative to this one, by head: the mean over layers. */
     sizes(other) {
       const { state } = this, ratio = (i, head) => length(other[i][head].S) / length(state[i][head].S);
       return state[0].map((_, head) => state.reduce((sum, _, i) => sum + ratio(i, head), 0) / state.length);
     }
   }
 
-  /* The part of the next letter's probability that went from some letters to others. */
+  /* The part of the next letter's probability that moved from some letters to others. */
   const moved = (before, after) => before.reduce((sum, share, i) => sum + Math.abs(share - after[i]), 0) / 2;
 
-  /* Where the words of a text begin and end; its last letter is of none. */
+  /* Start and end of each word of a text, without the last letter. */
   const wordsOf = (bytes) =>
     [...String.fromCharCode(...bytes.slice(0, -1)).matchAll(/[A-Za-z0-9'\u0080-\u00ff-]+/g)]
       .map(({ 0: word, index }) => [index, index + word.length]);

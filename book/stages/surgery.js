@@ -1,14 +1,14 @@
 "use strict";
 
 /* Operations on the linear writer's memory: a word is subtracted from its state, or half of another
-   text's state is added, and the model goes on from both states side by side. What the first text
-   gives is data of the page, element #surgery-data; for more the model is loaded. */
+   text's state is added, and the model continues from both states side by side. The results for the
+   first text are data of the page, element #surgery-data; for other texts the model is loaded. */
 
 {
   const { element } = Stage;
   const { bars, clean, likeliest } = SamplerSide;
   const { Reading, moved, wordsOf } = Surgeon;
-  const MOST = 400, SHOWN = 90, DUE = 60; // letters of a text, shown of it; ms between two letters
+  const MOST = 400, SHOWN = 90, DUE = 60; // letters of a text, letters shown; ms between letters
   const TEMPERATURE = 0.8, SEED = 1;
   const WAYS = { cut: "Take a word out", add: "Add half of another text’s state" };
 
@@ -82,7 +82,7 @@
       ];
     }
 
-    /* Anew, with the texts as they stand. The data of the page are those of its own texts. */
+    /* Starts again with the present texts. The data of the page are those of its own texts. */
     begin() {
       const { data, text, second } = this;
       this.stop();
@@ -91,7 +91,7 @@
       return this.apply(this.known ? data : null);
     }
 
-    /* The model and what it makes of the text, once. A promise of whether they are there. */
+    /* Loads the model and reads the texts, once. A promise of whether they are there. */
     async ready() {
       try {
         const { file, slopes } = this.data.model;
@@ -111,7 +111,7 @@
       }
     }
 
-    /* As in the page's data: what each word's subtraction and the sum with the other state do. */
+    /* As in the page's data: effects of subtracting each word, and of adding the other state. */
     measured() {
       const { reading, data: { share }, other } = this, { whole } = reading;
       const before = Writers.probabilities(whole.logits, 1);
@@ -129,7 +129,7 @@
       return { whole, words, likely: likeliest(before), other: effect(other, share) };
     }
 
-    /* Operate. found: what is known already. */
+    /* Applies the operation. found: its effects, if they are known already. */
     async apply(found = this.known && !this.reading ? this.data : null) {
       this.stop();
       if (!found && !(await this.ready())) return;
@@ -148,7 +148,7 @@
       return this.way === "add" ? this.found.other : this.found.words[this.picked];
     }
 
-    /* Whether the first has written by now, so that its words are no longer those of the text. */
+    /* Whether the model has written after the text, so that its words are no longer the text's. */
     get gone() {
       return this.bytes.length > encoded(this.text.value).length;
     }
@@ -167,7 +167,7 @@
         + `the whole state in near-sighted heads, and ${far} in the others.`;
     }
 
-    /* The text, its words as buttons. */
+    /* The text, with its words as buttons. */
     drawChips() {
       const { bytes, found: { words } } = this, nodes = [];
       let at = 0;
@@ -201,7 +201,7 @@
       else this.apply();
     }
 
-    /* The end of a text; what is taken out of it is struck. */
+    /* The end of a text; the subtracted word is struck through. */
     shown(bytes, [from, to] = [0, 0]) {
       const begin = Math.max(0, bytes.length - SHOWN),
         part = (a, b) => clean(bytes.slice(Math.max(a, begin), b));
@@ -216,7 +216,8 @@
       });
     }
 
-    /* Both write a letter, by the same draw of the dice. False: at the end of the room, or no model. */
+    /* Both write a letter, with the same random number. False if the text is full or there is no
+       model. */
     async write() {
       if (!(await this.ready())) return false;
       this.pair ??= [this.found.whole, this.result ?? this.found.whole].map(({ state, logits }) => ({
@@ -259,7 +260,7 @@
       this.line.setAttribute("aria-live", "polite");
     }
 
-    /* What the first has written by now is text whose words can be picked. */
+    /* Text written so far becomes the text, so that its words can be chosen. */
     pause() {
       const going = this.timer !== 0;
       this.stop();

@@ -1,6 +1,6 @@
 "use strict";
 
-/* The tree of all texts of three tokens, and two ways to draw one of them. The model is the
+/* The tree of all texts of three tokens, and two ways to sample one of them. The model is the
    chapter's: the next token depends on the last, and c never follows a. */
 
 {
@@ -23,7 +23,7 @@
     for (const text of levels[i]) place.set(text, [place.get(text + "b")[0], TOP + i * STEP]);
   }
 
-  /* The tree, and the line that its leaves cut into shares. */
+  /* The tree, and a line below it with the shares of its leaves. */
   function drawTree() {
     const edges = new Map(), nodes = new Map(), bars = [];
     const picture = svg("svg", {
@@ -42,7 +42,7 @@
       const [x, y] = place.get(text);
       const leaf = text.length === DEPTH;
       const group = svg("g", {}, svg("circle", { cx: x, cy: y, r: leaf ? 3.2 : 6.5 }));
-      // A leaf has its letter below, an inner node inside.
+      // // A leaf's letter is below it, an inner node's inside.
       if (text) {
         group.append(
           svg("text", { x, y: y + (leaf ? 13 : 3), "text-anchor": "middle", "font-size": 9 }, text.at(-1)),
@@ -66,7 +66,7 @@
     const value = element("b");
     return { value, group: element("p", {}, element("span", {}, label), value) };
   };
-  /* Both ways with the draws of this seed: what each sees at each of its steps. */
+  /* Steps of both ways of sampling, with the random numbers of this seed. */
   function plan(seed) {
     const next = Stage.random(seed * 7919);
     const draws = [next(), next(), next()];
@@ -83,7 +83,7 @@
     return { draws, dumb: stop + 1, quick: choices };
   }
 
-  /* The picture at a step of a way, in words. */
+  /* The picture at a step in words. */
   function say(way, { draws, dumb, quick }, n) {
     if (way === "dumb") {
       if (!n) return `A number u = ${draws[0].toFixed(2)} is drawn. The leaves are visited in order.`;

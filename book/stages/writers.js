@@ -1,8 +1,8 @@
 "use strict";
 
-/* A trained nano GPT of lsa as a state machine, in JavaScript: one letter a tick, attention by the
-   exponential with a cache, or by elu + 1 with a state. Weights are read from the files that the
-   race stores (`experiments.harness.learning.weights.pack_weights`). Tests hold both equal to lsa. */
+/* A trained nano GPT of lsa as a state machine in JavaScript: one letter a tick, with softmax
+   attention and a cache, or with elu + 1 and a state. Weights are read from the files that the race
+   stores (`experiments.harness.learning.weights.pack_weights`). Tests compare both with lsa. */
 
 window.Writers ??= (() => {
   const NORM_EPS = 1e-5, EPS = 1e-6, ROOM = 256;
@@ -22,7 +22,7 @@ window.Writers ??= (() => {
     );
   }
 
-  /* y = W x + b, W row by row. Four sums, so that no product waits for the one before. */
+  /* y = W x + b, W row by row. Four sums, so that products do not wait for each other. */
   function affine(W, b, x, y) {
     const n = x.length;
     for (let r = 0, at = 0; r < y.length; r++) {
@@ -50,8 +50,9 @@ window.Writers ??= (() => {
 
   const phi = (x) => (x > 0 ? x + 1 : Math.exp(x)); // elu + 1
 
-  /* Heads as machines: start(width) is a state, step(state, q, k, v, slope, o) a tick, which
-     changes the state and writes o. slope: log of what a weight keeps of itself per letter. */
+  /* Heads as machines: start(width) returns a state; step(state, q, k, v, slope, o) is a tick,
+     which changes the state and writes o. slope: log of the factor by which weights decay per
+     letter. */
   const HEADS = {
     softmax: {
       start: (width) => ({
@@ -117,11 +118,11 @@ window.Writers ??= (() => {
     },
   };
 
-  /* The machine of a GPT: weights of `open`, which heads it has, and one slope for each of them.
-     start() is the empty state; restore({S, z}) that of linear attention from all its layers' arrays,
-     flat; read(state, letter, note) the logits of the letter after, good until the next tick, where
-     note(layer, head, k, v) is told what each head is about to keep; kept(t) and products(t) what it
-     keeps after t letters, and multiplies to read the next. */
+  /* The machine of a GPT. weights: from `open`; kind: of its heads; slopes: one for each head.
+     start() is the empty state; restore({S, z}) that of linear attention, from the flat arrays of
+     all layers; read(state, letter, note) the next letter's logits, valid until the next tick, with
+     note(layer, head, k, v) called for what each head stores; kept(t) and products(t) the numbers
+     stored after t letters, and the multiplications for the next. */
   function machine(weights, kind, slopes) {
     const { start, step, kept, products } = HEADS[kind];
     const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;
@@ -181,7 +182,7 @@ window.Writers ??= (() => {
     };
   }
 
-  /* Probabilities of the letters, at a temperature; at 0 the likeliest has all. */
+  /* Probabilities of the letters at a temperature; at 0 the likeliest has 1. */
   function probabilities(logits, temperature) {
     const most = Math.max(...logits);
     if (!temperature) return Array.from(logits, (_, i) => Number(i === logits.indexOf(most)));
@@ -190,7 +191,7 @@ window.Writers ??= (() => {
     return weights.map((weight) => weight / sum);
   }
 
-  /* The letter at a place of [0, 1) when all are laid end to end. */
+  /* The letter at a point of [0, 1), with the probabilities end to end. */
   function drawn(shares, place) {
     let before = 0;
     const found = shares.findIndex((share) => (before += share) > place);
