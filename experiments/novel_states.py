@@ -1,4 +1,4 @@
-"""States of the linear writer in a held-out novel, from which a page continues.
+"""States of the linear writer in a held-out novel, for a page that continues from them.
 
 The race's linear model reads a novel of the test split from its first letter, in float64, so that
 no rounding of a long sum is stored. Beside a record lie arrays of its state after a number of

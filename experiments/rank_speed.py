@@ -1,7 +1,7 @@
 """Time one layer's attention, forward and backward, of a sequence that several processes share.
 
-Each process computes with one thread, so more processes use more processors, as far as there are
-any. Linear attention passes on states, softmax passes keys and values around a ring; both in plain
+Each process computes with one thread, so more processes use more processors if there are enough.
+Linear attention passes on states, softmax passes keys and values around a ring; both in plain
 torch, from `lsa.parallel`. Processes start each call together, and it ends with the last of them.
 Bytes are counted where torch hands them to the network.
 

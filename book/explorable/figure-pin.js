@@ -119,9 +119,9 @@ window.FigurePin = (function () {
     back.focus({ preventScroll: true });
   }
 
-  /* Parts of the page far from the screen have an estimated height until they come near, and may
-     then push a figure off the screen that was on it when the link was pressed. So the figure is
-     watched until the reader does something else. */
+  /* The figure is watched until the reader does something else: parts of the page far from the
+     screen have an estimated height until they come near, and may then push the figure off the
+     screen. */
   function show(figure, link) {
     stopLooking();
     closed = false;

@@ -231,8 +231,8 @@ window.BrowserKernels ??= (() => {
     return { padded, softmax, attention, recurrent, chunked, tick, softmaxToken };
   }
 
-  /* The same inputs as in Python: numbers in [-2, 2) of Numerical Recipes' generator, in the order
-     q, k, v, then a weight for each feature, by which a check sums the outputs. */
+  /* The same inputs as in Python: numbers in [-2, 2) of Numerical Recipes' generator, first q, k
+     and v, then a weight for each feature. A check sums the outputs with these weights. */
   function draws(padded, T, d, seed) {
     let state = seed >>> 0;
     const next = () => (state = (Math.imul(1664525, state) + 1013904223) >>> 0) / 2 ** 30 - 2;

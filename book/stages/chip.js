@@ -82,7 +82,7 @@
   Stage.mount("chip", (stage) => {
     const { picture, tiles, rows, near, moves } = layOut();
     const total = count("Moved so far"), sum = (steps) => steps.reduce((all, one) => all + bytes(one), 0);
-    /* Of both designs, whichever is shown. */
+    /* The sums at the end of both designs, whichever is shown. */
     const ends = Object.values(designs).map(({ end, steps }) => {
       const one = count(end);
       one.value.textContent = `${text(sum(steps) / (N * C))} B`;

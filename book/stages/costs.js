@@ -25,8 +25,8 @@ window.Costs ??= (() => {
     return { flops: flops * heads, bytes: bytes * heads, steps, ends: tokens * heads };
   }
 
-  /* The longest of the three times, which may overlap: {seconds, by}. Of the traffic only inputs
-     and outputs are necessary. Speeds in FLOP/s and B/s, `step` in seconds. */
+  /* The longest of the three times, which may overlap: {seconds, by}. The only traffic counted is
+     that of inputs and outputs. Speeds in FLOP/s and B/s, `step` in seconds. */
   function least({ flops, ends, steps }, speeds) {
     const bills = {
       arithmetic: flops / speeds.flops,

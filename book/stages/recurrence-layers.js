@@ -73,7 +73,7 @@ window.Recurrence ??= (() => {
     letter,
   ) => (write === "strength" ? strength(letter) : write === "step" ? delta(letter) : 1);
   const keyOf = (write, letter) => (write === "alike" ? COMMON : vectors(letter).k);
-  /* What a letter adds to the state: a matrix of a row a channel, or a number for each channel. */
+  /* A letter's addition to the state: a matrix of a row a channel, or a number for each channel. */
   function written(write, letter) {
     const k = keyOf(write, letter), { v } = vectors(letter);
     return write === "channel"

@@ -42,7 +42,7 @@
   const count = (value) => value.toLocaleString("en");
   const text = (attributes, ...words) => svg("text", { class: "lines-tick", ...attributes }, ...words);
 
-  /* What is between: words of a text, specks of noise, or pairs, always in the same places. */
+  /* Contents in between: words of a text, specks of noise, or pairs, always in the same places. */
   function texture(kind, from, to) {
     const next = Stage.random(7), marks = [];
     for (let x = 4; x < 900;) {

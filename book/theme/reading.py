@@ -1,4 +1,4 @@
-"""Which chapters a build executes, and how many run at a time.
+"""Selection of the chapters that a build executes, and how many run at a time.
 
 A chapter's cells depend on more than its source: on the package, the experiments, the results and
 the figures. If none of these has changed since the last build, only edited chapters are executed

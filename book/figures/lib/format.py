@@ -103,5 +103,5 @@ def percent(share: float) -> str:
 
 
 def live() -> bool:
-    """Whether a reader is running the chapter, rather than the build."""
+    """Whether a reader is running the chapter, not the build."""
     return "BOOK_STATIC" not in os.environ

@@ -170,7 +170,7 @@ def named(where: object) -> Iterator[None]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated names, of which the last would hide the first."""
+    """A JSON object as a dictionary. Raises ValueError if a name is repeated."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

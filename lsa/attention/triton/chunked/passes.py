@@ -38,7 +38,7 @@ are mapped) cannot. They need o unrounded, stored in float32 and rounded after: 
 
 Launches are planned once for a call's shapes and its GPU: tuning/plan.py. C = 64 fills the 64 rows
 of wgmma with four warps. 128 would double the products inside chunks, and their registers, and save
-hardly any bytes. The output's features are split into blocks of 64 (normalised ones up to 128 are
+few bytes. The output's features are split into blocks of 64 (normalised ones up to 128 are
 not). The programs of one head run side by side, so that q and k come from the L2 cache the second
 time. The normaliser adds 4 bytes a token (den) and a row sum to the forward pass.
 
