@@ -31,7 +31,7 @@
       this.hide();
       this.element.addEventListener("pointermove", (event) => this.point(event));
       this.element.addEventListener("pointerdown", (event) => this.point(event));
-      // // A finger covers what it points at, so the box stays until a tap elsewhere.
+      // A finger covers what it points at, so the box stays until a tap elsewhere.
       this.element.addEventListener("pointerleave", (event) => {
         if (event.pointerType === "mouse") this.hide();
       });
@@ -76,7 +76,7 @@
         return [...new Set(values)].sort((a, b) => a - b).filter((x) => scale.to(x) >= 0 && scale.to(x) <= 1);
       }
       const [first, last] = model.extent(values).map((x) => Math.min(1, Math.max(0, scale.to(x))));
-      // // There is no update 12.3, but a few whole hours still have fractions between them.
+      // There is no update 12.3, but a few whole hours still have fractions between them.
       const counts = values.every(Number.isInteger) && scale.high - scale.low > 2 * STEPS;
       return Array.from({ length: STEPS + 1 }, (_, i) => {
         const x = scale.from(first + (last - first) * i / STEPS);

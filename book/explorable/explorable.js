@@ -295,7 +295,7 @@
       if (moved) wakeNear();
     }, { rootMargin: `${NEAR}px 0px` });
     const move = ({ type, movementX, movementY }) => {
-      // // A page that appears under a resting mouse gets a pointermove without any movement.
+      // A page that appears under a resting mouse gets a pointermove without any movement.
       if (type === "pointermove" && !movementX && !movementY) return;
       moved = true;
       for (const one of moves) removeEventListener(one, move);
@@ -331,7 +331,7 @@
     dispatchEvent(new Event("figures-ready"));
     hash.listen(take, said);
     watchReader();
-    // // A drawing keeps the colors that it was drawn in. Paper is white in every theme.
+    // A drawing keeps the colours that it was drawn in. Paper is white in every theme.
     const redraw = () => figures.forEach((figure) => figure.drawn && figure.draw());
     new MutationObserver(redraw).observe(document.documentElement, {
       attributes: true,

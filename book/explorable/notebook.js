@@ -3,7 +3,7 @@
    that all figures of a kernel share. */
 const { adopt, release } = window.Explorables;
 
-/* Whether the theme is dark, by the color of its text: front ends have many names for themes. */
+/* Whether the theme is dark, by the colour of its text: front ends have many names for themes. */
 function isDark(color) {
   const [r, g, b] = window.ExplorableDraw.rgba(color).match(/\d+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 127;

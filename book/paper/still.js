@@ -7,7 +7,7 @@ window.Still = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const SIDES = ["Top", "Right", "Bottom", "Left"];
   const CONTROLS = "input, select, textarea, option";
-  // // Attributes of a drawing's own elements, with their defaults. The first are inherited.
+  // Attributes of a drawing's own elements, with their defaults. The first are inherited.
   const INHERITED = {
     "fill": "rgb(0, 0, 0)",
     "stroke": "none",
@@ -24,7 +24,7 @@ window.Still = (() => {
   const OWN = { "opacity": "1", "dominant-baseline": "auto", "transform": "none" };
   const KEPT = /^(x|y|dx|dy|x[12]|y[12]|cx|cy|r|rx|ry|d|points|width|height|viewBox|preserveAspectRatio)$/;
   const USED = "defs, linearGradient, clipPath, marker, pattern", STYLED = /^(class|style)$/;
-  // // One color up to a share of the width, another from there on.
+  // One colour up to a share of the width, another from there on.
   const BAR = /^linear-gradient\(to right, (.+?\)) ([\d.]+)%, (.+\)) 0(?:px|%)?\)$/;
   const pen = document.createElement("canvas").getContext("2d");
 
@@ -39,7 +39,7 @@ window.Still = (() => {
     return element;
   }
 
-  /* [#rrggbb, opacity] of a computed color; null if there is none. */
+  /* [#rrggbb, opacity] of a computed colour; null if there is none. */
   function colour(text) {
     const numbers = text.startsWith("rgb") || text.startsWith("color(srgb")
       ? text.match(/-?[\d.]+(e-?\d+)?/g).map(Number)
@@ -118,7 +118,7 @@ window.Still = (() => {
     let end = -1;
     for (const { 0: word, index } of node.data.matchAll(/\S+/g)) {
       const rects = where(index, index + word.length);
-      // // A word that is broken at the end of a line is placed letter by letter.
+      // A word that is broken at the end of a line is placed letter by letter.
       const parts = rects.length > 1 ? [...word] : [word];
       let at = index;
       for (const part of parts) {
@@ -139,7 +139,7 @@ window.Still = (() => {
       make("text", {
         "x": left,
         "y": rect.top + rect.height * ascent / (ascent + descent),
-        // // Fonts differ between computers, but the words keep their width.
+        // Fonts differ between computers, but the words keep their width.
         "textLength": text.length > 1 ? right - left : null,
         "lengthAdjust": text.length > 1 ? "spacingAndGlyphs" : null,
         "font-size": parseFloat(style.fontSize),

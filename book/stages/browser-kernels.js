@@ -302,7 +302,7 @@ window.BrowserKernels ??= (() => {
       ].map(([pass, mode, call]) => ({ pass, mode, call, name: `${pass} ${mode}`, found: [] }));
       const running = calls.filter(({ name }) => !stopped.has(name));
       for (const one of running) {
-        // // More than once: the first calls are not compiled yet, and any call may be delayed.
+        // More than once: the first calls are not compiled yet, and any call may be delayed.
         let took = one.times = 1;
         for (let enough = 0; enough < 3 && took !== null && took < LONG_MS; enough++) {
           took = batch(one.call, one.times);

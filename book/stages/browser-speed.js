@@ -138,7 +138,7 @@
     const plot = new window.Lines.Plot();
     const line = element("p", { class: "stage-line", role: "status" });
     const button = (words, onclick) => element("button", { type: "button", onclick }, words);
-    // // One button for start and stop, so that it keeps the focus.
+    // One button for start and stop, so that it keeps the focus.
     const start = button("", () => {
       if (stop) return stop();
       BrowserTimes.put([]);

@@ -33,7 +33,7 @@ window.BrowserTimes ??= (() => {
       if (rows.length) localStorage.setItem(KEY, JSON.stringify(rows));
       else localStorage.removeItem(KEY);
     } catch {
-      // // Without localStorage the rows last until the page is left.
+      // Without localStorage the rows last until the page is left.
     }
     for (const listener of listeners) listener();
   }

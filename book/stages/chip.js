@@ -119,7 +119,7 @@
       rows.S.setAttribute("visibility", design === "kept" ? "hidden" : "visible");
       moves.setAttribute("x", LEFT + ((now?.n ?? 0) + 0.5) * (CELL + 4));
       moves.textContent = now ? `↓ ${now.read.join(" ")}   ↑ ${now.written}` : "";
-      // // The state's tile gets darker, since each chunk adds to it.
+      // The state's tile gets darker, since each chunk adds to it.
       const full = design === "kept" ? step / N : 1;
       near.S.setAttribute("fill-opacity", step ? (0.25 + 0.75 * full).toFixed(2) : "1");
       total.value.textContent = `${text(sum(done) / 1024)} KiB`;

@@ -13,7 +13,7 @@ window.Costs ??= (() => {
     const tokens = 4 * t * d * item, past = 4 * t * d * d;
     let flops = past, bytes = tokens, steps = t;
     if (name === "attention" || name === "softmax") {
-      // // Each tile of queries reads all keys and values up to its own end.
+      // Each tile of queries reads all keys and values up to its own end.
       const full = Math.floor(t / TILE), rest = t % TILE ? t : 0;
       const again = (TILE * full * (full + 1)) / 2 + rest - t;
       [flops, bytes, steps] = [2 * t * (t + 1) * d, tokens + again * 2 * d * item, 1];

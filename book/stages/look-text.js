@@ -37,7 +37,7 @@ window.LookText ??= (() => {
     }
   }
 
-  const STRONG = 0.1; // weights that are also marked without color
+  const STRONG = 0.1; // weights that are also marked without colour
 
   class Reading {
     /* first: tokens that a confined head sees on every page. choose(i): called for a pressed word.
@@ -75,7 +75,7 @@ window.LookText ??= (() => {
           "The page. Its underlined words come again at the end. "
             + `┊: a confined head sees from here on, and the first ${this.first} tokens.`,
         ),
-        // // The space is before a word, not in it, so that lines can break there.
+        // The space is before a word, not in it, so that lines can break there.
         element(
           "p",
           { class: "look-page" },

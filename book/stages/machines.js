@@ -123,7 +123,7 @@
       steps.line,
     );
     Stage.keys(stage, steps, () => T);
-    // // Far enough for the growing states to show.
+    // Far enough for the growing states to show.
     steps.show(10);
     return { step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
   });

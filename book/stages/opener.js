@@ -158,9 +158,8 @@
       steps.line,
     );
     Stage.keys(stage, steps, () => T);
-    // // The picture for readers who want no motion. For others it moves when they scroll here,
+    // The picture for readers who want no motion. For others it moves when they scroll here,
     // from the letter at which softmax has read more.
-    // from where softmax has read more.
     steps.show(Stage.calm ? T : TEXT.findIndex((_, t) => total.softmax(t) > total.linear(t)));
     if (Stage.calm) return;
 

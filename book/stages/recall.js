@@ -17,7 +17,7 @@ window.Recall ??= (() => {
     exp: Math.exp,
     identity: (x) => x,
   };
-  // // Loops, since with 64 pairs these two run some thousand times.
+  // Loops, since with 64 pairs these two run some thousand times.
   function dot(a, b) {
     let sum = 0;
     for (let i = 0; i < a.length; i++) sum += a[i] * b[i];

@@ -90,7 +90,7 @@ window.Recurrence ??= (() => {
         const k = keyOf(write, letter), { v } = vectors(letter), rates = RATES[decay](letter);
         parts = parts.map((part) => part.map((row, c) => row.map((x) => rates[c] * x)));
         if (write === "delta") {
-          // // The state's answer to the key is subtracted from every part.
+          // The state's answer to the key is subtracted from every part.
           parts = parts.map((part) => {
             const answer = v.map((_, j) => k.reduce((sum, a, c) => sum + a * part[c][j], 0));
             return part.map((row, c) => row.map((x, j) => x - k[c] * answer[j]));

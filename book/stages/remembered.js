@@ -7,7 +7,7 @@ window.Remembered ??= (() => {
   const { element } = Stage;
   const FULL = 2.5; // the darkest number, in root mean squares
 
-  /* Red, green, blue and opacity of a style's color in any notation. */
+  /* Red, green, blue and opacity of a style's colour in any notation. */
   function colourOf(context, style) {
     context.clearRect(0, 0, 1, 1);
     context.fillStyle = style;

@@ -86,7 +86,7 @@
       const block = (x, wide, css) =>
         svg("rect", { class: css, x, y: 2, width: wide, height: BAND - 4, rx: 3 });
       const asked = lines.flatMap(({ points }) => points.map(([d]) => d));
-      // // The distance of the picture, and others with enough space.
+      // The distance of the picture, and others with enough space.
       const numbers = [distance, ...asked].reduce(
         (all, d) => all.some((one) => Math.abs(this.x(one) - this.x(d)) < APART) ? all : [...all, d],
         [],

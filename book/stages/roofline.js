@@ -157,7 +157,7 @@
     );
   }
 
-  /* Names of the colors, and meaning of dots and dashes. */
+  /* Names of the colours, and meaning of dots and dashes. */
   function legend() {
     const dot = () => svg("circle", { style: "fill: var(--line)", cx: 11, cy: 5, r: 4.5 });
     const dashes = svg("path", { class: "lines-line lines-dashed", d: "M0 5H22" });
@@ -228,7 +228,7 @@
       cards.replaceChildren(...Object.keys(MODES).map((mode) => card(limits, mode)));
       line.textContent = limits.sentence();
       waits.hidden = !limits.device.vendor;
-      // // Settings from a link are unfolded.
+      // Settings from a link are unfolded.
       more.open ||= chosen.step !== null || ["d", "c", "heads"].some((key) => chosen[key] !== FIRST[key]);
     }
 

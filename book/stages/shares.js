@@ -33,7 +33,7 @@
         const x = piece.left * WIDTH, width = piece.mass * WIDTH, y = TOP + i * ROW;
         const name = piece.text || "all texts";
         const group = svg("g", {}, svg("rect", { x, y, width, height: HEIGHT }));
-        // // Only names that fit.
+        // Only names that fit.
         if (width > 7 * name.length + 3) {
           group.append(
             svg("text", { x: x + width / 2, y: y + 19, "text-anchor": "middle", "font-size": 11 }, name),
@@ -60,7 +60,7 @@
           group.setAttribute("class", `shares-piece${text === under(i).text ? " shares-here" : ""}`);
         })
       );
-      // // A tick in each row, so that no name is crossed.
+      // A tick in each row, so that no name is crossed.
       mark.setAttribute(
         "d",
         rows.slice(0, n + 1).map((_, i) => `M${u * WIDTH} ${TOP + i * ROW - 3}v9`).join(""),

@@ -138,7 +138,7 @@ window.Stage ??= (() => {
         change(value);
       },
     });
-    // // An output inside the label would become its target.
+    // An output inside the label would become its target.
     return element(
       "div",
       { class: "figure-control stage-slider" },
@@ -207,7 +207,7 @@ window.Stage ??= (() => {
 
     function go(n) {
       step = Math.max(0, Math.min(n, length()));
-      // // Unlike `disabled`, this keeps the focus on the button.
+      // Unlike `disabled`, this keeps the focus on the button.
       for (const [node, off] of [[back, step === 0], [over, step === 0], [next, step >= length()]]) {
         node.setAttribute("aria-disabled", off);
       }
@@ -256,7 +256,7 @@ window.Stage ??= (() => {
       ),
     );
 
-  /* An entry of a legend: marks of 22 by 10 in the color --line, and their meaning. */
+  /* An entry of a legend: marks of 22 by 10 in the colour --line, and their meaning. */
   const named = (words, marks, color = "currentColor") =>
     element(
       "li",

@@ -42,7 +42,7 @@
       const [x, y] = place.get(text);
       const leaf = text.length === DEPTH;
       const group = svg("g", {}, svg("circle", { cx: x, cy: y, r: leaf ? 3.2 : 6.5 }));
-      // // A leaf's letter is below it, an inner node's inside.
+      // A leaf's letter is below it, an inner node's inside.
       if (text) {
         group.append(
           svg("text", { x, y: y + (leaf ? 13 : 3), "text-anchor": "middle", "font-size": 9 }, text.at(-1)),

@@ -1,4 +1,4 @@
-/* Sets the color scheme before the first paint: light or dark, as the reader chose on an earlier
+/* Sets the colour scheme before the first paint: light or dark, as the reader chose on an earlier
    page, or as in the system. The theme's own script follows and keeps both values. */
 (() => {
   const { dataset } = document.documentElement;
