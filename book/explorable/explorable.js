@@ -255,7 +255,7 @@
   }
 
   /* {headline: "x=seconds&context=4096"}: only settings that differ from the default. */
-  function said() {
+  function changedSettings() {
     return Object.fromEntries(figures.map(({ spec, state }) => {
       const usual = model.defaults(spec);
       const changed = Object.keys(usual).filter((name) => String(state[name]) !== String(usual[name]));
@@ -265,11 +265,11 @@
   }
 
   /* Applies the settings of a figure in the URL or in a link of the text to its defaults. */
-  function take(id, said) {
+  function apply(id, settings) {
     const figure = figures.find(({ spec }) => spec.id === id);
     if (!figure) return null;
     const state = model.defaults(figure.spec);
-    for (const [name, values] of said) {
+    for (const [name, values] of settings) {
       const control = figure.spec.controls.find((one) => one.name === name);
       if (control) state[name] = allowed(control, control.kind === "check" ? values : values[0], state[name]);
       else if (name === "level" && figure.crossing && Number.isFinite(Number(values[0]))) {
@@ -329,7 +329,7 @@
     }
     if (!figures.length) return;
     dispatchEvent(new Event("figures-ready"));
-    hash.listen(take, said);
+    hash.listen(apply, changedSettings);
     watchReader();
     // A drawing keeps the colours that it was drawn in. Paper is white in every theme.
     const redraw = () => figures.forEach((figure) => figure.drawn && figure.draw());

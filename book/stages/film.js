@@ -36,7 +36,7 @@
   /* The loss measured nearest to a stop; held-out text is read at other updates than stops. */
   const lossNear = ({ loss }, update) =>
     loss.reduce((a, b) => (Math.abs(b[0] - update) < Math.abs(a[0] - update) ? b : a));
-  function told(model, i) {
+  function lossOf(model, i) {
     const update = model.updates[i],
       [at, loss] = lossNear(model, update),
       time = model.seconds ? `, ${round(minutes(model, i))} min` : "";
@@ -92,7 +92,7 @@
   /* Shows a side at stop i, with the map of a head of this name. */
   function show({ model, looked, state, peak, texts, cells, picture }, i, head, name) {
     const map = model.maps[head][i];
-    state.textContent = told(model, i);
+    state.textContent = lossOf(model, i);
     for (const [kind, node] of Object.entries(texts)) node.textContent = clean(model.samples[kind][i]);
     cells.forEach((cell, j) =>
       cell.setAttribute("fill-opacity", (0.03 + (0.97 * parseInt(map[j], DIGITS)) / (DIGITS - 1)).toFixed(3))
@@ -125,7 +125,7 @@
       Stage.put(sliders[by], lists[by], n);
     }
     const say = (n) =>
-      models.map((model, which) => `${NAMES[model.name]} after ${told(model, stops()[n][1][which])}.`).join(
+      models.map((model, which) => `${NAMES[model.name]} after ${lossOf(model, stops()[n][1][which])}.`).join(
         " ",
       );
 

@@ -32,7 +32,7 @@ window.Lines ??= (() => {
     points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
   /* A slider at a point of the plot, with the usual arrow keys. */
-  function handle(told) {
+  function handle(entry) {
     const node = element("div", {
       class: "lines-handle",
       role: "slider",
@@ -51,7 +51,7 @@ window.Lines ??= (() => {
         }[event.key];
         if (!steps) return;
         event.preventDefault();
-        told.now.step(steps);
+        entry.now.step(steps);
       },
     });
     return node;
@@ -176,11 +176,11 @@ window.Lines ??= (() => {
       this.pad.hidden = !wanted.length;
       while (this.handles.length > wanted.length) this.handles.pop().node.remove();
       wanted.forEach((now, i) => {
-        const told = this.handles[i] ??= {};
-        told.now = now;
-        if (!told.node) this.frame.append(told.node = handle(told));
+        const entry = this.handles[i] ??= {};
+        entry.now = now;
+        if (!entry.node) this.frame.append(entry.node = handle(entry));
         const [left, top] = at(now.x, now.y);
-        Object.assign(told.node.style, { left: `${left}px`, top: `${top}px` });
+        Object.assign(entry.node.style, { left: `${left}px`, top: `${top}px` });
         for (
           const [name, value] of Object.entries({
             label: now.label,
@@ -190,7 +190,7 @@ window.Lines ??= (() => {
             valuemax: now.most,
           })
         ) {
-          told.node.setAttribute(`aria-${name}`, value);
+          entry.node.setAttribute(`aria-${name}`, value);
         }
       });
     }

@@ -32,11 +32,11 @@ window.Stage ??= (() => {
       if (root.dataset.mounted) continue;
       root.dataset.mounted = "";
       const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
-      const said = () =>
+      const settingsText = () =>
         Object.entries(views)
           .filter(([, [set, first]]) => set.now() !== String(first))
           .map(([key, [set]]) => `${key}=${encodeURIComponent(set.now())}`).join("&");
-      const asBuilt = said(); // some stages begin halfway, while links show the end
+      const asBuilt = settingsText(); // some stages begin halfway, while links show the end
       window.FigureView.listen((id, settings) => {
         if (id !== root.id) return null;
         const asked = Object.fromEntries(settings.map(([key, [value]]) => [key, value]));
@@ -49,7 +49,7 @@ window.Stage ??= (() => {
           }
         }
         return root;
-      }, (whole) => ({ [root.id]: !whole && said() === asBuilt ? "" : said() }));
+      }, (whole) => ({ [root.id]: !whole && settingsText() === asBuilt ? "" : settingsText() }));
       let timer = 0;
       for (const type of ["click", "input", "keydown"]) {
         root.addEventListener(type, () => {
