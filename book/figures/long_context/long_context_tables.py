@@ -6,26 +6,32 @@ import math
 
 from ..index import race
 from ..lib.format import NOT_MEASURED, in_words
-from ..lib.records import NotMeasuredError, learned
+from ..lib.pairs import Pairs, compare_seeds
+from ..lib.records import NotMeasuredError, learned, rows
 from ..lib.tables import Missing, Table
 from . import whole_novels
 from .long_context import CONTEXTS, MAIN, MODELS, gain_at, runs_of, without_lone
 
 
-def rise(name: str, context: int, like: str | None = None, at: int = CONTEXTS[-1]) -> float:
-    """Growth of a model's loss past its trained length, beyond that of another model.
+def rise(name: str, context: int) -> Pairs:
+    """Growth of a model's loss from the end of its trained length to the last bytes read.
 
-    The other model reads the same pages: the same attention trained at the longest context, or
-    `like` trained `at`. The largest growth over the later positions. Raises NotMeasuredError.
+    Less the growth on the same pages of the same attention trained at the longest context, by seed.
+    Raises NotMeasuredError.
     """
-    losses, others = (
-        without_lone(race.positions(n, "whole").get(model, {}))
-        for model, n in ((name, context), (like or name, at))
-    )
-    if context - 1 not in losses or losses.keys() - others.keys():
-        raise NotMeasuredError(f"race: no positions of {name} trained at {context} and another")
-    above = {last: loss - others[last] for last, loss in losses.items() if last >= context - 1}
-    return max(above.values()) - above[context - 1]
+    own, other = (_growth(name, trained_at, context) for trained_at in (context, CONTEXTS[-1]))
+    return compare_seeds([{seed: own[seed] - other[seed] for seed in own.keys() & other.keys()}])
+
+
+def _growth(name: str, trained_at: int, since: int) -> dict[int, float]:
+    """By seed: the loss at the last bytes read minus that up to byte `since`."""
+    growth = {}
+    for run in race.by_model(trained_at).get(name, ()):
+        read = rows(run, "positions", reading="whole")
+        losses = without_lone({each["last"]: each["loss"] for each in read})
+        if since - 1 in losses:
+            growth[run["config"]["seed"]] = losses[max(losses)] - losses[since - 1]
+    return growth
 
 
 def _worth(attention: str, kind: str, at: int, context: int = MAIN) -> str:
@@ -102,6 +108,11 @@ def numbers() -> dict[str, str]:
         ),
         given_least=lambda: f"{gain_at('linear', MAIN, 'given', 16)['loss']:.2f}",
         given_most=lambda: f"{gain_at('linear', MAIN, 'given', 16384)['loss']:.2f}",
+        **{
+            f"rise_{name}_{n}": lambda name=name, n=n: rise(name, n).signed()
+            for name in MODELS
+            for n in (CONTEXTS[0], MAIN)
+        },
         longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",
     )
 

@@ -9,6 +9,7 @@ from statistics import mean, stdev
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
 from ..lib.format import counted, in_words
+from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
 from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing, Table
@@ -130,6 +131,25 @@ def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:
     raise NotMeasuredError(f"whole_novels: linear of {context} was not read so far")
 
 
+def apart(context: int) -> Pairs:
+    """Linear attention's cost minus softmax's at softmax's last bytes, a pair for each novel.
+
+    Both models of a pair have one seed and read the same bytes. Raises NotMeasuredError.
+    """
+    first = last_read("softmax", context)["first"]
+    costs: dict[str, dict[tuple[int, int], float]] = {}
+    for attention in ("linear", "softmax"):
+        costs[attention] = {
+            (run["config"]["seed"], each["novel"]): each["whole"] - each["window"]
+            for run in runs_of(attention, context)
+            for each in rows(run, "positions", first=first)
+        }
+    linear, softmax = costs["linear"], costs["softmax"]
+    seeds = {seed for seed, _ in linear} & {seed for seed, _ in softmax}
+    novels = sorted({novel for _, novel in softmax})
+    return compare([mean(linear[s, n] - softmax[s, n] for s in seeds) for n in novels if seeds])
+
+
 def at_the_end(context: int) -> tuple[dict[str, float], ...]:
     """Costs at the last bytes read: linear attention's, and both models' at softmax's end."""
     softmax, linear = both_there(context)
@@ -137,19 +157,22 @@ def at_the_end(context: int) -> tuple[dict[str, float], ...]:
 
 
 def table() -> Table | Missing:
-    """`at_the_end` by the context of the training."""
-    by_context = {}
+    """`at_the_end` and `apart` by the context of the training."""
+    by_context, differences = {}, {}
     for context in race.CONTEXTS:
         try:
-            by_context[context] = at_the_end(context)
+            by_context[context], differences[context] = at_the_end(context), apart(context)
         except NotMeasuredError:
             continue
     if not by_context:
         return Missing("whole_novels")
     last = f"to byte {max(softmax['last'] for *_, softmax in by_context.values()):,}"
     titles = ["trained at", "linear, to the end", f"linear, {last}", f"softmax, {last}"]
-    cells = [[f"{context:,}", *map(_plain, costs)] for context, costs in by_context.items()]
-    return Table(titles, cells, align="rrrr")
+    cells = [
+        [f"{context:,}", *map(_plain, costs), _in_thousandths(differences[context])]
+        for context, costs in by_context.items()
+    ]
+    return Table([*titles, "linear less softmax"], cells, align="rrrrr", wrap=True)
 
 
 def within() -> tuple[int, int]:
@@ -162,6 +185,13 @@ def _plain(point: dict[str, float]) -> str:
     """Thousandths of a nat, with half of the 95% interval: 0.24 ± 0.02."""
     cost, half = (f"{1000 * point[name]:.2f}" for name in ("cost", "half"))
     return f"{'0.00' if cost == '-0.00' else cost.replace('-', '−')} ± {half}"
+
+
+def _in_thousandths(pairs: Pairs) -> str:
+    """A difference in thousandths of a nat: "−0.32 ± 0.11 (5 of 5)"."""
+    error = None if pairs.error is None else 1000 * pairs.error
+    scaled = pairs._replace(mean=1000 * pairs.mean, error=error)
+    return f"{scaled.signed(2)} ({pairs.of()})"
 
 
 def _longest(attention: str) -> int:
@@ -183,6 +213,7 @@ def numbers() -> dict[str, str]:
         novels_from=lambda: f"{last_read('linear', race.MAIN)['first'] - 1:,}",
         novels_cost=lambda: cost("linear"),
         novels_loss=lambda: f"{last_read('linear', race.MAIN)['loss']:.2f}",
+        novels_apart=lambda: _in_thousandths(apart(race.MAIN)),
         novels_within=lambda: "{} of {}".format(*map(counted, within())),
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")

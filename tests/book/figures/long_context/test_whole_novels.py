@@ -5,7 +5,7 @@ import math
 import pytest
 
 from book.figures.lib.records import NotMeasuredError
-from book.figures.long_context import recall, whole_novels
+from book.figures.long_context import long_context_tables, recall, whole_novels
 
 
 def novels(*rows):
@@ -33,6 +33,42 @@ def test_seeds_that_agree_leave_the_t_of_the_novels():
     for seeds in (1, 2, 3):
         (found,) = whole_novels.by_doubling([run] * seeds)
         assert found["half"] == pytest.approx(4.303 * standard)
+
+
+def test_models_are_compared_novel_by_novel(monkeypatch):
+    """Novels differ in cost by more than the models do on each of them."""
+    easy = [0.001, 0.005, -0.003]
+    stored = {
+        name: [
+            novels(*((n, 4097, 8192, cost + less, 0.0) for n, cost in enumerate(easy)))
+            | {"config": {"seed": seed}}
+            for seed in seeds
+        ]
+        for name, less, seeds in (("softmax", 0.0, [0]), ("linear", -0.0003, [0, 1]))
+    }
+    stored["linear"][1]["tables"]["positions"]["whole"] = [9.0] * 3  # a seed that softmax lacks
+    monkeypatch.setattr(whole_novels, "runs_of", lambda attention, context: stored[attention])
+    found = whole_novels.apart(4096)
+    assert found.mean == pytest.approx(-0.0003)
+    assert found.error == pytest.approx(0, abs=1e-9)
+    assert found.of() == "3 of 3"
+
+
+def test_a_rise_is_measured_against_a_model_of_the_same_seed(monkeypatch):
+    """The pages grow harder for both; one seed rises by a hundredth beyond them, one does not."""
+
+    def run(seed, last):
+        columns = {"reading": ["whole"] * 2, "last": [255, 511], "loss": [1.0 + seed, last]}
+        return {"config": {"seed": seed}, "tables": {"positions": columns}}
+
+    runs = {256: [run(0, 1.31), run(1, 2.5)], 16384: [run(0, 1.3), run(1, 2.5), run(2, 9.0)]}
+    monkeypatch.setattr(
+        long_context_tables.race, "by_model", lambda context: {"linear": runs[context]}
+    )
+    found = long_context_tables.rise("linear", 256)
+    assert (found.count, found.mean) == (2, pytest.approx(0.005))
+    with pytest.raises(NotMeasuredError):
+        long_context_tables.rise("softmax", 256)
 
 
 def test_dense_texts_teach_and_are_not_shown(monkeypatch):
