@@ -7,7 +7,13 @@ from ..figures.index.mode_speed import narrowest, times_limit, token_ratios
 from ..figures.lib.records import rows
 from ..figures.three_modes import chunk_sizes, cpu_speed
 from ..figures.three_modes.block_speed import lengths, peak, point, ratio_to_softmax
-from ..figures.three_modes.published import BEHIND_AT, UPDATE_TIMES, WAITS_AT, recurrent_waits
+from ..figures.three_modes.published import (
+    BEHIND_AT,
+    UPDATE_TIMES,
+    WAITS_AT,
+    draft_crossing,
+    recurrent_waits,
+)
 from . import every
 
 BOTH = "forward+backward"
@@ -120,6 +126,9 @@ VERDICTS = {
         for tokens in UPDATE_TIMES
         if tokens <= BEHIND_AT
     ),
+    "would put its crossing near 64k": lambda: (
+        draft_crossing("A100 80GB SXM") < 65536 < draft_crossing("H100 SXM")
+    ),
     "far less than for the layer alone": lambda: every(
         1 < ratio_to_softmax("1.5B", n) < 0.5 * mode_speed.ratio_to_softmax(n)
         for n in both()
@@ -151,7 +160,7 @@ VERDICTS = {
     "of the lengths tried, in all four cases": lambda: (
         len({chunk_sizes.best(narrowest(), *case)[1] for case in CASES}) == 1
     ),
-    "within the quartiles of the fastest in each case; no longer chunk is": lambda: (
+    "are within the quartiles of the fastest; no longer chunk is": lambda: (
         set.intersection(*(chunk_sizes.level(narrowest(), *case) for case in CASES)) == {16, 32}
     ),
 }
