@@ -203,6 +203,16 @@ def test_a_line_of_a_cell_fits_its_column_in_the_widest_of_the_fonts(name):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_with_exercises_has_a_question_that_marks_itself(name):
+def test_a_chapter_asks_concludes_and_has_exercises(name):
     text = (BOOK / f"{name}.md").read_text(encoding="utf-8")
-    assert ("## Exercises" in text) == ("{check}" in text)
+    *sections, exercises = re.split(r"^## ", text, flags=re.M)
+    asks = exercises.startswith("Exercises\n")
+    assert asks == ("{check}" in text) == ("\n## Three takeaways\n" in text)
+    assert all(section.count("*Limits.*") <= 1 for section in sections)
+    if asks:
+        assert "{question}" in sections[0]
+        assert re.findall(r"^\d+\.", sections[-1], flags=re.M) == ["1.", "2.", "3."]
+        assert exercises.count("{predict}") >= 4
+        assert exercises.count("{predict} 1. To prove") == 1
+        answer = exercises.split(". To program\n")[1].split("{predict}")[0]
+        assert "tags: [hide-cell]" in answer and "assert" in answer, "its answer is executed"
