@@ -17,7 +17,7 @@ from ..figures.index.race_numbers import (
 from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import device_name, have, load
 from ..figures.three_modes import block_speed, published
-from ..figures.trained_model.measured import measured
+from ..figures.trained_model.measured import measured, recall
 from ..figures.trained_model.remove_exponential import SOME, everywhere, first_alone, missing
 from . import every
 
@@ -35,7 +35,7 @@ VERDICTS = {
     "Nothing here ran on a GPU.": lambda: every(
         run["provenance"]["device"]["kind"] == "cpu" for run in load()
     ),
-    "No model of this race gains from long context": lambda: every(
+    "In no model of this race does a far-sighted head lower the loss": lambda: every(
         race.end(f"{name}, near only", n) < race.end(name, n)
         for name in race.PAIR
         for n in race.CONTEXTS
@@ -46,7 +46,7 @@ VERDICTS = {
     "nats below all attentions of the race (three seeds, 1,024 bytes)": lambda: (
         min(convolution_leads()) > 0.03 and len(convolutions()) == 3
     ),
-    "What they see fits a window of 128 bytes, which would take": lambda: (
+    "What these heads see fits a window of 128 bytes, which would take": lambda: (
         window_minutes(16384) < minutes("softmax", 16384) / 2
     ),
     "an update of softmax takes longer, several times as long at long contexts": lambda: (
@@ -62,6 +62,7 @@ VERDICTS = {
     "We see no recall: a passage that returns is harder than the first time": (
         lambda: measured(everywhere(), "gain").mean < 0
     ),
+    "and no easier than after another passage": lambda: abs(recall(everywhere()).mean) < 0.001,
     "the loss of tokens whose past is cut rises by": lambda: (
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
@@ -71,7 +72,9 @@ VERDICTS = {
         over_seeds(LINEAR_BEHIND).mean < 0
     ),
     "(Student's t). So we see no difference.": lambda: not is_clear(over_seeds(LINEAR_BEHIND)),
-    "softmax leads by": lambda: table_behind() > 0.05,
+    "own recipe softmax leads at 256 bytes by": lambda: (
+        is_clear(table_behind()) and table_behind().mean > 0 and table_behind().count == 3
+    ),
     "The time of an update depends on the context.": lambda: (
         1 < race.ratio(256) < race.ratio(1024) < race.ratio(4096) < race.ratio(16384)
     ),
