@@ -16,7 +16,8 @@ HERE = Path(__file__).parent
 def test_interpreted_kernels_agree_with_float64(some):
     files = [str(HERE / name) for name in ("interpreted.py", "interpreted_scans.py")]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-               "--confcutdir", str(HERE), *files, "-k", some]  # fmt: skip
+               "-p", "tests.kernels.patched_once", "--confcutdir", str(HERE), *files,
+               "-k", some]  # fmt: skip
     done = subprocess.run(
         command,
         env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
