@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
 from math import floor, log10
-from statistics import mean
 
 from ..index import ngram_baseline
 from ..index.race import (
@@ -153,8 +152,11 @@ def _far_head(attention: str, context: int) -> str:
     return f"{cost.signed()} ({cost.of()})"
 
 
-def lead_after(updates: int) -> float:
-    """Nats by which the best attention is above the convolution, mean over the seeds of both."""
+def lead_after(updates: int) -> Pairs:
+    """Nats by which the best attention is above the convolution after `updates`, by seed.
+
+    Raises NotMeasuredError.
+    """
     context = CONVOLUTION[1]
     best = {run["config"]["seed"]: losses(run) for run in by_model(context).get(NEAR, ())}
     leads = [
@@ -162,9 +164,7 @@ def lead_after(updates: int) -> float:
         for run in convolutions()
         if (seed := run["config"]["seed"]) in best
     ]
-    if not leads:
-        raise NotMeasuredError("race: no attention with the seed of the convolution")
-    return mean(leads)
+    return compare(leads)
 
 
 def behind_after(updates: int, context: int = 1024) -> Pairs:
@@ -229,8 +229,8 @@ def numbers() -> dict[str, str]:
         far_same=lambda: counted(len(far_head_on_one_processor())),
         far_same_costs=lambda: apart(far_head_on_one_processor().values()),
         two_bytes=lambda: f"{convolution():.3f}",
-        **{f"two_bytes_after_{n}": lambda n=n: f"{lead_after(n):.2f}" for n in (512, 2048)},
-        **{f"behind_after_{n}": lambda n=n: f"{-behind_after(n).mean:.3f}" for n in (512, 2048)},
+        **{f"two_bytes_after_{n}": lambda n=n: lead_after(n).spread(2) for n in (512, 2048)},
+        **{f"behind_after_{n}": lambda n=n: behind_after(n).spread() for n in (512, 2048)},
         near_1024=lambda: f"{end(NEAR, CONVOLUTION[1]):.3f}",
         near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
         seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),
