@@ -46,7 +46,7 @@ VERDICTS = {
     "nats below all attentions of the race (three seeds, 1,024 bytes)": lambda: (
         min(convolution_leads()) > 0.03 and len(convolutions()) == 3
     ),
-    "What these heads see fits a window of 128 bytes, which would take": lambda: (
+    "All that these heads see fits a window of 128 bytes, which would take": lambda: (
         window_minutes(16384) < minutes("softmax", 16384) / 2
     ),
     "an update of softmax takes longer, several times as long at long contexts": lambda: (

@@ -47,7 +47,7 @@ VERDICTS = {
     "and softmax is still {glue:text}`map_behind` ahead of it": lambda: (
         final_loss(ranking()[0]) - final_loss("softmax") > seed_gap()
     ),
-    "Of the four exp ends lowest": lambda: ranking()[0] == "exp",
+    "The map exp ends lowest of the four": lambda: ranking()[0] == "exp",
     "relu picks better than elu + 1 and ends": lambda: relu_behind() > 0,
     "behind it. That is about the spread of seeds": lambda: relu_behind() < 2 * seed_gap(),
     "and it ends behind elu + 1": lambda: final_loss("taylor") > final_loss("linear"),

@@ -32,7 +32,7 @@ def stuck(model: str) -> int:
 
 
 def pairs() -> list[float]:
-    """What the erase term adds to the share recalled, by rate and seed."""
+    """Share recalled with the erase term less that without, by rate and seed."""
     erases, adds = (
         {(run["config"]["learning_rate"], run["config"]["seed"]): hardest(run)
          for run in of_recall(model)}
@@ -81,7 +81,7 @@ VERDICTS = {
     "Recall and selective copying are means of three seeds": lambda: every(
         len(tasks.trainings(task)) == 9 for task in ("recall", "selective copying")
     ),
-    "overwriting has one rate and one seed so far": lambda: len(tasks.trainings(TASK)) == 1,
+    "Overwriting has one rate and one seed so far": lambda: len(tasks.trainings(TASK)) == 1,
     "It has one run of each layer so far": lambda: len(tasks.trainings(TASK)) == 1,
     "Overwriting has one seed and one rate": lambda: len(tasks.trainings(TASK)) == 1,
     "The delta rule's lead over linear attention in recall does not need its erase term": lambda: (
@@ -105,7 +105,7 @@ VERDICTS = {
     "among them the control, do best at an end of the range of rates": lambda: (
         {rate("recall", "delta-adds"), rate("selective copying", "delta-adds")} <= {1e-3, 1e-2}
     ),
-    "Of these layers only softmax reached 99.5%": lambda: every(
+    "Only softmax among these layers reached 99.5%": lambda: every(
         (hardest(run) > 0.99) == (model == "softmax")
         for model, runs in tasks.of_usual_size(tasks.at_best_rates("recall")).items()
         for run in runs

@@ -164,7 +164,7 @@ VERDICTS = {
     "24 heads found so keep less than half of the recall": lambda: (
         lost_recall(first_alone(SOME, "mass")) > 0.5
     ),
-    "The trained model hardly does": lambda: (
+    "In the trained model little of it is": lambda: (
         abs(recall(everywhere()).mean) < 0.05 * recall(confined(0)).mean
     ),
 }

@@ -221,7 +221,7 @@ VERDICTS = {
     "No rate shows a gain beyond the spread": lambda: every(
         gap(rate).mean > -(gap(rate).half or 0) for rate in RATES
     ),
-    "Scores eight times as large hardly sharpen the trained heads": lambda: (
+    "Scores eight times as large sharpen the trained heads little": lambda: (
         0.85
         < state_size.attention(pair("scores eight times as large")[0], "end").tokens
         / state_size.attention(Arm("Taylor 2"), "end").tokens

@@ -201,7 +201,7 @@ def _config(task: str) -> dict:
 
 
 def share(task: str, model: str) -> Score:
-    """Of a model of the usual size in the test of `_asked`. Raises NotMeasuredError."""
+    """Score of a model of the usual size in the test of `_asked`. Raises NotMeasuredError."""
     return score(by_layer(task).get(model, []), **_asked().get(task, {}))
 
 
