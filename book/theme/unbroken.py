@@ -50,7 +50,8 @@ def keep_punctuation(tree: nodes.Element) -> None:
             beside = formula.parent.children[i] if 0 <= i < len(formula.parent) else None
             if isinstance(beside, nodes.Text) and (match := edge.search(beside.astext())):
                 formula[name] = match[0]
-                formula.parent.replace(beside, nodes.Text(edge.sub("", beside.astext())))
+                # `replace` would take the first equal text, which may be another full stop.
+                formula.parent[i] = nodes.Text(edge.sub("", beside.astext()))
 
 
 class Unbroken(SphinxPostTransform):

@@ -8,6 +8,18 @@ import pytest
 
 from experiments.harness.core import record
 
+# First cells whose one word takes more than a line.
+BROKEN = """() => [...document.querySelectorAll("td:first-child")].filter((cell) => {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), tops = new Set();
+    const word = document.createRange();
+    while (texts.nextNode()) {
+        if (!texts.currentNode.data.trim()) continue;
+        word.selectNodeContents(texts.currentNode);
+        for (const { top } of word.getClientRects()) tops.add(Math.round(top));
+    }
+    return !/\\s/.test(cell.textContent.trim()) && tops.size > 1;
+}).map((cell) => cell.textContent)"""
+
 pytestmark = pytest.mark.browser
 
 
@@ -24,3 +36,13 @@ def test_the_list_of_runs_is_filtered_by_words_and_stays_in_its_box(open_page):
     assert 0 < len(shown) < runs
     assert all(re.search("race", text) and "16384" in text for text in shown)
     assert tab.evaluate("document.documentElement.scrollHeight") < 20_000
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_on_a_phone_names_stand_on_one_line_and_each_verdict_beside_its_claim(open_page, width):
+    tab = open_page("book/reproduce.html", width=width)
+    assert tab.evaluate(BROKEN) == []
+    titles = tab.locator("table >> nth=0").locator("th").all()
+    assert [title.inner_text() for title in titles[:2]] == ["claim", "verdict"]
+    box = titles[1].bounding_box()
+    assert box["x"] + box["width"] <= width

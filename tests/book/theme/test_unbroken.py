@@ -32,6 +32,17 @@ def test_punctuation_goes_to_its_formula():
     assert text.astext() == "keys k or q alone"
 
 
+def test_punctuation_elsewhere_stays_where_it_is():
+    text = nodes.paragraph(
+        "", "", nodes.emphasis("", "key"), nodes.Text("."), nodes.Text("\nAt most ")
+    )
+    text += [nodes.math("", "K"), nodes.Text(".")]
+    unbroken.keep_punctuation(text)
+    (formula,) = text.findall(nodes.math)
+    assert formula["after"] == "."
+    assert text.astext() == "key.\nAt most K"
+
+
 @pytest.mark.parametrize("tex", ["a = b", "a = b + c"])
 @pytest.mark.parametrize(("before", "after"), [("(", ")."), ("", ","), ("(", "")])
 def test_a_formula_shows_its_punctuation_and_says_it_once(tex, before, after):
