@@ -21,9 +21,10 @@ from .harness.core.cluster import part_of, submit
 from .harness.core.code import git
 from .harness.core.collect import collect
 from .harness.core.dictionary import dictionary
-from .harness.core.files import one_line, printable
+from .harness.core.files import in_bytes, one_line, printable
 from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
+from .harness.core.states import state_of
 from .harness.core.team import TOLD, Team, here, joined, supposed
 from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
@@ -182,17 +183,26 @@ def _list(options: argparse.Namespace) -> int:
     if options.ranks < 1:
         raise UsageError(f"--ranks: expected 1 or more, got {options.ranks}")
     with supposed(options.ranks):
-        return _list_plan(options, runner.find_device(options.device))
+        return _list_plan(options)
 
 
-def _list_plan(options: argparse.Namespace, device: torch.device) -> int:
-    description = describe_device(device)
-    for run in runner.plan(
-        EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
-    ):
-        state = runner.state_of(run, options.out, description)
+def _list_plan(options: argparse.Namespace) -> int:
+    # A computer without a GPU, such as a cluster's front end, can list the plan of those with one.
+    absent = options.device == "cuda" and not torch.cuda.is_available()
+    kind = "cuda" if absent else runner.find_device(options.device).type
+    description = None if absent else describe_device(torch.device(kind))
+    for run in _planned(options, kind):
+        state = "unknown"  # results are kept by the GPU's name
+        if description is not None:
+            state = state_of(run, options.out, description)
         print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}{_needs(run, options)}")
     return 0
+
+
+def _planned(options: argparse.Namespace, kind: str) -> list[Run]:
+    """The runs that the arguments choose. Raises UsageError."""
+    given = {"smoke": options.smoke, "only": options.only}
+    return runner.plan(EXPERIMENTS, options.experiments, kind, **given)
 
 
 def _needs(run: Run, options: argparse.Namespace) -> str:
@@ -200,43 +210,39 @@ def _needs(run: Run, options: argparse.Namespace) -> str:
     if not (needs := EXPERIMENTS[run.experiment].memory):
         return ""
     try:
-        return f"  {needs(run.config, options.ranks) / 1e9:.1f} GB a device"
+        return f"  {in_bytes(needs(run.config, options.ranks))} a device"
     except UsageError as error:
         return f"  {one_line(error)}"
 
 
 def _run(options: argparse.Namespace) -> int:
     device = runner.find_device(options.device)
-    if options.max_updates is not None and options.max_updates < 0:
-        raise UsageError(f"--max-updates: expected 0 or more, got {options.max_updates}")
     with joined(device.type) as team:
         return _run_on(team, device, options)
 
 
-def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> int:
-    runs = runner.plan(
-        EXPERIMENTS, options.experiments, device.type, smoke=options.smoke, only=options.only
-    )
-    runs = part_of(runs, options.part)
-    for name in {run.experiment for run in runs} if team.size > 1 else ():
+def _runs_of(team: Team, kind: str, options: argparse.Namespace) -> list[Run]:
+    """The runs to perform. Raises UsageError for arguments that do not fit, or not this team."""
+    if options.max_updates is not None and options.max_updates < 0:
+        raise UsageError(f"--max-updates: expected 0 or more, got {options.max_updates}")
+    runs = part_of(_planned(options, kind), options.part)
+    for name in {run.experiment: run for run in runs} if team.size > 1 else ():
         if not EXPERIMENTS[name].spreads:
             known = ", ".join(one for one, its in EXPERIMENTS.items() if its.spreads)
             raise UsageError(f"experiment: expected one of {known} on several ranks, got {name}")
+    return runs
+
+
+def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> int:
+    runs = team.first(lambda: _runs_of(team, device.type, options))
     if team.leads and not options.smoke and git("rev-parse", "HEAD") and is_edited():
         print(
             "lsa/ or experiments/ differs from its commit: these results will be marked `dirty`",
             file=sys.stderr,
         )
-    ended = runner.run_all(
-        EXPERIMENTS,
-        runs,
-        device,
-        options.out,
-        budget=options.budget,
-        force=options.force,
-        corpus=opener(options.corpus_source),
-        max_updates=options.max_updates,
-    )
+    corpus = opener(options.corpus_source)
+    given = {name: getattr(options, name) for name in ("budget", "force", "max_updates")}
+    ended = runner.run_all(EXPERIMENTS, runs, device, options.out, corpus=corpus, **given)
     if team.leads:
         print(f"{ended} runs stored under {options.out}")
     return 0

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from experiments import loss_curves
+from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import checkpoint, files, record, run_files
 from experiments.harness.core.plan import Run
@@ -103,6 +104,22 @@ def test_a_run_of_so_many_updates_stops_and_goes_on(tmp_path, capsys):
     capsys.readouterr()
     assert smoke(tmp_path, *wanted, "--max-updates", "-1") == 1
     assert capsys.readouterr().err == "error: --max-updates: expected 0 or more, got -1\n"
+
+
+def test_any_number_of_threads_continues(tmp_path, monkeypatch, capsys):
+    """torchrun gives each of several ranks one thread, and a single process has several."""
+    wanted = "loss_curves", "--only", "attention=linear"
+    assert smoke(tmp_path, *wanted, "--max-updates", "2") == 0
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads + 1)
+    listing = "list", *wanted, "--device", "cpu", "--smoke", "--out", str(tmp_path / "out")
+    capsys.readouterr()
+    assert main([*listing]) == 0
+    assert capsys.readouterr().out.split()[1] == "partial"
+    assert smoke(tmp_path, *wanted) == 0
+    (found,) = [one for one in record.load(results=tmp_path / "out") if one["complete"]]
+    assert found["tables"]["train"]["update"] == [1, 2, 3]
+    assert len(found["provenance"]["legs"]) == 2
 
 
 def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record, run_files, runner
 from experiments.harness.core.plan import Outcome, Run
 from experiments.harness.core.provenance import describe_device
+from experiments.harness.core.states import state_of
 from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
@@ -130,9 +131,9 @@ def test_a_budget_keeps_what_a_run_has_and_the_next_run_ends_it(tmp_path, made_c
     )
     device = describe_device(CPU)
     if not ended:
-        assert runner.state_of(run, out, device) == "partial"
+        assert state_of(run, out, device) == "partial"
     assert runner.run_all(EXPERIMENTS, [run], CPU, out) in (0, 1)
-    assert runner.state_of(run, out, device) == "stored"
+    assert state_of(run, out, device) == "stored"
     assert not record.partial_path(record.path_of(out, "mode_speed", device, run.name)).exists()
     assert runner.run_all(EXPERIMENTS, [run], CPU, out, budget=1e-9, force=True) == 0
 
@@ -143,7 +144,7 @@ def test_a_stored_run_of_another_configuration_is_said_to_be_one_and_kept(tmp_pa
     (path,) = record.paths(tmp_path)
     before = path.read_bytes()
     planned = replace(run, config={**run.config, "heads": 2, "new": True})
-    assert runner.state_of(planned, tmp_path, describe_device(CPU)) == "changed"
+    assert state_of(planned, tmp_path, describe_device(CPU)) == "changed"
     assert runner.run_all(EXPERIMENTS, [planned], CPU, tmp_path) == 0
     said = "stored already, with other values of heads, new; --force replaces it"
     assert said in capsys.readouterr().out

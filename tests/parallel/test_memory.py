@@ -7,6 +7,7 @@ from experiments import loss_curves
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record, runner
+from experiments.harness.core.files import in_bytes
 from experiments.harness.core.plan import UsageError
 from experiments.harness.core.team import TOLD, supposed
 from experiments.harness.learning.shapes import memory_needed
@@ -70,13 +71,26 @@ def test_the_longest_context_needs_several_devices():
 def test_the_plan_of_several_ranks_can_be_listed(capsys, tmp_path):
     wanted = ["loss_curves", "--device", "cpu", "--out", str(tmp_path), "--smoke"]
     assert main(["list", *wanted, "--ranks", "8"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith(" GB a device")
+    assert capsys.readouterr().out.splitlines()[0].endswith(" MB a device")
     assert main(["list", *wanted, "--ranks", "16"]) == 0  # four for each of four windows
     softmax, linear = capsys.readouterr().out.splitlines()
     said = "ranks: expected at most one for each of 2 heads of a window of softmax attention, got 4"
-    assert softmax.endswith(said) and linear.endswith(" GB a device")
+    assert softmax.endswith(said) and linear.endswith(" MB a device")
     assert main(["list", *wanted, "--ranks", "0"]) == 1
     assert capsys.readouterr().err == "error: --ranks: expected 1 or more, got 0\n"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="of a computer without a GPU")
+def test_the_headlines_plan_is_listed_without_a_gpu(capsys):
+    """On a cluster's front end, with the memory that eight GPUs need."""
+    wanted = "loss_curves", "--only", "scale=1.5B,context=131072", "--device", "cuda"
+    assert main(["list", *wanted, "--ranks", "8"]) == 0
+    for line, attention in zip(
+        capsys.readouterr().out.splitlines(), ("softmax", "linear"), strict=True
+    ):
+        state, _, name, number, *unit = line.split()[1:]
+        assert (state, name) == ("unknown", f"1.5B-{attention}-131072")
+        assert unit == ["GB", "a", "device"] and 5 < float(number) < 80
 
 
 def test_a_window_that_cannot_be_split_is_refused():
@@ -111,7 +125,8 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch, tmp_path, capsys):
     with pytest.raises(runner.FailedError, match="broke off: loss_curves nano-softmax-64"):
         runner.run_all(EXPERIMENTS, [run], torch.device("cpu"), tmp_path)
     said = capsys.readouterr().err.splitlines()
+    needs = in_bytes(memory_needed(run.config, 1))
     assert said == [
-        "[1/1] loss_curves nano-softmax-64: memory: expected 0.0 GB for each rank, got 0.0; "
+        f"[1/1] loss_curves nano-softmax-64: memory: expected {needs} for each rank, got 1 MB; "
         "more ranks need less each"
     ]

@@ -49,6 +49,11 @@ def set_aside(path: Path) -> Path:
     raise FileExistsError(f"{path}: too many files set aside")
 
 
+def in_bytes(count: float) -> str:
+    """A number of bytes for people: 39 MB, 80.0 GB."""
+    return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
+
+
 def first_line(error: BaseException) -> str:
     """An exception in one line: its type and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

@@ -22,6 +22,7 @@ from . import record, runner
 from .files import one_line, printable, walk
 from .plan import Catalogue, DeviceLostError, Run
 from .provenance import describe_device
+from .states import state_of
 from .stopping import Interrupted, Stop
 
 START = "spawn"  # CUDA does not survive a fork
@@ -183,8 +184,8 @@ def open_runs(runs: list[Run], device: dict[str, Any], out: Path, home: Path) ->
     return [
         run
         for run in runs
-        if runner.state_of(run, out, device) in ("missing", "partial", "unsound")
-        and runner.state_of(run, home, device) != "stored"
+        if state_of(run, out, device) in ("missing", "partial", "unsound")
+        and state_of(run, home, device) != "stored"
     ]
 
 

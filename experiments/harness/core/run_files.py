@@ -13,7 +13,7 @@ from . import record
 from .checkpoint import shards
 from .files import is_there, one_line, remove_leftovers, set_aside
 from .plan import Experiment, Leg, Run, Session, Tables
-from .provenance import describe_share, provenance
+from .provenance import provenance
 from .tables import check_declared
 from .team import here
 from .weights import WEIGHTS, describe_weights
@@ -21,11 +21,16 @@ from .weights import WEIGHTS, describe_weights
 PARTIAL_EVERY = 30.0  # seconds between two partial records of a run in progress
 
 
+def checkpoint_path(out: Path, run: Run, device: dict[str, Any]) -> Path:
+    """Path of a run's checkpoint; any number of ranks and of threads continues from it."""
+    one = record.path_of(out, run.experiment, {**device, "count": 1}, run.name)
+    return one.parent / ".checkpoints" / f"{run.name}.pt"
+
+
 class Keeper:
     """The files of one run: its record, the partial one beside it, its checkpoint.
 
-    In a team only the first rank writes them. Checkpoints have the path of a single rank's, so that
-    another number of ranks can continue from them.
+    In a team only the first rank writes them.
     """
 
     def __init__(self, experiment: Experiment, run: Run, device: torch.device, out: Path) -> None:
@@ -33,8 +38,7 @@ class Keeper:
         self.origin = provenance(device, run.experiment, run.config.get("seed", 0))
         self.path = record.path_of(out, run.experiment, self.origin["device"], run.name)
         self.partial = record.partial_path(self.path)
-        alone = record.path_of(out, run.experiment, describe_share(device), run.name)
-        self.checkpoint = alone.parent / ".checkpoints" / f"{run.name}.pt"
+        self.checkpoint = checkpoint_path(out, run, self.origin["device"])
         self.team = here()
         self.began = self.saved = time.monotonic()
         self.session: Session  # set by `open`

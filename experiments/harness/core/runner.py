@@ -21,10 +21,11 @@ from tqdm import tqdm
 
 from . import record
 from .code import git
-from .files import one_line
+from .files import in_bytes, one_line
 from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageError, is_lost
 from .provenance import describe_device, memory_of_rank
 from .run_files import Keeper
+from .states import changes, state_of
 from .stopping import Interrupted, Stop, lock
 from .team import TOLD, here
 
@@ -83,25 +84,6 @@ def plan(
         if not runs:
             raise UsageError(f"--only: no run has {part}; {key} can be {', '.join(known)}")
     return sorted(runs, key=lambda run: run.priority)
-
-
-def state_of(run: Run, out: Path, device: dict[str, Any]) -> str:
-    """State of a run: stored, changed (stored with another config), unsound, partial or missing."""
-    path = record.path_of(out, run.experiment, device, run.name)
-    try:
-        if path.is_file():
-            return "changed" if changes(run, path) else "stored"
-    except record.RecordError:
-        return "unsound"  # `check` prints the error; a new run sets the file aside
-    return "partial" if record.partial_path(path).is_file() else "missing"
-
-
-def changes(run: Run, path: Path) -> list[str]:
-    """The keys in which the stored configuration differs from the plan. Raises RecordError."""
-    stored = record.read(path)["config"]
-    return sorted(
-        key for key in stored.keys() | run.config.keys() if stored.get(key) != run.config.get(key)
-    )
 
 
 def run_all(
@@ -214,8 +196,10 @@ def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None
     needs = experiment.memory(run.config, here().size) if experiment.memory else 0
     has = memory_of_rank(device)
     if needs > has:
-        expected, got = f"{needs / 1e9:.1f} GB for each rank", f"{has / 1e9:.1f}"
-        raise UsageError(f"memory: expected {expected}, got {got}; more ranks need less each")
+        raise UsageError(
+            f"memory: expected {in_bytes(needs)} for each rank, got {in_bytes(has)}; more ranks "
+            "need less each"
+        )
 
 
 def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
