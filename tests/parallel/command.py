@@ -15,10 +15,15 @@ TEXT = {"context": 16, "span": 16, "spans": 4, "updates": 60, "validate_every": 
 
 
 def run_command(out, saving=60.0):
-    """One tiny training, saved every so many seconds. Exits with the command's status if not 0."""
+    """One tiny training, saved every so many seconds. Exits with the command's status if not 0.
+
+    saving: 0 for a checkpoint before each update.
+    """
     torch.set_num_threads(1)
     SCALES["tiny"] = {"n_layer": 1, "n_head": 1, "d_model": 16}
     training.SAVE_EVERY = run_files.PARTIAL_EVERY = saving
+    if not saving:
+        training.SAVE_SHARE = 0
     run, *_ = loss_curves.runs("cpu", True)
     config = {**run.config, "scale": "tiny", "autocast": False, **TEXT}
     catalogue.EXPERIMENTS["loss_curves"] = replace(

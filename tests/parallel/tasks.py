@@ -108,6 +108,16 @@ def traffic(group, call, way, T, sizes, decay):
     return [(t.sent, t.received, t.calls) for t in (forward, backward)]
 
 
+def layer_traffic(group, way, layer, T):
+    """Bytes and calls of a layer on a part of T tokens, forward and backward."""
+    x = torch.rand(2, T, 8, requires_grad=True)
+    with Traffic() as forward:
+        y = layer(x, ranks=Ranks(group, way))
+    with Traffic() as backward:
+        y.sum().backward()
+    return [(t.sent, t.received, t.calls) for t in (forward, backward)]
+
+
 def model(group, way, config, weights, lengths, tokens, targets, how, ends):
     """Logits of this rank's part, and gradients of all parameters, of a sum over tokens."""
     ranks = Ranks(group, way)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from lsa import LinearState, linear_attention, softmax_attention
 from lsa.attention.api import MODES
 from lsa.cost.exchanges import DECAYS, head_exchange, key_exchange, state_exchange
+from lsa.layers import GatedLinearAttention, LinearAttention
+from lsa.layers.mamba import S6
 from lsa.parallel import WAYS
 from tests.examples import examples
 from tests.parallel import tasks
@@ -140,6 +142,26 @@ def test_bytes_are_those_of_the_formula(pool, decay, way):
             assert max(sent for sent, _, _ in backward) == wanted
             if way == "gather":
                 assert {*forward, *backward} == {(wanted, wanted, 1)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("layer", "numbers"),
+    [  # of two sequences, which only decays that depend on no token share
+        (LinearAttention(8, 2), 2 * 2 * 4 * 5),
+        (LinearAttention(8, 2, log_decay=[-0.3, 0.0]), 2 * 2 * 4 * 5 + 2),
+        (GatedLinearAttention(8, 2, decay="head"), 2 * 2 * (4 * 4 + 1)),
+        (GatedLinearAttention(8, 2, decay="channel"), 2 * 2 * (4 * 4 + 4)),
+        (S6(8, d_state=3), 2 * 8 * 2 * 3),
+    ],
+)
+def test_bytes_of_layers_are_those_of_the_chapters_table(pool, layer, numbers, way):
+    """The transition of each head or channel, float32, for every number of tokens."""
+    wanted = 4 * numbers * 2  # of two other ranks
+    for T in (1, 20):
+        forward, backward = zip(*pool.run(3, tasks.layer_traffic, way, layer, T), strict=True)
+        assert max(received for _, received, _ in forward) == wanted
+        assert max(sent for sent, _, _ in backward) == wanted
 
 
 def test_a_rings_bytes_are_those_of_the_formula(pool):

@@ -41,6 +41,7 @@ def both(pool, made_corpus, size, dtype, updates, task=tasks.train, **changes):
     ("size", "dtype", "task"),
     [
         (2, torch.float64, tasks.replicated),
+        (2, torch.float32, tasks.train),
         (4, torch.float64, tasks.train),
         (4, torch.float32, tasks.train),
     ],
@@ -82,8 +83,9 @@ def test_blocks_are_computed_again_where_memory_is_short(pool, made_corpus):
     assert [one[3] for one in found] == [2 * 2 + 5] * 2
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3)])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3), (3, 2), (4, 3), (3, 1)])
 def test_another_number_of_ranks_goes_on(pool, made_corpus, tmp_path, before, after):
+    """Two ranks have all weights each; three and four have shards."""
     given, dtype = config(), torch.float64
     wanted = tasks.train(None, str(made_corpus), given, dtype, 6)
     checkpoint = str(tmp_path / "run.pt")
