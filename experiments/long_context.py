@@ -21,7 +21,7 @@ from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
-from .recipes import asked, kept, model_of
+from .recipes import model_of, reading_run, stored_models
 
 PASSAGE = 64  # bytes of the repeated passage; its first bytes are left out
 LEAD = 8  # bytes after which a model can recognise the passage
@@ -56,7 +56,10 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
     contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
-    return [_run(*asked(*model), SMOKE if smoke else {}) for model in kept(contexts, seeds)]
+    return [
+        _run(*reading_run(*model), SMOKE if smoke else {})
+        for model in stored_models(contexts, seeds)
+    ]
 
 
 def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:

@@ -24,7 +24,7 @@ from .harness.core.files import set_aside
 from .harness.core.plan import Experiment, Outcome, Run, Session, UsageError
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import TEST_NOVELS
-from .recipes import asked, model_of
+from .recipes import model_of, reading_run
 
 NOVEL = "Cbronte_Villette_1853"  # one of two novels in its split that are long enough
 LETTERS = (1000, 10_000, 100_000, 1_000_000)
@@ -58,7 +58,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def _run(letters: int, model: tuple[str, int, int], rest: dict[str, Any]) -> Run:
-    name, asks = asked(*model)
+    name, asks = reading_run(*model)
     config = {**BASE, **asks, "letters": letters, **rest}
     return Run("novel_states", f"{name}-after-{letters}", config, 320)
 

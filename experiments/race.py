@@ -22,7 +22,7 @@ from .harness.learning.probes import WINDOW, attention_weights, continuations, l
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights
-from .recipes import NEAR, kept, speed_table, time_updates
+from .recipes import NEAR, speed_table, stored_models, time_updates
 
 MODELS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax", "attention_options": {"log_decay": [NEAR, 0.0]}},
@@ -176,7 +176,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         context=config["context"], device=session.device, window=config["validation_span"],
     )  # fmt: skip
     seed, context = config["seed"], config["context"]
-    if (config["model"], context, seed) in kept([context], [seed]):
+    if (config["model"], context, seed) in stored_models([context], [seed]):
         session.keep_weights(pack_weights(training.model))
     return Outcome({**outcome.tables, **found})
 

@@ -26,7 +26,7 @@ PAIR = ("softmax", "linear")  # the race's models whose weights are stored, for 
 KEPT = (256, 1024, 4096)  # for further seeds only these contexts; at 16,384 a run takes hours
 
 
-def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
+def stored_models(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
     """Attention, context and seed of each model whose weights the race stores, ordered by seed."""
     return [
         (attention, context, seed)
@@ -36,7 +36,7 @@ def kept(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, 
     ]
 
 
-def asked(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
+def reading_run(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
     """Name and partial configuration of a run that reads such a model; the model is in the latter.
 
     One of two heads decays to a half in four bytes, as in the race; `model_of` reads the weights.

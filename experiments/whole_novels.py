@@ -24,7 +24,7 @@ from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import Split
-from .recipes import asked, kept, model_of
+from .recipes import model_of, reading_run, stored_models
 
 CONTEXTS = (4096, 1024, 16384, 256)  # contexts of the models' training
 SEEDS = (0, 1, 2)
@@ -51,7 +51,10 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
     contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
-    return [_run(*asked(*model), SMOKE if smoke else {}) for model in kept(contexts, seeds)]
+    return [
+        _run(*reading_run(*model), SMOKE if smoke else {})
+        for model in stored_models(contexts, seeds)
+    ]
 
 
 def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:

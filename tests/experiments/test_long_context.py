@@ -5,7 +5,7 @@ import torch
 
 from experiments import long_context, race, whole_novels
 from experiments.harness.learning.weights import pack_weights
-from experiments.recipes import kept
+from experiments.recipes import stored_models
 from lsa.gpt import GPT, gpt_config
 
 
@@ -55,7 +55,7 @@ def test_only_models_that_the_race_keeps_are_asked(asking):
     for run in planned:
         config = trained[run.config["trained"]]
         model = (config["model"], config["context"], config["seed"])
-        assert model in kept([config["context"]], [config["seed"]])
+        assert model in stored_models([config["context"]], [config["seed"]])
         for key in ("attention", "attention_options", "context", "seed"):
             assert run.config[key] == config[key]
     asked = {run.config["trained"] for run in planned}

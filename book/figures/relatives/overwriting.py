@@ -112,7 +112,7 @@ def numbers() -> dict[str, str]:
         found = erasing(task)
         return found._replace(mean=100 * found.mean, error=100 * (found.error or 0)).spread(0)
 
-    def asked(task: str) -> str:
+    def questions(task: str) -> str:
         for runs in of_usual_size(at_best_rates(task)).values():
             return f"{longest(runs[0])['questions']:,}"
         raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
@@ -129,6 +129,6 @@ def numbers() -> dict[str, str]:
         overwritten_once_adds=lambda: right("delta-adds", 1),
         selective_erases=lambda: copied("delta"),
         selective_adds=lambda: copied("delta-adds"),
-        asked_once=lambda: asked(TASK),
-        asked_recall=lambda: asked("recall"),
+        asked_once=lambda: questions(TASK),
+        asked_recall=lambda: questions("recall"),
     )  # fmt: skip
