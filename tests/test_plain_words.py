@@ -81,9 +81,19 @@ def test_places_are_printed_and_counted(capsys):
     assert sum(int(part.rsplit(" ", 1)[1]) for part in counts.split(", ") if part) == len(places)
 
 
-def test_make_prose_fails_on_spelling_alone():
-    said = subprocess.run(
+def make_prose() -> str:
+    return subprocess.run(
         ["make", "--dry-run", "-o", ".venv/test", "prose"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
+
+
+def test_make_prose_fails_on_spelling_alone():
+    said = make_prose()
     assert said.index("codespell") < said.index("plain_words.py")
+
+
+def test_no_word_is_misspelt():
+    spelling = make_prose().splitlines()[0]
+    assert "codespell" in spelling
+    subprocess.run(spelling, shell=True, cwd=ROOT, check=True)

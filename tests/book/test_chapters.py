@@ -216,3 +216,28 @@ def test_a_chapter_asks_concludes_and_has_exercises(name):
         assert exercises.count("{predict} 1. To prove") == 1
         answer = exercises.split(". To program\n")[1].split("{predict}")[0]
         assert "tags: [hide-cell]" in answer and "assert" in answer, "its answer is executed"
+
+
+RENAMED = {  # anchors of headings that had other words
+    "kernels": ("a-state-that-fades", "measured-against-others", "the-bill"),
+    "linear-self-attention": ("other-ways-below-t-2", "predict"),
+    "long-context": ("trained-to-find-again", "where-the-state-must-lose", "predict"),
+    "relatives": ("predict",),
+    "state-machines": ("taylor-sums", "predict"),
+    "state-spaces": ("four-tasks-that-tell-layers-apart", "predict"),
+    "three-modes": (
+        "how-far-from-the-limit", "the-least-it-can-take", "what-each-of-them-does",
+        "what-each-of-them-takes",
+    ),
+    "trained-model": ("eight-heads-of-270",),
+    "training": (
+        "how-a-larger-state-can-do-worse", "why-softmax-learns-more-from-an-update-if-it-does",
+        "predict",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_link_to_an_old_heading_still_leads_somewhere(name):
+    text = (BOOK / f"{name}.md").read_text(encoding="utf-8")
+    assert all(f'<span id="{anchor}"></span>' in text for anchor in RENAMED[name])
