@@ -39,6 +39,14 @@ VERDICTS = {
     "Linear attention and softmax, without a decay, come close": lambda: (
         min(selected(name).mean for name in ("linear", "softmax")) > 0.9
     ),
+    "By seed neither is clearly ahead of these two": lambda: every(
+        abs(lead.mean) < (lead.half or 0)
+        for lead in (
+            tasks.lead(SELECTING, first, other)
+            for first in ("s6", "delta")
+            for other in ("linear", "softmax")
+        )
+    ),
     "Mamba-2's decay and the Mamba block vary most between seeds": lambda: (
         {"gated", "mamba"} == {*sorted(newer(SELECTING), key=width)[-2:]}
     ),

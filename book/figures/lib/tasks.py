@@ -17,6 +17,7 @@ from lsa.layers import LAYERS
 from ...explorable import palette
 from ...explorable.figure import Axis, Toggle
 from .format import counted, listed, percent
+from .pairs import Pairs, compare
 from .records import NotMeasuredError, Record, Row, learned, rows
 from .seeds import seeds_in_words
 
@@ -148,6 +149,21 @@ def share(answers: Sequence[Row]) -> Share:
     """The share right of one question over all seeds."""
     right = [row["accuracy"] for row in answers]
     return Share(mean(right), min(right), max(right), answers[0]["state"])
+
+
+def lead(task: str, first: str, second: str) -> Pairs:
+    """Points by which one model answers more than another in a task's longest test, by seed.
+
+    Each at its own best learning rate. Raises NotMeasuredError.
+    """
+    found = of_usual_size(at_best_rates(task))
+    ends = []
+    for model in (first, second):
+        longest = [max(answers(run), key=lambda row: row["length"]) for run in found.get(model, ())]
+        seeds = [run["config"]["seed"] for run in found.get(model, ())]
+        ends.append({s: 100 * row["accuracy"] for s, row in zip(seeds, longest, strict=True)})
+    one, other = ends
+    return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
 
 
 def right_columns(x: str, points: Iterable[tuple[int, Any]]) -> dict[str, list]:

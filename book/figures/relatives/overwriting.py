@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from ...explorable.figure import Axis, Explorable, Series
 from ..lib.format import in_words
-from ..lib.pairs import Pairs, compare
+from ..lib.pairs import Pairs
 from ..lib.records import NotMeasuredError, Record, Row, provenance
 from ..lib.seeds import bars
 from ..lib.tables import Missing
@@ -17,6 +17,7 @@ from ..lib.tasks import (
     answers,
     at_best_rates,
     layers_toggle,
+    lead,
     of_usual_size,
     rates_in_words,
     right_columns,
@@ -51,16 +52,8 @@ def longest(run: Record) -> Row:
 
 
 def erasing(task: str) -> Pairs:
-    """Share right with the erase term minus that without, by seed, in the hardest test.
-
-    Each at its own best learning rate. Raises NotMeasuredError.
-    """
-    ends = []
-    for model in ("delta", "delta-adds"):
-        runs = of_usual_size(at_best_rates(task)).get(model, [])
-        ends.append({run["config"]["seed"]: hardest(run) for run in runs})
-    first, second = ends
-    return compare([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
+    """Points that the erase term adds in the longest test, by seed. Raises NotMeasuredError."""
+    return lead(task, "delta", "delta-adds")
 
 
 def figure(id: str = "overwriting") -> Explorable | Missing:
@@ -108,10 +101,6 @@ def numbers() -> dict[str, str]:
         (found,) = shares("selective copying", model, "length").values()
         return with_range(found)
 
-    def erased(task: str) -> str:
-        found = erasing(task)
-        return found._replace(mean=100 * found.mean, error=100 * (found.error or 0)).spread(0)
-
     def questions(task: str) -> str:
         for runs in of_usual_size(at_best_rates(task)).values():
             return f"{longest(runs[0])['questions']:,}"
@@ -121,8 +110,10 @@ def numbers() -> dict[str, str]:
     return in_words(
         **{f"overwritten_{key}": lambda model=model: right(model, MOST)
            for key, model in told.items()},
-        recall_erasing=lambda: erased("recall"),
-        selective_erasing=lambda: erased("selective copying"),
+        recall_erasing=lambda: erasing("recall").spread(0),
+        recall_delta_lead=lambda: lead("recall", "delta", "linear").spread(0),
+        recall_adds_lead=lambda: lead("recall", "delta-adds", "linear").spread(0),
+        selective_erasing=lambda: erasing("selective copying").spread(0),
         selective_linear=lambda: copied("linear"),
         selective_gated_delta=lambda: copied("gated-delta"),
         overwritten_once_delta=lambda: right("delta", 1),

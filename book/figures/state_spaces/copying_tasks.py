@@ -78,6 +78,13 @@ def numbers() -> dict[str, str]:
         )
         for model in ("softmax", "delta", "s6", "linear", "gla", "gated", "mamba")
     }
+    told |= {
+        f"selective_{first}_{other}": lambda first=first, other=other: tasks.lead(
+            "selective copying", first, other
+        ).signed(0)
+        for first in ("s6", "delta")
+        for other in ("linear", "softmax")
+    }
     return in_words(
         older_updates=lambda: f"{config(older('copying'))['updates']:,}",
         older_seeds=lambda: how_many_seeds(score(older("selective copying").get("s4", ())).seeds),

@@ -14,7 +14,7 @@ def run(model, right, seed=0, **config):
     tables = {
         "curve": {"update": [40], "loss": [1 - right], "accuracy": [right]},
         "end": {"updates": [40], "ending": ["stopped"]},
-        "test": {"accuracy": [right], "state": [8]},
+        "test": {"length": [64], "accuracy": [right], "state": [8]},
     }
     return {"complete": True, "config": shared, "tables": tables}
 
@@ -46,6 +46,18 @@ def test_each_plan_has_a_column(stored):
     assert found["older_selective_s6"] == "70% ± 10" and found["older_selective_s4"] == "20%"
     assert found["task_updates"] == "2,400" and found["older_seeds"] == "one seed"
     assert found["older_updates"] == "not measured yet"  # of copying, of which nothing is stored
+
+
+def test_two_layers_are_compared_seed_by_seed(stored):
+    newer = [
+        run(model, right, seed, learning_rate=3e-3, updates=2400)
+        for model, less in (("s6", 0.0), ("linear", 0.1))
+        for seed, right in enumerate((0.9 - less, 0.5 - less, 0.7 - less))
+    ]
+    stored([], newer)
+    found = copying_tasks.numbers()
+    assert found["selective_s6_linear"] == "+10 ± 0"
+    assert found["selective_s6_softmax"] == "not measured yet"
 
 
 def test_without_results_the_page_says_what_to_run(stored):
