@@ -56,10 +56,13 @@ def convert(
         raise UsageError(f"--tokens: expected 0 or more, got {tokens}")
     if (out / "config.json").exists():
         raise UsageError(f"--out: expected a folder without a model, got {out}")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:  # before the heads are ranked, which takes minutes
+        raise UsageError(f"--out: expected a folder, got {out}: {error.strerror}") from error
     teacher = Trained(llama, text.tokens, _digest(path))
     ranking = stored_ranking(teacher.sha256) or rank(llama, text.tokens, splits()["validation"])
     attention = attention_of(WAYS[way], ranking[:keep])
-    out.mkdir(parents=True, exist_ok=True)
     if tokens or way == "window-state":
         update = BASE["texts"] * BASE["length"]
         config = {**BASE, "softmax_heads": keep, "tokens": -(-tokens // update) * update}

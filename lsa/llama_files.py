@@ -152,12 +152,21 @@ def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor], Attention]
     config_file = path / "config.json"
     if not config_file.is_file():
         raise ValueError(f"path: expected a config.json in {path}, got none")
-    fields = json.loads(config_file.read_text(encoding="utf-8"))
+    try:
+        fields = json.loads(config_file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{config_file}: expected JSON, got {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"{config_file}: expected an object of fields, got {fields!r:.60}")
     config = llama_config(fields)
     load_file = _module("safetensors.torch").load_file
     weights: dict[str, Tensor] = {}
     for part in sorted(path.glob("*.safetensors")):
-        for name, weight in load_file(part).items():
+        try:
+            found = load_file(part)
+        except _module("safetensors").SafetensorError as error:
+            raise ValueError(f"{part}: expected safetensors, got {error}") from None
+        for name, weight in found.items():
             weights[name.removeprefix("model.")] = weight.float()
     if config.tied:
         weights.pop("lm_head.weight", None)
@@ -176,7 +185,10 @@ def llama_config(fields: dict[str, Any]) -> LlamaConfig:
         value = known.get(name, values[0] if name != "model_type" else None)
         if value not in values:
             raise ValueError(f"{name}: expected {values[0]!r}, got {value!r:.60}")
-    for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"):
+    for name in (
+        "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size",
+        "intermediate_size",
+    ):  # fmt: skip
         if name not in fields:
             raise ValueError(f"{name}: expected a number in config.json, got none")
     heads, width = fields["num_attention_heads"], fields["hidden_size"]
@@ -201,7 +213,10 @@ def _fields(reader: Any) -> dict[str, Any]:
 
 def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
     gguf = _module("gguf")
-    reader = gguf.GGUFReader(str(path))
+    try:
+        reader = gguf.GGUFReader(str(path))
+    except (ValueError, IndexError) as error:  # another format, or a part of a file
+        raise ValueError(f"path: expected a whole GGUF file, got {path}: {error}") from None
 
     def field(name: str, default: Any = None) -> Any:
         found = reader.get_field(name)

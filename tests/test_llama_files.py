@@ -46,10 +46,43 @@ def test_another_model_is_refused_by_its_field(changes, expected):
         llama_config({"model_type": "llama", **SHAPE, **changes})
 
 
-def test_a_field_that_is_missing_is_named():
-    fields = {name: value for name, value in SHAPE.items() if name != "hidden_size"}
-    with pytest.raises(ValueError, match="^hidden_size: expected a number in config.json, got non"):
+@pytest.mark.parametrize("name", ["hidden_size", "intermediate_size", "vocab_size"])
+def test_a_field_that_is_missing_is_named(name):
+    fields = {other: value for other, value in SHAPE.items() if other != name}
+    with pytest.raises(ValueError, match=f"^{name}: expected a number in config.json, got none"):
         llama_config({"model_type": "llama", **fields})
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("{", "config.json: expected JSON, got Expecting property name"),
+        ("[]", r"config.json: expected an object of fields, got \[\]"),
+        (json.dumps({"model_type": "llama", **SHAPE}), "model.safetensors: expected safetensors, "),
+    ],
+)
+def test_a_folder_whose_files_are_broken_is_told(config, expected, tmp_path):
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes(b"broken" * 9)
+    with pytest.raises(ValueError, match=expected):
+        load_llama(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 3, 1000, 100_000])
+def test_what_is_no_whole_gguf_file_is_told(size, tmp_path):
+    pytest.importorskip("gguf")
+    (tmp_path / "other.txt").write_bytes(b"no model" * (size // 8) + b"s" * (size % 8))
+    with pytest.raises(ValueError, match="^path: expected a whole GGUF file, got .*other.txt"):
+        load_llama(tmp_path / "other.txt")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [20, 1000, 3_000_000])
+def test_a_part_of_a_gguf_file_is_refused(path, size, tmp_path):
+    with path.open("rb") as file:
+        (tmp_path / "part.gguf").write_bytes(file.read(size))
+    with pytest.raises(ValueError, match="^path: expected a whole GGUF file, got .*part.gguf"):
+        load_llama(tmp_path / "part.gguf")
 
 
 def test_weights_that_do_not_fit_are_named(tmp_path):

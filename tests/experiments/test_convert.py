@@ -119,6 +119,13 @@ def test_a_model_is_not_written_over_another(folder, capsys):
     assert "--out: expected a folder without a model, got " in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_made_is_told_before_heads_are_ranked(folder, capsys, monkeypatch):
+    monkeypatch.setattr(convert, "rank", None)
+    (folder.parent / "file").write_text("taken", encoding="utf-8")
+    assert converted(folder, "file")[0] == 1
+    assert "--out: expected a folder, got " in capsys.readouterr().err
+
+
 def test_the_stored_ranking_is_of_the_same_weights():
     (one,) = (
         one for one in record.load("remove_exponential", partial=False)
