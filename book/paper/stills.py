@@ -29,7 +29,7 @@ DIGEST = re.compile(r"<!-- drawn from (\w{16}) -->")
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 FRACTION = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 # Trained keys and other data are still loading when the page opens.
-SETTLED = "(frame) => frame.dataset.mounted === '' && !/Loading/.test(frame.innerText)"
+SETTLED = "(frame) => frame.dataset.mounted === '' && !/loading/i.test(frame.innerText)"
 STATUS = "(frame) => frame.querySelector('[role=status]')?.textContent ?? ''"
 
 

@@ -3,7 +3,7 @@
 from ..figures.lib.records import Record
 from ..figures.trained_model import look_inside, whole_model
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
-from ..figures.trained_model.measured import HEADS, Mean, measured, ranking, recall
+from ..figures.trained_model.measured import HEADS, Mean, measured, more_recall, ranking, recall
 from ..figures.trained_model.remove_exponential import (
     FEW,
     KEY_HEADS,
@@ -11,10 +11,12 @@ from ..figures.trained_model.remove_exponential import (
     confined,
     everywhere,
     first_alone,
+    halves_share,
+    kept_recall,
     key_heads,
     layer_gain,
     least_layer_gain,
-    lost_recall,
+    lost_gain,
     mass_places,
     missing,
     random_orders,
@@ -57,7 +59,8 @@ VERDICTS = {
     "of 270, 24 suffice for all of it, and without eight of them most is gone": lambda: (
         (FEW, SOME, len(ranking()), HEADS) == (8, 24, 270, 270)
         and keeps_all(first_alone(SOME))
-        and lost_recall(confined(FEW)) > 0.8
+        and kept_recall(first_alone(SOME)) > 1
+        and kept_recall(confined(FEW)) < 0.2
     ),
     "Prose suffers too, but less": lambda: (
         0.05 < rise(everywhere()) / gain(confined(0)) < 0.15  # nats, of both
@@ -65,10 +68,10 @@ VERDICTS = {
     ),
     "the gain is {glue:text}`some_gain`, as with all 270": lambda: keeps_all(first_alone(SOME)),
     "So without these eight little recall is left, and they alone are not enough": lambda: (
-        lost_recall(confined(FEW)) > 0.8 and gain(first_alone(FEW)) < 0.7 * gain(confined(0))
+        kept_recall(confined(FEW)) < 0.2 and kept_recall(first_alone(FEW)) < 0.75
     ),
     "Heads in random order do not do this": lambda: (
-        every(lost_recall(run) < 0.1 for run in random_orders())
+        every(lost_gain(run) < 0.1 for run in random_orders())
         and gain(first_alone(SOME, "random-0")) < 0
     ),
     "A model that cannot look back has a gain below zero": lambda: (
@@ -76,6 +79,10 @@ VERDICTS = {
     ),
     "so they take {glue:text}`few_lost` of the recall": lambda: (
         0 < recall(confined(FEW)).mean < 0.3 * recall(confined(0)).mean
+    ),
+    "which is {glue:text}`some_more` more than with all": lambda: (
+        more_recall(first_alone(SOME), confined(0)).mean
+        > more_recall(first_alone(SOME), confined(0)).half
     ),
     "So the heads that carry recall matter more than these for prose": lambda: (
         rise_share(confined(FEW)) > 0.2
@@ -104,33 +111,40 @@ VERDICTS = {
         and 3 * alone(1).mean < -ranking()[1].slope.mean
         and alone(1).mean < 0.1
     ),
-    "So their effects do not add": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
+    "So their effects do not add": lambda: (
+        sum_alone() < 0.8 * missing(confined(FEW)).mean
+        and 2 * (sum_alone() - sum_alone(4)) < missing(confined(FEW), confined(4)).mean
+    ),
+    "With 18.6 confined, 7.7 takes": lambda: missing(confined(2), confined(1)).mean < 0.15,
     "Yet all but 24 heads can be confined, and no gain is lost": lambda: (
         SOME == 24 and keeps_all(first_alone(SOME))
     ),
     "is worse than the gradient's, and not useless": lambda: (
         every(gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME))
-        and lost_recall(confined(SOME, "mass")) > 0.5
+        and lost_gain(confined(SOME, "mass")) > 0.5
         and len([place for place in mass_places() if place < SOME]) > FEW / 2
     ),
     "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
-    "Without a few such heads the guesses fall apart": lambda: every(
-        look_inside.right("first", FEW, page) < 0.6 * look_inside.right("none", 0, page)
-        for page in range(len(look_inside.stored()))
-    ),
-    "about as many as the first time": lambda: every(
+    "a passage that returns is guessed about as badly as the first time": lambda: every(
         abs(look_inside.right("first", FEW, page) - look_inside.right("once", 0, page)) < 5
+        and look_inside.right("first", FEW, page) < 0.6 * look_inside.right("none", 0, page)
         for page in range(len(look_inside.stored()))
     ),
     "Two kinds of heads show a diagonal": lambda: all(
         look_inside.looked(run, 7, 7, 0) > 0.25 and look_inside.looked(run, 18, 6, 1) > 0.5
         for run in look_inside.stored()
     ),
+    "A diagonal proves nothing alone": lambda: (
+        look_inside.copied(17, 4, 1) > 0.3 and look_inside.head(17, 4).brings.mean < 0.01
+    ),
     "Confined together, on the test texts, they take": lambda: (
         -sum(head.slope.mean for head in ranking()[:FEW]) < 0.9 * missing(confined(FEW)).mean
     ),
     "For head 18.6 the gradient says": lambda: (
         abs(ranking()[0].slope.mean + missing(confined(1)).mean) < 0.15
+    ),
+    "Ranked by either half of the texts alone": lambda: (
+        halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2
     ),
     "stands last: by its gradient, confining it would add": lambda: ranking()[-1].slope.mean > 0.05,
     "The gain is higher with states": lambda: every(
@@ -161,8 +175,9 @@ VERDICTS = {
     "24 alone keep all of it, eight alone do not": lambda: (
         keeps_all(first_alone(SOME)) and not keeps_all(first_alone(FEW))
     ),
-    "24 heads found so keep less than half of the recall": lambda: (
-        lost_recall(first_alone(SOME, "mass")) > 0.5
+    "24 heads found so keep all of the gain": lambda: keeps_all(first_alone(SOME)),
+    "24 heads found so keep less than half of the gain": lambda: (
+        gain(first_alone(SOME, "mass")) < gain(confined(0)) / 2
     ),
     "In the trained model little of it is": lambda: (
         abs(recall(everywhere()).mean) < 0.05 * recall(confined(0)).mean

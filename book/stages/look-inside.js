@@ -110,8 +110,8 @@
           "div",
           { class: "look-heads" },
           quiet(
-            "Press a square: a head, by layer (across) and number (down). Orange: it brings recall. A "
-              + "diagonal: from the returning passage it looks at the first coming. Framed: confined, it "
+            "Press a square: a head, by layer (across) and number (down). Orange: it brings recall, by its "
+              + "gradient. A diagonal: from the returning passage it looks at the first copy. Framed: confined, it "
               + `sees the last ${this.data.window} tokens and the first ${this.data.first}.`,
           ),
           this.grid.canvas,
@@ -278,9 +278,9 @@
       const { found, place, weight } = this.look(word), sink = found.get(0) ?? 0;
       const lag = again - first, back = word - place;
       const where = place + lag === word
-        ? `the same word in the first coming`
+        ? `the same word in the first copy`
         : place + lag === word + 1
-        ? `the word after it in the first coming`
+        ? `the word after it in the first copy`
         : back
         ? `${back} back`
         : "itself";

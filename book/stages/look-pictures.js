@@ -9,7 +9,7 @@ window.LookPictures ??= (() => {
   const NARROW = 500; // px: below, the layers are in two rows
 
   /* All heads as squares, with a column for each layer. Orange: the head's effect on recall.
-     Inside: where it looks from the returning passage (down) at its first occurrence (across).
+     Inside: where it looks from the returning passage (down) at the first copy (across).
      choose(layer, head). */
   class Grid {
     constructor({ shape: [layers, heads], heads: ranked }, choose) {
@@ -19,7 +19,7 @@ window.LookPictures ??= (() => {
         class: "look-grid",
         role: "img",
         "aria-label": `The ${layers * heads} heads by layer and head. A few squares of the middle layers are `
-          + "orange and show a diagonal: these heads find the passage's first coming. The list of heads "
+          + "orange and show a diagonal: these heads find the passage's first copy. The list of heads "
           + "opens them too.",
         onclick: (event) => {
           const found = this.at(event);

@@ -97,7 +97,7 @@ def test_words_heads_and_pages_are_reached_by_keys_and_kept_in_the_address(opene
     tab.keyboard.press("ArrowRight")
     assert line(frame) == end
     frame.get_by_role("combobox", name="Open head").select_option(label="7.7, 2nd of the ranking")
-    assert "head 7.7 looks at" in line(frame) and "the same word in the first coming" in line(frame)
+    assert "head 7.7 looks at" in line(frame) and "the same word in the first copy" in line(frame)
     frame.get_by_role("radio", name="the open head alone").check(force=True)
     assert "with 7.7 confined" in line(frame)
     frame.get_by_role("combobox", name="A page of").select_option(label="Villette")

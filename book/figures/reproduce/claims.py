@@ -17,7 +17,7 @@ from ..trained_model.remove_exponential import (
     confined,
     everywhere,
     first_alone,
-    lost_recall,
+    kept_recall,
 )
 from ..training import scaling, state_tables
 from ..training.state_size import Arm, behind
@@ -93,9 +93,10 @@ def numbers() -> dict[str, str]:
             behind_of=lambda: race_numbers.over_seeds(race_numbers.LINEAR_BEHIND).of(),
             tick_first=lambda: duration(sampling_speed.seconds("linear", 1)),
             tick_last=lambda: duration(sampling_speed.seconds("linear", LONG)),
-            recall_lost=lambda: percent(lost_recall(confined(FEW))),
-            recall_twelve=lambda: percent(1 - lost_recall(first_alone(12))),
-            recall_kept=lambda: percent(1 - lost_recall(first_alone(SOME))),
+            recall_lost=lambda: percent(1 - kept_recall(confined(FEW))),
+            recall_few=lambda: percent(kept_recall(first_alone(FEW))),
+            recall_sixteen=lambda: percent(kept_recall(first_alone(16))),
+            recall_kept=lambda: percent(kept_recall(first_alone(SOME))),
             sinkless=lambda: measured(everywhere("window-64-0"), "cut"),
             with_sinks=lambda: measured(everywhere(), "cut"),
         ),

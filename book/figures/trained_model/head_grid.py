@@ -7,7 +7,7 @@ from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, provenance
 from ..lib.tables import Missing, Table
 from .look_inside import copied
-from .measured import EXPERIMENT, Head, Mean, ranking, signed, stored
+from .measured import EXPERIMENT, Head, Mean, ranking, stored
 from .remove_exponential import FEW, SOME, TEXTS, confined, missing
 
 # The first heads need softmax and have its colour; the last are grey.
@@ -34,7 +34,7 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
             columns = {
                 "layer": [head.layer for head in chosen],
                 "head": [head.head for head in chosen],
-                "brings": [-head.slope.mean for head in chosen],
+                "brings": [head.brings.mean for head in chosen],
             }
             source = stored()[f"rank-{text}"]["path"]
             if chosen:
@@ -83,10 +83,9 @@ def heads_table() -> Table | Missing:
     alone = alone_by_rank()
     cells = []
     for rank, head in enumerate(heads):
-        slope = f"{signed(-head.slope.mean)} ± {head.slope.half:.2f}"
         measured = [str(alone[rank])] if rank in alone else ["–"]
         looks = [percent(head.mass), *(_copied(head, after) for after in (0, 1))]
-        cells.append([head.name, slope, *(measured if alone else []), *looks])
+        cells.append([head.name, str(head.brings), *(measured if alone else []), *looks])
     names = ["looks beyond", "same word", "word after"]
     titles = ["head", "by gradient", *(["alone"] if alone else []), *names]
     return Table(titles, cells)
@@ -144,9 +143,12 @@ def numbers() -> dict[str, str]:
     return in_words(
         alone_count=lambda: counted(len(alone_by_rank())),
         alone_second=lambda: alone(2),
-        silent_slope=lambda: f"{-second().slope.mean:.2f}",
+        silent_slope=lambda: f"{second().brings.mean:.2f}",
         silent_alone=lambda: alone(1),
         alone_most=lambda: f"{most_alone():.2f}",
         alone_sum=lambda: f"{sum_alone():.2f}",
         together=lambda: missing(confined(FEW)),
+        silent_then=lambda: missing(confined(2), confined(1)),
+        last_sum=lambda: f"{sum_alone(FEW) - sum_alone(FEW // 2):.2f}",
+        last_together=lambda: missing(confined(FEW), confined(FEW // 2)),
     )

@@ -22,7 +22,7 @@ from ...explorable.markup import json_script
 from ..lib.format import in_words, listed, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.tables import Missing
-from .measured import ranking
+from .measured import Head, ranking
 from .remove_exponential import FEW
 
 EXPERIMENT = "look_inside"
@@ -48,7 +48,7 @@ def data() -> HTML | Missing:
     except NotMeasuredError:
         return Missing(EXPERIMENT)
     shape = [1 + max(getattr(one, name) for one in heads) for name in ("layer", "head")]
-    brings = {(one.layer, one.head): round(-one.slope.mean, 3) for one in heads}
+    brings = {(one.layer, one.head): round(one.brings.mean, 5) for one in heads}
     order = [(one["layer"], one["head"]) for one in rows(runs[0], "ranking")]
     shown = {
         "shape": shape,
@@ -123,6 +123,14 @@ def start(run: Record) -> int:
     return again - 1 + max(whole_after or places, key=lost.__getitem__)
 
 
+def head(layer: int, number: int) -> Head:
+    """A head of the ranking. Raises NotMeasuredError."""
+    for one in ranking():
+        if (one.layer, one.head) == (layer, number):
+            return one
+    raise NotMeasuredError(f"{EXPERIMENT}: no head {layer}.{number}")
+
+
 def copied(layer: int, head: int, after: int) -> float:
     """Mean of `looked` over the pages. Raises NotMeasuredError."""
     return mean(looked(run, layer, head, after) for run in stored())
@@ -170,4 +178,6 @@ def numbers() -> dict[str, str]:
         ),
         look_same=lambda: percent(copied(7, 7, 0)),
         look_next=lambda: percent(copied(18, 6, 1)),
+        look_idle=lambda: percent(copied(17, 4, 1)),
+        look_idle_brings=lambda: head(17, 4).brings,
     )

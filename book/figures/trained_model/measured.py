@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import sqrt
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -33,10 +34,10 @@ class Mean(NamedTuple):
         return f"{signed(self.mean)} ± {self.half:.2f}"
 
 
-def signed(value: float) -> str:
-    """Two decimals, with a minus sign and without a negative zero."""
-    text = f"{value:.2f}"
-    return "0.00" if text == "-0.00" else text.replace("-", "−")
+def signed(value: float, digits: int = 2) -> str:
+    """A number with a minus sign and without a negative zero."""
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
 
 
 def mean_of(values: list[float]) -> Mean:
@@ -101,16 +102,26 @@ def share_cut(run: Record) -> float:
 
 
 def recall(run: Record) -> Mean:
-    """Gain from a copy, text by text: the loss of a passage without it, minus that with it.
+    """Gain from a copy: the loss of a passage without it, minus that with it.
 
     In the control another passage of the novel stands first, and the rest is the same. Raises
     NotMeasuredError.
     """
+    return mean_of(_recalls(run))
+
+
+def more_recall(run: Record, other: Record) -> Mean:
+    """The same in one run above another's, text by text. Raises NotMeasuredError."""
+    pairs = zip(_recalls(run), _recalls(other), strict=True)
+    return mean_of([one - than for one, than in pairs])
+
+
+def _recalls(run: Record) -> list[float]:
     name = run["name"].replace("passages", "unseen", 1)
     if (control := stored().get(name)) is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
     pairs = zip(rows(control, "texts"), rows(run, "texts"), strict=False)
-    return mean_of([one["second"] - other["second"] for one, other in pairs])
+    return [one["second"] - other["second"] for one, other in pairs]
 
 
 def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
@@ -146,14 +157,24 @@ class Head(NamedTuple):
     def name(self) -> str:
         return f"{self.layer}.{self.head}"
 
+    @property
+    def brings(self) -> Mean:
+        """The gain that confining it takes, by its gradient."""
+        return self.slope._replace(mean=-self.slope.mean)
 
-def ranking(text: str = "passages") -> list[Head]:
-    """All heads, the most important first. Raises NotMeasuredError."""
+
+def ranking(text: str = "passages", only: Container[int] | None = None) -> list[Head]:
+    """All heads, the most important first. only: the texts that rank, by default all.
+
+    Raises NotMeasuredError.
+    """
     run = stored().get(f"rank-{text}")
     if run is None:
         raise NotMeasuredError(f"{EXPERIMENT}: no ranking of {text}")
     scores: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in rows(run, "heads"):
+        if only is not None and row["text"] not in only:
+            continue
         scores.setdefault((row["layer"], row["head"]), []).append(row)
     heads = [
         Head(*place, mean_of([one["slope"] for one in each]), mean(one["mass"] for one in each))

@@ -17,6 +17,7 @@ from .measured import (
     by_novel,
     mean_of,
     measured,
+    more_recall,
     ranking,
     recall,
     run_of,
@@ -154,9 +155,9 @@ def first_alone(number: int, order: str = "gradient", text: str = "passages") ->
     return run_of("but", f"{order}-{number}", text=text)
 
 
-def missing(run: Record) -> Mean:
-    """The gain below softmax's, text by text. Raises NotMeasuredError."""
-    pairs = zip(rows(softmax_of(run), "texts"), rows(run, "texts"), strict=False)
+def missing(run: Record, below: Record | None = None) -> Mean:
+    """The gain below another run's, by default softmax's, text by text. Raises NotMeasuredError."""
+    pairs = zip(rows(below or softmax_of(run), "texts"), rows(run, "texts"), strict=False)
     return mean_of([one["gain"] - other["gain"] for one, other in pairs])
 
 
@@ -185,10 +186,30 @@ def mass_places(number: int = FEW) -> list[int]:
     return sorted(heads.index(head) for head in ranking()[:number])
 
 
-def lost_recall(run: Record) -> float:
-    """The share of the recall that is lost: 0 for softmax, 1 for all heads confined."""
+def lost_gain(run: Record) -> float:
+    """The share of the gain that is lost: 0 for softmax, 1 for all heads confined."""
     floor = run_of("all", "window-64-4", text=run["config"]["text"])
     return missing(run).mean / missing(floor).mean
+
+
+def kept_recall(run: Record) -> float:
+    """What a copy brings, as a share of what it brings with softmax. Raises NotMeasuredError."""
+    return recall(run).mean / recall(softmax_of(run)).mean
+
+
+def numbers_alone() -> list[int]:
+    """How many of the gradient's first heads were let look back alone. NotMeasuredError."""
+    if not (kept := sets("passages", "gradient").get("kept")):
+        raise NotMeasuredError(f"{EXPERIMENT}: no first heads alone")
+    return [n for n in kept if 0 < n < HEADS]
+
+
+def halves_share(number: int) -> int:
+    """Number of heads that are first by each half of the texts alone. Raises NotMeasuredError."""
+    texts = ranking()[0].slope.texts
+    halves = range(texts // 2), range(texts // 2, texts)
+    first = ({head.name for head in ranking(only=half)[:number]} for half in halves)
+    return len(set.intersection(*first))
 
 
 def layer_gains() -> dict[int, Mean]:
@@ -267,7 +288,9 @@ def numbers() -> dict[str, str]:
             few_recall=lambda: recall(confined(FEW)),
             some_recall=lambda: recall(first_alone(SOME)),
             kept_few_recall=lambda: recall(first_alone(FEW)),
-            few_lost=lambda: percent(1 - recall(confined(FEW)).mean / recall(confined(0)).mean),
+            few_lost=lambda: percent(1 - kept_recall(confined(FEW))),
+            some_missing=lambda: missing(first_alone(SOME)),
+            some_more=lambda: more_recall(first_alone(SOME), confined(0)),
             few_random=lambda: listed(str(measured(run, "gain")) for run in random_orders()),
             orders=lambda: counted(len(random_orders())),
             few_mass=lambda: measured(confined(FEW, "mass"), "gain"),
@@ -301,6 +324,9 @@ def _ranked() -> dict[str, str]:
         rank_texts=lambda: counted(ranking()[0].slope.texts),
         mean_mass=lambda: percent(mean(head.mass for head in ranking())),
         shared_heads=lambda: counted(shared_heads()),
+        few_stable=lambda: counted(halves_share(FEW)),
+        some_stable=lambda: counted(halves_share(SOME)),
+        numbers_alone=lambda: listed(map(str, numbers_alone())),
         shared_by_chance=lambda: f"{FEW**2 / HEADS:.1f}",
         few_keys=lambda: counted(key_heads(FEW)),
         some_keys=lambda: counted(key_heads(SOME)),

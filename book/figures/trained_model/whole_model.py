@@ -6,7 +6,7 @@ from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.tables import Missing, Table
-from .measured import HERE, Mean, mean_of, measured, run_of
+from .measured import HERE, Mean, mean_of, measured, run_of, signed
 from .remove_exponential import SHARE
 from .windows import of_window
 
@@ -153,6 +153,11 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
     )  # fmt: skip
 
 
+def points(share: Mean) -> str:
+    """A difference of two shares and half of its interval, in percentage points."""
+    return f"{signed(100 * share.mean, 1)} ± {100 * share.half:.1f}"
+
+
 def table() -> Table | Missing:
     """Both students at the end, measured at several distances."""
     try:
@@ -182,6 +187,7 @@ def numbers() -> dict[str, str]:
         taught_last_third=lambda: changed("state"),
         taught_memory=lambda: counted(memory_in_tokens()),
         taught_wide_rise=lambda: of_window(256, 4, "rise"),
+        taught_more_right=lambda: points(brings(marks()[-1], "right")),
         taught_teacher_right=lambda: percent(measured(run_of("none"), "right").mean),
         **{
             f"taught_{arm}_right": lambda arm=arm: percent(after(arm, marks()[-1], "right").mean)

@@ -31,6 +31,8 @@ def test_the_stage_gets_all_heads_and_files_that_are_light():
     told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
     assert [tuple(head[:2]) for head in told["heads"]] == [(h.layer, h.head) for h in ranking()]
     assert told["shape"] == [30, 9]
+    for (*_, brings), head in zip(told["heads"], ranking(), strict=True):
+        assert f"{brings:.2f}" == f"{head.brings.mean:.2f}"  # on the stage as in the table
     sizes = [-(-(ROOT / file).stat().st_size // 3) * 4 for file in files]
     assert sizes == [page["bytes"] for page in told["pages"]]
     assert max(sizes) < MOST and len(html) < 100_000

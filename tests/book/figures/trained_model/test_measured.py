@@ -77,10 +77,12 @@ def test_the_rise_of_tokens_whose_past_is_cut(stored):
 
 
 def test_recall_is_measured_between_the_floor_and_softmax(stored):
-    assert remove_exponential.lost_recall(measured.run_of("none")) == 0
-    assert remove_exponential.lost_recall(measured.run_of("all", "window-64-4")) == 1
+    assert remove_exponential.lost_gain(measured.run_of("none")) == 0
+    assert remove_exponential.lost_gain(measured.run_of("all", "window-64-4")) == 1
     some = measured.run_of("first", "gradient-8")
-    assert remove_exponential.lost_recall(some) == pytest.approx(2 / 3)
+    below = measured.run_of("but", "gradient-8")
+    assert remove_exponential.missing(some, below).mean == pytest.approx(1.0)
+    assert remove_exponential.lost_gain(some) == pytest.approx(2 / 3)
 
 
 def test_sets_of_heads_begin_with_none_and_end_with_all(stored):
@@ -96,6 +98,9 @@ def test_a_ranking_is_a_mean_over_its_texts(stored):
     assert [head.name for head in ranking] == ["1.0", "0.0", "2.0"]
     assert ranking[0].slope.mean == pytest.approx(-0.65)
     assert ranking[0].slope.error == pytest.approx(0.05)
+    assert ranking[0].brings.mean == pytest.approx(0.65)
+    assert measured.ranking(only=[1])[0].slope.mean == pytest.approx(-0.6)
+    assert remove_exponential.halves_share(1) == 1
 
 
 def test_heads_that_were_confined_alone_stand_by_their_rank(stored, monkeypatch):
@@ -122,11 +127,12 @@ def test_what_nobody_ran_is_not_measured(stored):
     with pytest.raises(NotMeasuredError, match="no ranking of lists"):
         measured.ranking("lists")
     with pytest.raises(NotMeasuredError, match="no lists-256-all"):
-        remove_exponential.lost_recall(measured.run_of("none", text="lists"))
+        remove_exponential.lost_gain(measured.run_of("none", text="lists"))
 
 
 def test_numbers_have_a_minus_sign_and_no_negative_zero():
     assert [measured.signed(x) for x in (1.234, -0.2, -0.001)] == ["1.23", "−0.20", "0.00"]
+    assert [measured.signed(x, 1) for x in (-0.02, -0.26)] == ["0.0", "−0.3"]
 
 
 def test_what_a_copy_brings_is_the_difference_from_its_control(stored):
@@ -138,3 +144,10 @@ def test_what_a_copy_brings_is_the_difference_from_its_control(stored):
         measured.recall(text)
     stored.append(control)
     assert measured.recall(text).mean == pytest.approx(2.25)
+    softmax = stored[0], run("unseen-256-none", [0.0], [1.0], text="unseen")
+    for one, second in zip(softmax, ([1.0, 1.0], [4.0, 4.0]), strict=True):
+        one["tables"]["texts"] = {"text": [0, 1], "second": second}
+    stored.append(softmax[1])
+    less = measured.more_recall(text, stored[0])
+    assert (less.mean, less.error) == (pytest.approx(-0.75), pytest.approx(0.25))
+    assert remove_exponential.kept_recall(text) == pytest.approx(2.25 / 3)
