@@ -147,7 +147,10 @@ def _add_submit(submitting: argparse.ArgumentParser) -> None:
     submitting.add_argument("--ranks", type=int, default=1, help="of each job; 1 by default")
     submitting.add_argument("--hours", type=float, required=True, help="that a job may take")
     submitting.add_argument("--out", type=_folder, required=True, help="a folder that all share")
-    submitting.add_argument("--cluster", choices=("slurm", "local"), help="found by default")
+    submitting.add_argument(
+        "--cluster", choices=("slurm", "local"), default="slurm",
+        help="slurm by default; local: processes here, for a rehearsal",
+    )  # fmt: skip
     submitting.add_argument(
         "--slurm", action="append", default=[], metavar="KEY=VALUE",
         help="an option of sbatch, such as partition=gpu; may be given again",

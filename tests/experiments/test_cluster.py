@@ -1,5 +1,6 @@
 """The plan spread over jobs, and results collected: a rehearsal by submitit on this computer."""
 
+import os
 import sys
 
 import pytest
@@ -60,6 +61,34 @@ def test_without_submitit_one_line_asks_for_it(tmp_path, monkeypatch, capsys):
     command = ["submit", "--jobs", "1", "--hours", "1", "--out", str(tmp_path), "--", "race"]
     assert main(command) == 1
     said = "error: submit needs the package submitit: pip install submitit\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_chapters_recipe_is_an_array_of_jobs_for_slurm(tmp_path, monkeypatch, capsys):
+    """What sbatch is given. Slurm itself is not here: its place is taken by two scripts."""
+    pytest.importorskip("submitit")
+    programs, given = tmp_path / "bin", tmp_path / "given"
+    programs.mkdir()
+    for name in ("sbatch", "srun"):
+        (programs / name).write_text(f'#!/bin/sh\ncp "$1" {given}\necho Submitted batch job 7\n')
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    jobs = ["submit", "--jobs", "4", "--ranks", "8", "--hours", "24", "--out", str(tmp_path)]
+    options = ["--slurm", "partition=gpu", "--slurm", "cpus_per_task=64"]
+    assert main([*jobs, *options, "--", "loss_curves"]) == 0
+    assert capsys.readouterr().out.startswith("4 jobs: 7_0, 7_1, 7_2, 7_3\n")
+    asked = {line for line in given.read_text().splitlines() if line.startswith("#SBATCH")}
+    wanted = ("array=0-3%4", "partition=gpu", "cpus-per-task=64", "gpus-per-node=8", "nodes=1",
+              "ntasks-per-node=1", "time=1440")  # fmt: skip
+    assert asked >= {f"#SBATCH --{one}" for one in wanted}
+
+
+def test_without_slurm_nothing_is_started(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    command = ["submit", "--jobs", "1", "--hours", "1", "--out", str(tmp_path / "out"), "--", "x"]
+    assert main(command) == 1
+    said = 'error: submitit: Could not detect "srun", are you indeed on a slurm cluster?\n'
     assert capsys.readouterr().err == said
 
 

@@ -15,6 +15,7 @@ import torch
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from experiments.harness.core import checkpoint, record, watch
+from experiments.harness.core.team import exchanging
 from experiments.harness.learning import corpora
 from experiments.harness.learning.training import Training
 from tests.experiments.conftest import made_corpus as made_corpus
@@ -104,6 +105,15 @@ def test_a_lost_rank_ends_the_others_and_another_number_goes_on(tmp_path, made_c
         assert found["tables"][table]["update"] == columns["update"]
         pairs = zip(found["tables"][table]["loss"], columns["loss"], strict=True)
         assert max(abs(x - y) for x, y in pairs) < 1e-4
+
+
+def test_torchs_error_about_a_lost_rank_is_one_line():
+    """What gloo said of a killed rank, and another error, which stays as it is."""
+    gloo = "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:9111. This is"
+    for said, error in ((gloo, OSError), ("sizes do not match", RuntimeError)):
+        with pytest.raises(error) as found, exchanging():
+            raise RuntimeError(said)
+        assert ("torchrun names" in str(found.value)) == (said == gloo)
 
 
 def hang(out, how):

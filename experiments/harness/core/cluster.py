@@ -49,13 +49,13 @@ def submit(
     jobs: int,
     ranks: int,
     hours: float,
-    cluster: str | None = None,
+    cluster: str = "slurm",
     slurm: Mapping[str, str] | None = None,
 ) -> list[Any]:
     """Submit the jobs; returns submitit's handles. Raises UsageError.
 
-    cluster: "slurm", "local", or submitit's choice. slurm: options of sbatch, by name. If the
-    arguments name no device, each rank gets a GPU.
+    cluster: "slurm" or "local". slurm: options of sbatch, by name. If the arguments name no device,
+    each rank gets a GPU.
     """
     try:
         import submitit

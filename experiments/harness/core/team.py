@@ -22,6 +22,8 @@ from .watch import watching
 # `watch` ends them within a minute. This limit is for cases that `watch` takes for work: outside an
 # update, a rank in an endless loop or waiting for a lost disk.
 TIMEOUT = timedelta(minutes=5)
+# What gloo says if another process has ended.
+GONE = "Connection closed by peer", "Connection reset by peer"
 TOLD = "the first rank says it"  # a note on an error that the other ranks need not print
 
 
@@ -95,10 +97,22 @@ def supposed(size: int) -> Iterator[None]:
 
 
 @contextmanager
+def exchanging() -> Iterator[None]:
+    """Context that makes one line of torch's error about a lost rank, an OSError."""
+    try:
+        yield
+    except RuntimeError as error:
+        if any(one in str(error) for one in GONE):
+            line = "an exchange broke off: another rank was lost, which torchrun names"
+            raise OSError(line) from error
+        raise
+
+
+@contextmanager
 def joined(kind: str) -> Iterator[Team]:
     """Context with the team of torchrun's ranks, on devices of a kind, or of this process alone.
 
-    Raises OSError if this computer has fewer GPUs than ranks.
+    Raises OSError if this computer has fewer GPUs than ranks, or if another rank is lost.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield Team()
@@ -112,6 +126,6 @@ def joined(kind: str) -> Iterator[Team]:
         torch.cuda.set_device(local)
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=TIMEOUT)
-    with watching(kind):
+    with watching(kind), exchanging():
         yield here()
     dist.destroy_process_group()  # not after an error: other ranks may be waiting for this one
