@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Literal
 
 NOT_MEASURED = "not measured yet"
+LONGEST = 46  # letters of an axis's title
 
 
 def require(condition, argument, expected, got):
@@ -87,6 +88,12 @@ class Axis:
         where = f"Axis({self.column!r})"
         object.__setattr__(self, "log", 10 if self.log is True else self.log)
         require(self.title, f"{where}.title", "the name of the quantity", self.title)
+        require(
+            len(self.caption) <= LONGEST,
+            f"{where}.title",
+            f"at most {LONGEST} letters with unit and scale, as wide as a phone",
+            self.caption,
+        )
         require(self.log in (False, 2, 10), f"{where}.log", "False, 2 or 10", self.log)
         require(
             bool(self.low) == bool(self.high),

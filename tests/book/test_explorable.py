@@ -42,6 +42,11 @@ def test_errors_name_the_argument_and_what_was_expected(changes, message):
         figure(**changes)
 
 
+def test_the_title_of_an_axis_fits_a_phone():
+    with pytest.raises(ValueError, match=r"^Axis\('ms'\)\.title: expected at most 46 letters"):
+        Axis("ms", "Length of the sequence, 256 channels", "tokens", log=2)
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

@@ -32,6 +32,7 @@ NAMES = {
     "gated": "gated",
     "none": "none",
 }
+NEAR, FAR = 16, 16384  # tokens
 BETWEEN = {"noise": "noise", "pairs": "other pairs"}
 # Model, contents between, distance: ranges over seeds that the chapter gives.
 RANGES = (
@@ -147,9 +148,14 @@ def _longest_trained() -> int:
 
 
 def _caption(models: dict[str, list[Record]]) -> str:
-    config = models[next(iter(models))][0]["config"]
+    config, all_shares = models[next(iter(models))][0]["config"], shares()
+    told = in_words(
+        near=lambda: percent(of(all_shares, "linear", "noise", NEAR)),
+        far=lambda: percent(of(all_shares, "linear", "noise", FAR)),
+    )
     return (
-        f"**Found again, by distance and by what was read meanwhile.** {_pairs()} keys with their "
+        f"**Over noise linear attention finds as much from afar: {told['near']} at {NEAR} tokens, "
+        f"{told['far']} at {FAR:,}.** {_pairs()} keys with their "
         f"values, then something else, then the questions. One layer of width "
         f"{config['d_model']}, trained with noise between, at distances up to "
         f"{_longest_trained()}. {rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "

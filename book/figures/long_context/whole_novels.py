@@ -89,7 +89,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
         ceilings=[_level(series)],
         x=Axis("position", "Position", "bytes read", log=True),
         y=Axis(
-            "cost", "Cost of the far past", "thousandths of a nat per byte",
+            "cost", "Cost of the far past", "thousandths of a nat",
             digits=2, low="low", high="high",
         ),
         color="attention",

@@ -99,7 +99,8 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
         ],
         id=id,
         caption=(
-            "**A step of training of each layer alone.** Forward and backward, one sequence, "
+            f"**At {LONG:,} tokens a step of linear attention is {ahead_in_words()} as fast as "
+            "softmax’s.** Each layer alone, forward and backward, one sequence, "
             f"width {records[0]['config']['d_model']}. Lines end early where all products of two "
             "tokens do not fit into memory."
         ),
@@ -134,6 +135,11 @@ def ahead(layer: str, other: str, length: int) -> float:
     return _step(other, length) / _step(layer, length)
 
 
+def ahead_in_words() -> str:
+    """How many times as fast as softmax linear attention makes a long step."""
+    return in_words(ahead=lambda: times(ahead("linear", "softmax", LONG)))["ahead"]
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on the relatives: ticks and training steps."""
 
@@ -156,7 +162,7 @@ def numbers() -> dict[str, str]:
         layer_texts=lambda: BATCH,
         layer_tokens=lambda: f"{LONG:,}",
         step_short=lambda: times(ahead("softmax", "linear", SHORT)),
-        step_linear=lambda: times(ahead("linear", "softmax", LONG)),
+        step_linear=ahead_in_words,
         step_gated=lambda: times(ahead("gated", "softmax", LONG)),
         step_length=lambda: f"{SHORT:,}",
         **functions,

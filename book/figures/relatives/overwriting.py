@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ...explorable.figure import Axis, Explorable, Series
-from ..lib.format import in_words
+from ..lib.format import in_words, percent
 from ..lib.pairs import Pairs
 from ..lib.records import NotMeasuredError, Record, Row, provenance
 from ..lib.seeds import bars
@@ -16,6 +16,7 @@ from ..lib.tasks import (
     Share,
     answers,
     at_best_rates,
+    label,
     layers_toggle,
     lead,
     of_usual_size,
@@ -39,6 +40,15 @@ def shares(task: str, model: str, column: str) -> dict[int, Share]:
     for row in (row for run in runs for row in answers(run)):
         found[row[column]].append(row)
     return {asked: share(them) for asked, them in found.items()}
+
+
+def _fall(model: str) -> str:
+    """A model's share at one write of each key and at the most."""
+    found = in_words(
+        once=lambda: percent(shares(TASK, model, "writes")[1].mean),
+        most=lambda: percent(shares(TASK, model, "writes")[MOST].mean),
+    )
+    return f"{label(model)} goes from {found['once']} to {found['most']}"
 
 
 def hardest(run: Record) -> float:
@@ -72,7 +82,8 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Newest values, by how often each key was written.** Each of "
+            "**The more often keys are written, the fewer newest values are found.** "
+            f"{_fall('softmax')}, {_fall('delta')}. Each of "
             f"{config['cases'][0]['pairs']} keys is written several times, each time with another "
             "value. The newest is asked for. "
             f"{rates_in_words(kinds, TASK)} {bars(seeds_of(found))}"

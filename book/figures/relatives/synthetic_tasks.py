@@ -8,7 +8,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
-from ..lib.format import in_words, percent, times
+from ..lib.format import counted, in_words, listed, percent, times
 from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
@@ -17,6 +17,7 @@ from ..lib.tasks import (
     Kind,
     at_best_rates,
     is_probed,
+    label,
     layers_toggle,
     of_usual_size,
     rates_in_words,
@@ -125,11 +126,24 @@ def _sizes(keys: dict[str, str | int], scores: list[Score]) -> Series:
 
 def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int, rates: str) -> str:
     seeds = seeds_in_words([one.seeds for found in points.values() for one in found])
+    told = in_words(
+        **{
+            name.replace("-", "_"): lambda name=name: _of_bytes(share("recall", name))
+            for name in ("linear", "delta-adds", "softmax")
+        }
+    )
     return (
-        f"**Recall by the bytes of state.** The share of {pairs} keys whose value is answered. "
+        f"**Equal states recall unequal shares.** Of {pairs} keys linear attention answers "
+        f"{told['linear']}, DeltaNet without erasing {told['delta_adds']}, and softmax, whose "
+        f"state grows, {told['softmax']}. "
         "Grey: the share that random codes answer with a state of that size. "
         f"{bars(seeds)} {rates}"
     )
+
+
+def _of_bytes(one: Score) -> str:
+    """A share and the state that it came from."""
+    return f"{percent(one.mean)} from {one.state:,} bytes"
 
 
 def induction_figure(id: str = "induction") -> Explorable | Missing:
@@ -166,6 +180,11 @@ def induction_figure(id: str = "induction") -> Explorable | Missing:
     )
 
 
+def _named(layers: list[str]) -> str:
+    """Layers after a colon; nothing if there are none."""
+    return f": {listed(map(label, layers))}" if layers else ""
+
+
 def furthest(runs: list[Record]) -> tuple[int, int]:
     """The longest text with nine in ten right, for the worst and for the best seed."""
     found = [
@@ -175,12 +194,23 @@ def furthest(runs: list[Record]) -> tuple[int, int]:
     return min(found, default=0), max(found, default=0)
 
 
+def beyond(layers: dict[str, list[Record]], length: int = 16 * TRAINED_AT) -> tuple[int, list[str]]:
+    """Layers that every seed learned at the trained length: their number, and those still right
+    at `length`."""
+    least = {name: furthest(runs)[0] for name, runs in layers.items()}
+    learned_ones = [name for name, reached in least.items() if reached >= TRAINED_AT]
+    return len(learned_ones), [name for name in learned_ones if least[name] >= length]
+
+
 def _induction_caption(layers: dict[str, list[Record]]) -> str:
+    count, still = beyond(layers)
     asked = (row for runs in layers.values() for run in runs for row in rows(run, "test"))
     few = {row["length"]: row["questions"] for row in asked if row["questions"] < FEW}
     longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     return (
-        f"**Trained at {TRAINED_AT} tokens, asked at others.** Layers whose state grows are asked "
+        f"**Trained at {TRAINED_AT} tokens, most layers fail at longer texts.** Of {count} that "
+        f"answer nine in ten there with every seed, {counted(len(still))} still do at "
+        f"{16 * TRAINED_AT:,}{_named(still)}. Layers whose state grows are asked "
         "up to a few thousand tokens. A run is asked no further once half of its answers are "
         f"wrong, and a line ends with its first run. Texts asked: {longest}. "
         f"{rates_in_words(of_task('induction'), 'induction')}"

@@ -38,7 +38,6 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
             for name, cell in _drawn(point).items():
                 line.setdefault(name, []).append(cell)
     drawn, passes = ({key[i] for key in columns} for i in (0, 1))
-    config = records[0]["config"]
     return Explorable(
         id=id,
         caption=_caption(records),
@@ -50,7 +49,7 @@ def figure(id: str = "scan-speed") -> Explorable | Missing:
             Series({"implementation": name, "pass": direction}, line)
             for (name, direction), line in columns.items()
         ],
-        x=Axis("length", f"Length of the sequence, {config['channels']} channels", "tokens", log=2),
+        x=Axis("length", "Length of the sequence", "tokens", log=2),
         y=Choice(
             "Show",
             [
@@ -106,8 +105,10 @@ def _range(slow: str, fast: str) -> str:
 
 def _caption(records: list[Record]) -> str:
     config = records[0]["config"]
+    told = in_words(tree=lambda: _range("tree", "steps"))["tree"]
     return (
-        f"**Time of one selective scan.** {config['batch']} sequence, {config['channels']} "
+        f"**In plain PyTorch a scan as a tree takes {told} the time of one in order.** "
+        f"{config['batch']} sequence, {config['channels']} "
         f"channels of {config['state']} numbers, {config['dtype']}. The limit is the time of "
         "reading inputs and writing results once, at the speed of a copy in the same run."
     )

@@ -190,7 +190,7 @@ def figure(id: str = "state-size") -> Explorable | Missing:
             "all fade."
         ),
         series=series,
-        x=Axis("state", "State of a layer after the context", "bytes", log=10, digits=3),
+        x=Axis("state", "State after the context", "bytes", log=10, digits=3),
         y=LOSS_OVER_SEEDS,
         color="weights",
         mark="dot",
