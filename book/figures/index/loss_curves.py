@@ -69,8 +69,8 @@ def figure(id: str = "headline") -> Explorable | Missing:
         id=id,
         caption=(
             "**In an hour at 4,096 bytes linear attention learns; softmax has just left the "
-            "plateau.** Loss on five novels that were never trained on. Both read the same bytes in "
-            "the same order. Dashed: what counting letters achieves. At 256 bytes both learn, "
+            "plateau.** Loss on five novels that were never trained on. Both read the same bytes "
+            "in the same order. Dashed: what counting letters achieves. At 256 bytes both learn, "
             "softmax more; the longer the context, the more updates linear attention makes in the "
             "same *time*."
         ),
