@@ -22,6 +22,7 @@ PLACES = {
     "roofline": "book/three-modes.html",
     "browser-speed": "book/three-modes.html",
     "chip": "book/kernels.html",
+    "bet": "book/without-a-gpu.html",
     "sampler": "book/sampling.html",
     "surgery": "book/sampling.html",
     "ranks": "book/many-devices.html",
@@ -41,7 +42,7 @@ STEPPED = (
     "convolution", "ranks",
 )  # fmt: skip
 
-FEW_BUTTONS = {"roofline": 0, "ribbon": 0, "race": 1, "ratios": 2}
+FEW_BUTTONS = {"roofline": 0, "ribbon": 0, "race": 1, "ratios": 2, "bet": 2}
 
 ROOM = """(frame) => {
     const wide = frame.clientWidth >= 34 * 16;

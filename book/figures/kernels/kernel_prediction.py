@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import product
 from math import sqrt
 
+from IPython.display import HTML
+
 from lsa.cost import PEAKS, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ...explorable.markup import json_script
 from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Row, have, provenance, rows
 from ..lib.tables import Missing
@@ -90,15 +93,50 @@ def measured(row: Row) -> tuple[float, float] | None:
     return None
 
 
+def _share(row: Row, seconds: float) -> float:
+    """Part of the memory limit of an H100 that a call of this shape and time reaches."""
+    B, T, H, d = (row[key] for key in SHAPE)
+    moved = B * T * H * least_bytes(1, d, d, training=row["pass"] != "forward")
+    return moved / PEAKS["H100 SXM"].bytes / seconds
+
+
+def bet() -> dict[str, str | int | None]:
+    """What a reader bets on: the largest published shape of heads of 128, forwards.
+
+    Its label and, in percent of the limit, our prediction, fla's published and our measured call.
+    Raises NotMeasuredError.
+    """
+
+    def tokens(row: Row) -> int:
+        return row["batch"] * row["length"] * row["heads"]
+
+    row = max(large(128, "no", "forward"), key=tokens)
+    (best, worst), timed = expected(row), measured(row)
+    seconds = {
+        "low": worst,
+        "high": best,
+        "fla": published_seconds(row),
+        "measured": timed and sqrt(timed[0] * timed[1]),
+    }
+    shares = {name: took and round(100 * _share(row, took)) for name, took in seconds.items()}
+    return {"shape": shape_label(*(row[key] for key in SHAPE)), **shares}
+
+
+def data() -> HTML | Missing:
+    """`bet` as JSON in a script element, for the stage of this name."""
+    try:
+        return HTML(json_script(bet(), id="bet-data"))
+    except NotMeasuredError:
+        return Missing("kernel_prediction")
+
+
 def _drawn(bars: list[tuple[Row, float, float]]) -> dict[str, list]:
     """Columns of rows with a least and a most time; the bar is their geometric mean."""
     columns: dict[str, list] = {name: [] for name in ("shape", *AXES)}
     for row, low, high in bars:
         B, T, H, d = (row[key] for key in SHAPE)
-        moved = B * T * H * least_bytes(1, d, d, training=row["pass"] != "forward")
-        limit = moved / PEAKS["H100 SXM"].bytes
         middle = sqrt(low * high)
-        shares = (100 * limit / seconds for seconds in (middle, high, low))
+        shares = (100 * _share(row, seconds) for seconds in (middle, high, low))
         times = (1e3 * seconds for seconds in (middle, low, high))
         for name, value in zip(columns, (shape_label(B, T, H, d), *shares, *times), strict=True):
             columns[name].append(value)

@@ -177,6 +177,16 @@ def test_a_measured_time_stands_beside_the_predicted_one(monkeypatch):
     assert kernel_prediction.measured(row) is None
 
 
+def test_a_bet_is_settled_by_the_measured_call(monkeypatch):
+    open_bet = kernel_prediction.bet()
+    assert open_bet["measured"] is None
+    assert 0 < open_bet["fla"] < open_bet["low"] < open_bet["high"] <= 100
+    monkeypatch.setattr(kernel_prediction, "measured", kernel_prediction.expected)
+    settled = kernel_prediction.bet()
+    assert open_bet["low"] < settled["measured"] < open_bet["high"]
+    assert f'"measured":{settled["measured"]}' in kernel_prediction.data().data
+
+
 def test_the_prediction_is_drawn_as_graph_and_from_python_with_normalised_peers():
     figure = kernel_prediction.figure()
     for launch, peers in (("graph", 2), ("eager", 0)):
