@@ -118,15 +118,19 @@ def layer_traffic(group, way, layer, T):
     return [(t.sent, t.received, t.calls) for t in (forward, backward)]
 
 
+# The modules that a style is given to; by default the whole model.
+STYLED = {"style": (), "plan": ("h.*.attn",)}
+
+
 def model(group, way, config, weights, lengths, tokens, targets, how, ends):
     """Logits of this rank's part, and gradients of all parameters, of a sum over tokens."""
     ranks = Ranks(group, way)
     gpt = GPT(config).double()
     gpt.load_state_dict(weights)
     options = {"ranks": ranks}
-    if how == "style":
-        mesh, options = DeviceMesh.from_group(group, "cpu"), {}
-        parallelize_module(gpt, mesh, SequenceOverRanks(way))
+    if how in STYLED:
+        mesh, options, style = DeviceMesh.from_group(group, "cpu"), {}, SequenceOverRanks(way)
+        parallelize_module(gpt, mesh, dict.fromkeys(STYLED[how], style) or style)
     if how == "compiled":
         for block in gpt.blocks:
             block.compile(backend="aot_eager", fullgraph=True)

@@ -33,15 +33,15 @@ def alone(config, tokens, targets, ends):
     return gpt, logits.detach(), {name: p.grad for name, p in gpt.named_parameters()}
 
 
-def shape(case, n_layer=2):
+def shape(case, **changes):
     name, options = CASES[case]
-    return model(name, options, n_layer=n_layer)
+    return model(name, options, **changes)
 
 
-def model(name, options, n_layer=2, n_head=2):
+def model(name, options, n_layer=2, n_head=2, n_positions=40):
     return GPTConfig(
-        vocab_size=11, n_positions=40, n_layer=n_layer, n_head=n_head, d_model=8, attention=name,
-        attention_options=options,
+        vocab_size=11, n_positions=n_positions, n_layer=n_layer, n_head=n_head, d_model=8,
+        attention=name, attention_options=options,
     )  # fmt: skip
 
 
@@ -89,6 +89,11 @@ def test_documents_are_packed_over_cuts(pool, case):
 @pytest.mark.parametrize("case", ["linear-fades", "gated-head", "s6"])
 def test_a_style_is_the_argument(pool, case):
     check(pool, shape(case), [3, 4], how="style")
+
+
+def test_a_plan_may_name_the_layers(pool):
+    """Of a model without positions, in which nothing else asks how long a text is."""
+    check(pool, shape("linear-fades", n_positions=None), [3, 0, 4], "scan", how="plan")
 
 
 @pytest.mark.parametrize(
