@@ -166,7 +166,8 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
     g, lowest = log_decay, RESET[accumulator_dtype(q.dtype)]
     least = -math.inf
     if is_at_hand(g) and g.numel():
-        least, most = (x.item() for x in g.detach().aminmax())
+        low, high = (g.detach() if g.requires_grad else g).aminmax()
+        least, most = low.item(), high.item()
         if not most <= 0:
             raise ValueError(f"log_decay: expected numbers at most 0, got {most}")
     g = g if least >= lowest else g.clamp(min=lowest)

@@ -66,7 +66,7 @@ def uses_kernels(q: Tensor, v: Tensor, scale: float) -> bool:
 
 def differentiates_decay(call: Call) -> bool:
     """Whether the call's body computes the gradient of decay itself, as the kernels do."""
-    return uses_kernels(call.q, call.v, call.scale) or compiled.takes(call.q)
+    return compiled.takes(call.q) or uses_kernels(call.q, call.v, call.scale)
 
 
 def body(call: Call) -> Body:

@@ -35,7 +35,7 @@ MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 # "avx512" or "neon" for one instruction set.
 SETTING = "LSA_CPU"
 # The struct `Call` of body.cpp: sizes, floats and pointers; then the pointers of the gradient.
-FORWARD, GRADIENT = struct.Struct("10q2f25q"), struct.Struct("25q")
+FORWARD, GRADIENT = struct.Struct("10q2f25q"), struct.Struct("21q")
 NOTHING = torch.empty(0)
 
 
@@ -166,10 +166,10 @@ def backward(
     empty = NOTHING.new_empty
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in own[:3])
     dS, dz = empty(B, H, K, V), empty(B, H, K)
-    dg, *rows = (empty((B, T, H) if call.with_dg else 0) for _ in range(3))
+    dg = empty((B, T, H) if call.with_dg else 0)
     o = saved.exact if saved.exact.numel() else saved.o
     states = own.S, own.z, None, None, saved.den
-    numbers = _float(dS_T), _float(dz_T), dS, dz, dg, *rows, None, None
+    numbers = _float(dS_T), _float(dz_T), dS, dz, dg
     _run(own, o, states, (do.to(own.v.dtype).resolve_neg(), dq, dk, dv), numbers)
     if call.feature_map not in MAPS:
         dq *= feature_slope(call.q.float(), call.feature_map)
@@ -202,10 +202,11 @@ def _run(
             kept.append(y := y.contiguous())
             batch, time, head, _ = y.stride()
         places += y.data_ptr(), batch, time, head
-    g = [0, 0, 0, 0]
+    g = 0, 0, 0, 0
     if x.g is not None:  # a size of one stands for a whole dimension: stride 0
-        strides = zip(x.g.shape, x.g.stride(), strict=True)
-        g = [x.g.data_ptr(), *(0 if n == 1 else stride for n, stride in strides)]
+        batch, time, head = x.g.stride()
+        several, many, _ = x.g.shape
+        g = x.g.data_ptr(), batch * (several > 1), time * (many > 1), head
     packed = FORWARD.pack(
         B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize,
         x.q.dtype is torch.bfloat16, o.dtype is torch.bfloat16, x.scale, x.eps,

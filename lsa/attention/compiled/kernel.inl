@@ -57,16 +57,13 @@ INLINE float sum(vec x) {
     if constexpr (n == 0) return x[0];
     else return sum<n / 2>(zipped<0>(x, x, Lanes{}) + zipped<W / 2>(x, x, Lanes{}));
 }
-INLINE float dot(const float* a, const float* b, int64_t n) {
-    vec total = vec{};
-    for (int64_t i = 0; i < n; i += W) total += load(a + i, n - i) * load(b + i, n - i);
-    return sum(total);
-}
 
 // A row of a tensor: float32 or, if `half`, bfloat16, which is the upper half of float32.
 struct Row {
     char* at;
     bool half;
+    Row(char* at, bool half) : at(at), half(half) {}
+    Row(const float* x) : at(reinterpret_cast<char*>(const_cast<float*>(x))), half(false) {}
     // The vector from element c on; n elements are left.
     INLINE vec get(int64_t c, int64_t n) const {
         if (!half) return load(reinterpret_cast<float*>(at) + c, n);
@@ -234,12 +231,6 @@ static void transpose(float* out, int64_t width, Matrix x, int64_t rows, int64_t
         }
 }
 
-// A row of dq or dk: times the derivative of the map and a number.
-INLINE void finish(Row to, const float* d, Row x, int64_t n, int map, float times) {
-    for (int64_t c = 0; c < n; c += W)
-        to.put(c, load(d + c) * slope(x.get(c, n - c), map) * times, n - c);
-}
-
 // The weights of decay inside a chunk, in the order of processing. A g below RESET is a reset: the
 // running sum of g starts again behind it, so that later sums keep their digits. A sum is stored as
 // two floats, high + low, whose differences are as good as exact. Where a whole chunk decays little
@@ -298,7 +289,7 @@ struct Room {
     char* memory;
     int64_t bytes = 0;
     float *a, *b, *b_across, *y, *y_left, *A, *out, *past, *S, *e, *z, *ones, *dd, *left, *probe,
-        *y_across, *G;
+        *y_across, *G, *written;
     Decay decay{};
 
     Room(const Call& call, int64_t C, int64_t K, int64_t Y, char* memory) : memory(memory) {
@@ -308,7 +299,7 @@ struct Room {
         out = take(MR * Y), past = take(MR * Y), S = take(K * Y), e = take(Y), z = take(K);
         ones = take(width), dd = take(width), left = take(width);
         probe = take(probes * C * Y), y_across = take(probes * Y * width);
-        G = take(probes * (C + 1) * width);
+        G = take(probes * (C + 1) * width), written = take(probes * width);
         // Vectors are loaded from any place in these, so each has one to spare at its end.
         for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write, &decay.grown})
             *x = take(width + W);
@@ -337,11 +328,11 @@ struct Rows {
           map(w == Q || w == KEYS ? int(c.map) : IDENTITY), times(w == Q ? c.scale : 1.0f) {}
 
     static Row at(const Tensor4& x, bool half, const Part& p, int64_t t) {
-        const int64_t from = p.b * x.batch + p.h * x.head + (p.start + t) * x.time;
+        const int64_t from = p.b * x.batch + p.h * x.head + t * x.time;
         return {reinterpret_cast<char*>(x.data) + from * (half ? 2 : 4), half};
     }
     Row row(int64_t t) const { return at(x, call.half, part, t); }
-    // Rows t, t + step, ... of the part, n of them, mapped and padded: copied to `room`, or in
+    // Rows t, t + step, ... of the head, n of them, mapped and padded: copied to `room`, or in
     // place where nothing changes. Those of the gradient are dn, and fill dd.
     Matrix take(float* room, float* dd, int64_t t, int64_t step, int64_t n) const {
         const bool divides = which == GRADIENT && call.normalize;
@@ -354,7 +345,7 @@ struct Rows {
             float scale = times;
             if (divides) {
                 const int64_t i = t + r * step;
-                scale = 1.0f / (call.den[part.row(call, i)] + call.eps);
+                scale = 1.0f / (call.den[call.row(part, i)] + call.eps);
                 dd[r] = -scale * dot(from, at(call.o, call.o_half, part, i), columns);
             }
             for (int64_t c = 0; c < columns; c += W)
@@ -379,7 +370,31 @@ static void copy_rows(float* to, int64_t to_width, const float* from, int64_t fr
     for (; rows > 0; --rows, from += from_width, to += to_width) std::copy_n(from, columns, to);
 }
 
-// A causal sum over a part of a head; or, of a part with `left`, what it adds to a state alone.
+// dg of a chunk, whose row r is token t - r. exp(g_t) scales what each token i >= t reads of a token
+// j < t. With both in the chunk this is summed here, from their products G; with j before the chunk
+// it is in dg, at i; with i behind it in `written`, at j; `through` has both outside. These are only
+// added: differences lose digits.
+static void decay_gradient(const Call& call, const Part& part, const Room& room, int64_t t,
+                           int64_t n, double through) {
+    const int64_t width = padded(call.C);
+    float *before = room.G + n * width, *inside = room.written;  // before: the rows j < t
+    std::fill_n(before, width, 0.0f);
+    for (int64_t r = n - 1; r >= 0; --r) {
+        const float written = inside[r];
+        inside[r] = dot(before, room.ones, r + 1) + float(through);
+        through += written;
+        add_rows(before, {room.G + r * width, 0}, (r + W - 1) / W * W, 1, 1.0f, room.ones);
+    }
+    double read = 0;
+    for (int64_t r = 0; r < n; ++r) {
+        float& dg = call.dg[call.row(part, t - r)];
+        read += dg;
+        const Row g = Rows::at(call.g, false, part, t - r);
+        dg = *reinterpret_cast<float*>(g.at) < RESET ? 0.0f : float(read) + inside[r];
+    }
+}
+
+// A causal sum; before the part's first chunk only the state is advanced.
 static void causal_sum(const Call& call, const Part& part, char* memory) {
     static const Which OF[4][3] = {{Q, KEYS, VALUES}, {GRADIENT, VALUES, KEYS},
                                    {VALUES, GRADIENT, Q}, {KEYS, Q, GRADIENT}};
@@ -387,8 +402,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     const bool back = kind == DK || kind == DV, across = kind == DQ || kind == DK;
     const Which* of = OF[kind];
     const Rows as(call, part, of[0]), bs(call, part, of[1]), ys(call, part, of[2]);
-    const int64_t C = std::max<int64_t>(1, std::min(call.C, part.length)), width = padded(C);
-    const int64_t K = as.width, Y = ys.width, N = (part.length + C - 1) / C;
+    const int64_t C = call.C, width = padded(C), K = as.width, Y = ys.width, N = call.chunks();
     const bool fades = call.g.data, probes = call.dg && across, pairs = call.dg && kind == DK;
     const Room room(call, C, K, Y, memory);
     float *b_across = room.b_across, *y_left = room.y_left, *A = room.A, *out = room.out;
@@ -402,36 +416,42 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     std::fill_n(dd, width, 0.0f);
     const float *c = kind == DQ ? dd : ones, *d = kind == DK ? dd : ones;
     const int map = across ? int(call.map) : int(IDENTITY);
-    if (kind == OUT && part.S_after && Y == call.V && K == call.K) S = part.S_after;
-    bool met = part.S || part.z;  // a state: at the beginning there may be none
+    const int64_t head = part.b * call.H + part.h, KV = call.K * call.V;
+    auto of_head = [&](float* x, int64_t n) { return x ? x + head * n : nullptr; };
+    const float *S_0 = of_head(back ? call.dS_T : call.S, KV);
+    const float *z_0 = of_head(back ? call.dz_T : call.z, call.K);
+    const bool returns = part.end == N && !across;
+    float *S_N = returns ? of_head(back ? call.dS : call.S_T, KV) : nullptr;
+    float *z_N = returns ? of_head(back ? call.dz : call.z_T, call.K) : nullptr;
+    if (kind == OUT && S_N && Y == call.V && K == call.K) S = S_N;
+    bool met = S_0 || z_0;  // a state: at the beginning there may be none
     if (met || N == 0)
         std::fill_n(S, K * Y, 0.0f), std::fill_n(e, Y, 0.0f), std::fill_n(z, K, 0.0f);
-    if (part.S && across) transpose(S, Y, {part.S, call.V}, call.K, call.V);
-    if (part.S && !across) copy_rows(S, Y, part.S, call.V, call.K, call.V);
-    if (part.z) std::copy_n(part.z, call.K, across ? e : z);
+    if (S_0 && across) transpose(S, Y, {S_0, call.V}, call.K, call.V);
+    if (S_0 && !across) copy_rows(S, Y, S_0, call.V, call.K, call.V);
+    if (z_0) std::copy_n(z_0, call.K, across ? e : z);
     const Tensor4* const results[] = {&call.o, &call.dq, &call.dk, &call.dv};
     const Tensor4& to = *results[kind];
     const bool half = kind == OUT ? call.o_half : call.half;
     const Rows raw(call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES);
-    float passed = 1.0f;
-    for (int64_t chunk = 0; chunk < N; ++chunk) {
-        const int64_t start = (back ? N - 1 - chunk : chunk) * C;
-        const int64_t n = std::min(C, part.length - start);
+    for (int64_t chunk = 0; chunk < part.end; ++chunk) {
+        const bool writes = chunk >= part.first;
+        const int64_t start = (back ? N - 1 - chunk : chunk) * C, n = std::min(C, call.T - start);
         const int64_t t = back ? start + n - 1 : start, step = back ? -1 : 1;
-        const Matrix a = as.take(room.a, dd, t, step, n), b = bs.take(room.b, dd, t, step, n);
-        const Matrix y = ys.take(room.y, dd, t, step, n);
-        const Matrix probe = probes ? raw.take(room.probe, dd, t, step, n) : y;
+        const Matrix b = bs.take(room.b, dd, t, step, n), y = ys.take(room.y, dd, t, step, n);
+        const Matrix a = writes ? as.take(room.a, dd, t, step, n) : b;
+        const Matrix probe = writes && probes ? raw.take(room.probe, dd, t, step, n) : y;
         if (fades)
             decay.take(reinterpret_cast<float*>(Rows::at(call.g, false, part, start).at),
                        call.g.time, n, back);
-        if (!part.left) transpose(b_across, width, b, n, K);
-        if (pairs) transpose(y_across, width, y, n, Y);
-        if (!part.left) blocks(n, [&](auto count, int64_t i0) {
+        if (writes) transpose(b_across, width, b, n, K);
+        if (writes && pairs) transpose(y_across, width, y, n, Y);
+        if (writes) blocks(n, [&](auto count, int64_t i0) {
             constexpr int M = decltype(count)::value;
             const int64_t end = i0 + M;
             // No processor prefetches beyond a page by itself, and a chunk of a head is some pages.
             for (int64_t i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
-                if (i < 0 || i >= part.length) break;
+                if (i < 0 || i >= call.T) break;
                 as.row(i).soon(as.columns), bs.row(i).soon(bs.columns), ys.row(i).soon(ys.columns);
                 Rows::at(to, half, part, i).soon(raw.columns);
                 if (kind != OUT) Rows::at(call.o, call.o_half, part, i).soon(call.V);
@@ -467,7 +487,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 if (kind != OUT || !call.normalize) continue;
                 float den = met ? dot(a[i], z, K) * (fades ? decay.read[i] : 1.0f) : 0.0f;
                 den += dot(row, ones, last);
-                if (call.den) call.den[part.row(call, t + i * step)] = den;
+                if (call.den) call.den[call.row(part, t + i * step)] = den;
                 divided[r] = 1.0f / (den + call.eps);
             }
             for (int64_t at = 0; at < Y; at += NR) {
@@ -482,33 +502,28 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 store_rows<M>(out + at, Y, acc);
             }
             for (int r = 0; r < M; ++r) {
-                const int64_t i = t + (i0 + r) * step, row = part.row(call, i);
+                const int64_t i = t + (i0 + r) * step;
                 if (probes)
-                    (kind == DQ ? call.dg : call.written)[row] =
+                    (pairs ? room.written[i0 + r] : call.dg[call.row(part, i)]) =
                         dot(probe[i0 + r], past + r * Y, Y);
-                finish(Rows::at(to, half, part, i), out + r * Y, raw.row(i), raw.columns, map,
-                       divided[r] * (kind == DQ ? call.scale : 1.0f));
+                const Row row = Rows::at(to, half, part, i), x = raw.row(i);
+                const float times = divided[r] * (kind == DQ ? call.scale : 1.0f);
+                for (int64_t at = 0; at < raw.columns; at += W) {
+                    const int64_t n = raw.columns - at;
+                    row.put(at, load(out + r * Y + at) * slope(x.get(at, n), map) * times, n);
+                }
             }
         });
-        // What exp(g_t) scales inside the chunk: pairs j < t <= i, summed anew for each t, since the
-        // difference of a sum over i and one over j would be lost in their rounding.
-        float* before = G + n * width;  // the rows j < t, which stand behind t here
-        if (pairs) std::fill_n(before, width, 0.0f);
-        for (int64_t r = pairs ? n - 1 : -1; r >= 0; --r) {
-            call.inside[part.row(call, t + r * step)] = dot(before, ones, r + 1);
-            add_rows(before, {G + r * width, 0}, (r + W - 1) / W * W, 1, 1.0f, ones);
-        }
         const float keep = !met ? 0.0f : fades ? decay.whole : 1.0f;
-        if (call.dg && across) {
-            float* states = call.states + part.chunk(call, start) * (K * Y + Y);
-            if (kind == DQ) {
-                std::fill_n(states, met ? 0 : K * Y + Y, 0.0f);
-                if (met) std::copy_n(e, Y, std::copy_n(S, K * Y, states));
-            } else
-                call.through[part.chunk(call, start)] =
-                    met ? keep * (dot(states, S, K * Y) + dot(states + K * Y, e, Y)) : 0.0f;
+        float* states = call.states + (head * N + start / C) * (K * Y + Y);
+        if (writes && probes && !pairs) {
+            std::fill_n(states, met ? 0 : K * Y + Y, 0.0f);
+            if (met) std::copy_n(e, Y, std::copy_n(S, K * Y, states));
         }
-        if (chunk + 1 == N && !part.S_after && !part.z_after) break;
+        if (writes && pairs) decay_gradient(
+            call, part, room, t, n,
+            met ? keep * (dot(states, S, K * Y) + dot(states + K * Y, e, Y)) : 0.0f);
+        if (chunk + 1 == part.end && !S_N && !z_N) break;
         const Matrix written = fades ? Matrix{y_left, Y} : y;
         for (int64_t r = 0; r < (fades ? n : 0); ++r)
             for (int64_t at = 0; at < Y; at += W)
@@ -519,11 +534,9 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             left[r] = (kind == DV ? dd[r] : 1.0f) * (fades ? decay.write[r] : 1.0f);
         if (!across) add_rows(z, b, K, n, keep, left);
         met = true;
-        passed *= fades ? decay.whole : 1.0f;
     }
-    if (part.S_after && part.S_after != S) copy_rows(part.S_after, call.V, S, Y, call.K, call.V);
-    if (part.z_after) std::copy_n(z, call.K, part.z_after);
-    if (part.left) *part.left = passed;
+    if (S_N && S_N != S) copy_rows(S_N, call.V, S, Y, call.K, call.V);
+    if (z_N) std::copy_n(z, call.K, z_N);
 }
 
 // Bytes that it needs, and numbers of a state with its padding.
