@@ -127,6 +127,25 @@ def test_it_computes_the_definition_and_its_gradients(body, call):
         )
 
 
+@pytest.mark.parametrize("decay", ["none", "token"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_threads_change_no_bit(body, heads, decay):
+    """A head is cut into parts for 2 to 8 threads; each part sums what comes before it."""
+    if body == "torch":
+        pytest.skip("its threads are torch's")
+    tensors, given = inputs({**CANCELLING, "sizes": (1, 1030, heads), "decay": decay})
+    call = {**CANCELLING, "mode": "chunked", "state": True}
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3, 8):
+            torch.set_num_threads(count)
+            found.append(results(call, tensors, given))
+    finally:
+        torch.set_num_threads(threads)
+    for others in found[1:]:
+        assert all(map(torch.equal, found[0], others))
+
+
 @given(calls())
 def test_bfloat16_is_read_exactly_and_results_are_rounded_once(body, call):
     if body == "torch":

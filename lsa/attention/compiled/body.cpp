@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -155,8 +154,8 @@ struct Threads {
 constexpr double WORTH = 1 << 19;  // multiply-adds, 10 us of a core: less wakes no thread
 
 // Sums of these kinds over each head, in parallel. Where they leave threads idle, a head is cut.
-// Each part sums by itself what comes before it, which takes a third of the time per token. So each
-// is two thirds of the part before it, and all end together. More than four parts gain little.
+// Each part sums by itself what comes before it, in a third of the time that its own tokens take. So
+// each is two thirds of the part before it, and all end together. Beyond four parts little is gained.
 // Raises bad_alloc, but never through the caller's threads, whose interface is C.
 void sums(const Body& body, const Call& c, Threads threads, std::initializer_list<Kind> kinds) {
     const int64_t heads = c.B * c.H, n = heads * int64_t(kinds.size()), N = c.chunks();
@@ -164,10 +163,8 @@ void sums(const Body& body, const Call& c, Threads threads, std::initializer_lis
     const double work = 2.0 * double(c.T + 8) * c.K * c.V + 0.5 * c.T * c.C * (c.K + c.V);
     const int64_t idle = threads.count / std::max<int64_t>(n, 1), worth = int64_t(work / WORTH);
     const int64_t parts = std::max<int64_t>(1, std::min({idle, N / 4, worth, int64_t(4)}));
-    auto begin = [&](int64_t part) {
-        auto shrunk = [](int64_t p) { return 1 - std::pow(2.0 / 3, p); };
-        return std::llround(N * shrunk(part) / shrunk(parts));
-    };
+    static constexpr int64_t AT[] = {0, 27, 27 + 18, 27 + 18 + 12, 27 + 18 + 12 + 8};
+    auto begin = [&](int64_t part) { return (N * AT[part] + AT[parts] - 1) / AT[parts]; };
     const int64_t bytes = body.room(c), grain = std::max<int64_t>(1, int64_t(WORTH / work));
     std::atomic<bool> failed{false};
     auto some = [&](int64_t i, int64_t end) {
