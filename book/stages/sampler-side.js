@@ -131,7 +131,7 @@ window.SamplerSide ??= (() => {
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];
       });
-      this.facts[1].title.textContent = predicted ? "Time, predicted" : "Per letter";
+      this.facts[1].title.textContent = predicted ? "Predicted" : "Per letter";
     }
   }
 

@@ -167,6 +167,9 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
     softmax, linear = frame.locator(".sampler-facts").all_inner_texts()
     assert "3.8 GiB" in softmax and "predicted" in softmax.lower()
+    right = frame.bounding_box()["x"] + frame.bounding_box()["width"]
+    for fact in frame.locator(".sampler-facts b").all():
+        assert fact.bounding_box()["x"] + fact.bounding_box()["width"] <= right + 1
     assert "130 KiB" in linear and letters(frame)[1] > 1_000_000
     told = texts(frame)[0]
     assert "cannot begin here" in told and "By the formula, its next letter is" in told
@@ -182,6 +185,16 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     press(frame, "Start over")
     assert texts(frame) == [PROMPT.strip()] * 2
     assert frame.locator(".sampler-cache").bounding_box()["height"] < 12
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 812)])
+def test_a_million_letters_are_one_press_away_in_the_first_view(open_page, width, height):
+    tab = open_page("book/sampling.html", width=width, height=height)
+    frame = tab.locator("#sampler")
+    frame.scroll_into_view_if_needed()
+    frame.evaluate("(frame) => frame.scrollIntoView({ block: 'start', behavior: 'instant' })")
+    box = frame.get_by_role("button", name=FARTHEST).bounding_box()
+    assert box["y"] + box["height"] < height
 
 
 def test_a_link_teleports_and_loads_nothing(open_page):
