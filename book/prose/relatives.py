@@ -1,10 +1,12 @@
 """Guarded sentences of the chapter on the relatives."""
 
+from collections import defaultdict
+
 from ..figures.lib import tasks
 from ..figures.lib.records import NotMeasuredError, Record, learned, of_config
-from ..figures.relatives import play, synthetic_tasks
+from ..figures.relatives import family, play, synthetic_tasks
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
-from ..figures.relatives.overwriting import MOST, TASK, erasing, hardest, shares
+from ..figures.relatives.overwriting import TASK, erasing, hardest, shares
 from . import every
 
 FIXED = ("linear", "rwkv", "s6", "gated", "delta")  # layers with a state of fixed size
@@ -20,25 +22,28 @@ def recalled(model: str) -> synthetic_tasks.Score:
     return synthetic_tasks.share("recall", model)
 
 
-def of_recall(model: str) -> list[Record]:
-    """The runs of recall with a model, of all rates and seeds."""
-    wanted = {"task": "recall", "model": model}
+def of_task(task: str, model: str) -> list[Record]:
+    """The runs of a task with a model, of all rates and seeds."""
+    wanted = {"task": task, "model": model}
     return [run for run in learned(tasks.EXPERIMENT) if wanted.items() <= run["config"].items()]
 
 
 def stuck(model: str) -> int:
     """How many of them answer little more than a model that guesses."""
-    return sum(hardest(run) < 1.5 * recalled("none").high for run in of_recall(model))
+    return sum(hardest(run) < 1.5 * recalled("none").high for run in of_task("recall", model))
 
 
-def pairs() -> list[float]:
-    """Share recalled with the erase term less that without, by rate and seed."""
+def pairs(task: str) -> dict[float, list[float]]:
+    """Share right with the erase term less that without, by seed, for each rate."""
     erases, adds = (
         {(run["config"]["learning_rate"], run["config"]["seed"]): hardest(run)
-         for run in of_recall(model)}
+         for run in of_task(task, model)}
         for model in ("delta", "delta-adds")
     )  # fmt: skip
-    return [erases[key] - adds[key] for key in erases.keys() & adds.keys()]
+    found: dict[float, list[float]] = defaultdict(list)
+    for rate, seed in erases.keys() & adds.keys():
+        found[rate].append(erases[rate, seed] - adds[rate, seed])
+    return found
 
 
 def rate(task: str, model: str) -> float:
@@ -51,11 +56,6 @@ def rate(task: str, model: str) -> float:
 def state(task: str, model: str) -> int:
     """Bytes of a model's state after a text of 256 tokens."""
     return shares(task, model, "length")[256].state
-
-
-def overwritten(model: str, writes: int = MOST) -> float:
-    """Share of newest values after this number of writes of each key."""
-    return shares(TASK, model, "writes")[writes].mean
 
 
 def mistaken(model: str) -> int:
@@ -71,19 +71,25 @@ VERDICTS = {
     "Linear answers from memory, and mixes some numbers up": lambda: (
         mistaken("softmax") == 0 < mistaken("linear")
     ),
-    "From one write to eight the delta rule falls": lambda: every(
-        overwritten(name) < overwritten(name, 1) for name in ("delta", "delta-adds")
-    ),
     "All of these keep about 4 KiB": lambda: every(
         4000 < state("recall", model) < 4300
         for model in ("delta", "delta-adds", "gated", "linear", "gla")
     ),
-    "Recall and selective copying are means of three seeds": lambda: every(
-        len(tasks.trainings(task)) == 9 for task in ("recall", "selective copying")
+    "They are means of three seeds": lambda: every(
+        len(tasks.trainings(task)) == 9 for task in family.TASKS
     ),
-    "Overwriting has one rate and one seed so far": lambda: len(tasks.trainings(TASK)) == 1,
-    "It has one run of each layer so far": lambda: len(tasks.trainings(TASK)) == 1,
-    "Overwriting has one seed and one rate": lambda: len(tasks.trainings(TASK)) == 1,
+    "Erasing pays where a key gets a new value": lambda: (
+        erasing(TASK).mean > (erasing(TASK).half or 1)
+    ),
+    "with all three seeds. (± of a difference": lambda: (
+        erasing(TASK).agreeing == erasing(TASK).count == 3
+    ),
+    "At each of the other two rates one seed says the opposite": lambda: (
+        [sum(lead < 0 for lead in pairs(TASK)[rate]) for rate in (1e-3, 3e-3, 1e-2)] == [1, 0, 1]
+    ),
+    "The erase term of the delta rule brings": lambda: (
+        erasing(TASK).mean > (erasing(TASK).half or 1)
+    ),
     "The delta rule's lead over linear attention in recall does not need its erase term": lambda: (
         min(recalled("delta").low, recalled("delta-adds").low) > recalled("linear").high + 0.2
     ),
@@ -95,14 +101,15 @@ VERDICTS = {
         for lead in (tasks.lead("recall", name, "linear") for name in ("delta", "delta-adds"))
     ),
     "At each of three rates, with each of three seeds, the control recalls more": lambda: (
-        len(pairs()) == 9 and max(pairs()) < 0
+        [len(leads) for leads in pairs("recall").values()] == [3, 3, 3]
+        and max(lead for leads in pairs("recall").values() for lead in leads) < 0
     ),
     "In selective copying erasing brings": lambda: erasing("selective copying").mean > 0,
     "But the interval of selective copying includes zero, and that of recall ends there": lambda: (
         abs(erasing("selective copying").mean) < (erasing("selective copying").half or 0)
         and abs(abs(erasing("recall").mean) - (erasing("recall").half or 0)) < 0.5
     ),
-    "In each task the difference has the same sign with all three seeds": lambda: every(
+    "In both tasks the difference has the same sign with all three seeds": lambda: every(
         erasing(task).agreeing == erasing(task).count == 3
         for task in ("recall", "selective copying")
     ),

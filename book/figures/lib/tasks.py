@@ -7,7 +7,7 @@ chose it; their results are used until a model has been trained again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from statistics import mean
 from typing import Any, NamedTuple, Protocol
@@ -151,17 +151,18 @@ def share(answers: Sequence[Row]) -> Share:
     return Share(mean(right), min(right), max(right), answers[0]["state"])
 
 
-def lead(task: str, first: str, second: str) -> Pairs:
+def lead(task: str, first: str, second: str, pick: Callable[..., Row] = max) -> Pairs:
     """Points by which one model answers more than another in a task's longest test, by seed.
 
-    Each at its own best learning rate. Raises NotMeasuredError.
+    `pick=min` takes the shortest test. Each model has its own best learning rate. Raises
+    NotMeasuredError.
     """
     found = of_usual_size(at_best_rates(task))
     ends = []
     for model in (first, second):
-        longest = [max(answers(run), key=lambda row: row["length"]) for run in found.get(model, ())]
+        tests = [pick(answers(run), key=lambda row: row["length"]) for run in found.get(model, ())]
         seeds = [run["config"]["seed"] for run in found.get(model, ())]
-        ends.append({s: 100 * row["accuracy"] for s, row in zip(seeds, longest, strict=True)})
+        ends.append({s: 100 * row["accuracy"] for s, row in zip(seeds, tests, strict=True)})
     one, other = ends
     return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from ...explorable.figure import Axis, Explorable, Series
 from ..lib.format import in_words, percent
@@ -61,9 +62,12 @@ def longest(run: Record) -> Row:
     return max(answers(run), key=lambda row: row["length"])
 
 
-def erasing(task: str) -> Pairs:
-    """Points that the erase term adds in the longest test, by seed. Raises NotMeasuredError."""
-    return lead(task, "delta", "delta-adds")
+def erasing(task: str, pick: Callable[..., Row] = max) -> Pairs:
+    """Points that the erase term adds in the longest test, by seed; `pick=min`: in the shortest.
+
+    Raises NotMeasuredError.
+    """
+    return lead(task, "delta", "delta-adds", pick)
 
 
 def figure(id: str = "overwriting") -> Explorable | Missing:
@@ -117,7 +121,13 @@ def numbers() -> dict[str, str]:
             return f"{longest(runs[0])['questions']:,}"
         raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
 
-    told = {"delta": "delta", "adds": "delta-adds", "softmax": "softmax", "gated": "gated-delta"}
+    told = {
+        "delta": "delta",
+        "adds": "delta-adds",
+        "softmax": "softmax",
+        "gated": "gated-delta",
+        "linear": "linear",
+    }
     return in_words(
         **{f"overwritten_{key}": lambda model=model: right(model, MOST)
            for key, model in told.items()},
@@ -127,8 +137,8 @@ def numbers() -> dict[str, str]:
         selective_erasing=lambda: erasing("selective copying").spread(0),
         selective_linear=lambda: copied("linear"),
         selective_gated_delta=lambda: copied("gated-delta"),
-        overwritten_once_delta=lambda: right("delta", 1),
-        overwritten_once_adds=lambda: right("delta-adds", 1),
+        overwriting_erasing=lambda: erasing(TASK).spread(0),
+        overwriting_erasing_once=lambda: erasing(TASK, min).spread(0),
         selective_erases=lambda: copied("delta"),
         selective_adds=lambda: copied("delta-adds"),
         asked_once=lambda: questions(TASK),

@@ -134,7 +134,8 @@ def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):
     assert list(figure.labels["layer"].values()) == ["DeltaNet", "DeltaNet without erasing"]
     found = overwriting.numbers()
     assert found["overwritten_delta"] == "20.2% ± 0.3"
-    assert found["overwritten_once_adds"] == "41% ± 1"
+    assert found["overwriting_erasing"] == "10 ± 0"
+    assert found["overwriting_erasing_once"] == "40 ± 0"
     assert found["selective_adds"] == "not measured yet"
     erasing = overwriting.erasing("overwriting")
     assert erasing.count == 3 and erasing.mean == pytest.approx(10)
