@@ -92,8 +92,12 @@ def tensor(name: str, value: Any, layout: str) -> None:
 def floating(name: str, value: Any, layout: str) -> None:
     """Raise ValueError unless `value` is a floating tensor. layout: as for `tensor`."""
     tensor(name, value, layout)
-    if not value.dtype.is_floating_point:
-        raise ValueError(f"{name}: expected a floating dtype, got {value.dtype}")
+    if value.layout is not torch.strided or value.is_nested:
+        got = "a nested one" if value.is_nested else value.layout
+        raise ValueError(f"{name}: expected a dense tensor {layout}, got {got}")
+    if not value.dtype.is_floating_point or value.dtype.itemsize == 1:  # torch adds no float8
+        expected = "a floating dtype of 16, 32 or 64 bits"
+        raise ValueError(f"{name}: expected {expected}, got {value.dtype}")
 
 
 def with_data(name: str, value: Tensor) -> None:

@@ -6,6 +6,7 @@ a causal sequence transformation and a state machine; so is the whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +30,7 @@ from .checks import (
 )
 from .documents import document_starts, places
 from .layers import LAYERS, Layer, ResidualLinear, StartingLinear, make_layer
-from .machines import StateMachine, elementwise, residual, stack
+from .machines import StateMachine, elementwise, of_tokens, residual, stack
 from .parallel import Ranks
 
 
@@ -289,7 +290,8 @@ class GPT(nn.Module):
             vocab_size=self.config.vocab_size,
             max_length=self.config.n_positions,
         )
-        return stack(embedding, *(block.machine() for block in self.blocks), elementwise(self.head))
+        blocks = (block.machine() for block in self.blocks)
+        return of_tokens(stack(embedding, *blocks, elementwise(self.head)))
 
     @property
     def n_parameters(self) -> int:
@@ -298,22 +300,25 @@ class GPT(nn.Module):
         return sum(p.numel() for p in self.parameters()) - positions
 
 
+WRAPPED = re.compile(r"^((module|_orig_mod|transformer)\.)+")  # before a weight's own name
+
+
 def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The state_dict() of Hugging Face's or nanoGPT's GPT-2, under this module's names.
 
     Hugging Face stores projections [in, out]; nanoGPT and torch.nn.Linear store [out, in]. The
-    names of a model that nanoGPT had compiled are accepted. Raises ValueError for a projection of
-    another shape.
-    shape.
+    names of a model that was compiled, or trained by DistributedDataParallel, are accepted. Raises
+    ValueError for what is no tensor, and for a projection of another shape.
     """
+    instance("weights", weights, Mapping)
     renamed = {
-        name.removeprefix("_orig_mod.").removeprefix("transformer."): weight
+        WRAPPED.sub("", name): weight
         for name, weight in weights.items()
         if not name.endswith(("lm_head.weight", ".attn.bias", ".attn.masked_bias"))
     }
     projections = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
     for name, weight in renamed.items():
-        tensor(name, weight, "")
+        tensor(name, weight, "of a state_dict()")
         if name.endswith(projections) and weight.dim() != 2:
             raise ValueError(f"{name}: expected two dimensions, got {[*weight.shape]}")
     # Only these projections tell the layouts apart: others may be square.

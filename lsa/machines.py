@@ -10,7 +10,7 @@ this package obeys the law
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -148,6 +148,27 @@ def residual(machine: StateMachine) -> StateMachine:
         vocab_size=machine.vocab_size,
         max_length=machine.max_length,
     )
+
+
+def of_tokens(machine: StateMachine) -> StateMachine:
+    """The machine, whose errors name the tokens that it was given, not the x that they became."""
+
+    def naming(advance: Callable, layout: str) -> Callable[[Any, Any], tuple[Any, Any]]:
+        def through(state: Any, tokens: Any) -> tuple[Any, Any]:
+            if not isinstance(tokens, Tensor) or tokens.dim() != layout.count(",") + 1:
+                got = [*tokens.shape] if isinstance(tokens, Tensor) else type(tokens).__name__
+                raise ValueError(f"tokens: expected a tensor {layout}, got {got}")
+            try:
+                return advance(state, tokens)
+            except ValueError as error:
+                if not str(error).startswith("x: "):
+                    raise
+                raise ValueError(f"tokens{str(error)[1:]}") from error
+
+        return through
+
+    many, last = (naming(one, "[B, T]") for one in (machine.prefill, machine.read))
+    return replace(machine, step=naming(machine.step, "[B]"), many=many, last=last)
 
 
 def state_bytes(state: Any) -> int:

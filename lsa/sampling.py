@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .checks import LARGEST, finite, instance, real, shown, tensor, whole, with_data
+from .checks import LARGEST, finite, floating, instance, real, shown, tensor, whole, with_data
 from .machines import StateMachine
 
 LARGEST_LOGIT = LARGEST[torch.float32]
@@ -133,8 +133,8 @@ def choose(
     Raises ValueError for an argument that does not fit, and for logits that are NaN or +inf, which
     argmax would take for the largest, or all -inf.
     """
-    tensor("logits", logits, "[B, vocab_size]")
-    if logits.dim() not in (1, 2) or not logits.shape[-1] or not logits.is_floating_point():
+    floating("logits", logits, "[B, vocab_size]")
+    if logits.dim() not in (1, 2) or not logits.shape[-1]:
         got = f"{logits.dtype} {[*logits.shape]}"
         raise ValueError(f"logits: expected floating numbers [B, vocab_size], got {got}")
     with_data("logits", logits)

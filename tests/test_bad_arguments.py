@@ -120,16 +120,31 @@ def test_a_call(name, call):
 
 def test_bad_arguments_that_torch_would_answer_in_its_own_words():
     logits, model = torch.rand(1, 2, 5), GPT(gpt_config("nano", vocab_size=5))
+    machine = model.machine()
+    state, _ = machine.prefill(machine.initial_state, P.expand(3, -1))
     eight = torch.rand(1, 4, 1, 4).to(torch.float8_e4m3fn)
     shape = {"n_head": 1, "d_model": 8}
     for call, message in (
         (lambda: linear_attention(eight, eight, eight), "q: expected a floating dtype of 16, 32"),
+        (lambda: choose(eight[0, 0]), "logits: expected a floating dtype of 16, 32"),
+        (lambda: scan(eight, eight), "a: expected a floating dtype of 16, 32"),
+        (lambda: scan(logits[0, 0], logits), r"a: expected \[B, T, ...\], got \[5\]"),
+        (lambda: next_token_loss(eight[0], P), "logits: expected a floating dtype of 16, 32"),
         (lambda: next_token_loss(logits, torch.tensor([[1, 7]])), "targets: .* or -100, got 7"),
         (lambda: next_token_loss(logits, torch.tensor([[1, -1]])), "targets: .* or -100, got -1"),
         (lambda: is_causal_at(lambda x: x, torch.rand(4)), r"x: expected \[B, T, ...\], got \[4\]"),
         (lambda: GPT(GPTConfig(n_layer=0, **shape)), "n_layer: expected at least 1, got 0"),
         (lambda: GPT(GPTConfig(vocab_size=0, **shape)), "vocab_size: expected at least 1, got 0"),
+        (lambda: machine.step(state, P), r"tokens: expected a tensor \[B\], got \[1, 2\]"),
+        (lambda: machine.step(state, 3), r"tokens: expected a tensor \[B\], got int"),
+        (lambda: machine.step(state, P[0]), "tokens: expected the state's batch 3, got 2"),
+        (lambda: machine.prefill(state, P), "tokens: expected the state's batch 3, got 1"),
         (lambda: model(torch.tensor([1, 2])), r"tokens: expected \[B, T\], got \[2\]"),
+        (
+            lambda: gpt2_state_dict({"model": {}, "optimizer": {}}),
+            r"model: expected a tensor of a state_dict\(\), got dict",
+        ),
+        (lambda: gpt2_state_dict([P]), "weights: expected a Mapping, got "),
         (
             lambda: gpt2_state_dict({"h.0.attn.c_attn.weight": torch.rand(3)}),
             r"h.0.attn.c_attn.weight: expected two dimensions, got \[3\]",

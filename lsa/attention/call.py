@@ -22,6 +22,11 @@ def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def without_autocast(x: Tensor) -> torch.autocast:
+    """Context without autocast on x's device; meta, which knows none, counts as a CPU."""
+    return torch.autocast("cpu" if x.is_meta else x.device.type, enabled=False)
+
+
 class Call(NamedTuple):
     """The inputs and options of one call.
 

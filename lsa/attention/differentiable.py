@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import reference
-from .call import CHUNK_SIZE, Call, Grads, Saved, accumulator_dtype
+from .call import CHUNK_SIZE, Call, Grads, Saved, accumulator_dtype, without_autocast
 from .eager import heads_of, own
 from .feature_maps import FEATURE_MAPS, feature_slope
 
@@ -24,7 +24,7 @@ Sums = tuple[Tensor, Tensor, Tensor]  # o, S_T, z_T
 def attend(call: Call) -> Sums:
     """o, S_T and z_T of a call, by reference.py."""
     eps = call.eps if call.normalize else None
-    with torch.autocast(call.q.device.type, enabled=False):
+    with without_autocast(call.q):
         heads = heads_of(call)
         g = None if call.g is None else call.g.transpose(1, 2).to(heads[0].dtype)
         if call.mode == "chunked":

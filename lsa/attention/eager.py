@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import reference
-from .call import CHUNK_SIZE, Call, Grads, Saved, accumulator_dtype
+from .call import CHUNK_SIZE, Call, Grads, Saved, accumulator_dtype, without_autocast
 from .feature_maps import FEATURE_MAPS, feature_slope
 
 Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -67,7 +67,7 @@ def keeps_exact(call: Call) -> bool:
 
 def forward(call: Call) -> Saved:
     """The forward pass of a call without decay."""
-    with torch.autocast(call.q.device.type, enabled=False):
+    with without_autocast(call.q):
         o, den, S_T, z_T = (_recurrent if _is_recurrent(call) else _chunked)(call)
     empty = S_T.new_empty
     return Saved(
@@ -83,7 +83,7 @@ def forward(call: Call) -> Saved:
 def backward(call: Call, saved: Saved, do: Tensor, dS: Tensor | None, dz: Tensor | None) -> Grads:
     """The gradients of a call without decay."""
     dtype = accumulator_dtype(call.q.dtype)
-    with torch.autocast(call.q.device.type, enabled=False):
+    with without_autocast(call.q):
         do, dd = do.to(dtype), None
         dS, dz = (None if x is None else x.to(dtype) for x in (dS, dz))
         if call.normalize:

@@ -6,8 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
+from ..attention.api import LinearState
 from ..checks import one_of
-from .aft import AFTFull, AFTLocal, AFTSimple
+from ..scans import ExponentialSums
+from .aft import AFTFull, AFTLocal, AFTSimple, LocalState
 from .bidirectional import BidirectionalAttention as BidirectionalAttention
 from .convolution import CausalConv
 from .delta import DeltaNet
@@ -22,16 +26,16 @@ from .none import NoAttention
 from .power import PowerAttention
 from .rnn import RNN
 from .rnn import DeepRNN as DeepRNN
-from .rwkv import RWKVTimeMixing
+from .rwkv import RWKVTimeMixing, TimeMixingState
 from .s4 import S4
 from .s4d import S4D
+from .softmax import KVBuffer, SoftmaxAttention
 from .softmax import KVCache as KVCache
-from .softmax import SoftmaxAttention
 from .softmax import softmax_attention as softmax_attention
 from .taylor import TaylorAttention
-from .window import WindowAttention
+from .window import RingCache, WindowAttention
 from .window import window_attention as window_attention
-from .window_state import WindowStateAttention
+from .window_state import WindowState, WindowStateAttention
 
 # All layers that can be a GPT's attention. A new one is its file and a line here.
 LAYERS: dict[str, Callable[..., Layer]] = {
@@ -58,6 +62,14 @@ LAYERS: dict[str, Callable[..., Layer]] = {
 }
 for _layer in LAYERS.values():
     checking(_layer)
+
+# The states of machines: what has read a prompt may be saved, and loaded with torch's defaults.
+torch.serialization.add_safe_globals(
+    [
+        LinearState, ExponentialSums, LocalState, TimeMixingState, RingCache, WindowState, KVCache,
+        KVBuffer,
+    ]
+)  # fmt: skip
 
 
 def layer_options(name: str) -> list[str]:

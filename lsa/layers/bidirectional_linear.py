@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ..attention.api import check_qkv
-from ..attention.call import EPS, accumulator_dtype
+from ..attention.call import EPS, accumulator_dtype, without_autocast
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import one_of
 from .multihead import MultiHead
@@ -24,7 +23,7 @@ def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: floa
     """
     check_qkv(q, k, v)
     dtype, narrow = accumulator_dtype(q.dtype), v.dtype
-    with torch.autocast(q.device.type, enabled=False):
+    with without_autocast(q):
         q, k, v = (x.transpose(1, 2).to(dtype) for x in (q, k, v))
         # All queries share one state: the causal layer's S and z after the last token.
         S, z = k.transpose(-1, -2) @ v, k.sum(-2, keepdim=True)

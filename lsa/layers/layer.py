@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from ..attention.call import without_autocast
 from ..checks import finite, floating, unsharded, whole
 from ..machines import StateMachine
 
@@ -75,11 +76,27 @@ def _check_input(x: Any, layout: str, d_model: int) -> None:
         raise ValueError(f"x: expected {layout} with D = {d_model}, got {[*x.shape]}")
 
 
+def _check_kind(x: Tensor, layer: Any, error: Exception) -> None:
+    """Raise ValueError if an error may come from an x of another dtype or device than the layer's.
+
+    Asked after an error only: under autocast dtypes may differ.
+    """
+    for weight in layer.parameters():
+        for kind in ("dtype", "device"):
+            expected, got = getattr(weight, kind), getattr(x, kind)
+            if expected != got:
+                raise ValueError(f"x: expected the layer's {kind} {expected}, got {got}") from error
+
+
 def _checking_forward(forward: Callable) -> Callable:
     @wraps(forward)
     def checked(self: Any, x: Tensor, *args: Any, **options: Any) -> Tensor:
         _check_input(x, "[B, T, D]", self.d_model)
-        return forward(self, x, *args, **options)
+        try:
+            return forward(self, x, *args, **options)
+        except RuntimeError as error:
+            _check_kind(x, self, error)
+            raise
 
     return checked
 
@@ -90,16 +107,22 @@ def _checking_machine(machine: Callable) -> Callable:
         unsharded("machine", self)
         made, d_model = machine(self), self.d_model
 
-        def step(state: Any, x: Tensor) -> tuple[Any, Tensor]:
-            _check_input(x, "[B, D]", d_model)
-            try:
-                return made.step(state, x)
-            except RuntimeError as error:
-                if (batch := _batch(state)) in (None, 1, len(x)):
-                    raise
-                raise ValueError(f"x: expected the state's batch {batch}, got {len(x)}") from error
+        def checking(advance: Callable, layout: str) -> Callable[[Any, Tensor], tuple[Any, Tensor]]:
+            def through(state: Any, x: Tensor) -> tuple[Any, Tensor]:
+                _check_input(x, layout, d_model)
+                try:
+                    return advance(state, x)
+                except (RuntimeError, ValueError) as error:
+                    _check_kind(x, self, error)
+                    if (batch := _batch(state)) in (None, 1, len(x)):
+                        raise
+                    got = len(x)
+                    raise ValueError(f"x: expected the state's batch {batch}, got {got}") from error
 
-        return replace(made, step=step)
+            return through
+
+        many = made.many and checking(made.many, "[B, T, D]")
+        return replace(made, step=checking(made.step, "[B, D]"), many=many)
 
     return checked
 
@@ -130,7 +153,7 @@ def unrounded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def wide(x: Tensor, *args: Any, **options: Any) -> Any:
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x):
             return function(x, *args, **options)
 
     return wide

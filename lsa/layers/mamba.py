@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention.call import accumulator_dtype
+from ..attention.call import accumulator_dtype, without_autocast
 from ..checks import one_of, whole
 from ..documents import document_starts
 from ..machines import StateMachine
@@ -75,7 +75,7 @@ class S6(nn.Module):
         """u, Δ [..., D], A [D, N], B, C [..., N] of x [..., D]; all but u in the states' dtype."""
         dtype = accumulator_dtype(x.dtype)
         low, B, C = self.x_proj(x).split((self.dt_rank, self.d_state, self.d_state), dim=-1)
-        with torch.autocast(x.device.type, enabled=False):  # rounding Δ would round the state
+        with without_autocast(x):  # rounding Δ would round the state
             delta = F.softplus(self.dt_proj(low.to(self.dt_proj.weight.dtype)).to(dtype))
         return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 

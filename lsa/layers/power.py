@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
 from itertools import combinations_with_replacement
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +28,18 @@ from ..machines import StateMachine
 from .fixed import checked_decays
 from .gated import HeadDecay, decayed_attention, decayed_step
 from .multihead import MultiHead
+
+
+def cached_constant(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`lru_cache`, whose results torch.compile takes as constants: it cannot trace behind it."""
+    cached = lru_cache(function)
+
+    @torch.compiler.assume_constant_result
+    @wraps(function)
+    def constant(*args: Any) -> Any:
+        return cached(*args)
+
+    return constant
 
 
 def as_tensors(
@@ -45,7 +58,7 @@ def as_tensors(
         )
 
 
-@lru_cache
+@cached_constant
 def power_monomials(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The indices [F, p] of each monomial of degree p and its sqrt(p!/a!) [F]."""
     indices = list(combinations_with_replacement(range(width), degree))

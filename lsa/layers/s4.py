@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .convolution import fft_flops
-from .state_space import StateSpace, powers, twice_real
+from .state_space import StateSpace, powers, starting_dtype, twice_real
 
 
 def hippo_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -66,7 +66,7 @@ class S4(StateSpace):
         Lambda, P, B = dplr_legs(d_state)
         self.eigenvalues(Lambda)
         self.P, self.B = (
-            nn.Parameter(torch.view_as_real(start.to(torch.complex64)).repeat(d_model, 1, 1))
+            nn.Parameter(torch.view_as_real(start.to(starting_dtype())).repeat(d_model, 1, 1))
             for start in (P, B)
         )
 

@@ -60,7 +60,7 @@ def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
     return finite("scale", scale, "a finite number above 0", low=least, dtype=dtype)
 
 
-class _Buffer:
+class KVBuffer:
     """Memory for keys and values, [B, H, capacity, K], of which `filled` positions are used."""
 
     def __init__(self, k: Tensor, v: Tensor, capacity: int) -> None:
@@ -74,8 +74,14 @@ class _Buffer:
         self.filled = end
 
     def is_sealed(self) -> bool:
-        """Whether no tick may write here: autograd has read it, or it belongs to inference mode."""
-        foreign = self.k.is_inference() and not torch.is_inference_mode_enabled()
+        """Whether no tick may write here: autograd has read it, or it belongs to inference mode.
+
+        torch.compile cannot ask for the mode. Its own graphs refuse tensors of another one.
+        """
+        if torch.compiler.is_compiling():
+            foreign = False
+        else:
+            foreign = self.k.is_inference() and not torch.is_inference_mode_enabled()
         return foreign or self.k.requires_grad or self.v.requires_grad
 
 
@@ -90,7 +96,7 @@ class KVCache:
     and values keep their addresses, as a CUDA graph requires.
     """
 
-    buffer: _Buffer | None = None
+    buffer: KVBuffer | None = None
     length: int = 0
     room: int = 16
 
@@ -104,7 +110,7 @@ class KVCache:
         """Values [B, length, H, V], a view. Raises ValueError if the cache is empty."""
         return self._taken().v[:, :, : self.length].transpose(1, 2)
 
-    def _taken(self) -> _Buffer:
+    def _taken(self) -> KVBuffer:
         if self.buffer is None:
             raise ValueError("cache: expected keys and values, got an empty one")
         return self.buffer
@@ -137,7 +143,7 @@ class KVCache:
             or recorded
             or buffer.is_sealed()
         ):
-            buffer = _Buffer(k, v, capacity=max(self.room, 2 * length))
+            buffer = KVBuffer(k, v, capacity=max(self.room, 2 * length))
             if old is not None and self.length:
                 buffer.write(old.k[:, :, : self.length], old.v[:, :, : self.length])
         buffer.write(k, v)
@@ -156,13 +162,14 @@ def positions_as_features(
     not change if all scores of a query change by the same number. So slope * j has the effect of
     ALiBi's penalty -slope * (i - j) (Press et al., 2022), without a mask. A position is written as
     three digits to the base 64, which stay exact in bf16 up to a million. The last digit's factor
-    64^2 is split between q and k, because float16 ends at 65,504. Widths are padded to a multiple
-    of 8, which fused GPU kernels require.
+    64^2 is split between q and k, because float16 ends at 65,504. So a slope there ends at
+    1023 / sqrt(K). Widths are padded to a multiple of 8, which fused GPU kernels require.
     """
     B, T, H, K = q.shape
     position = torch.arange(start, start + T, device=q.device)
     b = POSITION_BASE
     digits = torch.stack((position % b, position // b % b, position // b**2 * b), -1)
+    slope = slope.clamp(max=min(torch.finfo(x.dtype).max for x in (q, slope)) / (b * K**0.5))
     weights = slope.unsqueeze(-1) * K**0.5 * torch.tensor((1, b, b), device=q.device)  # [H, digits]
     extra = -(-(K + digits.shape[-1]) // 8) * 8 - K
     q = torch.cat((q, weights.to(q.dtype).expand(B, T, H, -1)), -1)

@@ -47,6 +47,11 @@ def powers(first: Tensor, A: Tensor, L: int) -> Tensor:
     return rows
 
 
+def starting_dtype() -> torch.dtype:
+    """The complex dtype of new parameters, complex128 where torch's default is float64."""
+    return accumulator_dtype(torch.get_default_dtype()).to_complex()
+
+
 class StateSpace(Precise):
     """Base of S4 and S4D: D state spaces with skip, activation and mixing. [B, T, D] to [B, T, D].
 
@@ -81,7 +86,7 @@ class StateSpace(Precise):
 
     def eigenvalues(self, start: Tensor) -> None:
         """Register Λ, [D, N/2], as log(-Re), which keeps the real part negative, and Im."""
-        start = start.to(torch.complex64).expand(self.d_model, -1)
+        start = start.to(starting_dtype()).expand(self.d_model, -1)
         self.log_neg_re = nn.Parameter((-start.real).log().clone())
         self.im = nn.Parameter(start.imag.clone())
 

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from ..attention.api import LinearState, linear_attention
-from ..attention.call import accumulator_dtype
+from ..attention.call import accumulator_dtype, without_autocast
 from ..attention.reference import recurrent_step
 from ..checks import finite, whole
 from ..machines import StateMachine
 from .fixed import checked_decays
 from .multihead import MultiHead
-from .power import as_tensors
+from .power import as_tensors, cached_constant
 
 
 def taylor_exp(s: Tensor, degree: int) -> Tensor:
@@ -46,7 +46,7 @@ def monomials(width: int, degree: int) -> tuple[tuple[tuple[int, ...], ...], tup
     return indices, tuple(coefficients)
 
 
-@lru_cache
+@cached_constant
 def monomial_tensors(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """`monomials` as tensors, [F, n] and [F], cached."""
     return as_tensors(*monomials(width, degree), device)
@@ -118,7 +118,7 @@ class TaylorAttention(MultiHead):
         def step(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
             decay = None if self.log_decay is None else self.log_decay.exp()
             features = self.features(x)
-            with torch.autocast(x.device.type, enabled=False):  # as linear_attention does
+            with without_autocast(x):  # as linear_attention does
                 o, S, z = recurrent_step(*features, *state, 0.0, decay)
             return LinearState(S, z), self.out(o.to(x.dtype))
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention.api import LinearState, linear_attention
-from ..attention.call import accumulator_dtype
+from ..attention.call import accumulator_dtype, without_autocast
 from ..attention.counts import mode_flops
 from ..checks import whole
 from ..machines import StateMachine
@@ -137,7 +137,7 @@ class WindowStateMix(GroupedHeads):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """S after k, v [B, T, H, K]; o of q [B, T, H, K]; and the log of the sum of weights."""
         dtype = S.dtype
-        with torch.autocast(q.device.type, enabled=False):
+        with without_autocast(q):
             phi_q, phi_k = self.phi.of_queries(q.to(dtype)), self.phi.of_keys(k.to(dtype))
             S = S.expand(q.shape[0], -1, -1, -1)
             o, (S, _) = linear_attention(
@@ -191,7 +191,7 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tens
     With no keys they are 0 and -inf.
     """
     dtype = accumulator_dtype(q.dtype)
-    with torch.autocast(q.device.type, enabled=False):
+    with without_autocast(q):
         q, k, v = (x.to(dtype) for x in (q, k, v))
         scores = q @ k.mT * q.shape[-1] ** -0.5
         if mask is not None:

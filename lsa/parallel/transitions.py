@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..attention.call import without_autocast
+
 
 class Transition(NamedTuple):
     """added [B, ...]: the state after the part, from zeros. decay: broadcasts to it; None: ones."""
@@ -47,5 +49,5 @@ def transition_of(k: Tensor, v: Tensor, log_decay: Tensor | None = None) -> Tran
         # Summed from the end: from the start, sums after a reset would lose their digits.
         later = F.pad(g, (0, 0, 0, 0, 0, 1))[:, 1:]
         k = k * later.flip(1).cumsum(1).flip(1).exp()
-    with torch.autocast(k.device.type, enabled=False):
+    with without_autocast(k):
         return Transition(torch.einsum("bthk,bthv->bhkv", k, v), decay)

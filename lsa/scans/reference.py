@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..checks import one_of, tensor
+from ..checks import floating, one_of
 
 
 def steps(a: Tensor, b: Tensor) -> Tensor:
@@ -69,10 +69,10 @@ def scan(
     """
     one_of("mode", mode, SCANS)
     for name, x in (("a", a), ("b", b)):
-        tensor(name, x, "[B, T, ...]")
-        if x.dim() < 2 or not (x.is_floating_point() or x.is_complex()):
-            got = f"{x.dtype} {list(x.shape)}"
-            raise ValueError(f"{name}: expected floating or complex [B, T, ...], got {got}")
+        if not (isinstance(x, Tensor) and x.is_complex()):
+            floating(name, x, "[B, T, ...]")
+        if x.dim() < 2:
+            raise ValueError(f"{name}: expected [B, T, ...], got {list(x.shape)}")
     if a.dtype != b.dtype:
         raise ValueError(f"a: expected b's dtype {b.dtype}, got {a.dtype}")
     if a.device != b.device:

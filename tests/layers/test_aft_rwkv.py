@@ -130,6 +130,18 @@ LARGE = {
 }
 
 
+@pytest.mark.parametrize("log_w", [3.0, 14.0, 60.0])
+def test_large_keys_outlast_a_decay_that_clears_all(log_w):
+    """In float32 the sum of such decays does not hold the digits of a key of 800."""
+    layer = RWKVTimeMixing(D)
+    with torch.no_grad():
+        layer.log_w.fill_(log_w)
+        layer.key.weight.mul_(400)
+        x = torch.randn(1, 3000, D)
+        y, expected = layer(x), unroll(layer.machine())(x)
+    assert (y - expected).norm() < 1e-5 * expected.norm()
+
+
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_keys_of_magnitude_100_neither_overflow_nor_vanish(name, dtype):

@@ -87,6 +87,50 @@ def test_quantised_by_torch(attention):
         assert x.norm() <= 0.2 * wanted.norm()  # 8 bits, and 8 features
 
 
+@pytest.mark.parametrize("attention", LAYERS)
+def test_a_state_is_saved_and_read(attention):
+    """What has read a prompt is worth keeping."""
+    model, tokens = gpt(attention)
+    machine = model.machine()
+    with torch.no_grad():
+        state, _ = machine.prefill(machine.initial_state, tokens[:, :-1])
+        _, wanted = machine.step(state, tokens[:, -1])
+        assert torch.equal(machine.step(saved(state), tokens[:, -1])[1], wanted)
+
+
+@pytest.mark.parametrize("attention", LAYERS)
+def test_shapes_are_had_on_meta(attention):
+    model, tokens = gpt(attention)
+    assert model.to("meta")(tokens.to("meta")).shape == (2, 7, 11)
+
+
+@layers
+def test_made_where_float64_is_the_default(name):
+    layer, x = made(name)
+    torch.set_default_dtype(torch.float64)
+    try:
+        wide = CASES[name]()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    wide.load_state_dict(layer.state_dict())
+    assert {p.dtype for p in wide.parameters()} <= {torch.float64}
+    torch.testing.assert_close(wide(x.double()).float(), layer(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["softmax", "taylor", "power"])
+def test_a_tick_compiles_whole(name):
+    layer, x = made(name)
+    machine = layer.machine()
+    tick = torch.compile(machine.step, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        state, ys = machine.initial_state, []
+        for x_t in x.unbind(1):
+            state, y = tick(state, x_t)
+            ys.append(y)
+        torch.testing.assert_close(torch.stack(ys, 1), layer(x))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", ["softmax", "linear", "taylor", "none", "conv", "power"])
 def test_exported_for_every_length(attention):
@@ -112,7 +156,7 @@ def test_softmax_compiles_whole_for_a_second_length_and_then_for_all():
     assert len(graphs) == 2
 
 
-@pytest.mark.parametrize("prefix", ["", "_orig_mod."])
+@pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module.", "_orig_mod.module."])
 def test_weights_of_hugging_face_and_of_nanogpt(prefix):
     """Transposed and as they are: a square projection would not show a mistake."""
     model, tokens = gpt()

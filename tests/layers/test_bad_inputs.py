@@ -9,17 +9,33 @@ D = 8
 layers = pytest.mark.parametrize("name", LAYERS)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 @layers
 def test_what_a_layer_does_not_take_is_named(name):
     layer = make_layer(name, D, 2, max_length=16)
     for x, message in (
         (torch.rand(1, 4, 6), r"x: expected \[B, T, D\] with D = 8, got \[1, 4, 6\]"),
         (torch.rand(4, D), r"x: expected \[B, T, D\] with D = 8, got \[4, 8\]"),
-        (torch.ones(1, 4, D, dtype=torch.int64), "x: expected a floating dtype, got torch.int64"),
+        (torch.ones(1, 4, D, dtype=torch.int64), "x: expected a floating dtype of 16, 32"),
+        (torch.ones(1, 4, D).to(torch.float8_e5m2), "x: expected a floating dtype of 16, 32"),
+        (torch.ones(1, 4, D).to_sparse(), r"x: expected a dense tensor \[B, T, D\], got torch.spa"),
+        (torch.nested.nested_tensor([torch.ones(4, D)]), "x: expected a dense .* got a nested one"),
         ([[1.0] * D], r"x: expected a tensor \[B, T, D\], got list"),
     ):
         with pytest.raises(ValueError, match=message):
             layer(x)
+
+
+@layers
+def test_a_text_of_another_dtype_is_named(name):
+    """Where the layer takes it, as some do, the numbers are finite."""
+    layer = make_layer(name, D, 2, max_length=16)
+    machine = layer.machine()
+    for call in (layer, lambda x: machine.step(machine.initial_state, x[:, 0])[1]):
+        try:
+            assert call(torch.rand(1, 4, D, dtype=torch.float64)).isfinite().all()
+        except ValueError as error:
+            assert str(error) == "x: expected the layer's dtype torch.float32, got torch.float64"
 
 
 @layers
@@ -34,3 +50,10 @@ def test_what_a_machine_does_not_take_is_named(name):
         if state != () or len(x) != 3:  # without a state there is no batch to keep
             with pytest.raises(ValueError, match=message):
                 machine.step(state, x)
+    for x, message in (
+        (torch.rand(2, 3, 6), r"x: expected \[B, (T, )?D\] with D = 8, got \[2, (3, )?6\]"),
+        (torch.rand(3, 3, D), "x: expected the state's batch 2, got 3"),
+    ):
+        if state != () or len(x) != 3:
+            with pytest.raises(ValueError, match=message):
+                machine.prefill(state, x)

@@ -33,9 +33,11 @@ def test_positions_stay_exact_in_bf16_for_a_long_text():
     assert torch.equal(last, slope.double() * torch.arange(T))
 
 
-def test_a_strong_decay_stays_within_float16():
+@pytest.mark.parametrize("kind", [SoftmaxAttention, WindowAttention])
+@pytest.mark.parametrize("decay", [-2.0, -200.0, -1e20])
+def test_a_strong_decay_stays_within_float16(kind, decay):
     """In one factor the last digit's weight, 2 * sqrt(64) * 64^2, would be infinite."""
-    layer, x = SoftmaxAttention(64, 1, log_decay=[-2.0]), torch.randn(1, 10, 64)
+    layer, x = kind(64, 1, log_decay=[decay]), torch.randn(1, 70, 64)
     torch.testing.assert_close(layer.half()(x.half()).float(), layer.float()(x), rtol=0, atol=5e-3)
 
 
