@@ -5,8 +5,8 @@ set is a dictionary from outcomes to probabilities. A distribution over sequence
 because its table would have |X|^t rows. Probabilities may be floats or fractions.Fraction;
 with fractions every identity here is exact.
 
-Letters as in the book: X an alphabet, x a sequence, g from prefixes to distributions of the
-next token, f from sequences of length t to probabilities, h a sequence transformation.
+Letters as in the book: X is an alphabet, x a sequence and h a sequence transformation. g maps
+prefixes to distributions of the next token, f maps sequences of length t to probabilities.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A page skips blocks far from the screen (content-visibility in book.css) and reserves an estimated
 height for them. With one height for all, a page would grow by half while it is read, and its scroll
-bar would mislead. So each block has two values in its style: the number of letters in its lines,
-which need less height on a wider screen; and the height of the rest (code, rows, formulas). On a
-phone, lines of code are broken (code_lines.py) and need more.
+bar would mislead. So each block has two values in its style. One is the number of letters in its
+lines, which need less height on a wider screen. The other is the height of the rest (code, rows,
+formulas). On a phone, lines of code are broken (code_lines.py) and need more.
 """
 
 from __future__ import annotations

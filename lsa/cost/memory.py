@@ -22,9 +22,9 @@ def training_memory(
 ) -> int:
     """Least B on each of `devices`, which share the weights and hold `tokens` at a time.
 
-    Weights, gradients and moments are sharded evenly; with more than one device each gathers a
-    block's weights and their gradients. recompute: a block stores its input alone and is computed
-    again for its gradient. Scratch memory is left out, so this is a lower bound.
+    Weights, gradients and moments are sharded evenly. Each of several devices gathers a block's
+    weights and their gradients. recompute: a block stores its input alone and is computed again
+    for its gradient. Scratch memory is left out, so this is a lower bound.
     """
     instance("config", config, GPTConfig)
     whole("tokens", tokens, 0)

@@ -106,8 +106,7 @@ class S6(nn.Module):
     def _begun(self, u: Tensor, delta: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         """u and Δ changed so that a document's first token [B, T, 1] clears the state.
 
-        Δ becomes the longest step, for which exp(Δ A) is zero; u is divided so that B̄ u = Δ B u
-        stays.
+        Δ becomes the longest step, so exp(Δ A) is zero. u is divided so that B̄ u = Δ B u stays.
         """
         if self.input_rule != "euler":
             raise ValueError(f"cu_seqlens: expected input_rule euler, got {self.input_rule}")

@@ -2,7 +2,7 @@
 
 (x·y)^p = sum_{|a| = p} p!/a! x^a y^a by the multinomial theorem, so phi_p(x), all monomials of
 degree exactly p with coefficients sqrt(p!/a!), multiplies to the weight: phi_p(x)·phi_p(y) =
-(x·y)^p. Buckman, Gelada and Zhang (2024). With even p no weight is negative, nor is the normaliser.
+(x·y)^p. Buckman, Gelada and Zhang (2024). With even p no weight is negative.
 With a decay α_t a head, the weight of token j for token i is
 (q_i·k_j)^p exp(sum_{j<l<=i} log α_l).
 """

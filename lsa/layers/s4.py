@@ -33,7 +33,7 @@ def hippo_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
 def dplr_legs(N: int) -> tuple[Tensor, Tensor, Tensor]:
     """HiPPO-LegS in the basis where A = diag(λ) - P P*: λ, P, B, each [N/2], complex128.
 
-    Of each conjugate pair the one with a positive imaginary part is kept.
+    One of each conjugate pair is kept, that with a positive imaginary part.
     """
     A, B, P = hippo_legs(N)
     # A + P P^T = -1/2 I + a skew matrix K; -i K is Hermitian, so its eigenvalues are exact reals.

@@ -24,8 +24,8 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
 
     Vaswani et al. (2017), eq. 1, by torch's scaled_dot_product_attention.
 
-    q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T: when there are more keys
-    than queries, the queries are the last T positions (a KV cache holds the others).
+    q: [B, T, H, K]. k: [B, L, H, K] and v: [B, L, H, V] with L >= T. If there are more keys than
+    queries, the queries are the last T positions (a KV cache holds the others).
     scale: above 0, and finite; K ** -0.5 by default.
 
     Returns o [B, T, H, V]. Raises ValueError for shapes, dtypes, devices or a scale that do not

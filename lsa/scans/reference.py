@@ -31,9 +31,9 @@ def steps(a: Tensor, b: Tensor) -> Tensor:
 def tree(a: Tensor, b: Tensor) -> Tensor:
     """The scan as a tree, from h_0 = 0: 2 log2 T steps, 3 T multiply-adds an entry. [B, T, ...].
 
-    Blelloch (1990), in the order of Brent and Kung (1982): combine neighbours, scan the sequence of
-    pairs, and give each first of a pair the state of the pair before it. Only products of the a are
-    formed, never quotients, so decays below 1 cannot overflow.
+    Blelloch (1990), in the order of Brent and Kung (1982). Neighbours are combined and the sequence
+    of pairs is scanned. The first token of a pair then starts from the state of the pair before.
+    Only products of the a are formed, never quotients, so decays below 1 cannot overflow.
     """
     T = b.shape[1]
     if T == 1:

@@ -49,8 +49,8 @@ def figure(id: str = "design-bytes") -> Explorable:
         ),
         alt=(
             "Bytes a token and head against the number of heads. The design that stores every "
-            "chunk's state lies far above the two with segments; one of these touches the least "
-            "possible where heads are many, and all come close to each other where they are few."
+            "chunk's state lies far above the two with segments where heads are many. One of these "
+            "touches the least possible there. All come close to each other where heads are few."
         ),
         series=series,
         x=Axis("heads", "Heads in the batch, B·H", log=2),

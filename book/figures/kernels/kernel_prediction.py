@@ -101,7 +101,7 @@ def _share(row: Row, seconds: float) -> float:
 
 
 def bet() -> dict[str, str | int | None]:
-    """What a reader bets on: the largest published shape of heads of 128, forwards.
+    """The subject of a reader's bet: the largest published shape of heads of 128, forwards.
 
     Its label and, in percent of the limit, our prediction, fla's published and our measured call.
     Raises NotMeasuredError.

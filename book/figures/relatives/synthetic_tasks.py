@@ -133,7 +133,7 @@ def _recall_caption(points: dict[tuple[str, int], list[Score]], pairs: int, rate
         }
     )
     return (
-        f"**Equal states recall unequal shares.** Of {pairs} keys linear attention answers "
+        f"**Equal states recall unequal shares.** With {pairs} keys, linear attention answers "
         f"{told['linear']}, DeltaNet without erasing {told['delta_adds']}, and softmax, whose "
         f"state grows, {told['softmax']}. "
         "Grey: the share that random codes answer with a state of that size. "

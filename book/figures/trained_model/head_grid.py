@@ -46,9 +46,9 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
         id=id,
         caption=(
             "**The heads that bring recall are few.** All heads by layer, coloured "
-            "by their place in the ranking. *What it brings* is how fast the gain falls as a head "
-            "is confined: a mean over four mixtures of softmax and window, and over the texts that "
-            "rank."
+            "by their place in the ranking. The scale, *What it brings*, is the slope of the "
+            "gain's fall as a head is confined: a mean over four mixtures of softmax and window, "
+            "and over the texts that rank."
         ),
         alt=(
             "A grid of thirty layers and nine heads. The first heads of the ranking are scattered "

@@ -193,7 +193,7 @@ def lost_gain(run: Record) -> float:
 
 
 def kept_recall(run: Record) -> float:
-    """What a copy brings, as a share of what it brings with softmax. Raises NotMeasuredError."""
+    """Recall from a copy, as a share of that with softmax. Raises NotMeasuredError."""
     return recall(run).mean / recall(softmax_of(run)).mean
 
 

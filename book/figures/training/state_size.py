@@ -185,9 +185,9 @@ def figure(id: str = "state-size") -> Explorable | Missing:
         id=id,
         caption=_caption(by_arm),
         alt=(
-            "Held-out loss against the bytes of a layer's state on a logarithmic scale, a dot "
-            "for each kind of weights and number of heads, beside the level of a model whose heads "
-            "all fade."
+            "Held-out loss against the bytes of a layer's state on a logarithmic scale. A dot for "
+            "each kind of weights and number of heads. A level line for a model whose heads all "
+            "fade."
         ),
         series=series,
         x=Axis("state", "State after the context", "bytes", log=10, digits=3),

@@ -174,8 +174,8 @@ def _compiled(made: ASTSource, options: dict[str, int], arch: int) -> Built:
 def resident(registers: int, shared: int, warps: int, arch: int) -> int:
     """Number of programs that a multiprocessor of compute capability 8.0 or 9.0 holds.
 
-    It has 65,536 registers, allocated by 8 a thread, 64 warps and 32 programs, and 164 or 228 KiB
-    of shared memory, of which each program takes 1 KiB more.
+    It has 65,536 registers, allocated by 8 a thread, and at most 64 warps and 32 programs. It has
+    164 or 228 KiB of shared memory; each program takes 1 KiB more than it asks for.
     """
     by_registers = 65536 // (-(-registers // 8) * 8 * 32 * warps)
     by_shared = (228 if arch == 90 else 164) * 1024 // (shared + 1024)

@@ -22,7 +22,7 @@ from .watch import watching
 # `watch` ends them within a minute. This limit is for cases that `watch` takes for work: outside an
 # update, a rank in an endless loop or waiting for a lost disk.
 TIMEOUT = timedelta(minutes=5)
-# What gloo says if another process has ended.
+# gloo's message if another process has ended.
 GONE = "Connection closed by peer", "Connection reset by peer"
 TOLD = "the first rank says it"  # a note on an error that the other ranks need not print
 

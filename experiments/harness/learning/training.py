@@ -253,7 +253,7 @@ def train_through(
     """Train to the end of the plan or of the budget, from a checkpoint if there is one.
 
     A checkpoint is written every minute, and when the budget ends or a signal comes. watch is
-    called before the first update and after each, and may add to the training's tables. Raises
+    called before the first update and after each. It may add to the training's tables. Raises
     DivergedError.
     """
     config = training.config

@@ -29,7 +29,7 @@ def load_shared(p, j, last, s_t, o_n, N: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit
 def decay(delta, A):
-    """exp(Δ A), as a power of two, for which the hardware has an instruction."""
+    """exp(Δ A), as a power of two: the hardware has an instruction for that."""
     return tl.exp2(delta * (A * 1.4426950408889634))
 
 

@@ -141,7 +141,7 @@ def dq_kernel(
             b_P *= b_w
         else:
             b_P = tl.where(m_A, b_P, 0.0)
-        # δ_x removes the part do_x·o_x from do_x·v_y, for the first tokens almost all of it. dk and
+        # δ_x removes the part do_x·o_x from do_x·v_y, almost all of it for the first tokens. dk and
         # dv subtract δ from the exact product, so δ needs more digits than bf16 holds. Without them
         # dk would be off by up to 5e-3.
         if TWICE:

@@ -5,8 +5,8 @@ from __future__ import annotations
 # For bf16: tokens a chunk, features of the output a program, warps, stages. Rows are by kernel and
 # the wider of K and V. Columns: unnormalised, unnormalised with mapped q and k, normalised,
 # normalised with mapped q and k. Chunks of 16, 32 and 64, blocks of 32, 64 and 128, 4 and 8 warps,
-# 2 and 3 stages were compiled. Of those that spill nothing and are not serialised we take the one
-# with the fewest instructions a token. With four warps it must leave room for two programs on a
+# 2 and 3 stages were compiled. Among those that spill nothing and are not serialised, we take the
+# one with the fewest instructions a token. With four warps two programs must fit on a
 # multiprocessor. kernel_build stores both numbers. The choice holds for Triton 3.6 and 3.7, which
 # compile the same kernel differently.
 # dk and dv together: at 128, R takes 128 registers a thread of four warps, and half as many of
