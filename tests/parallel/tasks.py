@@ -9,7 +9,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from experiments import rank_speed
-from experiments.harness.core import runner
+from experiments.harness.core import record, runner
 from experiments.harness.core.plan import Experiment, Outcome, Run
 from experiments.harness.core.tables import table
 from lsa import GPT, LinearState
@@ -179,7 +179,10 @@ def gathered(group, config, weights, path):
 
 
 def planned(group, out):
-    """What a plan says of two runs, whose first needs more memory than there is; and its notes."""
+    """What a plan says of two runs, whose first needs more memory than there is; and its notes.
+
+    And how many records this rank writes.
+    """
     columns = {"t": table(n=("numbers", "one"))}
     one = Experiment(
         "a", "", columns, perform=lambda config, session: Outcome({"t": {"n": [1]}}),
@@ -188,10 +191,14 @@ def planned(group, out):
     runs = [
         Run("a", name, {"needs": n, "seed": 0}, 0) for name, n in (("large", 1e18), ("small", 1))
     ]
+    written, write = [], record.write
+    record.write = lambda path, *args, **options: written.append(write(path, *args, **options))
     try:
         runner.run_all({"a": one}, runs, torch.device("cpu"), Path(out))
     except runner.FailedError as error:
-        return str(error), getattr(error, "__notes__", [])
+        return str(error), getattr(error, "__notes__", []), len(written)
+    finally:
+        record.write = write
     return None
 
 

@@ -111,11 +111,10 @@ def test_the_plan_of_eight_devices_is_one_that_they_can_run():
 
 
 def test_a_run_that_cannot_be_is_left_out_by_all_ranks(pool, tmp_path):
-    """The headline's plan goes on: the others of it may fit."""
-    assert pool.run(4, tasks.planned, str(tmp_path)) == [
-        (f"1 runs stored under {tmp_path}; broke off: a large", notes)
-        for notes in ([], [TOLD], [TOLD], [TOLD])
-    ]
+    """The headline's plan goes on: the others of it may fit. One rank says so and writes."""
+    said = f"1 runs stored under {tmp_path}; broke off: a large"
+    others = [(said, [TOLD], 0)] * 3
+    assert pool.run(4, tasks.planned, str(tmp_path)) == [(said, [], 1), *others]
     assert [one["name"] for one in record.load(results=tmp_path)] == ["small"]
 
 
