@@ -107,6 +107,8 @@ def stack(*machines: StateMachine) -> StateMachine:
 
     def thread(advance: Callable) -> Callable[[tuple, Any], tuple[tuple, Any]]:
         def through(states: tuple, x: Any) -> tuple[tuple, Any]:
+            # A tick of a GPT calls Python in every layer. On a CPU torch.compile of the whole step,
+            # one graph, was only 1.17 times as fast in a model of 4 layers, so nothing is fused.
             after = []
             for machine, state in zip(machines, states, strict=True):
                 state, x = advance(machine, state, x)
