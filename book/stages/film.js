@@ -117,7 +117,8 @@
     const lists = Object.fromEntries(
       Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]),
     );
-    let by = "update", head = shown;
+    let by = counts.minute ? "minute" : "update", head = shown;
+    const first = by;
 
     const stops = () => counts[by];
     function render(n) {
@@ -180,17 +181,26 @@
       Stage.provenance(sources),
     );
     Stage.keys(stage, steps, length);
-    steps.show(length());
+    /* Where the first model is done: by minutes the others are still learning then. */
+    const done = () =>
+      stops().findIndex(([, places]) =>
+        places.some((place, which) => place === models[which].updates.length - 1)
+      );
+    steps.show(done());
     /* The last stop up to a number of updates or minutes. */
     const stop = (text) => {
-      const n = text === "last" ? length() : lists[by].findLastIndex((value) => value <= Number(text));
+      const named = { last: length, done }[text];
+      const n = named ? named() : lists[by].findLastIndex((value) => value <= Number(text));
       return n >= 0 ? steps.show(n) : false;
     };
-    const stopped = () => (steps.step() === length() ? "last" : String(lists[by][steps.step()]));
+    const stopped = () => {
+      const n = steps.step();
+      return n === done() ? "done" : n === length() ? "last" : String(lists[by][n]);
+    };
     return {
-      by: [Stage.pick(count), "update"],
+      by: [Stage.pick(count), first],
       head: [Stage.entry(chooser), shown],
-      stop: [Stage.setter(stop, stopped), "last"],
+      stop: [Stage.setter(stop, stopped), "done"],
     };
   });
 }

@@ -85,8 +85,18 @@ def opacities(frame, side):
     return rects.evaluate_all("all => all.map((one) => Number(one.getAttribute('fill-opacity')))")
 
 
-def test_the_last_stop_comes_first_and_the_keys_go_back(film):
+def test_it_opens_on_minutes_where_linear_is_done_and_softmax_still_learns(film):
     frame = film()
+    softmax, linear = writing(frame)
+    assert "10 updates, 10 min: 2.51" in softmax and "30 updates, 10 min: 1.75" in linear
+    assert frame.get_by_role("radio", name="minutes").is_checked()
+    frame.get_by_role("button", name="Start over").click()
+    softmax, linear = writing(frame)
+    assert "0 updates, 0 min" in softmax and "0 updates, 0 min" in linear
+
+
+def test_at_the_last_stop_both_are_done_and_the_keys_go_back(film):
+    frame = film("#film:by=update&stop=last")
     softmax, linear = writing(frame)
     assert "30 updates, 30 min: 1.75 nats a byte" in softmax and "a ↵ sentence" in softmax
     assert "30 updates, 10 min: 1.75 nats a byte" in linear
