@@ -45,10 +45,14 @@ def shares(task: str, model: str, column: str) -> dict[int, Share]:
 
 def _fall(model: str) -> str:
     """A model's share at one write of each key and at the most."""
-    found = in_words(
-        once=lambda: percent(shares(TASK, model, "writes")[1].mean),
-        most=lambda: percent(shares(TASK, model, "writes")[MOST].mean),
-    )
+
+    def found_after(writes: int) -> str:
+        by_writes = shares(TASK, model, "writes")
+        if writes not in by_writes:
+            raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked after {writes} writes")
+        return percent(by_writes[writes].mean)
+
+    found = in_words(once=lambda: found_after(1), most=lambda: found_after(MOST))
     return f"{label(model)} goes from {found['once']} to {found['most']}"
 
 
