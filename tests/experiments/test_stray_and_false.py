@@ -118,6 +118,19 @@ def test_a_sparse_member_is_refused_unread(tmp_path, capsys, size):
     assert "big.json: expected at most" in said and said.count("\n") == 1
 
 
+@pytest.mark.parametrize("contents", [{}, {"half.json": '{"schema": 2, "exp'}])
+def test_what_is_wrong_in_an_archive_is_told_of_the_archive(tmp_path, contents):
+    """Not of the folder in which it was unpacked."""
+    path = tmp_path / "some.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, text in contents.items():
+            (tmp_path / name).write_text(text)
+            archive.add(tmp_path / name, name)
+    with pytest.raises(record.RecordError, match=f"^{path}") as caught:
+        collect(EXPERIMENTS, path, tmp_path / "home")
+    assert all(name in str(caught.value) for name in contents)
+
+
 def test_a_place_that_is_no_utf8_ends_in_a_record(tmp_path, monkeypatch, capsys):
     out = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     arguments = ["run", "mode_speed", "--smoke", "--device", "cpu", "--out", out]

@@ -42,7 +42,11 @@ def collect(
             raise record.RecordError(
                 f"{source}: not a folder or a whole archive ({reason})"
             ) from error
-        return _collect(catalogue, Path(folder), results, force)
+        try:
+            lines = _collect(catalogue, Path(folder), results, force)
+        except record.RecordError as error:  # the folder is gone when this is read
+            raise record.RecordError(str(error).replace(folder, str(source))) from error
+        return [line.replace(folder, str(source)) for line in lines]
 
 
 def _within_limits(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
