@@ -21,18 +21,19 @@ OPTIONS = {
 # a style sheet says, inside one figure or outside all, it looks at one.
 ONE_OF_A_KIND = """() => {
     const seen = new Set(), fields = new Set(["INPUT", "SELECT", "TEXTAREA"]);
+    const seeable = { visibilityProperty: true, opacityProperty: true };
     for (const one of document.querySelectorAll("body *")) {
         const told = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-        if (!(told || fields.has(one.tagName)) || !one.checkVisibility()) continue;
+        if (!(told || fields.has(one.tagName)) || !one.checkVisibility(seeable)) continue;
         const { color, fill, fontSize, fontWeight } = getComputedStyle(one), behind = [];
         for (let around = one; around; around = around.parentElement) {
             const { backgroundColor, backgroundImage, opacity } = getComputedStyle(around);
             behind.push(backgroundColor, backgroundImage, opacity);
         }
         const frame = one.closest("figure, [data-stage]")?.id;
-        const places = [one, one.parentElement].map((it) => it.getAttribute("class"));
-        const key = [one.tagName, frame, ...places, color, fill, fontSize, fontWeight, ...behind];
-        const kind = key.join();
+        const classes = [one, one.parentElement].map((it) => it.getAttribute("class"));
+        const place = [frame, one.tagName, ...classes, Boolean(one.closest(".visually-hidden"))];
+        const kind = [place, color, fill, fontSize, fontWeight, ...behind].join();
         one.toggleAttribute("data-contrast", !seen.has(kind));
         seen.add(kind);
     }
