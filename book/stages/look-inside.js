@@ -111,8 +111,8 @@
           { class: "look-heads" },
           quiet(
             "Press a square: a head, by layer (across) and number (down). Orange: it brings recall, by its "
-              + "gradient. A diagonal: from the returning passage it looks at the first copy. "
-              + `Framed: confined, it sees the last ${this.data.window} tokens and the first ${this.data.first}.`,
+              + "gradient. A diagonal: from the returning passage it looks at the first copy. Framed: "
+              + `confined, it sees the last ${this.data.window} tokens and the first ${this.data.first}.`,
           ),
           this.grid.canvas,
           this.about,
