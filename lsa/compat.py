@@ -64,6 +64,16 @@ def describe_exchanges() -> None:
     import torch.distributed._functional_collectives  # noqa: F401
 
 
+def mark_constant(function: Any) -> Any:
+    """Have torch.compile call a function while it traces, and take the result as a constant.
+
+    `torch.compiler.assume_constant_result` sets the same mark, and first imports the compiler and
+    with it torch.distributed, which takes seconds.
+    """
+    function._dynamo_marked_constant = True
+    return function
+
+
 def group_named(name: Any) -> Any:
     """The process group of this name: operators take names, not groups."""
     from torch._C._distributed_c10d import _resolve_process_group

@@ -24,6 +24,7 @@ from ..attention.call import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.reference import decay_between
 from ..checks import boolean, whole
+from ..compat import mark_constant
 from ..machines import StateMachine
 from .fixed import checked_decays
 from .gated import HeadDecay, decayed_attention, decayed_step
@@ -34,7 +35,7 @@ def cached_constant(function: Callable[..., Any]) -> Callable[..., Any]:
     """`lru_cache`, whose results torch.compile takes as constants: it cannot trace behind it."""
     cached = lru_cache(function)
 
-    @torch.compiler.assume_constant_result
+    @mark_constant
     @wraps(function)
     def constant(*args: Any) -> Any:
         return cached(*args)
