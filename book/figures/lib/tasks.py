@@ -151,19 +151,26 @@ def share(answers: Sequence[Row]) -> Share:
     return Share(mean(right), min(right), max(right), answers[0]["state"])
 
 
-def lead(task: str, first: str, second: str, pick: Callable[..., Row] = max) -> Pairs:
-    """Points by which one model answers more than another in a task's longest test, by seed.
+def hardest(run: Record) -> float:
+    """Share right in the longest test of a run."""
+    return longest(run)["accuracy"]
 
-    `pick=min` takes the shortest test. Each model has its own best learning rate. Raises
-    NotMeasuredError.
+
+def longest(run: Record) -> Row:
+    """The row of the longest of its tests."""
+    return max(answers(run), key=lambda row: row["length"])
+
+
+def lead(task: str, first: str, second: str, right: Callable[[Record], float] = hardest) -> Pairs:
+    """Points by which one model answers more than another, by seed.
+
+    Each at its own best learning rate. `right` takes the share from a run. Raises NotMeasuredError.
     """
     found = of_usual_size(at_best_rates(task))
-    ends = []
-    for model in (first, second):
-        tests = [pick(answers(run), key=lambda row: row["length"]) for run in found.get(model, ())]
-        seeds = [run["config"]["seed"] for run in found.get(model, ())]
-        ends.append({s: 100 * row["accuracy"] for s, row in zip(seeds, tests, strict=True)})
-    one, other = ends
+    one, other = (
+        {run["config"]["seed"]: 100 * right(run) for run in found.get(model, ())}
+        for model in (first, second)
+    )
     return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
 
 
@@ -201,6 +208,12 @@ def in_order(models: Iterable[str]) -> Iterator[str]:
     after["taylor"] = ["taylor-2", "taylor-4"]
     for layer in LAYERS:
         yield from (name for name in (layer, *after.get(layer, [])) if name in wanted)
+
+
+def of_task(task: str, model: str) -> list[Record]:
+    """A task's runs with a model, of all rates and seeds."""
+    wanted = {"task": task, "model": model}
+    return [run for run in learned(EXPERIMENT) if wanted.items() <= run["config"].items()]
 
 
 def trainings(task: str) -> set[tuple[float, int]]:

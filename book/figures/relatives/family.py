@@ -10,7 +10,6 @@ from lsa.layers.layer import Layer
 from ..lib import tasks
 from ..lib.records import Record
 from ..lib.tables import Table, link
-from .overwriting import longest
 
 WIDTH, LENGTH = 64, 1024
 TASKS = ("selective copying", "overwriting", "recall")
@@ -143,7 +142,7 @@ def shares() -> dict[str, list[str]]:
 
 
 def _share(runs: list[Record]) -> str:
-    right = [longest(run) for run in runs if tasks.answers(run)]
+    right = [tasks.longest(run) for run in runs if tasks.answers(run)]
     return tasks.with_range(tasks.share(right)) if right else "–"
 
 

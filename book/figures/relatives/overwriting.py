@@ -17,9 +17,12 @@ from ..lib.tasks import (
     Share,
     answers,
     at_best_rates,
+    hardest,
     label,
     layers_toggle,
     lead,
+    longest,
+    of_task,
     of_usual_size,
     rates_in_words,
     right_columns,
@@ -56,22 +59,19 @@ def _fall(model: str) -> str:
     return f"{label(model)} goes from {found['once']} to {found['most']}"
 
 
-def hardest(run: Record) -> float:
-    """Share right in the longest test of a run."""
-    return longest(run)["accuracy"]
+def easiest(run: Record) -> float:
+    """Share right in the shortest test of a run."""
+    return min(answers(run), key=lambda row: row["length"])["accuracy"]
 
 
-def longest(run: Record) -> Row:
-    """The row of the longest of its tests."""
-    return max(answers(run), key=lambda row: row["length"])
+def gain(run: Record) -> float:
+    """Share right in the longest test less that in the shortest."""
+    return hardest(run) - easiest(run)
 
 
-def erasing(task: str, pick: Callable[..., Row] = max) -> Pairs:
-    """Points that the erase term adds in the longest test, by seed; `pick=min`: in the shortest.
-
-    Raises NotMeasuredError.
-    """
-    return lead(task, "delta", "delta-adds", pick)
+def erasing(task: str, right: Callable[[Record], float] = hardest) -> Pairs:
+    """Points that the erase term adds, by seed. Raises NotMeasuredError."""
+    return lead(task, "delta", "delta-adds", right)
 
 
 def figure(id: str = "overwriting") -> Explorable | Missing:
@@ -125,6 +125,12 @@ def numbers() -> dict[str, str]:
             return f"{longest(runs[0])['questions']:,}"
         raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
 
+    def worst(model: str, rate: float) -> str:
+        runs = [run for run in of_task(TASK, model) if run["config"]["learning_rate"] == rate]
+        if not runs:
+            raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {rate}")
+        return percent(min(map(hardest, runs)))
+
     told = {
         "delta": "delta",
         "adds": "delta-adds",
@@ -142,7 +148,10 @@ def numbers() -> dict[str, str]:
         selective_linear=lambda: copied("linear"),
         selective_gated_delta=lambda: copied("gated-delta"),
         overwriting_erasing=lambda: erasing(TASK).spread(0),
-        overwriting_erasing_once=lambda: erasing(TASK, min).spread(0),
+        overwriting_erasing_once=lambda: erasing(TASK, easiest).spread(0),
+        overwriting_fall=lambda: erasing(TASK, gain).spread(0),
+        overwriting_ahead=lambda: lead(TASK, "delta", "softmax").spread(0),
+        overwriting_stuck=lambda: worst("delta", 1e-2),
         selective_erases=lambda: copied("delta"),
         selective_adds=lambda: copied("delta-adds"),
         asked_once=lambda: questions(TASK),
