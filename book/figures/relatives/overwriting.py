@@ -91,7 +91,7 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
         id=id,
         caption=(
             "**The more often keys are written, the fewer newest values are found.** "
-            f"{_fall('softmax')}, {_fall('delta')}. Each of "
+            f"{_fall('delta')}, {_fall('delta-adds')}. Each of "
             f"{config['cases'][0]['pairs']} keys is written several times, each time with another "
             "value. The newest is asked for. "
             f"{rates_in_words(kinds, TASK)} {bars(seeds_of(found))}"
