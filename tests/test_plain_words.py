@@ -83,7 +83,7 @@ def test_places_are_printed_and_counted(capsys):
 
 def make_prose() -> str:
     return subprocess.run(
-        ["make", "--dry-run", "-o", ".venv/test", "prose"],
+        ["make", "--no-print-directory", "--dry-run", "-o", ".venv/test", "prose"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
 

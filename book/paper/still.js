@@ -57,6 +57,10 @@ window.Still = (() => {
     return { [name]: found[0], [`${name}-opacity`]: found[1] < 1 ? found[1] : null };
   }
 
+  /* Opacity of a drawing's fill or stroke: the property's, times that of its colour. */
+  const opacity = (style, name) =>
+    (colour(style.getPropertyValue(name))?.[1] ?? 1) * Number(style.getPropertyValue(`${name}-opacity`));
+
   /* Background and border of an element. */
   function box(style, { left, top, width, height }) {
     const parts = [], radius = Math.min(parseFloat(style.borderTopLeftRadius) || 0, height / 2);
@@ -162,7 +166,11 @@ window.Still = (() => {
     for (const [name, usual] of [...Object.entries(INHERITED), ...Object.entries(OWN)]) {
       const value = style.getPropertyValue(name), above = name in INHERITED && parent?.getPropertyValue(name);
       if (value === (above || usual)) continue;
-      Object.assign(said, /^(fill|stroke)$/.test(name) ? paint(name, value) : { [name]: value });
+      said[name] = /^(fill|stroke)$/.test(name) ? paint(name, value)[name] : value;
+    }
+    for (const name of ["fill", "stroke"]) {
+      const now = opacity(style, name);
+      if (now !== (parent ? opacity(parent, name) : 1)) said[`${name}-opacity`] = now;
     }
     const inside = [...node.childNodes].flatMap((child) =>
       child.nodeType === Node.TEXT_NODE ? (node.localName === "svg" ? [] : [child.data]) : drawn(child, style)

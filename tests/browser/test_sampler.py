@@ -161,8 +161,8 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     assert not tab.evaluate("window.BookFiles")  # nothing is loaded before a press
     press(frame, FARTHEST)
     text = frame.locator(".sampler-text").last
-    expect(text.locator("i")).to_contain_text("I saw a man")
-    expect(text).to_contain_text(re.compile(r"one mom\w"), timeout=60_000)  # and writes at once
+    # Letters leave the view at its head as others are written.
+    expect(text).to_contain_text(re.compile(r"him for one mom\w"), timeout=60_000)
     press(frame, "Pause")
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
     softmax, linear = frame.locator(".sampler-facts").all_inner_texts()

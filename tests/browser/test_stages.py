@@ -17,7 +17,8 @@ def kept_in_the_address(page: str) -> list[str]:
     return [
         name
         for name in BY_PAGE[page]
-        if name not in ("opener", "sampler", "surgery", "look-inside", "browser-speed")
+        # A bet that was placed stays in the reader's browser.
+        if name not in ("opener", "sampler", "surgery", "look-inside", "browser-speed", "bet")
     ]
 
 

@@ -8,10 +8,7 @@ import pytest
 import torch
 
 from book.explorable import palette
-from book.figures.lib import tasks
-from book.figures.long_context import distant_recall
-from book.figures.relatives import family, overwriting, random_codes, synthetic_tasks
-from book.figures.state_spaces import scan_speed
+from book.figures.relatives import family, random_codes, synthetic_tasks
 from book.figures.three_modes import published
 from lsa.layers import LAYERS
 
@@ -83,27 +80,3 @@ def test_a_layer_that_no_chapter_tells_of_has_its_state_and_dashes(monkeypatch):
 def test_published_tables_are_whole():
     for table in (published.zero_shot(), published.selective_copying()):
         assert all(len(line) == len(table.titles) for line in table.cells)
-
-
-def test_the_captions_findings_are_those_of_the_results():
-    linear, adds = (synthetic_tasks.share("recall", name) for name in ("linear", "delta-adds"))
-    assert adds.state < 1.1 * linear.state < 1.3 * adds.state
-    assert adds.low > linear.high + 0.2
-    assert f"{linear.state:,} bytes" in synthetic_tasks.recall_figure().caption
-
-    count, still = synthetic_tasks.beyond(synthetic_tasks.by_layer("induction"))
-    assert still and len(still) < count / 3
-
-    for model in tasks.of_usual_size(tasks.at_best_rates(overwriting.TASK)).keys() - {"none"}:
-        by_writes = overwriting.shares(overwriting.TASK, model, "writes")
-        if by_writes[1].mean > 0.2:  # others guess, however often a key is written
-            assert by_writes[1].mean > by_writes[overwriting.MOST].mean, model
-
-    near, far = (
-        distant_recall.of(distant_recall.shares(), "linear", "noise", at)
-        for at in (distant_recall.NEAR, distant_recall.FAR)
-    )
-    assert abs(near - far) < 0.03
-
-    assert all(scan_speed.ratio(run, "tree", "steps", "forward+backward") > 1
-               for run in scan_speed.measured())  # fmt: skip
