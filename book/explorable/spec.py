@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Literal
 
 NOT_MEASURED = "not measured yet"
-LONGEST = 46  # letters of an axis's title
+LONGEST = 46  # letters of an axis's title with its unit; more do not fit a phone
 
 
 def require(condition, argument, expected, got):

@@ -159,7 +159,7 @@ window.Still = (() => {
   function drawn(node, parent) {
     const style = getComputedStyle(node), said = {};
     if (style.display === "none" || style.visibility === "hidden" || node.localName === "title") return [];
-    const used = node.closest(USED); // drawn only where a <use> refers to it
+    const used = node.closest(USED); // drawn only where another element refers to it
     for (const { name, value } of node.attributes) {
       if (KEPT.test(name) || (used && !STYLED.test(name))) said[name] = value;
     }
@@ -168,6 +168,7 @@ window.Still = (() => {
       if (value === (above || usual)) continue;
       said[name] = /^(fill|stroke)$/.test(name) ? paint(name, value)[name] : value;
     }
+    // A colour's alpha and the -opacity property become one attribute.
     for (const name of ["fill", "stroke"]) {
       const now = opacity(style, name);
       if (now !== (parent ? opacity(parent, name) : 1)) said[`${name}-opacity`] = now;

@@ -10,7 +10,7 @@
   const SHARES = Array.from({ length: 101 }, (_, i) => i);
 
   /* The share in localStorage, which another version may have written; null if there is none. */
-  function kept() {
+  function loadShare() {
     try {
       const text = localStorage.getItem(KEY), share = Number(text);
       return text && SHARES.includes(share) ? share : null;
@@ -19,7 +19,7 @@
     }
   }
 
-  function keep(share) {
+  function storeShare(share) {
     try {
       localStorage.setItem(KEY, share);
     } catch {
@@ -34,7 +34,8 @@
       return {};
     }
     const { shape, low, high, fla, measured } = JSON.parse(source.textContent);
-    let share = kept() ?? FIRST, placed = kept() !== null;
+    const stored = loadShare();
+    let share = stored ?? FIRST, placed = stored !== null;
     const rows = element("ul", { class: "bet-rows" }),
       line = element("p", { class: "stage-line", role: "status" });
 
@@ -46,7 +47,7 @@
 
     const off = (from, to) => Math.max(0, from - measured, measured - to);
     function say() {
-      if (!placed) return `You say ${share}% of the limit. Place the bet to see the book’s.`;
+      if (!placed) return `Your bet is ${share}% of the limit. Place it to see the book’s.`;
       const both = `You bet on ${share}%, the book on ${low}% to ${high}%.`;
       if (measured === null) return `${both} fla’s published call reaches ${fla}%. No GPU has decided yet.`;
       return `${both} An H100 reached ${measured}%: you were ${off(share, share)} points off, the book ${
@@ -59,34 +60,37 @@
         row("You", "currentColor", share, share, `${share}%`),
         row("This book", "var(--linear)", low, high, placed && `${low}–${high}%`),
         row("fla, published", "var(--figure-quiet)", fla, fla, placed && `${fla}%`),
-        row("Measured", "currentColor", measured, measured, measured !== null && `${measured}%`, "not yet"),
+        row(
+          "Measured",
+          "currentColor",
+          measured,
+          measured,
+          placed && measured !== null && `${measured}%`,
+          measured === null ? "not yet" : "?",
+        ),
       );
       place.hidden = placed;
       again.hidden = !placed;
       line.textContent = say();
     }
 
-    const press = (text, value, other) =>
-      element("button", {
-        type: "button",
-        onclick: () => {
-          placed = value;
-          if (placed) keep(share);
-          render();
-          other().focus();
-        },
-      }, text);
-    const place = press("Place the bet", true, () => again),
-      again = press("Bet again", false, () => place);
+    function set(isPlaced) {
+      placed = isPlaced;
+      if (placed) storeShare(share);
+      render();
+    }
+    const place = Stage.swap("Place the bet", () => set(true), () => again),
+      again = Stage.swap("Bet again", () => set(false), () => place);
     const control = Stage.slider("bet-share", "Your bet, % of the limit", SHARES, share, (value) => {
+      if (value === share) return; // an address sets what is shown already
       [share, placed] = [value, false];
       render();
     });
     stage.append(
-      element("p", {}, `One call forwards, B × T × H × d = ${shape}`),
+      element("p", {}, `One forward call, B × T × H × d = ${shape}`),
       control,
       rows,
-      element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" }, place, again),
+      element("div", { class: "stage-buttons", role: "group", "aria-label": "Your bet" }, place, again),
       line,
     );
     render();

@@ -181,7 +181,7 @@
       Stage.provenance(sources),
     );
     Stage.keys(stage, steps, length);
-    /* Where the first model is done: by minutes the others are still learning then. */
+    /* The first stop at which one model has ended. By minutes, the other is still training. */
     const done = () =>
       stops().findIndex(([, places]) =>
         places.some((place, which) => place === models[which].updates.length - 1)

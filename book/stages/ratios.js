@@ -157,16 +157,8 @@
       render();
       return true;
     };
-    const press = (text, value, other) =>
-      element("button", {
-        type: "button",
-        onclick: () => {
-          show(value);
-          other().focus();
-        },
-      }, text);
-    const reveal = press("Reveal", "measured", () => again),
-      again = press("Draw again", "draw", () => reveal);
+    const reveal = Stage.swap("Reveal", () => show("measured"), () => again),
+      again = Stage.swap("Draw again", () => show("draw"), () => reveal);
     plot.pad.addEventListener("pointerup", () => (last = null));
     stage.append(
       plot.node,

@@ -14,7 +14,7 @@ window.SamplerScale ??= (() => {
   };
 
   class Scale {
-    /* stage: the largest width; state: bytes of linear attention's state; row: bytes of a letter in
+    /* stage: its width limits the picture; state: bytes of linear attention's state; row: bytes of a letter in
        the cache; stations: letters at which the cache is outlined. */
     constructor(stage, { state, row, stations }) {
       Object.assign(this, { stage, state, row, stations });

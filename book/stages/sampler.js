@@ -150,8 +150,12 @@
         ),
         element(
           "fieldset",
-          { class: "figure-control sampler-stations" },
-          element("legend", { class: "figure-label" }, "Or let linear go on from a novel, after its letter"),
+          { class: "figure-control" },
+          element(
+            "legend",
+            { class: "figure-label" },
+            "Or start linear attention after this letter of a novel",
+          ),
           element("div", { class: "stage-buttons" }, this.stations),
         ),
         element(

@@ -121,6 +121,16 @@ window.Stage ??= (() => {
 
   const text = (value) => value.toLocaleString("en");
 
+  /* A button that acts, and passes the focus on to the button that takes its place. */
+  const swap = (text, act, other) =>
+    element("button", {
+      type: "button",
+      onclick: () => {
+        act();
+        other().focus();
+      },
+    }, text);
+
   /* A slider over a list of numbers, with its value beside the label. */
   function slider(id, label, list, chosen, change) {
     const output = element("output", { for: id }, text(chosen));
@@ -283,6 +293,7 @@ window.Stage ??= (() => {
     pick,
     slider,
     slide,
+    swap,
     put,
     select,
     entry,

@@ -121,8 +121,8 @@ window.Writers ??= (() => {
   /* The machine of a GPT. weights: from `open`; kind: of its heads; slopes: one for each head.
      start() is the empty state; restore({S, z}) that of linear attention, from the flat arrays of
      all layers; read(state, letter, note) the next letter's logits, valid until the next tick, with
-     note(layer, head, k, v) called for what each head stores; kept(t) and products(t) the numbers
-     stored after t letters, and the multiplications for the next. */
+     note(layer, head, k, v) called for what each head stores; kept(t) and products(t) count the
+     numbers stored after t letters and the multiplications for the next letter. */
   function machine(weights, kind, slopes) {
     const { start, step, kept, products } = HEADS[kind];
     const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;

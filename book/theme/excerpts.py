@@ -26,21 +26,24 @@ def words(html: str) -> str:
     main = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
     if main is None:
         return ""
-    return f'<div role="main">{" ".join("".join(_said(main)).split())}</div>'
+    return f'<div role="main">{" ".join("".join(_text(main)).split())}</div>'
 
 
-def _said(element: Tag) -> Iterator[str]:
-    """One pass: changing the tree takes time that grows with the square of a table's rows."""
+def _text(element: Tag) -> Iterator[str]:
+    """Text of an element, with its sections.
+
+    One pass: to change the tree takes time that grows with the square of a table's rows.
+    """
     for child in element.children:
         if not isinstance(child, Tag):
             if type(child) is NavigableString:  # no comment
                 yield escape(child, quote=False)
         elif child.name == "section":
             yield f'<section id="{escape(str(child.get("id", "")))}">'
-            yield from _said(child)
+            yield from _text(child)
             yield "</section>"
         elif child.name not in WORDLESS_TAGS and not WORDLESS_CLASSES & set(child.get("class", ())):
-            yield from _said(child)
+            yield from _text(child)
             yield "" if child.name in INLINE else " "
 
 

@@ -166,7 +166,7 @@ def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
     g, lowest = log_decay, RESET[accumulator_dtype(q.dtype)]
     least = -math.inf
     if is_at_hand(g) and g.numel():
-        low, high = (g.detach() if g.requires_grad else g).aminmax()
+        low, high = g.detach().aminmax()
         least, most = low.item(), high.item()
         if not most <= 0:
             raise ValueError(f"log_decay: expected numbers at most 0, got {most}")

@@ -77,15 +77,17 @@ def _check_input(x: Any, layout: str, d_model: int) -> None:
 
 
 def _check_kind(x: Tensor, layer: Any, error: Exception) -> None:
-    """Raise ValueError if an error may come from an x of another dtype or device than the layer's.
+    """Raise ValueError if x has a dtype or device that no weight of the layer has.
 
-    Asked after an error only: under autocast dtypes may differ.
+    Called after an error only. Under autocast dtypes may differ, so devices alone are compared.
     """
-    for weight in layer.parameters():
-        for kind in ("dtype", "device"):
-            expected, got = getattr(weight, kind), getattr(x, kind)
-            if expected != got:
-                raise ValueError(f"x: expected the layer's {kind} {expected}, got {got}") from error
+    if isinstance(error, torch.OutOfMemoryError):
+        return
+    is_cast = not x.is_meta and torch.is_autocast_enabled(x.device.type)
+    for kind in ("device",) if is_cast else ("dtype", "device"):
+        expected, got = [getattr(one, kind) for one in layer.parameters()], getattr(x, kind)
+        if expected and got not in expected:
+            raise ValueError(f"x: expected the layer's {kind} {expected[0]}, got {got}") from error
 
 
 def _checking_forward(forward: Callable) -> Callable:

@@ -75,14 +75,17 @@ def exponential_sums(
 ) -> ExponentialSums:
     """T ticks at once: k, v [B, T, D] to the sums after each of them, [B, T, D]. T >= 1."""
     with torch.no_grad():
-        # top_t = max(top_{t-1} - w, k_t), so top_t + t w is a running maximum. t w must not lose
-        # the digits of k. After a decay larger than that, top_t is k_t whatever its size.
+        # top_t = max(top_{t-1} - w, k_t), so top_t + t w is a running maximum. t w ends at most at
+        # 16 / eps, where k is rounded by up to 8. Any top is right that keeps exp in range.
         T = k.shape[1]
         most = 16 / (torch.finfo(k.dtype).eps * T)
-        fall = torch.as_tensor(w, dtype=k.dtype, device=k.device).clamp(max=most)
+        fall = w.clamp(max=most) if isinstance(w, Tensor) else min(w, most)
         ramp = torch.arange(1, T + 1, device=k.device, dtype=k.dtype).unsqueeze(-1) * fall
         top = torch.maximum((k + ramp).cummax(1).values, sums.top.unsqueeze(1)) - ramp
-        before = torch.cat((sums.top.expand_as(top[:, 0]).unsqueeze(1), top[:, :-1]), dim=1)
+        first = sums.top.expand_as(top[:, 0]).unsqueeze(1)
+        # A step with w itself, where it is larger than the bound.
+        top = torch.maximum(torch.cat((first, top[:, :-1]), dim=1) - w, k)
+        before = torch.cat((first, top[:, :-1]), dim=1)
     a, weight = (before - w - top).exp(), (k - top).exp()
     num = scan(a, weight * v, initial_state=sums.num, mode=mode)
     den = scan(a, weight, initial_state=sums.den, mode=mode)

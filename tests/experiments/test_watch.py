@@ -169,8 +169,8 @@ def test_long_work_that_runs_alarms_nobody(store):
 def answers(*, runs, spins=False):
     """Whether anything runs in this process, as a thread is told that asks several times.
 
-    Until the last answers are as expected: on a busy machine what should run gets a turn late, and
-    so does the main thread before it waits. spins: the main thread runs.
+    Asks until the last answers are as expected, since a busy machine schedules threads late.
+    spins: the main thread runs.
     """
     signs, found = Signs(), []
 
@@ -185,7 +185,7 @@ def answers(*, runs, spins=False):
     while spins and thread.is_alive():
         pass
     thread.join()
-    return any(found[-5:])  # what came before is not told of at the first
+    return any(found[-5:])  # the first answers include work from before
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the system has to count")

@@ -1,4 +1,4 @@
-"""A plugin of the runs that test_interpreter.py starts: the interpreter without two repetitions.
+"""pytest plugin for test_interpreter.py: Triton's interpreter without two repeated steps.
 
 Both cost half of a run. It replaces Triton's language anew for each function that a kernel calls,
 and it computes each sum of integers a second time to find overflows, which these sizes cannot have.
@@ -12,7 +12,7 @@ from triton.runtime import interpreter
 
 
 def pytest_configure() -> None:
-    # It replaces the modules that a function sees: here both.
+    # Patches both modules of the language once, for all functions.
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     interpreter._patch_lang = lambda fn: interpreter._LangPatchScope()
     builder = interpreter.interpreter_builder

@@ -9,6 +9,7 @@ import torch
 from lsa import unroll
 from lsa.layers.aft import AFTFull, AFTLocal, AFTSimple
 from lsa.layers.rwkv import RWKVChannelMixing, RWKVTimeMixing
+from lsa.scans.exponential import exponential_sums, no_sums
 
 D, T = 6, 21
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -140,6 +141,13 @@ def test_large_keys_outlast_a_decay_that_clears_all(log_w):
         x = torch.randn(1, 3000, D)
         y, expected = layer(x), unroll(layer.machine())(x)
     assert (y - expected).norm() < 1e-5 * expected.norm()
+
+
+def test_a_large_key_is_forgotten_in_a_text_of_a_million_tokens():
+    k = torch.zeros(1, 1_000_000, 1)
+    k[:, 0] = 300.0
+    found = exponential_sums(no_sums(k, 1), k, torch.ones_like(k), 1e4)
+    assert (found.num / found.den == 1).all() and (found.top[:, 1:] == 0).all()
 
 
 @pytest.mark.parametrize("name", LARGE)

@@ -89,7 +89,7 @@ def test_quantised_by_torch(attention):
 
 @pytest.mark.parametrize("attention", LAYERS)
 def test_a_state_is_saved_and_read(attention):
-    """What has read a prompt is worth keeping."""
+    """The state after a prompt goes on alike after `torch.save` and `torch.load`."""
     model, tokens = gpt(attention)
     machine = model.machine()
     with torch.no_grad():
@@ -99,7 +99,7 @@ def test_a_state_is_saved_and_read(attention):
 
 
 @pytest.mark.parametrize("attention", LAYERS)
-def test_shapes_are_had_on_meta(attention):
+def test_shapes_are_computed_on_meta(attention):
     model, tokens = gpt(attention)
     assert model.to("meta")(tokens.to("meta")).shape == (2, 7, 11)
 

@@ -57,3 +57,16 @@ def test_what_a_machine_does_not_take_is_named(name):
         if state != () or len(x) != 3:
             with pytest.raises(ValueError, match=message):
                 machine.prefill(state, x)
+
+
+def test_a_lack_of_memory_is_said_as_it_is_where_autocast_changes_dtypes(monkeypatch):
+    layer = make_layer("linear", 8, 2)
+
+    def lack(*args, **options):
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(torch.nn.Linear, "forward", lack)
+    x = torch.randn(1, 3, 8, dtype=torch.bfloat16)
+    for kind in (torch.float32, torch.bfloat16):
+        with torch.autocast("cpu"), pytest.raises(torch.OutOfMemoryError, match="no memory"):
+            layer(x.to(kind))

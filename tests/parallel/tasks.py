@@ -179,10 +179,7 @@ def gathered(group, config, weights, path):
 
 
 def planned(group, out):
-    """What a plan says of two runs, whose first needs more memory than there is; and its notes.
-
-    And how many records this rank writes.
-    """
+    """The error of a plan of two runs, the first too large; its notes; records this rank writes."""
     columns = {"t": table(n=("numbers", "one"))}
     one = Experiment(
         "a", "", columns, perform=lambda config, session: Outcome({"t": {"n": [1]}}),

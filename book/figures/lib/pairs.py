@@ -12,9 +12,9 @@ from .seed_error import t_95
 
 
 class Pairs(NamedTuple):
-    """Effect of a change on a loss.
+    """Mean difference of pairs, in the unit of the differences.
 
-    mean       mean difference, in nats
+    mean       mean difference
     error      its standard error; None for a single pair
     agreeing   number of differences with the sign of the mean
     count      number of pairs

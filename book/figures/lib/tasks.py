@@ -162,7 +162,7 @@ def longest(run: Record) -> Row:
 
 
 def lead(task: str, first: str, second: str, right: Callable[[Record], float] = hardest) -> Pairs:
-    """Points by which one model answers more than another, by seed.
+    """Percentage points by which one model answers more than another, by seed.
 
     Each at its own best learning rate. `right` takes the share from a run. Raises NotMeasuredError.
     """
@@ -210,8 +210,8 @@ def in_order(models: Iterable[str]) -> Iterator[str]:
         yield from (name for name in (layer, *after.get(layer, [])) if name in wanted)
 
 
-def of_task(task: str, model: str) -> list[Record]:
-    """A task's runs with a model, of all rates and seeds."""
+def runs_of_model(task: str, model: str) -> list[Record]:
+    """Runs of a model on a task, at all rates and seeds."""
     wanted = {"task": task, "model": model}
     return [run for run in learned(EXPERIMENT) if wanted.items() <= run["config"].items()]
 

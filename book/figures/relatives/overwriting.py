@@ -22,10 +22,10 @@ from ..lib.tasks import (
     layers_toggle,
     lead,
     longest,
-    of_task,
     of_usual_size,
     rates_in_words,
     right_columns,
+    runs_of_model,
     seeds_of,
     share,
     with_range,
@@ -64,8 +64,8 @@ def easiest(run: Record) -> float:
     return min(answers(run), key=lambda row: row["length"])["accuracy"]
 
 
-def gain(run: Record) -> float:
-    """Share right in the longest test less that in the shortest."""
+def change(run: Record) -> float:
+    """Share right in the longest test minus that in the shortest; negative for a fall."""
     return hardest(run) - easiest(run)
 
 
@@ -126,7 +126,7 @@ def numbers() -> dict[str, str]:
         raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
 
     def worst(model: str, rate: float) -> str:
-        runs = [run for run in of_task(TASK, model) if run["config"]["learning_rate"] == rate]
+        runs = [run for run in runs_of_model(TASK, model) if run["config"]["learning_rate"] == rate]
         if not runs:
             raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {rate}")
         return percent(min(map(hardest, runs)))
@@ -149,7 +149,7 @@ def numbers() -> dict[str, str]:
         selective_gated_delta=lambda: copied("gated-delta"),
         overwriting_erasing=lambda: erasing(TASK).spread(0),
         overwriting_erasing_once=lambda: erasing(TASK, easiest).spread(0),
-        overwriting_fall=lambda: erasing(TASK, gain).spread(0),
+        overwriting_fall=lambda: erasing(TASK, change).spread(0),
         overwriting_ahead=lambda: lead(TASK, "delta", "softmax").spread(0),
         overwriting_stuck=lambda: worst("delta", 1e-2),
         selective_erases=lambda: copied("delta"),

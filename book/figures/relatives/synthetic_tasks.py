@@ -195,9 +195,15 @@ def furthest(runs: list[Record]) -> tuple[int, int]:
 
 
 def beyond(layers: dict[str, list[Record]], length: int = 16 * TRAINED_AT) -> tuple[int, list[str]]:
-    """Layers that every seed learned at the trained length: their number, and those still right
-    at `length`."""
-    least = {name: furthest(runs)[0] for name, runs in layers.items()}
+    """Number of layers learned at the trained length by every seed; those still right at `length`.
+
+    Layers that were not asked at longer texts are left out.
+    """
+    least = {
+        name: furthest(runs)[0]
+        for name, runs in layers.items()
+        if any(row["length"] > TRAINED_AT for run in runs for row in rows(run, "test"))
+    }
     learned_ones = [name for name, reached in least.items() if reached >= TRAINED_AT]
     return len(learned_ones), [name for name in learned_ones if least[name] >= length]
 
@@ -209,7 +215,8 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
     longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     return (
         f"**Trained at {TRAINED_AT} tokens, most layers fail at longer texts.** Of {count} that "
-        f"answer nine in ten there with every seed, {counted(len(still))} still do at "
+        "were asked further and answer nine in ten there with every seed, "
+        f"{counted(len(still))} still do at "
         f"{16 * TRAINED_AT:,}{_named(still)}. Layers whose state grows are asked "
         "up to a few thousand tokens. A run is asked no further once half of its answers are "
         f"wrong, and a line ends with its first run. Texts asked: {longest}. "

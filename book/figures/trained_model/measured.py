@@ -111,7 +111,7 @@ def recall(run: Record) -> Mean:
 
 
 def more_recall(run: Record, other: Record) -> Mean:
-    """The same in one run above another's, text by text. Raises NotMeasuredError."""
+    """Recall in one run minus that in another, text by text. Raises NotMeasuredError."""
     pairs = zip(_recalls(run), _recalls(other), strict=True)
     return mean_of([one - than for one, than in pairs])
 

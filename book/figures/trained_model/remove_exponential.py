@@ -198,14 +198,14 @@ def kept_recall(run: Record) -> float:
 
 
 def numbers_alone() -> list[int]:
-    """How many of the gradient's first heads were let look back alone. NotMeasuredError."""
+    """Numbers of the gradient's first heads that looked back alone. Raises NotMeasuredError."""
     if not (kept := sets("passages", "gradient").get("kept")):
         raise NotMeasuredError(f"{EXPERIMENT}: no first heads alone")
     return [n for n in kept if 0 < n < HEADS]
 
 
 def halves_share(number: int) -> int:
-    """Number of heads that are first by each half of the texts alone. Raises NotMeasuredError."""
+    """Number of heads among the first by each half of the texts. Raises NotMeasuredError."""
     texts = ranking()[0].slope.texts
     halves = range(texts // 2), range(texts // 2, texts)
     first = ({head.name for head in ranking(only=half)[:number]} for half in halves)

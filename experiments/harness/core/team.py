@@ -98,7 +98,7 @@ def supposed(size: int) -> Iterator[None]:
 
 @contextmanager
 def exchanging() -> Iterator[None]:
-    """Context that makes one line of torch's error about a lost rank, an OSError."""
+    """Context that turns torch's error about a lost rank into an OSError of one line."""
     try:
         yield
     except RuntimeError as error:

@@ -203,10 +203,10 @@ def _run(
             batch, time, head, _ = y.stride()
         places += y.data_ptr(), batch, time, head
     g = 0, 0, 0, 0
-    if x.g is not None:  # a size of one stands for a whole dimension: stride 0
+    if x.g is not None:  # a size of one stands for all: stride 0
         batch, time, head = x.g.stride()
-        several, many, _ = x.g.shape
-        g = x.g.data_ptr(), batch * (several > 1), time * (many > 1), head
+        n_batch, n_time, _ = x.g.shape
+        g = x.g.data_ptr(), batch * (n_batch > 1), time * (n_time > 1), head
     packed = FORWARD.pack(
         B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize,
         x.q.dtype is torch.bfloat16, o.dtype is torch.bfloat16, x.scale, x.eps,

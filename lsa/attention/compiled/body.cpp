@@ -151,15 +151,15 @@ struct Threads {
     int64_t count;
 };
 
-constexpr double WORTH = 1 << 19;  // multiply-adds, 10 us of a core: less wakes no thread
+constexpr double WORTH = 1 << 19;  // multiply-adds; a thread is not woken for fewer
 
-// Sums of these kinds over each head, in parallel. Where they leave threads idle, a head is cut.
-// Each part sums by itself what comes before it, in a third of the time that its own tokens take. So
-// each is two thirds of the part before it, and all end together. Beyond four parts little is gained.
+// Sums of these kinds over each head, in parallel. Where they leave threads idle, a head is cut into
+// at most four parts. Each part first sums what comes before it. We assume that this takes a third
+// of the time of as many own tokens. Then parts that shrink by a third end together.
 // Raises bad_alloc, but never through the caller's threads, whose interface is C.
 void sums(const Body& body, const Call& c, Threads threads, std::initializer_list<Kind> kinds) {
     const int64_t heads = c.B * c.H, n = heads * int64_t(kinds.size()), N = c.chunks();
-    // A state is read and written in the time of some eight tokens.
+    // We count the reading and writing of a state as eight tokens.
     const double work = 2.0 * double(c.T + 8) * c.K * c.V + 0.5 * c.T * c.C * (c.K + c.V);
     const int64_t idle = threads.count / std::max<int64_t>(n, 1), worth = int64_t(work / WORTH);
     const int64_t parts = std::max<int64_t>(1, std::min({idle, N / 4, worth, int64_t(4)}));

@@ -515,7 +515,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             }
         });
         const float keep = !met ? 0.0f : fades ? decay.whole : 1.0f;
-        float* states = call.states + (head * N + start / C) * (K * Y + Y);
+        float* states = probes ? call.states + (head * N + start / C) * (K * Y + Y) : nullptr;
         if (writes && probes && !pairs) {
             std::fill_n(states, met ? 0 : K * Y + Y, 0.0f);
             if (met) std::copy_n(e, Y, std::copy_n(S, K * Y, states));

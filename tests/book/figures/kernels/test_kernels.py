@@ -178,6 +178,7 @@ def test_a_measured_time_stands_beside_the_predicted_one(monkeypatch):
 
 
 def test_a_bet_is_settled_by_the_measured_call(monkeypatch):
+    monkeypatch.setattr(kernel_prediction, "measured", lambda row: None)
     open_bet = kernel_prediction.bet()
     assert open_bet["measured"] is None
     assert 0 < open_bet["fla"] < open_bet["low"] < open_bet["high"] <= 100
