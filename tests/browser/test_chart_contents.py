@@ -120,6 +120,7 @@ def test_table_follows_the_controls(show):
     lines = page.locator("#headline tr")
     cells = "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
     first = resolve(figure)
+    expect(lines).to_have_count(1 + len(first.rows))  # the table is filled after the press
     assert lines.evaluate_all(cells) == [first.head, *first.rows]
     radio(page, "Time").check(force=True)
     expect(page.get_by_role("columnheader", name="Time (h)")).to_be_visible()
