@@ -13,7 +13,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 NAME = re.compile(r"\b([A-Z][A-Za-z]*-\d+)\b")
 ELSEWHERE = (nodes.literal, nodes.literal_block, nodes.math, nodes.raw, nodes.title)
-SPREAD = re.compile(r"(?<=\d) ± (?=\d)")
+SPREAD = re.compile(r"(?<=[\d%]) ± (?=\d)")
 CLOSING = re.compile(r"^[,.;:!?)\]’”…]+")
 OPENING = re.compile(r"[(\[“‘]+$")
 

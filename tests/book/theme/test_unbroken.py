@@ -16,10 +16,11 @@ def test_names_stand_whole_and_code_stays_as_it_is():
 
 
 def test_a_number_stays_with_its_spread():
-    text = nodes.paragraph("", "", nodes.Text("0.41 ± 0.39 and ± 2"))
+    text = nodes.paragraph("", "", nodes.Text("0.41 ± 0.39, 89% ± 3 and ± 2"))
     text += nodes.literal("", "1 ± 2")
     unbroken.keep_spreads(text)
-    assert text.astext() == "0.41\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.39 and ± 2" + "1 ± 2"
+    spread = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
+    assert text.astext() == f"0.41{spread}0.39, 89%{spread}3 and ± 21 ± 2"
 
 
 def test_punctuation_goes_to_its_formula():
