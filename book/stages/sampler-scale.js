@@ -14,8 +14,8 @@ window.SamplerScale ??= (() => {
   };
 
   class Scale {
-    /* stage: its width limits the picture; state: bytes of linear attention's state; row: bytes of a letter in
-       the cache; stations: letters at which the cache is outlined. */
+    /* stage: its width limits the picture; state: bytes of linear attention's state; row: bytes of
+       a letter in the cache; stations: letters at which the cache is outlined. */
     constructor(stage, { state, row, stations }) {
       Object.assign(this, { stage, state, row, stations });
       this.picture = svg("svg", { class: "sampler-outlines", role: "img" });
