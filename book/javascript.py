@@ -7,13 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from py_mini_racer import MiniRacer
+from py_mini_racer import MiniRacer, init_mini_racer
 
 
 @cache
 def _engine() -> MiniRacer:
     # An engine that is created in a thread without an event loop starts its own. In a notebook it
     # would otherwise use the kernel's loop, and calls from other threads would never return.
+    # V8 itself starts in the thread that will end the process: where the processor has memory
+    # protection keys, no older thread than V8's first may touch what it has to free.
+    init_mini_racer(ignore_duplicate_init=True)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(MiniRacer).result()
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from functools import cache
+from pathlib import Path
+from subprocess import run
 from threading import Thread
 
 import pytest
 from py_mini_racer import JSEvalException
 
 from book import javascript
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -53,3 +58,15 @@ def test_a_cell_of_a_notebook_and_its_threads_are_answered(script):
     kernel.join(timeout=40)
     assert answers == [3, 7]
     assert javascript.call(script, "sum", 5, 6) == 11, "the cell's loop has ended"
+
+
+def test_a_process_that_used_it_ends_without_a_signal():
+    """Where the processor has memory protection keys, V8 died of being freed by a thread older
+    than itself: a segmentation fault after a finished build."""
+    program = (
+        "from book.javascript import call; from pathlib import Path; "
+        "[call(Path('book/theme/vendor/katex-0.19.1/katex.min.js'), 'katex.renderToString', 'x^2')"
+        " for _ in range(300)]"
+    )
+    ended = run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
