@@ -14,10 +14,16 @@ window.BrowserKernels ??= (() => {
     const padded = (T) => Math.ceil(T / TILE) * TILE;
     const late = (deadline) => performance.now() > deadline;
 
-    /* out[i, j] (+)= sum over l < depth of a[i, l] b[l, j], in blocks of 4 rows and 2 columns that
+    /* out[i, j] += sum over l < depth of a[i, l] b[l, j], in blocks of 4 rows and 2 columns that
        stay in registers. An operand is [array, start, step of its first index, of its second]. */
-    function product(rows, columns, depth, [a, aStart, aRow, aStep], [b, bStart, bStep, bColumn], out, add) {
-      const [c, cStart, cRow] = out;
+    function product(
+      rows,
+      columns,
+      depth,
+      [a, aStart, aRow, aStep],
+      [b, bStart, bStep, bColumn],
+      [c, cStart, cRow],
+    ) {
       for (let i = 0; i < rows; i += 4) {
         for (let j = 0; j < columns; j += 2) {
           let x = aStart + i * aRow, y = bStart + j * bColumn;
@@ -37,103 +43,75 @@ window.BrowserKernels ??= (() => {
             y += bStep;
           }
           const at = cStart + i * cRow + j;
-          if (add) {
-            s0 += c[at];
-            s1 += c[at + cRow];
-            s2 += c[at + 2 * cRow];
-            s3 += c[at + 3 * cRow];
-            t0 += c[at + 1];
-            t1 += c[at + cRow + 1];
-            t2 += c[at + 2 * cRow + 1];
-            t3 += c[at + 3 * cRow + 1];
-          }
-          c[at] = s0;
-          c[at + cRow] = s1;
-          c[at + 2 * cRow] = s2;
-          c[at + 3 * cRow] = s3;
-          c[at + 1] = t0;
-          c[at + cRow + 1] = t1;
-          c[at + 2 * cRow + 1] = t2;
-          c[at + 3 * cRow + 1] = t3;
+          c[at] += s0;
+          c[at + cRow] += s1;
+          c[at + 2 * cRow] += s2;
+          c[at + 3 * cRow] += s3;
+          c[at + 1] += t0;
+          c[at + cRow + 1] += t1;
+          c[at + 2 * cRow + 1] += t2;
+          c[at + 3 * cRow + 1] += t3;
         }
       }
     }
 
-    function divide(o, sums, from, rows, d, eps) {
+    function divide(o, sums, from, rows, d) {
       for (let i = 0; i < rows; i++) {
-        for (let x = 0; x < d; x++) o[(from + i) * d + x] /= sums[i] + eps;
+        for (let x = 0; x < d; x++) o[(from + i) * d + x] /= sums[i];
+      }
+    }
+
+    /* Weights that are not of the past become 0; the others of each row are added to its sum. */
+    function addUp(weights, size, sums, diagonal) {
+      for (let row = 0, at = 0; row < size; row++, at += size) {
+        if (diagonal) weights.fill(0, at + row + 1, at + size);
+        for (let column = 0; column < size; column++) sums[row] += weights[at + column];
       }
     }
 
     /* Products of all queries with the keys of their past, tile by tile; T x T products are never
-       stored. `weigh(products, i, j)` turns a tile's products into weights, in place. */
-    function byTiles({ q, k, v, o, T, d }, deadline, weigh, sums, eps) {
-      const products = new Float32Array(TILE * TILE);
+       stored. `weigh(products, sums, i, j)` turns a tile's products into weights, in place. */
+    function byTiles({ q, k, v, o, T, d }, deadline, eps, weigh) {
+      const products = new Float32Array(TILE * TILE), sums = new Float64Array(TILE);
       for (let i = 0; i < T; i += TILE) {
         if (late(deadline)) return false;
         o.fill(0, i * d, (i + TILE) * d);
+        sums.fill(eps);
         for (let j = 0; j <= i; j += TILE) {
-          product(TILE, TILE, d, [q, i * d, d, 1], [k, j * d, 1, d], [products, 0, TILE], false);
-          weigh(products, i, j);
-          product(TILE, d, TILE, [products, 0, TILE, 1], [v, j * d, d, 1], [o, i * d, d], true);
+          products.fill(0);
+          product(TILE, TILE, d, [q, i * d, d, 1], [k, j * d, 1, d], [products, 0, TILE]);
+          weigh?.(products, sums, i, j);
+          addUp(products, TILE, sums, i === j);
+          product(TILE, d, TILE, [products, 0, TILE, 1], [v, j * d, d, 1], [o, i * d, d]);
         }
-        divide(o, sums, i, TILE, d, eps);
+        divide(o, sums, i, TILE, d);
       }
       return true;
     }
 
     /* Linear attention in attention mode. */
-    function attention(inputs, deadline = Infinity) {
-      const sums = new Float64Array(TILE);
-      return byTiles(
-        inputs,
-        deadline,
-        (products, i, j) => {
-          if (j === 0) sums.fill(0);
-          for (let row = 0; row < TILE; row++) {
-            const at = row * TILE;
-            if (i === j) products.fill(0, at + row + 1, at + TILE);
-            for (let column = 0; column < TILE; column++) sums[row] += products[at + column];
-          }
-        },
-        sums,
-        EPS,
-      );
-    }
+    const attention = (inputs, deadline = Infinity) => byTiles(inputs, deadline, EPS);
 
     /* The largest product so far is subtracted in the exponential, and the sums are rescaled. */
     function softmax(inputs, deadline = Infinity) {
-      const sums = new Float64Array(TILE), most = new Float64Array(TILE);
-      const { o, d } = inputs, scale = d ** -0.5;
-      return byTiles(
-        inputs,
-        deadline,
-        (products, i, j) => {
-          if (j === 0) {
-            sums.fill(0);
-            most.fill(-Infinity);
+      const { o, d } = inputs, scale = d ** -0.5, most = new Float64Array(TILE);
+      return byTiles(inputs, deadline, 0, (products, sums, i, j) => {
+        if (j === 0) most.fill(-Infinity);
+        for (let row = 0, at = 0; row < TILE; row++, at += TILE) {
+          const end = i === j ? row + 1 : TILE;
+          let high = most[row];
+          for (let column = 0; column < end; column++) high = Math.max(high, scale * products[at + column]);
+          if (high > most[row]) {
+            const fade = Math.exp(most[row] - high);
+            sums[row] *= fade;
+            for (let x = 0; x < d; x++) o[(i + row) * d + x] *= fade;
+            most[row] = high;
           }
-          for (let row = 0; row < TILE; row++) {
-            const at = row * TILE, end = i === j ? row + 1 : TILE;
-            let high = most[row];
-            for (let column = 0; column < end; column++) high = Math.max(high, scale * products[at + column]);
-            if (high > most[row]) {
-              const fade = Math.exp(most[row] - high);
-              sums[row] *= fade;
-              for (let x = 0; x < d; x++) o[(i + row) * d + x] *= fade;
-              most[row] = high;
-            }
-            for (let column = 0; column < end; column++) {
-              const weight = Math.exp(scale * products[at + column] - high);
-              sums[row] += weight;
-              products[at + column] = weight;
-            }
-            products.fill(0, at + end, at + TILE);
+          for (let column = 0; column < end; column++) {
+            products[at + column] = Math.exp(scale * products[at + column] - high);
           }
-        },
-        sums,
-        0,
-      );
+        }
+      });
     }
 
     /* Adds a token to the state, and reads it: o = q S / (q z + eps). */
@@ -148,16 +126,10 @@ window.BrowserKernels ??= (() => {
         let o0 = 0, o1 = 0, o2 = 0, o3 = 0;
         for (let a = 0, s = x; a < d; a++, s += d) {
           const key = k[at + a], query = q[at + a];
-          const s0 = S[s] + key * v0, s1 = S[s + 1] + key * v1;
-          const s2 = S[s + 2] + key * v2, s3 = S[s + 3] + key * v3;
-          S[s] = s0;
-          S[s + 1] = s1;
-          S[s + 2] = s2;
-          S[s + 3] = s3;
-          o0 += query * s0;
-          o1 += query * s1;
-          o2 += query * s2;
-          o3 += query * s3;
+          o0 += query * (S[s] += key * v0);
+          o1 += query * (S[s + 1] += key * v1);
+          o2 += query * (S[s + 2] += key * v2);
+          o3 += query * (S[s + 3] += key * v3);
         }
         o[at + x] = o0 / sum;
         o[at + x + 1] = o1 / sum;
@@ -181,20 +153,19 @@ window.BrowserKernels ??= (() => {
       for (let i = 0; i < T; i += CHUNK) {
         if (late(deadline)) return false;
         const at = i * d;
-        product(CHUNK, CHUNK, d, [q, at, d, 1], [k, at, 1, d], [products, 0, CHUNK], false);
+        products.fill(0);
+        product(CHUNK, CHUNK, d, [q, at, d, 1], [k, at, 1, d], [products, 0, CHUNK]);
         for (let row = 0; row < CHUNK; row++) {
-          products.fill(0, row * CHUNK + row + 1, (row + 1) * CHUNK);
-          sums[row] = 0;
-          for (let j = 0; j <= row; j++) sums[row] += products[row * CHUNK + j];
+          sums[row] = EPS;
           for (let x = 0; x < d; x++) sums[row] += q[at + row * d + x] * z[x];
         }
-        product(CHUNK, d, d, [q, at, d, 1], [S, 0, d, 1], [o, at, d], false);
-        product(CHUNK, d, CHUNK, [products, 0, CHUNK, 1], [v, at, d, 1], [o, at, d], true);
-        divide(o, sums, i, CHUNK, d, EPS);
-        product(d, d, CHUNK, [k, at, 1, d], [v, at, d, 1], [S, 0, d], true);
-        for (let row = 0; row < CHUNK; row++) {
-          for (let x = 0; x < d; x++) z[x] += k[at + row * d + x];
-        }
+        addUp(products, CHUNK, sums, true);
+        o.fill(0, at, at + CHUNK * d);
+        product(CHUNK, d, d, [q, at, d, 1], [S, 0, d, 1], [o, at, d]);
+        product(CHUNK, d, CHUNK, [products, 0, CHUNK, 1], [v, at, d, 1], [o, at, d]);
+        divide(o, sums, i, CHUNK, d);
+        product(d, d, CHUNK, [k, at, 1, d], [v, at, d, 1], [S, 0, d]);
+        for (let x = 0; x < CHUNK * d; x++) z[x % d] += k[at + x];
       }
       return true;
     }
@@ -236,43 +207,28 @@ window.BrowserKernels ??= (() => {
   function draws(padded, T, d, seed) {
     let state = seed >>> 0;
     const next = () => (state = (Math.imul(1664525, state) + 1013904223) >>> 0) / 2 ** 30 - 2;
-    const numbers = (rows, room) => {
-      const array = new Float32Array(room * d);
-      for (let i = 0; i < rows * d; i++) array[i] = next();
-      return array;
-    };
+    const numbers = (rows, room) => new Float32Array(room * d).map((_, i) => (i < rows * d ? next() : 0));
     const [q, k, v] = [0, 1, 2].map(() => numbers(T, padded(T))), weights = numbers(1, 1);
     const features = (x) => x.map((value, i) => (i < T * d ? (value < 0 ? Math.exp(value) : value + 1) : 0));
-    const o = () => new Float32Array(padded(T) * d);
-    return {
-      weights,
-      softmax: { q, k, v, o: o(), T, d },
-      linear: { q: features(q), k: features(k), v, o: o(), T, d },
-    };
+    const inputs = (q, k) => ({ q, k, v, o: new Float32Array(padded(T) * d), T, d });
+    return { weights, softmax: inputs(q, k), linear: inputs(features(q), features(k)) };
   }
 
   /* The largest difference of the kernels' results from lsa's reference. */
-  function check(
-    { padded, softmaxToken, ...kernels },
-    draws,
-    { tokens: T, width: d, seed, softmax, linear },
-  ) {
-    const given = draws(padded, T, d, seed), wanted = { softmax: [given.softmax, softmax] };
-    for (const mode of ["attention", "recurrent", "chunked"]) wanted[mode] = [given.linear, linear];
+  function check({ padded, ...kernels }, draws, { tokens: T, width: d, seed, softmax, linear }) {
+    const given = draws(padded, T, d, seed), expected = { softmax, linear };
     let most = 0;
-    const compare = ({ o }, expected, from) => {
+    const compare = (name, of, from = 0) => {
+      kernels[name](given[of]);
       for (let t = from; t < T; t++) {
         let sum = 0;
-        for (let x = 0; x < d; x++) sum += given.weights[x] * o[t * d + x];
-        most = Math.max(most, Math.abs(sum - expected[t]));
+        for (let x = 0; x < d; x++) sum += given.weights[x] * given[of].o[t * d + x];
+        most = Math.max(most, Math.abs(sum - expected[of][t]));
       }
     };
-    for (const [mode, [inputs, expected]] of Object.entries(wanted)) {
-      kernels[mode](inputs);
-      compare(inputs, expected, 0);
-    }
-    softmaxToken(given.softmax);
-    compare(given.softmax, softmax, T - 1);
+    compare("softmaxToken", "softmax", T - 1); // before softmax writes the same output
+    compare("softmax", "softmax");
+    for (const mode of ["attention", "recurrent", "chunked"]) compare(mode, "linear");
     return most;
   }
 
@@ -282,12 +238,11 @@ window.BrowserKernels ??= (() => {
      low, high}, with seconds null if it was stopped. */
   function clock({ padded, tick, softmaxToken, ...kernels }, draws, { lengths, width: d, limit }, tell) {
     const BATCH_MS = 20, ROUNDS = 5, LONG_MS = 500, stopped = new Set();
-    const forward = (mode, inputs) => ["forward", mode, (deadline) => kernels[mode](inputs, deadline)];
 
-    /* Milliseconds of `times` calls; null if one was stopped. */
+    /* Milliseconds of `times` calls; Infinity if one was stopped. */
     function batch(call, times) {
       const begin = performance.now();
-      for (let i = 0; i < times; i++) if (!call(begin + 1000 * limit)) return null;
+      for (let i = 0; i < times; i++) if (!call(begin + 1000 * limit)) return Infinity;
       return performance.now() - begin;
     }
 
@@ -295,32 +250,32 @@ window.BrowserKernels ??= (() => {
       const { softmax, linear } = draws(padded, T, d, T), { q, k, v, o } = linear;
       const S = new Float32Array(d * d), z = new Float32Array(d), at = (T - 1) * d;
       const calls = [
-        forward("softmax", softmax),
-        ...["attention", "recurrent", "chunked"].map((mode) => forward(mode, linear)),
+        ...Object.entries({ softmax, attention: linear, recurrent: linear, chunked: linear })
+          .map(([mode, inputs]) => ["forward", mode, (deadline) => kernels[mode](inputs, deadline)]),
         ["token", "softmax", () => softmaxToken(softmax)],
         ["token", "linear", () => (tick(S, z, q, k, v, o, at, d), true)],
-      ].map(([pass, mode, call]) => ({ pass, mode, call, name: `${pass} ${mode}`, found: [] }));
-      const running = calls.filter(({ name }) => !stopped.has(name));
-      for (const one of running) {
+      ].map(([pass, mode, call]) => ({ pass, mode, call, name: `${pass} ${mode}`, found: [], times: 1 }));
+      for (const one of calls.filter(({ name }) => !stopped.has(name))) {
         // More than once: the first calls are not compiled yet, and any call may be delayed.
-        let took = one.times = 1;
-        for (let enough = 0; enough < 3 && took !== null && took < LONG_MS; enough++) {
+        let took = 0;
+        for (let enough = 0; enough < 3 && took < LONG_MS; enough++) {
           took = batch(one.call, one.times);
-          if (took < BATCH_MS && took !== null) [one.times, enough] = [2 * one.times, -1];
+          if (took < BATCH_MS) [one.times, enough] = [2 * one.times, -1];
         }
-        if (took === null) stopped.add(one.name);
+        if (took === Infinity) stopped.add(one.name);
         else if (took >= LONG_MS && one.times === 1) one.found.push(took);
       }
-      const short = running.filter(({ name, found }) => !found.length && !stopped.has(name));
+      const short = calls.filter(({ name, found }) => !found.length && !stopped.has(name));
       for (let round = 0; round < ROUNDS; round++) {
         for (const { call, times, found } of short) {
           const took = batch(call, times);
-          if (took) found.push(took / times);
+          if (took < Infinity) found.push(took / times);
         }
       }
-      return calls.map(({ pass, mode, found }) => {
+      return calls.map(({ mode, pass, found }) => {
+        found.sort((a, b) => a - b);
         const [low, seconds, high] = [0, found.length >> 1, found.length - 1]
-          .map((i) => (found.length ? found.sort((a, b) => a - b)[i] / 1000 : null));
+          .map((i) => (found.length ? found[i] / 1000 : null));
         return { mode, pass, length: T, seconds, low, high };
       });
     }
