@@ -7,13 +7,14 @@ other modules public names only.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 HAS_TRITON = find_spec("triton") is not None  # nothing here imports it before a kernel is needed
@@ -72,6 +73,30 @@ def mark_constant(function: Any) -> Any:
     """
     function._dynamo_marked_constant = True
     return function
+
+
+def register_state(
+    kind: type, flatten: Callable, unflatten: Callable, names: Sequence[str]
+) -> None:
+    """Let torch's functions of trees see the tensors in a class, as they see those in a tuple.
+
+    flatten: from an object to (its tensors, the rest). unflatten: from both to an object.
+    names: of the tensors, in paths. The public `torch.export.register_dataclass` would take every
+    field as it is, spare memory too.
+    """
+    keys = [_pytree.GetAttrKey(name) for name in names]
+
+    def with_keys(state: Any) -> tuple[list, Any]:
+        parts, rest = flatten(state)
+        return [*zip(keys, parts, strict=False)], rest
+
+    _pytree.register_pytree_node(
+        kind,
+        flatten,
+        unflatten,
+        serialized_type_name=f"{kind.__module__}.{kind.__qualname__}",
+        flatten_with_keys_fn=with_keys,
+    )
 
 
 def group_named(name: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from ..attention.api import check_qkv
 from ..attention.call import accumulator_dtype
 from ..checks import finite
+from ..compat import register_state
 from ..documents import document_starts, places, same_document
 from ..machines import StateMachine
 from ..parallel import Ranks, attention_by_heads
@@ -94,6 +95,9 @@ class KVCache:
 
     room: tokens for which an empty cache allocates memory. Up to there nothing is copied, and keys
     and values keep their addresses, as a CUDA graph requires.
+
+    torch's functions of trees, such as `tree_map`, see keys and values [B, H, length, K or V]. A
+    cache that they return has no spare memory, so extending it copies.
     """
 
     buffer: KVBuffer | None = None
@@ -149,6 +153,29 @@ class KVCache:
         buffer.write(k, v)
         return KVCache(buffer, length)
 
+
+def _flatten(cache: KVCache) -> tuple[list, tuple[int, int]]:
+    """Keys and values of a cache, without spare memory; and its length and room."""
+    parts = [] if cache.buffer is None else [cache.buffer.k, cache.buffer.v]
+    parts = [x[:, :, : cache.length] if isinstance(x, Tensor) else x for x in parts]
+    return parts, (cache.length, cache.room)
+
+
+def _unflatten(parts: Iterable, rest: tuple[int, int]) -> KVCache:
+    """A cache of such parts. They may be anything: a tree of shapes has the form of its tensors."""
+    length, room = rest
+    parts = tuple(parts)
+    if not parts:
+        return KVCache(None, length, room)
+    buffer = KVBuffer.__new__(KVBuffer)
+    buffer.k, buffer.v = parts
+    if isinstance(buffer.k, Tensor) and buffer.k.dim() == 4:  # another number of tokens, too
+        length = buffer.k.shape[2]
+    buffer.filled = length
+    return KVCache(buffer, length, room)
+
+
+register_state(KVCache, _flatten, _unflatten, ("k", "v"))
 
 POSITION_BASE = 64
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from lsa import is_causal_at, tape, unroll
 from lsa.layers import make_layer
@@ -175,6 +175,24 @@ def test_under_autocast_ticks_and_whole_texts_leave_the_same_state(name):
     for one, other in zip(tree_leaves(whole), tree_leaves(ticked), strict=True):
         if isinstance(one, torch.Tensor):
             assert (one - other).norm() <= 1e-4 * one.norm()
+
+
+@layers
+def test_a_state_is_a_tree_of_tensors(name):
+    """A state that is moved, detached or split by `tree_map` goes on as that state."""
+    layer, x = CASES[name]().double(), torch.randn(3, 9, D).double()
+    machine = layer.machine()
+    wanted = layer(x)
+    state, _ = machine.prefill(machine.initial_state, x[:, :7])
+    assert all(isinstance(leaf, torch.Tensor | int) for leaf in tree_leaves(state))
+    one = tree_map_only(torch.Tensor, lambda part: part[1:2].detach(), state)
+    assert not any(part.requires_grad for part in tree_leaves(one) if torch.is_tensor(part))
+    for t in (7, 8):
+        one, y = machine.step(one, x[1:2, t])
+        close(name, y, wanted[1:2, t])
+    close(name, machine.prefill(state, x[:, 7:])[1], wanted[:, 7:])  # it is what it was
+    nothing = tree_map(lambda part: None, state)
+    assert len(tree_leaves(nothing)) == len(tree_leaves(state))
 
 
 @layers
