@@ -87,8 +87,9 @@ def recall_state() -> int:
 
 
 def _span(shares: list[float]) -> str:
-    """The smallest and largest share: "17% to 37%"; only one if they are equal in print."""
-    return " to ".join(dict.fromkeys(percent(end(shares)) for end in (min, max)))
+    """The smallest and largest share: "17–37%"; only one if they are equal in print."""
+    low, high = (percent(end(shares)) for end in (min, max))
+    return high if low == high else f"{low.removesuffix('%')}–{high}"
 
 
 def numbers() -> dict[str, str]:

@@ -62,4 +62,5 @@ def numbers() -> dict[str, str]:
         layer_4096=lambda: times(mode_speed.ratio_to_softmax(4096)),
         layer_longest=lambda: times_between(timed("softmax"), timed("chunked")),
         small_4096=lambda: times(block_speed.ratio_to_softmax("124M", 4096)),
+        small_16384=lambda: times(block_speed.ratio_to_softmax("124M", 16384)),
     )

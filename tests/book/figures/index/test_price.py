@@ -39,7 +39,7 @@ def recalls(monkeypatch):
 def test_older_runs_stand_in_where_there_are_no_newer_and_a_span_names_its_ends(recalls):
     assert sorted(price.recalled("linear")) == [0.17, 0.25, 0.37]
     numbers = price.numbers()
-    assert numbers["recall_linear"] == "17% to 37%"
+    assert numbers["recall_linear"] == "17–37%"
     assert numbers["recall_softmax"] == "99%"
     assert numbers["recall_runs"] == "three"
     assert numbers["recall_state"] == "20"

@@ -1,33 +1,49 @@
 """Numbers of the README are those of the stored results."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from book.figures.index import price, race, race_numbers
+from book.figures.index import price, race, race_numbers, speedup
 from book.figures.lib.records import load
 
 ROOT = Path(__file__).resolve().parents[4]
+OPENING = (
+    "On two CPU cores the layer alone is {layer_4096} as fast as softmax at 4,096 tokens and "
+    "{layer_longest} at 131,072. A block of GPT-2 (124M) trains {small_4096} as fast at 4,096 and "
+    "{small_16384} at 16,384. The price is recall: asked for one of 64 values, softmax is right in "
+    "{recall_softmax}, a table of {recall_state} numbers in {recall_linear}."
+)
 RACE = (
-    "On a CPU, {updates_16384} updates of the book's small model at 16,384 bytes take "
-    "{softmax_minutes_16384} minutes with softmax and {linear_minutes_16384} with linear attention;"
-)
-RECALL = (
-    "asked for one of 64 values, softmax is right in {recall_softmax}, a state of {recall_state} "
-    "numbers in {recall_linear}"
+    "On a CPU, {updates_16384} updates at 16,384 bytes take {softmax_minutes_16384} minutes with "
+    "softmax and {linear_minutes_16384} with linear attention;"
 )
 
 
-@pytest.mark.parametrize(("sentence", "module"), [(RACE, race_numbers), (RECALL, price)])
-def test_numbers_are_computed(sentence, module):
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert sentence.format(**module.numbers()) in readme
+def readme() -> str:
+    return " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
-def test_its_first_words_say_where_numbers_come_from():
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split()[:100])
-    assert "Nothing here ran on a GPU. On a CPU, " in readme
-    assert "minutes with softmax" in readme
+def numbers() -> dict[str, str]:
+    return speedup.numbers() | price.numbers() | race_numbers.numbers()
+
+
+@pytest.mark.parametrize("sentences", [OPENING, RACE])
+def test_numbers_are_computed(sentences):
+    assert sentences.format(**numbers()) in readme()
+
+
+def test_first_words_say_what_happens_what_it_brings_and_what_it_costs():
+    """Of the README and of the first page, which differ in what is glued."""
+    opening = OPENING.format(**numbers())
+    assert opening in " ".join(readme().split()[:100])
+    page = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
+    glued = re.sub(r"\{(\w+)\}", r"{glue:text}`\1`", OPENING)
+    assert glued in page
+    before = page[page.index("```{question} ") : page.index(glued)]
+    before = re.sub(r"```.*?```|\{question\}|:::\{stage\}.*?(?=\*\*)|:::", " ", before)
+    assert len(f"{before} {opening}".split()) <= 100
 
 
 def test_claims_hold():
