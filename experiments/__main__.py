@@ -75,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
             action="append",
             default=[],
             metavar="KEY=VALUE",
-            help="runs whose config has it; several, by commas or given again, must all hold",
+            help="runs whose config has it, or that `list` names so (name=...); several, by commas "
+            "or given again, must all hold",
         )
         verb.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
         verb.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")

@@ -1,5 +1,7 @@
 """The command line: what it says of mistakes, what it chooses, what it brings home."""
 
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -7,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from experiments.__main__ import main
+from experiments.__main__ import _parser, main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record, runner
 from tests.experiments.command import smoke
@@ -20,6 +22,10 @@ from tests.experiments.command import smoke
         (["run", "--device", "tpu"], "device: expected cpu or cuda, got 'tpu'"),
         (["run", "--only", "scale"], "--only: expected key=value, got 'scale'"),
         (["run", "--only", "colour=red"], "--only: no run has 'colour'; keys are"),
+        (
+            ["run", "loss_curves", "--only", "name=first-8"],
+            "--only: no run has name=first-8; name can",
+        ),
         (["run", "loss_curves", "--only", "scale=13B"], "--only: no run has scale=13B; scale can"),
         (["run", "--budget", "nan"], "--budget: expected seconds above 0, got nan"),
         (["run", "--budget", "-1"], "--budget: expected seconds above 0, got -1.0"),
@@ -51,6 +57,24 @@ def test_a_reader_that_has_gone_ends_the_list_without_a_word():
     assert listing.wait() == 128 + signal.SIGPIPE
 
 
+def test_what_the_documents_say_of_the_command_is_so():
+    """Each command is one that is understood, and each option one of the command's."""
+    pages = [*record.ROOT.glob("*.md"), *(record.ROOT / "book").glob("*.md")]
+    texts = {path: path.read_text(encoding="utf-8").replace("\\\n", " ") for path in pages}
+    known = {
+        option
+        for verb in _parser()._subparsers._group_actions[0].choices.values()
+        for option in verb._option_string_actions
+    }
+    found = 0
+    for path, text in texts.items():
+        for given in re.findall(r"-m experiments ([a-z]+ [^`#\n]+)", text):
+            _parser().parse_args(shlex.split(given))
+            found += 1
+        assert {*re.findall(r"`(--[a-z][a-z-]+)", text)} <= known, path
+    assert found > 10
+
+
 def test_cuda_asked_for_and_absent(capsys):
     assert main(["run", "--device", "cuda"]) == 1
     assert "cuda asked for, but torch sees no GPU" in capsys.readouterr().err
@@ -69,6 +93,8 @@ def test_only_and_priorities():
     assert [run.name for run in runs] == ["nano-softmax-1024", "nano-linear-1024"]
     runs = runner.plan(EXPERIMENTS, ["race"], "cpu", only=["seed=0,model=linear, near only"])
     assert {run.config["model"] for run in runs} == {"linear, near only"}
+    (run,) = runner.plan(EXPERIMENTS, [], "cpu", only=["name=first-8,seed=0"])
+    assert (run.experiment, run.name) == ("replace_heads", "first-8")
     for kind in ("cpu", "cuda"):
         runs = runner.plan(EXPERIMENTS, [], kind)
         assert [run.priority for run in runs] == sorted(run.priority for run in runs)

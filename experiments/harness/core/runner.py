@@ -76,11 +76,12 @@ def plan(
         key, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"--only: expected key=value, got {part!r}")
-        known = sorted({str(run.config[key]) for run in runs if key in run.config})
+        given = [{"name": run.name, **run.config} for run in runs]
+        known = sorted({str(one[key]) for one in given if key in one})
         if not known:
-            keys = sorted({key for run in runs for key in run.config})
+            keys = sorted({key for one in given for key in one})
             raise UsageError(f"--only: no run has {key!r}; keys are {', '.join(keys)}")
-        runs = [run for run in runs if str(run.config.get(key)) == value]
+        runs = [run for run, one in zip(runs, given, strict=True) if str(one.get(key)) == value]
         if not runs:
             raise UsageError(f"--only: no run has {part}; {key} can be {', '.join(known)}")
     return sorted(runs, key=lambda run: run.priority)
