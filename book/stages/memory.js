@@ -176,7 +176,7 @@
     const sliders = {
       pairs: slider("pairs", "Pairs", range(MOST + 1), 8, pairs),
       width: slider("width", "Width d", WIDTHS, FIRST.width, (value) => change({ width: value })),
-      decay: slider("decay", "Decay γ (1: none)", DECAYS, FIRST.decay, (value) => change({ decay: value })),
+      decay: slider("decay", "Decay γ", DECAYS, FIRST.decay, (value) => change({ decay: value })),
     };
     const names = Object.keys(KEYS).filter((name) => trained || name !== "trained");
     const kinds = Stage.radios(
@@ -224,7 +224,7 @@
     return element(
       "details",
       { class: "memory-inside", ontoggle: (event) => event.target.open && unfolded() },
-      element("summary", {}, "More: width, decay, feature map, another list, the matrices"),
+      element("summary", {}, "More: feature map, delta rule, another list, the matrices"),
       element(
         "div",
         {},
@@ -310,14 +310,19 @@
     });
     const inside = fold({
       pictures: [state.picture, formula],
-      settings: [sliders.width, sliders.decay, map, rule, lists, form],
+      settings: [map, rule, lists, form],
       unfolded: () => looked ?? look(steps.step()),
     });
     stage.append(
-      element("div", { class: "memory" }, sliders.pairs, columns.table, steps.line),
+      element("div", { class: "stage-row memory-keys" }, kinds, why),
+      element(
+        "div",
+        { class: "memory" },
+        element("div", { class: "memory-sliders" }, ...Object.values(sliders)),
+        columns.table,
+        steps.line,
+      ),
       steps.bar,
-      kinds,
-      why,
       inside,
       ...(trained ? [Stage.provenance(trained.sources)] : []),
     );

@@ -83,7 +83,6 @@ def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
     expect(tab.locator(".figure-pinned")).to_be_visible()
     tab.keyboard.press("Escape")
     expect(frame.get_by_text(re.compile("^1[0-9] of 64 right"))).to_be_visible()
-    frame.locator(".memory-inside").evaluate("fold => (fold.open = true)")
     assert width.is_disabled() and width.get_attribute("aria-valuetext") == "32"
     assert frame.get_by_role("radio", name="trained").is_checked()
     assert frame.get_by_text(re.compile("^6[0-9] of 64 right")).is_visible()
@@ -94,17 +93,16 @@ def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 812)])
 def test_keys_bars_answers_and_sliders_stand_in_one_viewport(open_page, width, height):
     frame = open_page(PAGE, width=width, height=height).locator("#memory")
-    tops, bottoms = zip(
-        *frame.locator(".stage-title, .figure-radio, .memory, .memory > *").evaluate_all(
-            """parts => parts.filter(part => part.checkVisibility()).map(part => {
-                const { top, bottom } = part.getBoundingClientRect();
-                return [top, bottom];
-            })"""
-        ),
-        strict=True,
-    )
+    parts = [frame.get_by_role("slider", name=name) for name in ("Pairs", "Width d", "Decay γ")]
+    parts += [frame.get_by_role("radio", name=name) for name in ("positive", "trained")]
+    parts += [frame.get_by_role("button", name="Step"), frame.locator("[role=status]")]
+    parts += [frame.locator(name) for name in (".stage-title", ".memory-columns")]
+    for part in parts:
+        expect(part).to_be_visible()
+    boxes = [part.bounding_box() for part in parts]
     header = 57  # px, which stay above the text
-    assert max(bottoms) - min(tops) < height - header
+    lowest = max(box["y"] + box["height"] for box in boxes)
+    assert lowest - min(box["y"] for box in boxes) < height - header
 
 
 def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(open_page):
