@@ -122,6 +122,24 @@ def test_any_number_of_threads_continues(tmp_path, monkeypatch, capsys):
     assert len(found["provenance"]["legs"]) == 2
 
 
+def test_two_numbers_of_threads_do_not_train_one_run_at_once(tmp_path, monkeypatch, capsys):
+    """They would write one checkpoint."""
+    wanted = "loss_curves", "--only", "attention=linear"
+    threads = torch.get_num_threads()
+
+    def again():
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "get_num_threads", lambda: threads + 1)
+            assert smoke(tmp_path, *wanted) == 0
+
+    stop_after(monkeypatch, 2, again)
+    assert smoke(tmp_path, *wanted) == 0
+    said = capsys.readouterr().out
+    assert said.count("another process is running it") == 1 and "\n0 runs stored" in said
+    assert len(record.load(results=tmp_path / "out")) == 1
+    assert not list(tmp_path.rglob("*.lock"))
+
+
 def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
     monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
     run = Run("loss_curves", "tiny", config(updates=1000), 0)

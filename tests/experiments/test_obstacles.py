@@ -66,13 +66,15 @@ def test_what_is_in_the_way_of_a_run_is_one_line_and_others_have_theirs(
     place, tmp_path, capsys, where
 ):
     if where == "lock":
-        place.with_name(f".{place.name}.lock").mkdir()
+        where = place.parent.parent / f".{place.parent.name}-{place.name}.lock"
+        where.mkdir()
     else:
-        place.parent.rmdir()
-        place.parent.write_text("")
+        where = place.parent
+        where.rmdir()
+        where.write_text("")
     assert smoke(tmp_path, "rnn_orders", "taylor_error") == 1
     said = capsys.readouterr().err
-    assert "Traceback" not in said and f"{place.parent}" in said
+    assert "Traceback" not in said and f"{where}" in said
     assert "1 runs stored" in said and "broke off: rnn_orders" in said
 
 

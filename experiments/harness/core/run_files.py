@@ -23,8 +23,18 @@ PARTIAL_EVERY = 30.0  # seconds between two partial records of a run in progress
 
 def checkpoint_path(out: Path, run: Run, device: dict[str, Any]) -> Path:
     """Path of a run's checkpoint; any number of ranks and of threads continues from it."""
-    one = record.path_of(out, run.experiment, {**device, "count": 1}, run.name)
+    one = _path_for_any_count(out, run, device)
     return one.parent / ".checkpoints" / f"{run.name}.pt"
+
+
+def lock_path(out: Path, run: Run, device: dict[str, Any]) -> Path:
+    """Path that the run's lock is named by: one for all that would continue from its checkpoint."""
+    one = _path_for_any_count(out, run, device)
+    return one.parent.with_name(f"{one.parent.name}-{one.name}")
+
+
+def _path_for_any_count(out: Path, run: Run, device: dict[str, Any]) -> Path:
+    return record.path_of(out, run.experiment, {**device, "count": 1}, run.name)
 
 
 class Keeper:

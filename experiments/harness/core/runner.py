@@ -24,7 +24,7 @@ from .code import git
 from .files import in_bytes, one_line
 from .plan import Catalogue, DeviceLostError, Experiment, Run, Session, UsageError, is_lost
 from .provenance import describe_device, memory_of_rank
-from .run_files import Keeper
+from .run_files import Keeper, lock_path
 from .states import changes, state_of
 from .stopping import Interrupted, Stop, lock
 from .team import TOLD, here
@@ -123,7 +123,7 @@ def run_all(
         for i, run in enumerate(runs):
             label = f"[{i + 1}/{len(runs)}] {run.experiment} {run.name}"
             message, over, refused = "", False, False
-            path = record.path_of(out, run.experiment, describe_device(device), run.name)
+            path = lock_path(out, run, describe_device(device))
             try:
                 with lock(path) if team.leads else nullcontext(True) as mine:
                     left = len(runs) - i if time.monotonic() >= deadline else 0

@@ -67,7 +67,7 @@ class Stop:
 
 @contextmanager
 def lock(path: Path) -> Iterator[bool]:
-    """Hold the lock of the run stored at `path`; False if another process holds it.
+    """Hold the lock that is named by `path`; False if another process holds it.
 
     The system releases it when its process ends, for any reason. Raises OSError.
     """
