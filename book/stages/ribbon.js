@@ -1,8 +1,8 @@
 "use strict";
 
 /* A text as a ribbon: it has a planted passage, then other text, then the passage again. The reader
-   drags the first one further back, and sees below how much of it remains. The lines are data from
-   the page's figures module: element #ribbon-data. */
+   drags the first one further back, and sees below how much of it remains. The lines and one passage
+   of a novel are data from the page's figures module: element #ribbon-data. */
 
 {
   const { element, svg } = Stage;
@@ -152,9 +152,10 @@
       stage.append(element("p", { class: "film-quiet" }, "Not measured yet."));
       return {};
     }
-    const { between, sources } = JSON.parse(source.textContent);
+    const { between, example, sources } = JSON.parse(source.textContent);
     const ribbon = new Ribbon(between), names = element("ul", { class: "lines-names" });
     const line = element("p", { class: "stage-line", role: "status" });
+    const words = element("p", { class: "ribbon-words" });
     const all = [...new Set(Object.values(between).flat().flatMap(({ points }) => points.map(([d]) => d)))]
       .sort((a, b) => a - b);
     let kind = "novel", distance = 256;
@@ -166,6 +167,20 @@
       const { unit, is } = KINDS[kind];
       const parts = found.map(({ name, words }) => `${name} ${words}`).join(", ");
       return `${count(distance)} ${unit} back. ${is}: ${parts}.`;
+    }
+
+    /* The example's own words, with the passage twice. */
+    function tell() {
+      const { novel, passage, places } = example, [after, left, before] = example.between[distance] ?? [];
+      const marked = () => element("mark", {}, passage);
+      words.hidden = kind !== "novel";
+      words.replaceChildren(
+        element("b", {}, "Repeated: "),
+        marked(),
+        ...(left ? [after, element("i", {}, ` … ${count(left)} bytes … `), before] : []),
+        marked(),
+        element("i", {}, ` (${novel}; one of ${places} passages, each cut at 64 bytes)`),
+      );
     }
 
     function render() {
@@ -180,6 +195,7 @@
         ),
         Stage.named(KINDS[kind].error, [svg("path", { class: "ribbon-error", d: "M11 -2V12" })]),
       );
+      tell();
       ribbon.draw(kind, distance, `Against the distance. ${line.textContent}`);
     }
 
@@ -210,6 +226,7 @@
     }
     stage.append(
       element("div", { class: "stage-row" }, kinds, back),
+      words,
       names,
       frame,
       line,

@@ -6,7 +6,7 @@ import pytest
 
 from book.figures.long_context.distant_recall import shares
 from book.figures.long_context.long_context import MAIN, gain_at
-from book.figures.long_context.ribbon import PARTS
+from book.figures.long_context.ribbon import PARTS, PASSAGE
 from tests.browser.stages import line
 
 pytestmark = pytest.mark.browser
@@ -20,10 +20,15 @@ def test_it_says_what_is_stored_and_a_passage_further_back_is_worth_less(open_st
         one = gain_at(model, MAIN, "again", 256)
         assert f"{PARTS[model]} {1000 * one['gain']:.1f} ± {1000 * one['half']:.1f}" in said
     back.focus()
+    words = frame.locator(".ribbon-words")
+    assert words.locator("mark").all_inner_texts() == [PASSAGE, PASSAGE]
+    assert "… 92 bytes …" in words.inner_text()
     tab.keyboard.press("ArrowRight")
+    assert "… 861 bytes …" in words.inner_text()
     assert line(frame).startswith("1,024 bytes back.") and line(frame) != said
     assert "repeated here, 1,024 bytes later" in frame.locator(".ribbon").text_content()
     frame.get_by_role("radio", name="noise").check()
+    assert words.is_hidden()
     found = shares()
     for model in ("softmax", "linear", "delta"):
         assert f"{PARTS[model]} {100 * found[model, 'noise', 1024].mean:.0f}%" in line(frame)
@@ -56,3 +61,4 @@ def test_a_distance_that_was_not_asked_gives_way_to_the_nearest(open_stage):
     assert line(frame).startswith("4 tokens back.")
     frame.get_by_role("radio", name="a novel").check()
     assert line(frame).startswith("64 bytes back.")
+    assert f"Repeated: {PASSAGE}{PASSAGE}" in frame.locator(".ribbon-words").inner_text()

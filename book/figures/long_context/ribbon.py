@@ -20,6 +20,18 @@ PARTS = {
     "delta": "delta rule",
 }
 
+# One of the experiment's places, as an example: the passage, the words after it, and those before
+# it comes again, by distance.
+NOVEL, PLACE = "The Hound of the Baskervilles", 10
+PASSAGE = "the tall, austere figure of Holmes standing motionless and gazin"
+AFTER = "g after us.\n\nThe journey was a swift and pleasant one, and I"
+BEFORE = {
+    256: "Dr. Mortimer's spaniel. In a very few ho",
+    1024: "inside it the Celtic enthusiasm and pow",
+    4096: "Both road and stream wound up through a valley",
+    16384: "we are fresh and well, so it is all cheerful once mo",
+}
+
 Point = list[float]  # distance, value, low, high
 
 
@@ -29,6 +41,8 @@ def data() -> HTML | Missing:
     between: for each kind of text between, lines of {color, name, points}; a point is distance,
         value, low and high. `novel` is in thousandths of a nat a byte with the 95% interval;
         `noise` and `pairs` are in percent with the least and the most over seeds.
+    example: a passage of the novel, how many there are, and {distance: [words after the passage,
+        bytes left out, words before it comes again]}.
     sources: where they come from.
     """
     try:
@@ -47,9 +61,21 @@ def data() -> HTML | Missing:
             ]
             for kind, lines in between.items()
         },
+        "example": {
+            "novel": NOVEL,
+            "passage": PASSAGE,
+            "places": runs_of("linear", MAIN)[0]["config"]["places"],
+            "between": {distance: _between(distance) for distance in BEFORE},
+        },
         "sources": [asdict(source) for source in provenance(_runs())],
     }
     return HTML(json_script(shown, id="ribbon-data"))
+
+
+def _between(distance: int) -> tuple[str, int, str]:
+    """Words after the passage, the number of bytes left out, and words before it comes again."""
+    before = BEFORE[distance]
+    return AFTER, distance - len(PASSAGE) - len(AFTER) - len(before), before
 
 
 def _gains(model: str) -> list[Point]:

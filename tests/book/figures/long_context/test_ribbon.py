@@ -2,12 +2,17 @@
 
 import json
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from book.figures.long_context import ribbon
 from book.figures.long_context.distant_recall import shares
 from book.figures.long_context.long_context import MAIN, gain_at
+from experiments import long_context
+from experiments.harness.learning import corpora
+from experiments.harness.learning.prepared import open_prepared
 
 
 def test_without_results_the_page_says_what_to_run(store):
@@ -33,3 +38,21 @@ def test_every_point_is_a_stored_one_with_its_bar():
                 else:
                     assert value == pytest.approx(100 * found[model, kind, distance].mean, abs=0.06)
     assert told_all["sources"]
+    for distance, (after, left, before) in told_all["example"]["between"].items():
+        assert left > 0
+        assert len(ribbon.PASSAGE) + len(after) + left + len(before) == int(distance)
+
+
+def test_the_examples_words_are_the_novels():
+    splits = open_prepared(corpora._default_cache() / "novels", np.uint8)
+    if splits is None:
+        pytest.skip("the novels are not prepared on this machine")
+    pieces = long_context.texts(
+        long_context.BASE,
+        SimpleNamespace(corpus=lambda name: SimpleNamespace(splits=splits), device="cpu"),
+    )
+    text = bytes(pieces[ribbon.PLACE].tolist()).decode()
+    assert text.startswith(ribbon.PASSAGE + ribbon.AFTER)
+    assert len(ribbon.PASSAGE) == long_context.PASSAGE
+    for distance, before in ribbon.BEFORE.items():
+        assert text[:distance].endswith(before)
