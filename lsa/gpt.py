@@ -56,7 +56,7 @@ class GPTConfig:
         boolean("bias", self.bias)
 
     def attention_layer(self) -> Layer:
-        """The attention layer. Models differ in it alone. Raises ValueError for unknown options."""
+        """The attention layer, where models differ. Raises ValueError for unknown options."""
         return make_layer(
             self.attention, self.d_model, self.n_head,
             bias=self.bias, max_length=self.n_positions, options=self.attention_options,

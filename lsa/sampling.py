@@ -42,8 +42,8 @@ def sample(
     machine: tokens [B] to logits [B, vocab_size].
     prompt: integer tokens [B, T], T at least 1.
     max_tokens: how many to yield; fewer if the machine's max_length comes first.
-    temperature: divides the logits; 0 takes the most likely token, and so does one so small that
-        they overflow.
+    temperature: divides the logits. At 0 the most likely token is taken, and at a temperature so
+        small that the logits overflow.
     top_k: keep only the k most likely tokens.
     top_p: keep only the smallest set of tokens whose probability reaches p (Holtzman et al., 2020).
     seed: makes the draw repeatable; None for a new draw each time.

@@ -5,8 +5,8 @@ set is a dictionary from outcomes to probabilities. A distribution over sequence
 because its table would have |X|^t rows. Probabilities may be floats or fractions.Fraction;
 with fractions every identity here is exact.
 
-Letters as in the book: X is an alphabet, x a sequence and h a sequence transformation. g maps
-prefixes to distributions of the next token, f maps sequences of length t to probabilities.
+Letters as in the book: X is an alphabet, x a sequence and h a sequence transformation. A function g
+maps prefixes to distributions of the next token, and f maps sequences of length t to probabilities.
 """
 
 from __future__ import annotations
@@ -172,9 +172,9 @@ def is_order_preserving(
 def is_causal_at(h: Callable[[Tensor], Tensor], x: Tensor, *, atol: float = 1e-4) -> bool:
     """Whether h is causal at one tensor x [B, T, ...]: cutting x short keeps earlier outputs.
 
-    True is evidence, not a proof: a tensor has infinitely many neighbours. atol absorbs the
-    rounding of sums in another order. Raises ValueError if x is no tensor, or if h does not give as
-    many outputs as inputs.
+    True is evidence, not a proof: other tensors are not tried. atol absorbs the rounding of sums in
+    another order. Raises ValueError if x is no tensor, or if h does not give as many outputs as
+    inputs.
     """
     tensor("x", x, "[B, T, ...]")
     if x.dim() < 2:

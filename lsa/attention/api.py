@@ -93,7 +93,8 @@ def linear_attention(
     chunk_size: tokens in a chunk (chunked mode on a CPU only; the GPU kernels choose their own).
     normalize: divide by the sum of the weights.
     scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
-    eps: added to the normaliser; 0 or more. Both must be finite in float32 (float64 for float64).
+    eps: added to the normaliser; 0 or more. scale and eps must be finite in float32 (float64 for
+        float64).
     initial_state: the state left by the tokens before; zeros by default.
     return_state: also return the state after the last token, in float32 (float64 for float64).
     feature_map: a name in `feature_maps.FEATURE_MAPS`, applied to q and k; None if they are mapped
@@ -104,9 +105,9 @@ def linear_attention(
         exact reset: no earlier token counts from there on, and g has no gradient there. The range
         check runs on CPU tensors only: on CUDA it would force a sync, and torch.compile and
         torch.func have no values to check.
-    cu_seqlens: int32 or int64 [N + 1], from 0 to B T: where documents end in the B rows laid end to
-        end, 0 in front. No document sees another: the state is reset at each first token. Each row
-        begins a document. The returned state is that of each row's last document. Not together with
+    cu_seqlens: int32 or int64 [N + 1]: 0, then the end of each document, counted through the B rows
+        laid end to end, up to B T. The state is reset at the first token of each document, and each
+        row begins one. The returned state is that of each row's last document. Not together with
         initial_state.
 
     A NaN in q spoils its own token; one in k or v spoils all later tokens. A NaN in v also spoils

@@ -15,8 +15,8 @@ def tick_cost(config: GPTConfig, t: int, *, itemsize: int = 2) -> Cost:
     """Cost of one tick of a GPT's machine with t tokens in its state, batch of one.
 
     Every weight is read once. A growing state (a KV cache) is read, one of fixed size is read and
-    written. `state` is the state's size after the tick: float32 for a fixed one, `itemsize` bytes a
-    number for a growing one (AFT-full, which keeps keys in float32, has twice that in bfloat16).
+    written. `state` is the state's size after the tick. A fixed one is float32, a growing one has
+    `itemsize` bytes a number (AFT-full keeps keys in float32, twice that of bfloat16).
     """
     instance("config", config, GPTConfig)
     whole("t", t, 0)

@@ -1,4 +1,4 @@
-"""GPT-2's attention layer without the exponential. As a machine its state never grows."""
+"""GPT-2's attention layer without the exponential. Its machine's state has a fixed size."""
 
 from __future__ import annotations
 

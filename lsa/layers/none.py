@@ -12,7 +12,7 @@ class NoAttention(MultiHead):
     """Each token attends to itself alone, o_t = v_t. [B, T, D] to [B, T, D].
 
     The projections are those of attention, so a model with this layer has the same parameters;
-    those of q and k have no effect. It only learns how the next token depends on the last one.
+    those of q and k have no effect. A model of such layers predicts from the present token alone.
     """
 
     def _mixed(self, x: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class DeepRNN(nn.Sequential):
     """A stack of `RNN` layers, each reading the outputs of the one before.
 
     Called on a sequence it works layer by layer (layer-major order). Its machine works tick by
-    tick through all layers (time-major order). The law says that they are the same function.
+    tick through all layers (time-major order). Both compute the same function.
     """
 
     def __init__(self, d_model: int, n_layers: int) -> None:

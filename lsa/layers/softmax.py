@@ -1,4 +1,4 @@
-"""Softmax attention, and GPT-2's layer of it. Its machine's state, the KV cache, grows."""
+"""Softmax attention, and GPT-2's layer of it. Its machine's state is a KV cache, which grows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
 
 
 class KVBuffer:
-    """Memory for keys and values, [B, H, capacity, K], of which `filled` positions are used."""
+    """Memory for keys and values, [B, H, capacity, K]; `filled` positions are in use."""
 
     def __init__(self, k: Tensor, v: Tensor, capacity: int) -> None:
         self.k, self.v = (x.new_empty(*x.shape[:2], capacity, x.shape[3]) for x in (k, v))

@@ -60,7 +60,7 @@ def taylor_features(x: Tensor, degree: int) -> Tensor:
 
 
 class TaylorAttention(MultiHead):
-    """Causal attention with weights taylor_exp(scale q·k, n), normalised. [B, T, D] likewise.
+    """Causal attention with weights taylor_exp(scale q·k, n), normalised. [B, T, D] to [B, T, D].
 
     degree: n, the number of terms after the 1. With an even n every weight is positive; with an odd
         one the normaliser can vanish.

@@ -46,15 +46,15 @@ def selective_scan(
     initial_state: h_0 [B, D, N] (a batch of one is enough); zeros by default.
     input_rule: "euler" or "zoh", how B is discretised.
     mode: "kernel", Triton kernels on CUDA, which never store all states (no float64, N up to 64);
-        "steps" or "tree", plain torch, the mode of `scan` inside a chunk; "auto", the kernels if
-        they take the call, else the faster of these: steps on a CPU, which the state keeps busy, a
+        "steps" or "tree", plain torch, the mode of `scan` inside a chunk. "auto" takes the kernels
+        if they accept the call. Else it takes steps on a CPU, which the state keeps busy, and a
         tree on a GPU, which waits between steps.
     chunk_size: tokens whose states [B, C, D, N] exist at the same time (plain torch only).
 
     y has u's dtype. Everything is computed, and h_T returned, in float32, or in float64 if an input
-    is float64. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, shapes,
-    dtypes or devices that do not fit, and with mode="kernel" for calls that the kernels do not
-    take.
+    is float64. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, and
+    shapes, dtypes or devices that do not fit; with mode="kernel" also for calls that the kernels do
+    not take.
     """
     one_of("input_rule", input_rule, INPUT_RULES)
     one_of("mode", mode, MODES)

@@ -68,7 +68,7 @@ def _load(name: bytes | None) -> Library | str:
     folder = Path(__file__).parent
     built = [path for end in EXTENSION_SUFFIXES if (path := folder / f"body{end}").exists()]
     if not built:
-        return "no compiled body was built at installation, for which it takes a C++ compiler"
+        return "no compiled body was built at installation, which needs a C++ compiler"
     try:
         library = ctypes.CDLL(str(built[0]))
         library.lsa_sources.restype = library.lsa_body.restype = ctypes.c_char_p

@@ -22,9 +22,9 @@ whole GPU. scan_build counts 7.7 with the surrounding code. With inputs in 16 bi
 bound by exponentials, not by bytes. A scan along lanes as a tree (`tl.associative_scan`) would take
 7 instructions, and 33 more shared by the tokens of a lane: 11 at 8 tokens, 5.9 ps. It would also
 load B and C again for each channel. Backwards: the same again to form the states, then 9, a second
-exponential, and four sums. Over 16 numbers, or 16 channels, on one axis each sum would take 8 to 10
-instructions a number; on the tile of selective_backward.py all four take 10.5. scan_build counts 35
-in all, 19 ps, beside 13 for 44 bytes: backwards, instructions are the limit.
+exponential, and four sums. With 16 numbers or channels on one axis each sum would take 8 to 10
+instructions a number. On the tile of selective_backward.py all four take 10.5. scan_build counts 35
+in all: 19 ps, and the 44 bytes take 13. So backwards, instructions are the limit.
 
 Latency. A lane's 16 numbers are independent, so one warp keeps a scheduler's exponentials busy, and
 two hide its loads. Programs are a warp of 32 channels; D = 1,536 and one sequence are 48 warps for

@@ -2,7 +2,6 @@
 
 With r = 1 / n, δ_x = -do_x·o_x (r = 1 and δ = 0 if nothing is normalised), and the states S, z
 before a chunk and R, m after it,
-δ = 0 where nothing is normalised), and the states S, z before a chunk and R, m after it,
 
     dq_x = scale r_x [ S do_x + sum_{chunk, y<=x} (do_x·v_y) φ(k_y) + δ_x z_x ] φ'(q_x)
     dk_y = scale [ R v_y + sum_{chunk, x>=y} r_x (v_y·do_x + δ_x) φ(q_x) + m ] φ'(k_y)
