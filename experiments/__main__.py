@@ -288,7 +288,7 @@ def _gpu(options: argparse.Namespace) -> int:
         return lease.open_runs(runs, description, options.out, record.RESULTS)
 
     waiting = still_open()
-    print(f"{len(runs)} runs, of which {len(runs) - len(waiting)} are stored already", flush=True)
+    print(f"{len(runs)} runs, {len(runs) - len(waiting)} of them stored already", flush=True)
     try:
         sound = lease.go_through(
             EXPERIMENTS, waiting, device, options.out, deadline=began + seconds, corpus=corpus

@@ -33,7 +33,7 @@ TABLES = {
     "rows": table(
         mode=(
             "name",
-            "`softmax`, `attention`, `recurrent`, `chunked`; `none`: each token its value",
+            "`softmax`, `attention`, `recurrent`, `chunked`; `none`: each token takes its value",
         ),
         length=("tokens", "T"),
         **TIMING,

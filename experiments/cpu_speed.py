@@ -3,8 +3,8 @@
 All implementations of one shape take turns on one thread. Each timed call follows an untimed one of
 the same implementation, so that it does not depend on the caches and memory of another. Just
 before, a large product of matrices is timed, which gives the core's limit. `steps` goes from plain
-torch to the compiled body step by step, at one shape, in turns. A run of its own times one token
-that takes a state and returns the next.
+torch to the compiled body step by step, at one shape, in turns. A separate run times one token,
+from one state to the next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TABLES = {
         **PASS,
         **SHAPE,
         **TIMING,
-        optional="in the run of one token",
+        optional="empty in the run of one token",
     ),
     "steps": table(
         step=("name", "`torch` or an instruction set, and the mode"),

@@ -1,15 +1,15 @@
 """Recall over a distance: does a model find a pair far back, and does the text between matter?
 
 A text opens with eight keys and their values; something else follows; then the keys are asked for.
-Between them is either noise, tokens of their own kind that are never asked for, or pairs of other
-keys, which only the question separates from the first eight. Small models are trained with noise
+Between them stands either noise, a kind of token that is never asked for, or pairs of other keys.
+Only the questions tell these pairs from the first eight. Small models are trained with noise
 between, at distances up to `LONGEST_TRAINED`. Then they are tested with either between, at
 distances up to 16,384: a machine reads on and is asked for every key from the same state.
 
 The models, the choice of the learning rate and the end of training are those of `synthetic_tasks`,
 fixed before the runs. All states but the cache of softmax have the same size.
 
-Such a short probe chooses the largest rate while all models are at chance. So these runs say too
+While all models are at chance, such a short probe chooses the largest rate. So these runs say too
 little about what a layer can learn. `made_up_tasks` asks the same, with every rate trained in full.
 """
 

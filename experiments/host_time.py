@@ -15,10 +15,10 @@ from .harness.core.tables import PASS, table
 
 TABLES = {
     "rows": table(
-        call=("name", "`linear_attention`, or `empty`: an operator that only makes room"),
+        call=("name", "`linear_attention`, or `empty`: an operator that only allocates"),
         **PASS,
         width=("features", "K = V"),
-        feature_map=("name", "through which q and k go as they are loaded"),
+        feature_map=("name", "applied to q and k as they are loaded"),
         normalized=("yes or no", "whether the sum is divided by the normaliser"),
         launches=("launches", "of kernels in one call"),
         **TIMING,

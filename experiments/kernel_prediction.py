@@ -41,8 +41,8 @@ TABLES = {
                "and cycle"),
         pace=("s", "that programs take, one after the other where they queue, each warp waiting "
               "for every instruction"),
-        least=("s", "no less: the longer of `memory` and `issue` for each launch, and their sum"),
-        paced=("s", "the longest of the three for each launch, and their sum"),
+        least=("s", "lower bound: the longer of `memory` and `issue`, summed over launches"),
+        paced=("s", "the longest of the three, summed over launches"),
         stored=("s", "the bytes of a design that stores the state of every chunk of 64 tokens, at "
                 "the same speed; the sum without a normaliser"),
     ),

@@ -45,9 +45,9 @@ TABLES = {
         matmul=("FLOP/s", "of an 8192 x 8192 x 8192 product in bf16, in this run"),
     ),
     "peers": table(
-        optional="where other libraries are installed",
+        optional="empty where no other library is installed",
         library=("name", "as it is imported"),
-        version=("name", "as it says of itself"),
+        version=("name", "that the library reports"),
     ),
     "errors": table(
         implementation=("name", "whose results"),
@@ -75,8 +75,8 @@ TABLES = {
         share=("of the limit", "the same over the copy's rate"),
     ),
     "lost": table(
-        optional="unless the device was lost, by an illegal access perhaps",
-        implementation=("name", "after whose call it answered no more; not called again"),
+        optional="empty unless the device was lost, for example by an illegal access",
+        implementation=("name", "whose call the device did not survive; not called again"),
         during=("text", "which call that was"),
     ),
 }

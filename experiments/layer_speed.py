@@ -23,14 +23,14 @@ from .harness.core.tables import Tables, append, table
 
 TABLES = {
     "ticks": table(
-        optional="of the runs named `tick`",
+        optional="in the runs named `tick`",
         layer=("name", "as in `lsa.layers.LAYERS`"),
         position=("tokens", "how many tokens the text has at the first tick, its own among them"),
         **TICKS,
         state=("B", "the state's size after them, the whole batch"),
     ),
     "updates": table(
-        optional="of the runs named `update`",
+        optional="in the runs named `update`",
         layer=("name", "as in `lsa.layers.LAYERS`"),
         length=("tokens", "of the sequence"),
         **TIMING,

@@ -4,7 +4,7 @@ The race's models, read from their stored weights, on held-out novels. `again`: 
 bytes is followed by a number of others of the same novel, and comes again. How much better is it
 predicted than after the same others, but with another passage in its place? A model that can look
 back gains; one that has forgotten does not. `given`: the same bytes are predicted with more and
-more of the text before them, and no other change. Both go beyond the length of a model's training.
+more of the text before them, and no other change. Both go beyond a model's training context.
 """
 
 from __future__ import annotations

@@ -9,14 +9,16 @@ Controls: `window` is softmax attention to the last 128 bytes and to the first; 
 has two decaying heads and ends after 25 MB.
 
 The rule for stopping is fixed before the runs: all windows once (17,120 updates of four). After a
-warm-up the learning rate is constant, and over the last fifth it falls to zero. It is that of
-`scaling`, in which half and twice the rate end higher. The shorter control ends at the constant
-rate and is compared there. After every 5 MB, and more often at the beginning, a model is measured
-on held-out novels: its loss by position; its gain on a passage of 64 bytes that comes again after
-64 to 896 bytes (as in `long_context`); and one sentence that it continues.
+warm-up the learning rate is constant, and over the last fifth it falls to zero. The rate is that of
+`scaling`, where half and twice the rate ended higher. The shorter control ends at the constant rate
+and is compared there.
 
-Runs in `train` may be of a busy computer: do not quote their seconds. Those named `speed` time an
-update of each model in turns on a quiet one.
+Models are measured on held-out novels after every 5 MB, and more often at the beginning. Stored are
+the loss by position, the gain on a passage of 64 bytes that comes again after 64 to 896 bytes (as
+in `long_context`), and the continuation of one sentence.
+
+Do not quote seconds from `train`: those computers may have been busy. Runs named `speed` time an
+update of each model, in turns, on a quiet computer.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ SMOKE: dict[str, Any] = {
     "continued": 2,
 }
 ROUNDS = 15
-TRAINED = "of every run but those named `speed`"
+TRAINED = "in every run except those named `speed`"
 ASKED = {"update": ("updates", "after how many updates")}
 TABLES = {
     "train": table(

@@ -15,9 +15,9 @@ eight pairs, then noise, or pairs of other keys, then the questions, up to 16,38
 trained with noise at distances up to 240.
 
 A run trains one model at one learning rate, to `updates` or until held-out texts are answered right
-to the share `solved`; its ending is stored. Each model and task has three rates. A reader of these
-runs takes the one with the best validation over the seeds; the test asks other texts. No short
-probe chooses: after 160 updates most models are at chance, and then the largest rate looks best.
+to the share `solved`; its ending is stored. Each model and task has three rates. The book uses the
+rate with the best validation over the seeds; the test asks other texts. A short probe cannot
+choose: after 160 updates most models are at chance, and the largest rate looks best.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ TABLES = {
         ending=("name", "`solved`, `stopped` after all updates, or `not finite`"),
     ),
     "test": table(
-        optional="empty where a loss was not finite, or distances were asked",
+        optional="empty where a loss was not finite, and in distant recall",
         length=("tokens", "of a text"),
         pairs=("number", "asked for in a text: keys, symbols, or one"),
         writes=("number", "of each key in a text"),
@@ -197,7 +197,7 @@ TABLES = {
         state=("B", "states in float32 after the text, the first convolution's aside"),
     ),
     "distances": table(
-        optional="only of distant recall, where losses were finite",
+        optional="in distant recall only, where losses were finite",
         between=("name", "what stands between: `noise`, or `pairs` of other keys"),
         distance=("tokens", "between the last pair and the questions"),
         questions=("number", "asked in all"),

@@ -2,9 +2,9 @@
 
 Without a head that decays these models stay at letter pairs for thousands of updates at a long
 context (`loss_curves`). Here one head of two decays with distance, for both attentions alike, and
-the other sees everything as before. Controls show what the attention adds. Both heads decay, so
-nothing far is seen. Softmax sees only the last 128 bytes and the first (`window`). A convolution of
-two bytes replaces attention, or nothing does.
+the other sees everything as before. Four controls show what attention adds: two decaying heads,
+which see nothing far; softmax confined to the last 128 bytes and the first (`window`); a
+convolution of two bytes in place of attention; and no attention.
 
 The rule for stopping is fixed before the runs: all runs at a context make the same number of
 updates, and so read the same text. Runs named `speed` measure the seconds of an update separately,
@@ -37,8 +37,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "no attention": {"attention": "none", "attention_options": {}},
 }
 UPDATES = {256: 2048, 1024: 2048, 4096: 1024, 16384: 512}
-# If softmax sees nothing far, almost all its work at the longest context is on weights of zero:
-# they decay by 2^-127 over this window, and tokens beyond it are left out. Timed runs do all the
+# If softmax sees nothing far, almost all its work at the longest context is on weights of zero.
+# They decay by 2^-127 over this window, so tokens beyond it are left out. Timed runs do all the
 # work.
 WINDOWS = {("softmax, near only", 16384): 512}
 ORDER = (4096, 1024, 16384, 256)  # most informative first
@@ -67,8 +67,8 @@ SMOKE = {
 }
 # After these updates, seed 0 writes text and its attention is stored.
 FILM = [0, 25, 50, 75, 100, 150, 200, 300, 400, 512, 700, 1024, 1400, 2048]
-TRAINED = "of every run but those named `speed`"
-FILMED = "of the runs of seed 0, after the updates in `config.film`"
+TRAINED = "in every run except those named `speed`"
+FILMED = "in the runs of seed 0, after the updates in `config.film`"
 TABLES = {
     **{name: replace(curve, optional=TRAINED) for name, curve in CURVES.items()},
     "positions": table(

@@ -40,7 +40,7 @@ TABLES = {
         length=("tokens", "T, of all processes together"),
         **timing.TIMING,
         received=("B", "that the busiest process receives, forward and backward"),
-        optional="of the run named `heads`",
+        optional="in the run named `heads`",
     ),
     "alone": table(
         kept=("yes or no", "whether memory that a call gives back stays with the process"),
@@ -48,7 +48,7 @@ TABLES = {
         length=("tokens", "T"),
         processor=("s", "of processor time, median of one call"),
         faults=("calls", "of the system for a page of memory, in one call"),
-        optional="of the run named `memory`",
+        optional="in the run named `memory`",
     ),
 }
 WAIT = timedelta(minutes=10)

@@ -76,7 +76,7 @@ def model_of(
 def speed_table(runs: str) -> Table:
     """The table that `time_updates` writes. runs: those that have it, in words."""
     return table(
-        optional=f"of {runs} named `speed`",
+        optional=f"in {runs} named `speed`",
         model=("name", "as in `config.model`"),
         seconds=("s", "median of one update"),
         low=("s", "first quartile"),

@@ -11,7 +11,7 @@ Rankings come from runs named `rank`, on eight texts of the validation novels. O
 gradient of the gain with respect to each head's confinement, over four mixtures of both kinds of
 attention. Two are controls: the attention mass beyond the window, and random order. The measured
 texts are from the test novels, which were not used for ranking. The model may have read these
-novels when it was trained. That may make a passage easier for it, but both times.
+novels when it was trained. That would make a passage easier the first time as well as the second.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ SMOKE = {"model": "tiny", "distance": 80, "texts": 2}
 HEAD = {"layer": ("number", "from 0"), "head": ("number", "from 0")}
 TABLES = {
     "weights": table(sha256=("name", "of the model's file")),
-    "texts": table(optional="of every run but those named `rank`", **SCORES),
-    "confined": table(optional="of runs whose `where` is a head or a share of a ranking", **HEAD),
+    "texts": table(optional="in every run except those named `rank`", **SCORES),
+    "confined": table(optional="in runs whose `where` is a head or a share of a ranking", **HEAD),
     "heads": table(
-        optional="of the runs named `rank`",
+        optional="in the runs named `rank`",
         text=("number", "which text, from 0"),
         **HEAD,
         slope=("nats/token", "of the gain, by how far the head is confined, from 0 to 1"),

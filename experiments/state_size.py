@@ -4,13 +4,14 @@ Nano GPT-2 in which only the layer that weighs the past changes. More heads make
 heads of width K keep H K (K + 1) numbers. Taylor sums and powers of the score make a larger one.
 Softmax's grows with the text. Controls have no attention, or no head that sees far. There are two
 recipes. In `fades`, that of `race` at 1,024 bytes, half of the heads decay with distance. In
-`plain`, that of `variants` at 256 bytes, none does, and the maps have to find what is near.
+`plain`, that of `variants` at 256 bytes, none does. The maps themselves must favour near tokens.
 
 In `variants` a Taylor sum of degree 2 has a far larger state than elu + 1 and ends behind it. Runs
-with a `change` test the suspects one at a time, in both models: chance (three seeds), rounding to
-bfloat16, the learning rate, the size of the scores, the lack of a decaying head. Power 2 has nearly
-the state of Taylor 2 and not its floor: a Taylor weight is never below half of that of a score of
-zero. Every run measures the effective number of tokens of the heads, at the start and at the end.
+with a `change` test one suspect each, in both models. Suspects are chance (three seeds), rounding
+to bfloat16, the learning rate, the size of the scores, the lack of a decaying head, and Taylor's
+floor: its weight is never below half the weight of a score of zero. Power 2 has nearly as large a
+state and no floor. Every run measures the effective number of tokens of the heads, at the start and
+at the end.
 
 The rule for stopping is fixed before the runs: with one recipe all make the same number of updates.
 A run whose loss stops being a finite number ends there, and records it.
@@ -132,7 +133,7 @@ TABLES = {
     **CURVES,
     **MODEL,
     "attended": table(
-        optional="of layers whose weights may be negative, and of the control",
+        optional="empty for layers whose weights may be negative, and for the control",
         update=("updates", "after how many updates: before the first, and after the last"),
         layer=("number", "from 0"),
         head=("number", "from 0; where heads fade, the first half of them do"),
@@ -142,7 +143,7 @@ TABLES = {
             "window; geometric mean over them",
         ),
         alike=("tokens", "the same if all scores were equal"),
-        moved=("number", "share of the weights that lies elsewhere than it would then; mean"),
+        moved=("number", "share of the weight that lies elsewhere than with equal scores; mean"),
     ),
     "end": table(
         ending=(

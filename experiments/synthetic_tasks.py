@@ -12,7 +12,7 @@ A run chooses its learning rate: three rates train `probe_updates` each, and the
 held-out loss goes on to `updates`. Training ends early once held-out texts are answered right to
 the share `solved`. These rules are fixed before the runs and are in `config`.
 
-Such a short probe chooses the largest rate while all models are at chance. So these runs say too
+While all models are at chance, such a short probe chooses the largest rate. So these runs say too
 little about what a layer can learn. `made_up_tasks` asks the same, with every rate trained in full.
 """
 

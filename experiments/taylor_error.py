@@ -2,7 +2,7 @@
 
 Queries and keys are normal, scaled so that the scores q·k / sqrt(K) have the standard deviation
 `scale`; values are standard normal. Softmax and Taylor attention then see the same scores, in
-float64, so that only the cut separates them. The machine is that of `lsa.TaylorAttention`, with one
+float64, so they differ by the cut alone. The machine is that of `lsa.TaylorAttention`, with one
 head in float32, for every state that is small enough for timing a tick.
 """
 

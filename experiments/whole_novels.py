@@ -1,7 +1,7 @@
 """Whole novels, read from the first byte to the last by models trained on far shorter texts.
 
 The race's models, from their stored weights, read the held-out novels. Linear attention's machine
-reads to the end, up to a million bytes, at the same time a byte. Softmax's cache grows, so it reads
+reads to the end, up to a million bytes, in constant time a byte. Softmax's cache grows, so it reads
 only `reach` bytes.
 
 Some pages are easier than others for any model. So every byte is predicted twice by the same model:
@@ -43,7 +43,7 @@ TABLES = {
         first=("tokens", "position in the novel of the first token counted, from 1"),
         last=("tokens", "of the last token: twice as far, or the end of what is read"),
         whole=("nats/token", "mean loss with the whole novel before each token"),
-        window=("nats/token", "the same with the last half of a window up to a whole one of it"),
+        window=("nats/token", "the same with between half a window and a whole one before it"),
     ),
 }
 

@@ -133,7 +133,7 @@ def test_the_next_lease_goes_on_where_the_last_one_ended(two, tmp_path, capsys):
     capsys.readouterr()
     assert gpu(tmp_path / "second", "--minutes", "1", "--from", str(archive)) == 0
     said = capsys.readouterr().out
-    assert "2 runs, of which 2 are stored already" in said and "[1/" not in said
+    assert "2 runs, 2 of them stored already" in said and "[1/" not in said
     digests = [
         sorted(one["digest"] for one in record.load(results=tmp_path / place))
         for place in ("first", "second")
@@ -153,7 +153,7 @@ def test_what_is_stored_at_home_is_not_measured_again(two, tmp_path, capsys, mon
     whole.unlink()
     capsys.readouterr()
     assert gpu(tmp_path / "out", "--minutes", "1") == 0
-    assert "2 runs, of which 1 are stored already" in capsys.readouterr().out
+    assert "2 runs, 1 of them stored already" in capsys.readouterr().out
     assert {one["experiment"] for one in record.load(results=tmp_path / "out")} == {"taylor_error"}
 
 

@@ -67,7 +67,7 @@ def dictionary(catalogue: Catalogue) -> str:
 def _section(experiment: Experiment) -> str:
     lines = [f"## `{experiment.name}`", "", experiment.text.strip(), ""]
     if experiment.frozen:
-        lines += [f"Their code is kept no longer; commit {experiment.frozen} has it.", ""]
+        lines += [f"The code of these runs was removed after commit {experiment.frozen}.", ""]
     for name, table in experiment.tables.items():
         if table.optional:
             lines += [f"`{name}`: {table.optional}.", ""]

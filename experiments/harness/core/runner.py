@@ -287,7 +287,7 @@ def perform(
             keeper.store(outcome.tables)
         else:
             keeper.keep(outcome.tables)
-        bar.set_postfix_str("stored" if outcome.complete else "stopped, kept as far as it is")
+        bar.set_postfix_str("stored" if outcome.complete else "stopped; its part is kept")
     if team.any(session.stop.number is not None)[0]:
         raise Interrupted(session.stop.number or signal.SIGTERM)
     return outcome.complete

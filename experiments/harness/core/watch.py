@@ -51,7 +51,7 @@ class Watch:
     """Watches this rank and the next, from `start` to `stop`.
 
     store: of torch.distributed, with its own connection.
-    busy: whether a device has unfinished work, for which the main thread may wait.
+    busy: whether a device has unfinished work that the main thread may wait for.
     runs: whether anything of this process has run since the last call.
     leave: ends the process.
     """

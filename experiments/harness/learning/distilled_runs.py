@@ -26,23 +26,23 @@ MEASURED: dict[str, Any] = {
     **ARM,
     **TOKENS,
     "kind": ("name", "what comes again: `passages` or `lists`"),
-    "distance": ("tokens", "between its first coming and its second"),
+    "distance": ("tokens", "from its first place to its second"),
     "pairs": ("number", "names in a list; 0 of passages"),
     **SCORES,
 }
 TABLES = {
     "weights": table(sha256=("name", "of the teacher's file")),
     "features": table(
-        optional="where no arm has features to learn",
+        optional="empty where no arm has features to learn",
         **ARM,
         update=("updates", "1, 2, 3, …"),
-        missed=("share", "of the heads' output: squared error by square, a mean over layers"),
+        missed=("share", "squared error of the heads' outputs over their square; a mean"),
     ),
     "train": table(
-        optional="where nothing is trained",
+        optional="empty where nothing is trained",
         **ARM,
         **TOKENS,
-        divergence=("nats/token", "of the teacher from it on the update's texts, before the step"),
+        divergence=("nats/token", "KL(teacher, student) on the update's texts, before the step"),
     ),
     "measured": table(**MEASURED),
 }

@@ -163,8 +163,8 @@ def scores(model: Llama, text: Returning) -> dict[str, float | int]:
 SCORES = {
     "text": ("number", "which text, from 0"),
     "source": ("number", "of which held-out novel, in the order of their names"),
-    "loss": ("nats/token", "mean over what comes but once"),
-    "first": ("nats/token", "mean loss of what comes again, the first time"),
+    "loss": ("nats/token", "mean over tokens that come once"),
+    "first": ("nats/token", "mean loss of the part that comes again, the first time"),
     "second": ("nats/token", "the same, the second time"),
     "right": ("share", "of its tokens that were the likeliest, the second time"),
     "gain": ("nats/token", "`first` minus `second`"),
