@@ -70,9 +70,9 @@ def figure(id: str = "headline") -> Explorable | Missing:
         caption=(
             "**In an hour at 4,096 bytes linear attention learns; softmax has just left the "
             "plateau.** Loss on five novels that were never trained on. Both read the same bytes "
-            "in the same order. Dashed: what counting letters achieves. At 256 bytes both learn, "
-            "softmax more; the longer the context, the more updates linear attention makes in the "
-            "same *time*."
+            "in the same order. Dashed: the loss of models that only count letters. At 256 bytes "
+            "both learn, softmax more. The longer the context, the more updates linear attention "
+            "makes in the same *time*."
         ),
         alt=(
             "Falling curves of validation loss at one context length, for softmax and for linear "

@@ -281,10 +281,10 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
         id=id,
         caption=(
             "**Every curve lies above its roofline, and recurrent mode the farthest.** Solid: "
-            "measured. Dashed, in the same colour: its arithmetic at the speed of a large matrix "
-            "product, or its inputs and outputs at that of a copy, whichever takes longer. Both "
-            "speeds are measured in the same run. Softmax and attention mode form the same "
-            "products, so their bounds coincide."
+            "measured. Dashed, in the same colour: the bound. It is the time of the arithmetic at "
+            "the speed of a large matrix product or, if longer, of inputs and outputs at the speed "
+            "of a copy. Both speeds are measured in the same run. Softmax and attention mode form "
+            "the same products, so their bounds coincide."
         ),
         alt=(
             "Time against sequence length on logarithmic scales: four measured curves, each above "

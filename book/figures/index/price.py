@@ -46,9 +46,9 @@ def figure(id: str = "price") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**In this model recall needs a few of the {HEADS} heads.** *Recall*: nats a "
-            "token by which a passage is easier the second time; below zero, harder. *Rise of the "
-            "loss*: of other tokens whose past is cut, above the whole model's. Bars: 95%."
+            f"**In this model recall needs a few of the {HEADS} heads.** *Recall*: how much lower "
+            "the loss of a passage is the second time; below zero, higher. *Rise of the loss*: on "
+            "other tokens whose past is cut, against the whole model. Bars: 95%."
         ),
         alt=(
             "Recall against the number of heads that may look back: below zero with none, at its "

@@ -203,9 +203,9 @@ def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explora
         id=id,
         caption=_caption(main),
         alt=(
-            "Falling curves of validation loss at one context length, against minutes or updates: "
-            "softmax and linear attention, each with a head that sees everything and without, and "
-            "a model without attention."
+            "Falling curves of validation loss at one context length, against minutes or updates. "
+            "The models: softmax and linear attention, each with and without a head that sees "
+            "everything, and one without attention."
         ),
         series=series,
         x=PROGRESS,

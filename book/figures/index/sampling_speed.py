@@ -34,7 +34,7 @@ def figure(id: str = "sampling-speed") -> Explorable | Missing:
         id=id,
         caption=(
             "**With a KV cache a token takes longer the later it comes; with a state it does "
-            "not.** Time of one more token after so many."
+            "not.** Time of the next token, by the number of tokens before it."
         ),
         alt=(
             "Milliseconds a token against position in the text. The KV cache's line rises from a "

@@ -67,9 +67,9 @@ def figure(id: str = "kernel-errors") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Errors settle, however long the text.** RMS of the difference from float64 over "
-            f"that of the exact values, in bfloat16, one head of {WIDTH}. Dashed: what is lost by "
-            "storing the exact o in 16 bits. The gradient of q rises longest."
+            "**Errors settle, however long the text.** RMS error against float64, relative to the "
+            f"exact values, in bfloat16, one head of {WIDTH}. Dashed: the error of the exact o "
+            "rounded to 16 bits. The gradient of q rises longest."
         ),
         alt=(
             "Relative error in thousandths against the number of tokens on a logarithmic scale: "

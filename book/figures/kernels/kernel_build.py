@@ -56,8 +56,9 @@ def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Full registers, nothing spilled.** Every kernel of one call and its gradient, as "
-            f"Triton {compilers_of(records)[0]} compiles it, with 32 heads of 4,096 tokens."
+            "**Some kernels nearly fill the registers, and none spills.** Every kernel of one call "
+            f"and its gradient, as Triton {compilers_of(records)[0]} compiles it, with 32 heads of "
+            "4,096 tokens."
         ),
         alt=(
             "Bars of registers a thread for each kernel, for Ampere and Hopper. The passes of "

@@ -187,8 +187,8 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
         id=id,
         caption=(
             "**Predicted, not measured: on large shapes our plain kernels come nearer to the "
-            "memory limit than stored states.** The part of an H100's limit that each kernel "
-            "should reach, as a CUDA graph or called from Python; lines: the predicted range. "
+            "memory limit than stored states.** Share of an H100's limit that each kernel should "
+            "reach, as a CUDA graph or called from Python. Lines: the predicted range. "
             "Filled: fla's published calls from Python, and our own once they are measured."
         ),
         alt=(

@@ -134,9 +134,9 @@ class NotRaced(Missing):
         return """
 :::{note}
 **The kernels of this book have not been measured on a GPU yet.** There was none.
-All that this chapter says of them is counted or interpreted.
+All their numbers in this chapter are counted, or computed in an interpreter.
 On a GPU with Triton one command checks the kernels against float64, races them and packs the
-results, and this page will show them. They race flash-linear-attention too, if it is installed:
+results. This page will then show them. They race flash-linear-attention too, if it is installed:
 
     python -m experiments gpu --minutes 9 --out mine
 :::
@@ -167,7 +167,7 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
             "**How near each kernel comes to the limit of the memory.** All on the same inputs in "
             "one run; the limit is the least possible traffic at the speed of a copy in that run. "
             "The GPU's cache is filled with other numbers before each call. A star: inputs and "
-            "outputs fit into it, so results may stay there, and more than all is possible."
+            "outputs fit into it and may stay there, so more than 100% is possible."
         ),
         alt="Bars of the share of the memory limit that each kernel reaches, by shape.",
         series=series,

@@ -38,8 +38,8 @@ def figure_of(
             "**Softmax can pick one key of many. A few features cannot.** Dashed: the most that so "
             f"many features can reach, {limits}. The maps stay below. Taylor sums level off: for "
             "long vectors they are even powers, and an opposed key weighs as much as the right "
-            "one. (Softplus runs beside elu + 1. Taylor, n = 2 has more features, so the lower "
-            "bound is not its own.)"
+            "one. Softplus lies beside elu + 1. Taylor, n = 2 has more features, so the lower "
+            "bound does not hold for it."
         ),
         alt=(
             "Share of the weight on the right key against the length of queries and keys. Softmax "

@@ -34,10 +34,10 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The exponential can be bought back, at the price of a state that grows with every "
-            "term.** Error of the outputs by the number of terms n, where scores q·k/√d have the "
-            "standard deviation chosen. For large scores odd n fail: many weights are negative, "
-            "and the normaliser passes near zero."
+            "**With more terms the outputs come closer to softmax, and every term makes the state "
+            "larger.** Error of the outputs by the number of terms n, for scores q·k/√d of the "
+            "chosen standard deviation. For large scores odd n fail: many weights are negative, "
+            "and the normaliser comes near zero."
         ),
         alt=(
             "Relative error against softmax on a logarithmic scale. With an even number of terms "

@@ -19,7 +19,7 @@ def figure(id: str = "taylor-sums") -> Explorable:
         id=id,
         caption=(
             "**Close to zero the sums follow the exponential. To the left they leave it.** Odd n "
-            "goes down and even n up. More terms move the place where they part."
+            "goes down and even n up. With more terms they part further from zero."
         ),
         alt=(
             "The exponential and its Taylor sums from minus 5 to 2.5. Near zero all agree. To the "

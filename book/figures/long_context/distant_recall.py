@@ -154,11 +154,11 @@ def _caption(models: dict[str, list[Record]]) -> str:
         far=lambda: percent(of(all_shares, "linear", "noise", FAR)),
     )
     return (
-        f"**Over noise linear attention finds as much from afar: {told['near']} at {NEAR} tokens, "
-        f"{told['far']} at {FAR:,}.** {_pairs()} keys with their "
-        f"values, then something else, then the questions. One layer of width "
-        f"{config['d_model']}, trained with noise between, at distances up to "
-        f"{_longest_trained()}. {rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "
+        f"**With noise between, linear attention answers {told['near']} at {NEAR} tokens and "
+        f"{told['far']} at {FAR:,}.** {_pairs()} keys with their values, then noise or other "
+        f"pairs, then the questions. One layer of width {config['d_model']}, trained with noise "
+        f"at distances up to {_longest_trained()}. "
+        f"{rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "
         f"{bars(seeds_of(models))}"
     )
 

@@ -78,9 +78,9 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The more has been read, the easier the next byte: up to a point.** Loss on "
-            "held-out novels by position in the text; a point stands for all positions from half "
-            "of it on. *As one text* reads on past the length that a model was trained on."
+            "**The more has been read, the easier the next byte: up to a point.** Loss on held-out "
+            "novels by position in the text; a point covers the positions from half of it up to "
+            "it. *As one text* reads on past the length that a model was trained on."
         ),
         alt="Loss by position, falling at first and level after some hundred bytes.",
         series=series,
@@ -122,11 +122,10 @@ def figure(id: str = "long-past") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**A long past is worth thousandths of a nat.** *A passage met before*: by how much 56 "
-            "bytes of a held-out novel are better predicted because they stood, so many bytes "
-            "earlier, in the text. *More text*: by how much 64 bytes are better predicted with so "
-            "much of the novel before the first of them than with 16 bytes. Forty places; bars: "
-            "95% intervals."
+            "**A long past is worth thousandths of a nat.** *A passage met before*: gain on 56 "
+            "bytes of a held-out novel that the text has held before, by the distance. *More "
+            "text*: gain on 64 bytes from the novel's text before them, by its length, against 16 "
+            "bytes of it. Forty places; bars: 95% intervals."
         ),
         alt="Gain in nats a byte against distance or length, for both attentions.",
         series=series,

@@ -77,12 +77,11 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
         id=id,
         caption=(
             "**At the last bytes read, models trained at 4,096 lose at most a thousandth of a "
-            "nat.** The "
-            "loss of a model reading held-out novels from their first byte, less its loss on the "
-            f"same bytes with only the last {window // 2:,} to {window:,} bytes before them. Above "
-            "zero the far past does harm, below it helps. A point stands for all positions from "
-            "half of it on. Bars: 95% intervals (Student's t over five novels, three at the last "
-            "point, and over seeds)."
+            "nat.** Loss of a model that reads held-out novels from their first byte, minus its "
+            f"loss on the same bytes with only the last {window // 2:,} to {window:,} before them. "
+            "Above zero the far past does harm, below it helps. A point covers the positions from "
+            "half of it up to it. Bars: 95% intervals (Student's t over five novels, three at the "
+            "last point, and over seeds)."
         ),
         alt="Difference in loss by position, for both attentions, near zero.",
         series=series,

@@ -62,8 +62,8 @@ def figure(id: str = "exchanges") -> Explorable:
             "**Softmax's bytes grow with the text; those of states do not.** Bytes that the "
             "busiest rank receives for one layer, forward, when the sequence is split evenly. "
             "*Keys and values*: around a ring or in one all-gather. *By heads*: queries, keys, "
-            "values and outputs, on at most as many ranks as there are heads. These take 2 "
-            "bytes a number, states 4. By the formulas; tests count the same bytes at the "
+            "values and outputs, on at most as many ranks as there are heads. All of these take 2 "
+            "bytes a number, states 4. The bytes come from formulas; tests count the same at the "
             "exchanges."
         ),
         alt=(

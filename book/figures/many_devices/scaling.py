@@ -119,13 +119,13 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Two processes are faster than one, on a computer of two cores.** Attention of two "
-            "heads, forward and backward, over processes of one thread each, against one process. "
-            f"Dashed: as many times as fast as there are processes. Tokens in all: {totals}."
+            "**Two processes are faster than one, on a computer of two cores.** Speed of attention "
+            "with two heads, forward and backward, against one process. A process has one thread. "
+            f"Dashed: speed in proportion to the processes. Tokens in all: {totals}."
         ),
         alt="Speed over one process against the number of processes, with a dashed diagonal.",
         series=series,
-        ceilings=[Series({}, even, label="as many times as processes")],
+        ceilings=[Series({}, even, label="in proportion")],
         x=Axis("ranks", "Processes", log=2),
         y=Choice("Show", [Axis("faster", "Faster than one process", "×", digits=3), TIME]),
         color="attention",

@@ -64,8 +64,8 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
         Filter("batch", "Texts at a time", options=batches),
         id=id,
         caption=(
-            "**A state of fixed size has a fixed price.** Layers alone, width "
-            f"{records[0]['config']['d_model']}. The tick of softmax attention grows with the text."
+            "**With a state of fixed size every tick takes the same time.** Layers alone, width "
+            f"{records[0]['config']['d_model']}. Softmax's tick takes longer as the text grows."
         ),
         alt=(
             "Time of one tick against the tokens read, on logarithmic scales. Softmax attention "

@@ -214,12 +214,11 @@ def _induction_caption(layers: dict[str, list[Record]]) -> str:
     few = {row["length"]: row["questions"] for row in asked if row["questions"] < FEW}
     longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     return (
-        f"**Trained at {TRAINED_AT} tokens, most layers fail at longer texts.** Of {count} that "
-        "were asked further and answer nine in ten there with every seed, "
-        f"{counted(len(still))} still do at "
-        f"{16 * TRAINED_AT:,}{_named(still)}. Layers whose state grows are asked "
-        "up to a few thousand tokens. A run is asked no further once half of its answers are "
-        f"wrong, and a line ends with its first run. Texts asked: {longest}. "
+        f"**Trained at {TRAINED_AT} tokens, most layers fail at longer texts.** At that length "
+        f"{counted(count)} of the layers answer nine in ten with every seed. At "
+        f"{16 * TRAINED_AT:,} tokens {counted(len(still))} still do{_named(still)}. Layers whose "
+        "state grows are tested up to a few thousand tokens. A run's test ends once half of its "
+        f"answers are wrong, and a line ends with its first run. Texts asked: {longest}. "
         f"{rates_in_words(of_task('induction'), 'induction')}"
     )
 

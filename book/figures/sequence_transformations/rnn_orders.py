@@ -23,7 +23,8 @@ def figure(id: str = "rnn-orders") -> Explorable | Missing:
         caption=(
             "**Time-major slows down once the weights of all layers no longer fit into the "
             "cache.** Time of a deep RNN by its number of layers, in three orders of work whose "
-            "outputs agree. *Tick by tick* does the operations of time-major. On one core."
+            "outputs agree. *Tick by tick* works layer by layer with the operations of time-major. "
+            "One core."
         ),
         alt=(
             "Time for one layer and tick against the number of layers. Layer-major, it stays "

@@ -30,7 +30,7 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
         id=id,
         caption=(
             "**Random signed keys hold at least as many pairs as they have features. Positive ones "
-            "blur after a few.** Share of stored values that come back as the nearest of all. "
+            "blur after a few.** Share of stored pairs whose answer is nearest to its own value. "
             f"A KV cache keeps all of them, and grows. Keys of length one, means of {DRAWS} draws."
         ),
         alt=(

@@ -173,11 +173,11 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**In a block the lines part later than in the layer alone, and later the wider the "
-            "model.** One block of GPT-2 in training: forward, and the gradients of all its "
-            "weights. Projections and the multilayer perceptron cost the same in every mode. "
-            "Dashed: all the arithmetic of softmax's and of chunked mode's block at the speed of "
-            "a large matrix product."
+            "**In a block linear attention leads by less than in the layer alone, and by less the "
+            "wider the model.** One block of GPT-2 in training: forward, and the gradients of all "
+            "its weights. Projections and the multilayer perceptron cost the same in every mode. "
+            "Dashed: bounds of the blocks with softmax and with chunked mode, all arithmetic at "
+            "the speed of a large matrix product."
         ),
         alt=(
             "Time of a block's update against sequence length on logarithmic scales. At short "

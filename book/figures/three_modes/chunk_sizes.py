@@ -116,14 +116,14 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
     return Explorable(
         id=id,
         caption=(
-            "**Long chunks take longer, as their products do.** Time of chunked mode against its "
-            "chunk size. Dashed: the time of its arithmetic, of its traffic, and of both in turn, "
-            "if every state went to main memory. This program keeps the state in a cache."
+            "**Long chunks take longer, since their products grow.** Time of chunked mode against "
+            "its chunk size. Dashed: the time of its arithmetic, of its traffic, and of both in "
+            "turn, if every state went to main memory. This program keeps the state in a cache."
         ),
         alt=(
             "Time against chunk size on logarithmic scales: a measured curve, level for short "
-            "chunks and rising for long ones, a falling dashed line for traffic and a rising one "
-            "for arithmetic."
+            "chunks and rising for long ones. One dashed line falls, for traffic; one rises, for "
+            "arithmetic."
         ),
         series=curves(records),
         ceilings=[

@@ -45,10 +45,9 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The heads that bring recall are few.** All heads by layer, coloured "
-            "by their place in the ranking. The scale, *What it brings*, is the slope of the "
-            "gain's fall as a head is confined: a mean over four mixtures of softmax and window, "
-            "and over the texts that rank."
+            "**The heads that bring recall are few.** All heads by layer, coloured by their place "
+            "in the ranking. *What it brings*: how steeply the gain falls as the head is confined. "
+            "It is a mean over four mixtures of softmax and window, and over the texts that rank."
         ),
         alt=(
             "A grid of thirty layers and nine heads. The first heads of the ranking are scattered "

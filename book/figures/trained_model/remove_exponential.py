@@ -99,10 +99,10 @@ def figure(id: str = "heads-that-look-back") -> Explorable | Missing:
         id=id,
         caption=(
             "**A few heads carry recall.** *Gain*: how much lower the loss of a passage is the "
-            "second time. *Rise of the loss*: of the text between, above softmax. Heads are let "
-            "look back one by one, the most important first or last; the others see 64 tokens and "
-            "the first four. Other novels ranked them. Grey: the gain with heads by attention mass "
-            "and in a random order. Bars: 95% intervals over the texts."
+            "second time. *Rise of the loss*: on the text between, against softmax. One head after "
+            "another may look back, the most important first or last. The others see 64 tokens "
+            "and the first four. The ranking is from other novels. Grey: the gain with heads by "
+            "attention mass and in a random order. Bars: 95% intervals over the texts."
         ),
         alt=(
             "Gain against the number of heads that may look back: one line reaches its full "

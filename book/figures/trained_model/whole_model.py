@@ -126,11 +126,11 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**States in every head, briefly trained, bring back little of the gain.** "
-            "All heads see 64 tokens and the first four; those of one student also keep a state of "
-            "what lies between. Both learn from the same tokens in the same order, one seed. "
-            "*Rise of the loss*: above the teacher's, of all tokens that come once. "
-            "Dashed grey: the teacher's gain. Bars: 95% intervals over the texts."
+            "**States in every head, briefly trained, bring back little of the gain.** All heads "
+            "see 64 tokens and the first four; those of one student also keep a state of the "
+            "tokens between. Both learn from the same tokens in the same order, one seed. *Rise of "
+            "the loss*: above the teacher's, of all tokens that come once. Dashed grey: the "
+            "teacher's gain. Bars: 95% intervals over the texts."
         ),
         alt=(
             "Gain against tokens of training. Both students stay far below the teacher's gain. "
