@@ -5,7 +5,7 @@
    text, so neither may use anything outside itself. Tests compare the kernels with lsa; so does the
    reader's page before it measures.
 
-   Inputs are Float32Arrays of whole tiles: `padded` tokens, of which those past the last are zeros.
+   Inputs are Float32Arrays of whole tiles: `padded` tokens, zeros after the last.
    The normaliser's eps is lsa's. */
 
 window.BrowserKernels ??= (() => {

@@ -48,10 +48,10 @@
         } softmax’s speed.`
         : `Linear attention is no faster than softmax in this browser, up to ${text(longest)} tokens.`,
       best === "recurrent" ? "In plain JavaScript the mode with the least arithmetic wins." : "",
-      behind.length
-        ? `In chunked mode it is slower than softmax at ${behind.map(text).join(", ")} tokens.`
+      behind.length ? `Chunked mode is slower than softmax at ${behind.map(text).join(", ")} tokens.` : "",
+      last
+        ? `One token after ${text(last)} others: softmax takes ${times(token[last] / state[last])} as long.`
         : "",
-      last ? `One token after ${text(last)} others: ${times(token[last] / state[last])}.` : "",
       stopped.length ? `Stopped after ${LIMIT} s: ${stopped.join(", ")} tokens on.` : "",
     ].filter(Boolean).join(" ");
   }

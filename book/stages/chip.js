@@ -14,12 +14,12 @@
   const designs = {
     kept: {
       name: "Keep it on the chip",
-      end: "For a token, if kept",
+      end: "Per token, if kept",
       steps: each(["q", "k", "v"], ["o"], ""),
     },
     stored: {
       name: "Store it after every chunk",
-      end: "For a token, if stored",
+      end: "Per token, if stored",
       steps: [
         ...each(["k", "v"], ["S"], "First launch, "),
         ...each(["q", "k", "v", "S"], ["o"], "Second launch, "),

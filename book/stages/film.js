@@ -174,7 +174,7 @@
       ),
       steps.bar,
       steps.line,
-      element("p", { class: "film-prompt" }, "Both go on from: ", element("q", {}, prompt.trim())),
+      element("p", { class: "film-prompt" }, "Both continue from: ", element("q", {}, prompt.trim())),
       element("div", { class: "film" }, sides.map(({ writing }) => writing)),
       chooser,
       element("div", { class: "film" }, sides.map(({ look }) => look)),

@@ -110,9 +110,9 @@
           "div",
           { class: "look-heads" },
           quiet(
-            "Press a square: a head, by layer (across) and number (down). Orange: it brings recall, by its "
-              + "gradient. A diagonal: from the returning passage it looks at the first copy. Framed: "
-              + `confined, it sees the last ${this.data.window} tokens and the first ${this.data.first}.`,
+            "Each square is a head: layers across, numbers down. Press one. Orange: recall depends on it, by "
+              + "its gradient. A diagonal: when the passage returns, it looks at the first copy. Framed: "
+              + `confined to the last ${this.data.window} tokens and the first ${this.data.first}.`,
           ),
           this.grid.canvas,
           this.about,
@@ -218,7 +218,7 @@
       this.drawCounts(word, confined);
       const [layer, head, brings] = this.data.heads[this.open];
       this.about.textContent = `Head ${layer}.${head}, ${ordinal(this.open + 1)} of ${this.names.length}. `
-        + `Confining it takes ${brings.toFixed(2).replace("-", "−")} nats of the gain, by its gradient.`;
+        + `By its gradient, confining it lowers the gain by ${brings.toFixed(2).replace("-", "−")} nats.`;
     }
 
     drawGrid() {
@@ -288,7 +288,7 @@
         + (weight >= LEAST
           ? `looks at ${quoted(tokens[place])} (${percent(weight)}), ${where}.`
           : "looks at no word in particular.");
-      if (sink >= 0.5) said += ` It rests on the first token: ${percent(sink)}.`;
+      if (sink >= 0.5) said += ` The first token gets ${percent(sink)}.`;
       if (weight >= LEAST && back >= data.window && place >= data.first) {
         said += " Confined, it could not see that far.";
       }

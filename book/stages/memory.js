@@ -25,8 +25,8 @@
   const KEYS = {
     positive: "Random keys, all positive, look much alike: hardest for linear. Try the others.",
     signed: "Features of both signs, of length 1. No normaliser: weights need not add up to 100.",
-    orthogonal: "At right angles to each other, as many as the state is wide. No normaliser.",
-    trained: "As a linear and a softmax model learned to write and read them, 32 wide.",
+    orthogonal: "Keys at right angles, as many as the state is wide. No normaliser.",
+    trained: "Keys that a linear and a softmax model learned to write and read, 32 wide.",
   };
   const MAPS = { elu_plus_one: "elu + 1", relu: "relu", softplus: "softplus", exp: "exp" };
   const WIDTHS = [4, 8, 16, 32, 64], DECAYS = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1];
@@ -77,7 +77,7 @@
         ),
         this.sides.cache.body,
         this.sides.state.body,
-        element("tbody", {}, named("✓ ✗: each key in turn. Struck: its wrong answer")),
+        element("tbody", {}, named("✓ ✗: the answer for each key. Struck out: a wrong one")),
       );
     }
 

@@ -35,7 +35,7 @@
       viewBox: `0 0 ${WIDTH} ${TOP + P * ROW}`,
       role: "img",
       "aria-label":
-        "A row for each of four ranks: its piece of the text, and of which ranks it has a state, or keys",
+        "Four rows, one for each rank: its part of the text, and the ranks whose states or keys it has",
     });
     picture.append(
       words(0, 12, "Rank"),
@@ -120,7 +120,7 @@
       }
       return [
         "Exchange 1 of 3: each state goes one rank on.",
-        "Exchange 2 of 3: what a rank has got goes one rank on, and is added.",
+        "Exchange 2 of 3: each rank passes on the state it received. The next rank adds it.",
         "Exchange 3 of 3: sums go two ranks on. Each exchange doubles how far a rank sees.",
       ][done - 1];
     }

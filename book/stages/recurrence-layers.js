@@ -40,8 +40,8 @@ window.Recurrence ??= (() => {
     "S6 (Mamba)": ["step", "step", "query"],
   };
   const NOTES = {
-    RWKV: "RWKV also weighs the newest letter by a number of its own, which is left out here.",
-    delta: "The delta rule is drawn with β = 1: the new value takes the whole place of the old.",
+    RWKV: "RWKV also weighs the newest letter by a separate number, left out here.",
+    delta: "The delta rule is drawn with β = 1: the new value replaces the old one completely.",
   };
   /* Decays of the channels between words and within one. */
   const BETWEEN = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9], WITHIN = [0.9, 0.95, 0.98, 0.99, 0.99, 0.99];

@@ -48,7 +48,7 @@ window.Remembered ??= (() => {
      letters that fit into a cache's picture. */
   const KINDS = {
     softmax() {
-      const picture = canvas("Its cache: a column more with every letter");
+      const picture = canvas("Its cache: one more column for every letter");
       function draw(heads, far) {
         const width = heads[0].k.length / heads[0].scores.length, rows = heads.length * 2 * width;
         const length = heads[0].length,

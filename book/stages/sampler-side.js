@@ -68,8 +68,8 @@ window.SamplerSide ??= (() => {
       digits(next / linear[0])
     } times as much work as linear’s`;
     if (price === null) return `It cannot begin here. ${cache} ${more}.`;
-    return `It cannot begin here. ${cache} ${more}: ${timeText(next * price)} on this device. To read all `
-      + `letters up to here would take it ${timeText(all * price)}, and linear `
+    return `It cannot begin here. ${cache} ${more}: ${timeText(next * price)} on this device. Reading `
+      + `all letters up to here would take it ${timeText(all * price)}, and linear `
       + `${timeText(letters * linear[0] * price)}.`;
   }
 

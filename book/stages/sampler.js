@@ -138,7 +138,7 @@
         element(
           "div",
           { class: "figure-control" },
-          element("label", { class: "figure-label", for: "sampler-prompt" }, "Both go on from"),
+          element("label", { class: "figure-label", for: "sampler-prompt" }, "Both continue from"),
           this.prompt,
         ),
         element(

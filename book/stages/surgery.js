@@ -1,8 +1,8 @@
 "use strict";
 
 /* Operations on the linear writer's memory: a word is subtracted from its state, or half of another
-   text's state is added, and the model continues from both states side by side. The results for the
-   first text are data of the page, element #surgery-data; for other texts the model is loaded. */
+   text's state is added. The model continues from both states side by side. The results for the
+   first text are data of the page, element #surgery-data. For other texts the model is loaded. */
 
 {
   const { element } = Stage;
@@ -275,7 +275,7 @@
       this.picked = this.found.words.length - 1;
       this.drawChips();
       this.line.textContent =
-        "Both have gone on. Pick a word that the first has read or written to operate anew.";
+        "Both have gone on. For another operation, pick a word that the first has read or written.";
     }
   }
 

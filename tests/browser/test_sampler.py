@@ -136,8 +136,8 @@ def test_what_a_layer_keeps_is_drawn_and_the_layer_chosen(open_stage):
 def test_words_of_the_reader_start_both_and_stay_in_the_address(open_stage, open_page):
     tab, frame = open_stage("sampler")
     words = "¿Dónde? & = ; 100%"
-    frame.get_by_role("textbox", name="Both go on from").fill(words)
-    frame.get_by_role("textbox", name="Both go on from").press("Enter")
+    frame.get_by_role("textbox", name="Both continue from").fill(words)
+    frame.get_by_role("textbox", name="Both continue from").press("Enter")
     assert texts(frame) == [words] * 2
     press(frame, "One letter")
     expect(frame.locator("[role=status]")).to_contain_text("written 1 letter;")
