@@ -14,8 +14,8 @@ from py_mini_racer import MiniRacer, init_mini_racer
 def _engine() -> MiniRacer:
     # An engine that is created in a thread without an event loop starts its own. In a notebook it
     # would otherwise use the kernel's loop, and calls from other threads would never return.
-    # V8 itself starts in the thread that will end the process: where the processor has memory
-    # protection keys, no older thread than V8's first may touch what it has to free.
+    # V8 itself starts in the thread that will end the process. Where the processor has memory
+    # protection keys, no older thread than V8's first may touch what V8 has to free.
     init_mini_racer(ignore_duplicate_init=True)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(MiniRacer).result()

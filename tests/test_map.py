@@ -1,4 +1,4 @@
-"""The map of the house and the recipes name files that exist."""
+"""Files that ARCHITECTURE.md and CONTRIBUTING.md name exist."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 /* The one model of a chart: what its data and the state of its controls show. It knows no page and
-   no plotly. The page's script asks it in the reader's browser; while the book is built, model.py
+   no plotly. The page's script asks it in the reader's browser. While the book is built, model.py
    asks it in an embedded V8, for the still picture, the table and the first readout. */
 (function () {
   "use strict";

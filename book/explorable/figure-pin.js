@@ -119,9 +119,8 @@ window.FigurePin = (function () {
     back.focus({ preventScroll: true });
   }
 
-  /* The figure is watched until the reader does something else: parts of the page far from the
-     screen have an estimated height until they come near, and may then push the figure off the
-     screen. */
+  /* The figure is watched until the reader does something else. Parts of the page far from the
+     screen have an estimated height. When they come near they may push the figure off the screen. */
   function show(figure, link) {
     stopLooking();
     closed = false;

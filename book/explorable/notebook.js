@@ -1,6 +1,6 @@
-/* A figure in a notebook: the page's own HTML and scripts in a cell's output. notebook.py puts
-   those scripts before this one, in a module that anywidget loads, and plotly into a separate model
-   that all figures of a kernel share. */
+/* A figure in a notebook: the page's own HTML and scripts in a cell's output. Before this script
+   notebook.py puts the others, in a module that anywidget loads. All figures of a kernel share a
+   separate model with plotly. */
 const { adopt, release } = window.Explorables;
 
 /* Whether the theme is dark, by the colour of its text: front ends have many names for themes. */

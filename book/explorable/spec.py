@@ -128,7 +128,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Choice:
-    """Two or more axes, of which the reader chooses one: updates ↔ time."""
+    """Two or more axes; the reader chooses one: updates ↔ time."""
 
     label: str
     options: Sequence[Axis]

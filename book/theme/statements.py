@@ -1,9 +1,9 @@
 """Definitions, results and proofs: sphinx-proof, with this book's words.
 
-sphinx-proof knows theorems and propositions; the book has *results*. Its kinds are in two
-dictionaries and its directives in a third, so the book's own are added before the extension sets
-itself up. sphinx-proof writes "Proof." into the first line of a proof's source. That fails if the
-proof opens with an equation or a list; the directive here does not change the source.
+sphinx-proof knows theorems and propositions; the book has *results*. The extension has its kinds in
+two dictionaries and its directives in a third. The book's own are added before it sets itself up.
+sphinx-proof writes "Proof." into the first line of a proof's source. That fails if the proof opens
+with an equation or a list; the directive here does not change the source.
 """
 
 from __future__ import annotations
