@@ -17,6 +17,7 @@ from .harness.bench.timing import summarize
 from .harness.core import record
 from .harness.core.plan import Outcome, Session
 from .harness.core.tables import Table, Tables, append, table
+from .harness.core.weights import read_weights
 from .harness.learning.training import Training
 from .harness.learning.weights import WEIGHTS, unpack_weights
 
@@ -56,14 +57,15 @@ def model_of(
 ) -> tuple[GPT, str]:
     """The race's model, from the first results folder that has it, and its file's SHA-256.
 
-    Raises FileNotFoundError, ValueError.
+    Raises FileNotFoundError; RecordError, unless the weights are those of the run beside them.
     """
     name = f"{config['trained']}{WEIGHTS}"
     found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
     if not found:
         command = f"python -m experiments run race --only context={config['context']}"
         raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
-    packed = found[0].read_bytes()
+    run = found[0].with_name(f"{config['trained']}.json")
+    packed = read_weights(run, record.read(run)) or b""
     shape = gpt_config(
         config["scale"], vocab_size=256, n_positions=None,
         attention=config["attention"], attention_options=config["attention_options"],

@@ -4,9 +4,12 @@ import pytest
 import torch
 
 from experiments import long_context, race, whole_novels
+from experiments.harness.core import record
+from experiments.harness.core.weights import WEIGHTS, describe_weights
 from experiments.harness.learning.weights import pack_weights
 from experiments.recipes import stored_models
 from lsa.gpt import GPT, gpt_config
+from tests.experiments.test_checking import one, put
 
 
 class Copier(torch.nn.Module):
@@ -75,12 +78,15 @@ def test_it_reads_the_weights_that_the_race_left(tmp_path):
         attention_options=config["attention_options"],
     )
     model = GPT(shape)
-    (tmp_path / "race" / "cpu").mkdir(parents=True)
-    (tmp_path / "race" / "cpu" / f"{config['trained']}.weights.npz").write_bytes(
-        pack_weights(model)
-    )
+    packed = pack_weights(model)
+    told = record.sign({**one(), "weights": describe_weights(packed)})
+    weights = put(tmp_path, told, f"{config['trained']}.json", "race/cpu").with_suffix(WEIGHTS)
+    weights.write_bytes(packed)
     apart = tmp_path / "apart"
     found, sha256 = long_context.model_of(config, [apart, tmp_path], torch.device("cpu"))
     assert len(sha256) == 64
     tokens = torch.randint(256, (1, 30))
     torch.testing.assert_close(found(tokens), model(tokens), atol=0.05, rtol=0.05)
+    weights.write_bytes(pack_weights(GPT(shape)))
+    with pytest.raises(record.RecordError, match="not the weights that the record describes"):
+        long_context.model_of(config, [tmp_path], torch.device("cpu"))

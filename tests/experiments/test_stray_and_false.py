@@ -69,20 +69,45 @@ def test_a_stray_file_costs_no_lease(tmp_path):
         (packed(w=np.ones((3, 2), np.float32)), "not the weights that the record describes"),
         (packed(w=np.zeros((2, 3), np.float32)), "not the weights that the record describes"),
         (packed(w=np.zeros(2**26, np.int8)), "more than"),
-        (None, "expected the weights that the record describes"),
     ],
+    ids=["empty", "cut", "not finite", "of another shape", "others", "large"],
 )
 def test_weights_are_those_of_their_run(tmp_path, capsys, weights, message):
-    path = with_weights(tmp_path / "found", weights=weights)
-    assert weights is not None or check(tmp_path / "found", capsys)[0] == 0
-    if weights is None:
-        path.with_suffix(WEIGHTS).unlink()
+    path = with_weights(tmp_path / "found")
+    assert check(tmp_path / "found", capsys)[0] == 0
+    path.with_suffix(WEIGHTS).write_bytes(weights)
     for verb in ("check", "collect"):
         assert main(
             [verb, str(tmp_path / "found"), *(["--out", str(tmp_path)] * (verb != "check"))]
         )
         said = capsys.readouterr().err
         assert message in said and said.count("\n") == 1
+    # A lease brings the record home, and names what it leaves out.
+    archive, left = lease.pack(tmp_path / "found")
+    assert len(left) == 1 and message in left[0]
+    (line,) = collect(EXPERIMENTS, archive, tmp_path / "home")
+    assert line.startswith("collected ") and line.endswith(
+        "nano-linear-256.json (without its weights)"
+    )
+
+
+def test_a_record_comes_without_its_weights_and_they_come_later(tmp_path, capsys):
+    """An archive that would have been too large has none, nor one of a lease that was cut off."""
+    new, home = tmp_path / "new", tmp_path / "home"
+    path = with_weights(new)
+    archive, _ = lease.pack(new, kinds=[".json"])
+    (line,) = collect(EXPERIMENTS, archive, home)
+    assert line.endswith("(without its weights)")
+    assert check(home, capsys)[0] == 0
+    path.with_suffix(WEIGHTS).rename(tmp_path / "aside")
+    status, said, _ = check(new, capsys)
+    assert status == 1 and "expected the weights that the record describes" in said
+    (tmp_path / "aside").rename(path.with_suffix(WEIGHTS))
+    assert len(collect(EXPERIMENTS, lease.pack(new)[0], home)) == 2
+    assert check(home, capsys)[0] == 0
+    assert [found.read_bytes() for found in home.rglob(f"*{WEIGHTS}")] == [packed()]
+    (stored,) = record.paths(home)
+    assert record.read(stored) == record.read(path)
 
 
 def test_weights_without_a_record_or_a_description_are_told(tmp_path, capsys):

@@ -15,6 +15,7 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record
 from experiments.harness.core.checking import check_record
 from experiments.harness.core.record import Record
+from experiments.harness.core.weights import WEIGHTS, read_weights
 from lsa.gpt import SCALES
 
 from ...explorable.figure import Provenance
@@ -44,6 +45,22 @@ def load(experiment: str | None = None) -> list[Record]:
             check_record(EXPERIMENTS, one, one["path"])
             _sound[id(one)] = one
     return records
+
+
+_weighed: dict[int, tuple[Record, str]] = {}
+
+
+def weights_of(run: Record) -> str:
+    """Path of the weights beside a record, from the project's root; "" if there are none.
+
+    Raises RecordError unless they are those that the record describes. Checked once per process.
+    """
+    known, file = _weighed.get(id(run), (None, ""))
+    if known is not run:
+        packed = read_weights(record.ROOT / run["path"], run)
+        file = run["path"].removesuffix(".json") + WEIGHTS if packed else ""
+        _weighed[id(run)] = run, file
+    return file
 
 
 def stored(experiment: str, **wanted: list) -> list[Record]:

@@ -6,10 +6,8 @@ from dataclasses import asdict
 
 from IPython.display import HTML
 
-from experiments.harness.learning.weights import WEIGHTS
-
 from ...explorable.markup import json_script
-from ..lib.records import learned, provenance
+from ..lib.records import learned, provenance, weights_of
 from ..lib.tables import Missing
 
 MEMORIES = {"state": "linear", "cache": "softmax"}
@@ -33,5 +31,5 @@ def data() -> HTML | Missing:
         "files": {memory: run["name"] for memory, run in runs.items()},
         "sources": [asdict(source) for source in provenance([*runs.values()])],
     }
-    files = " ".join(run["path"].removesuffix(".json") + WEIGHTS for run in runs.values())
+    files = " ".join(weights_of(run) for run in runs.values())
     return HTML(json_script(shown, id="trained-keys", data_files=files))

@@ -20,7 +20,7 @@ from lsa.gpt import GPT
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, provenance
+from ..lib.records import NotMeasuredError, provenance, weights_of
 from ..lib.tables import Missing
 from . import writers
 
@@ -174,7 +174,7 @@ def data() -> HTML | Missing:
         run, shown = writers.trained("linear", writers.CONTEXT), effects()
     except NotMeasuredError:
         return Missing("race --only seed=0", "No weights of the linear model yet")
-    file = writers.weights_of(run["path"])
+    file = weights_of(run)
     shown |= {
         "text": TEXT,
         "second": SECOND,

@@ -14,14 +14,23 @@ from IPython.display import HTML
 
 from experiments.harness.core import record
 from experiments.harness.learning.probes import PROMPT
-from experiments.harness.learning.weights import WEIGHTS, unpack_weights
+from experiments.harness.learning.weights import unpack_weights
 from lsa import LinearState
 from lsa.cost import tick_cost
 from lsa.gpt import GPT, GPTConfig, gpt_config
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, size
-from ..lib.records import NotMeasuredError, Record, have, load, of_config, provenance, row
+from ..lib.records import (
+    NotMeasuredError,
+    Record,
+    have,
+    load,
+    of_config,
+    provenance,
+    row,
+    weights_of,
+)
 from ..lib.tables import Missing
 from ..long_context import whole_novels
 
@@ -48,7 +57,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     if not read:
         return Missing("novel_states", f"No states of the model of {context:,} bytes yet")
     cache, state = memory(context)
-    files = [weights_of(run["path"]) for run in [*runs, *read]]
+    files = [weights_of(run) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
         "layers": gpt_config(runs[0]["config"]["scale"]).n_layer,
@@ -74,7 +83,7 @@ def trained(model: str, context: int) -> Record:
     """The run whose weights are stored. Raises NotMeasuredError."""
     with_weights = [
         run for run in load("race")
-        if run["complete"] and (record.ROOT / weights_of(run["path"])).is_file()
+        if run["complete"] and weights_of(run)
     ]  # fmt: skip
     return of_config(with_weights, model=model, context=context, seed=0)
 
@@ -98,11 +107,6 @@ def stations(context: int = CONTEXT) -> list[Record]:
     trained = f"linear-{context}-seed0"
     runs = [run for run in have("novel_states") if run["config"]["trained"] == trained]
     return sorted(runs, key=lambda run: run["config"]["letters"])
-
-
-def weights_of(path: str) -> str:
-    """Path of the weights beside a record."""
-    return path.removesuffix(".json") + WEIGHTS
 
 
 def _shape(config: dict[str, Any]) -> GPTConfig:
@@ -165,7 +169,7 @@ def model(name: str, context: int = CONTEXT) -> GPT:
     """A writer of the page, as an lsa model. Raises NotMeasuredError."""
     run = trained(name, context)
     gpt = GPT(_shape(run["config"]))
-    packed = (record.ROOT / weights_of(run["path"])).read_bytes()
+    packed = (record.ROOT / weights_of(run)).read_bytes()
     gpt.load_state_dict(unpack_weights(packed))
     return gpt.eval().requires_grad_(False)
 

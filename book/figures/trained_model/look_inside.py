@@ -16,11 +16,10 @@ import numpy as np
 from IPython.display import HTML
 
 from experiments.harness.core import record
-from experiments.harness.learning.weights import WEIGHTS
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, listed, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows, weights_of
 from ..lib.tables import Missing
 from .measured import Head, ranking
 from .remove_exponential import FEW
@@ -59,7 +58,7 @@ def data() -> HTML | Missing:
         "pages": [page(run) for run in runs],
         "sources": [asdict(source) for source in provenance(runs)],
     }
-    files = " ".join(_file(run) for run in runs)
+    files = " ".join(weights_of(run) for run in runs)
     return HTML(json_script(shown, id="look-inside-data", data_files=files))
 
 
@@ -78,7 +77,7 @@ def page(run: Record) -> dict[str, Any]:
     return {
         "title": TITLES[config["text"]],
         "file": run["name"],
-        "bytes": -(-(record.ROOT / _file(run)).stat().st_size // 3) * 4,
+        "bytes": -(-(record.ROOT / weights_of(run)).stat().st_size // 3) * 4,
         "tokens": run["tables"]["tokens"]["text"],
         "vocabulary": run["tables"]["vocabulary"]["letters"],
         "passage": [lead, lead + passage + config["distance"], passage],
@@ -87,13 +86,9 @@ def page(run: Record) -> dict[str, Any]:
     }
 
 
-def _file(run: Record) -> str:
-    return run["path"].removesuffix(".json") + WEIGHTS
-
-
 def arrays(run: Record) -> dict[str, np.ndarray]:
     """Arrays beside a record; its experiment documents them."""
-    return _arrays(_file(run))
+    return _arrays(weights_of(run))
 
 
 @lru_cache(maxsize=8)

@@ -14,7 +14,7 @@ from .files import one_line, printable, walk
 from .plan import Catalogue, Experiment
 from .runner import EARLIEST
 from .tables import check_declared, check_repeated
-from .weights import WEIGHTS, read_weights
+from .weights import WEIGHTS, read_weights, run_of
 
 IDENTITY = {"attention", "context", "model", "scale", "seed"}  # what a run's name identifies
 ROUNDED = 0.1  # s by which a sum may differ from rounded terms
@@ -134,7 +134,7 @@ def check_folder(
             continue
         ages.setdefault(experiment, []).append(changes_since(stored))
     for path in walk(Path(folder), WEIGHTS):
-        if not path.with_name(path.name.removesuffix(WEIGHTS) + ".json").exists():
+        if not run_of(path).exists():
             problems.append(printable(f"{path}: weights without a record"))
             total += 1
     notes = [note for one in ages for note in _notes(one, ages[one], whole=changes)]

@@ -26,7 +26,8 @@ def collect(
     All records, and the weights beside them, are read and checked before the first is written. A
     record's path is made of its own checked fields, so nothing is written outside `results`. A
     stored record is replaced only with force, or if it was partial and the new one has more rows.
-    If a stored record lacks its weights, it gets them. Returns a line a file. Raises RecordError.
+    If a stored record lacks its weights, it gets them; a record may come without, and says no more
+    that it has some. Returns a line a file. Raises RecordError.
     """
     source = Path(source)
     if source.is_dir():
@@ -72,7 +73,8 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
             lines.append(printable(f"left out  {file}: not a record"))
             continue
         new = read_declared(catalogue, file)
-        packed = read_weights(file, new)
+        # An archive that would have been too large has none, nor one of a lease that was cut off.
+        packed = read_weights(file, new) if file.with_suffix(WEIGHTS).is_file() else None
         if packed is not None:
             new = record.sign({**new, "weights": describe_weights(packed)})
         records.append((new, packed))
@@ -84,7 +86,9 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         real, home = map(os.path.realpath, (path, results))
         if not Path(real).is_relative_to(home):  # through a link
             raise record.RecordError(f"{path}: leads out of {results}")
-        weights = whole.with_suffix(WEIGHTS)
+        weights, without = whole.with_suffix(WEIGHTS), "weights" in new and packed is None
+        if without and not weights.exists():
+            new = record.sign({key: value for key, value in new.items() if key != "weights"})
         lacks_them = packed and not weights.exists() and _is_stored(new, whole)
         reason = "" if force or lacks_them else _reason_to_keep(new, whole, path)
         if packed and not reason:
@@ -97,7 +101,7 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         if new["complete"]:
             record.partial_path(whole).unlink(missing_ok=True)
         dirty = " (`dirty`: not made by the code of its commit)" * new["provenance"]["dirty"]
-        lines.append(f"collected {path}{dirty}")
+        lines.append(f"collected {path}{dirty}{' (without its weights)' * without}")
     return lines
 
 

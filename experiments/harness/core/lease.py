@@ -24,6 +24,7 @@ from .plan import Catalogue, DeviceLostError, Run
 from .provenance import describe_device
 from .states import state_of
 from .stopping import Interrupted, Stop
+from .weights import WEIGHTS, read_weights, run_of
 
 START = "spawn"  # CUDA does not survive a fork
 ARCHIVE = "results.tar.xz"
@@ -53,12 +54,13 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
     for kind in kinds:
         for path in walk(out, kind):
             name, status = str(path.relative_to(out)), path.stat()
-            version = (status.st_mtime_ns, status.st_size)
+            run = run_of(path) if path.name.endswith(WEIGHTS) else path
+            version = (status.st_mtime_ns, status.st_size, run.is_file() and run.stat().st_mtime_ns)
             # A file that is compressed already and too large is not tried.
             if kind == PACKED and status.st_size > room:
                 left.append(f"{name}: too large, with all else")
                 continue
-            part = _member(path, name, kind, *version)
+            part = _member(path, run, name, kind, *version)
             if isinstance(part, str) or len(part) > room:
                 left.append(part if isinstance(part, str) else f"{name}: too large, with all else")
                 continue
@@ -70,16 +72,19 @@ def pack(out: Path, most: int = MOST_BYTES, kinds: Iterable[str] = KINDS) -> tup
 
 
 @lru_cache(maxsize=1024)
-def _member(path: Path, name: str, kind: str, *version: int) -> bytes | str:
+def _member(path: Path, run: Path, name: str, kind: str, *version: int) -> bytes | str:
     """A file as a compressed part of an archive, or the reason why it is left out.
 
-    version: identifies the file's contents, for the cache.
+    run: the record that it is, or whose weights it has. version: identifies the contents of both,
+    for the cache.
     """
-    if kind != PACKED:
-        try:
+    try:
+        if kind != PACKED:
             record.read(path)
-        except record.RecordError as error:
-            return one_line(error)
+        elif run != path:
+            read_weights(run, record.read(run))
+    except record.RecordError as error:
+        return one_line(error)
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w", dereference=True) as archive:
         archive.add(path, arcname=name)

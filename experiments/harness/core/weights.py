@@ -59,6 +59,11 @@ def read_weights(path: Path, found: dict[str, Any]) -> bytes | None:
     return packed
 
 
+def run_of(weights: Path) -> Path:
+    """The record that weights lie beside."""
+    return weights.with_name(weights.name.removesuffix(WEIGHTS) + ".json")
+
+
 def weigh(results: Path) -> list[Path]:
     """Add the description of their weights to stored records that lack it; returns their paths."""
     changed = []

@@ -4,11 +4,15 @@ import hashlib
 import json
 import re
 
+import pytest
 import torch
 
+from book.figures.lib import records
 from book.figures.sampling import writers
-from experiments.harness.core.record import ROOT
+from experiments.harness.core.record import ROOT, RecordError
+from experiments.harness.core.weights import WEIGHTS
 from experiments.novel_states import sums
+from experiments.recipes import PAIR as MODELS
 
 
 def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
@@ -18,6 +22,27 @@ def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
     monkeypatch.setattr(writers, "trained", lambda *_: {})
     missing = writers.data()
     assert not missing and "experiments run novel_states" in repr(missing)
+
+
+@pytest.mark.parametrize("how", ["cut", "of another run"])
+def test_other_weights_than_the_records_are_refused(store, how):
+    """The page would load them, and every number beside them would be of others."""
+    trained = [
+        path for name in MODELS for path in ROOT.glob(f"results/race/*/{name}-4096-seed0.json")
+    ]
+    for path in trained:
+        place = store.joinpath(*path.parts[-3:])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".json", WEIGHTS):
+            place.with_suffix(suffix).write_bytes(path.with_suffix(suffix).read_bytes())
+    assert "experiments run novel_states" in repr(writers.data())  # the models are there
+    packed = place.with_suffix(WEIGHTS).read_bytes()
+    other = trained[0].with_suffix(WEIGHTS).read_bytes()
+    spoiled = {"cut": packed[:-30], "of another run": other}[how]
+    place.with_suffix(WEIGHTS).write_bytes(spoiled)
+    records._weighed.clear()
+    with pytest.raises(RecordError, match=f"{place.stem}.weights.npz: "):
+        writers.data()
 
 
 def test_a_writer_can_be_had_in_torch_and_its_sums_looked_at():
