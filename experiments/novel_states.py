@@ -1,9 +1,9 @@
 """States of the linear writer in a held-out novel, for a page that continues from them.
 
 The race's linear model reads a novel of the test split from its first letter, in float64, so that
-no rounding of a long sum is stored. Beside a record lie its arrays in float32: the state after a
-number of letters, `S` [layers, heads, K, V] and `z` [layers, heads, K], and the `logits` [256] of
-the next letter. The arrays have the same size after a thousand letters as after a million.
+no rounding of a long sum is stored. Beside a record lie arrays in float32. `S` [layers, heads, K,
+V] and `z` [layers, heads, K] are the state after a number of letters, `logits` [256] those of the
+next letter. The arrays have the same size after a thousand letters as after a million.
 """
 
 from __future__ import annotations

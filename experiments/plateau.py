@@ -1,11 +1,11 @@
 """Ending the plateau: a nano GPT-2 at 1,024 bytes, with one change at a time.
 
 GPT-2 at a long context stays at the loss of counted letter pairs for thousands of updates. Here
-every remedy gets the same updates, with both attentions and three seeds. The remedies: another
-learning rate, four times the text an update, larger first weights, positions of several kinds, a
-token shift, or a head that decays with distance, at several rates. Controls show whether the
-attention does the learning: every head near-sighted, the token before alone, the shift alone, and
-no attention at all.
+every remedy gets the same updates, with both attentions and three seeds. Remedies of the recipe:
+another learning rate, four times the text an update, larger first weights. Remedies of the model:
+positions of several kinds, a token shift, a head that decays with distance at several rates.
+Controls show whether the attention does the learning: every head near-sighted, the token before
+alone, the shift alone, and no attention at all.
 
 The rule for stopping is fixed before the runs: every run makes the same number of updates.
 """

@@ -53,8 +53,8 @@ def selective_scan(
 
     y has u's dtype. Everything is computed, and h_T returned, in float32, or in float64 if an input
     is float64. Raises ValueError for an unknown input_rule or mode, a chunk_size below 1, and
-    shapes, dtypes or devices that do not fit; with mode="kernel" also for calls that the kernels do
-    not take.
+    shapes, dtypes or devices that do not fit. mode="kernel" also raises it for calls that the
+    kernels do not take.
     """
     one_of("input_rule", input_rule, INPUT_RULES)
     one_of("mode", mode, MODES)
