@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import tarfile
@@ -15,11 +16,12 @@ import torch
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.bench import errors
-from experiments.harness.core import lease, record
+from experiments.harness.core import lease, record, runner
 from experiments.harness.core.collect import collect
 from experiments.harness.core.plan import DeviceLostError, Experiment, Outcome, Run
 from experiments.harness.core.stopping import Interrupted
 from experiments.harness.core.tables import Column, Table
+from experiments.harness.learning.corpora import opener
 from lsa.gpt import GPTConfig
 from tests.experiments.command import gpu
 from tests.experiments.test_checking import one
@@ -161,6 +163,13 @@ def test_a_place_that_cannot_be_written_is_named(two, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert gpu(tmp_path / "file") == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_what_a_lease_gives_to_its_process_can_be_sent():
+    """CUDA does not survive a fork, as which these tests begin it: on a GPU all is pickled."""
+    runs = runner.plan(EXPERIMENTS, [], "cuda")
+    sent = pickle.loads(pickle.dumps((EXPERIMENTS, runs, CPU, opener(None))))
+    assert sent[0].keys() == EXPERIMENTS.keys() and sent[1] == runs
 
 
 @pytest.mark.parametrize("minutes", ["0.1", "nan", "-3"])
