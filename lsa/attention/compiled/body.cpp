@@ -82,28 +82,22 @@ struct Body {
 #if defined(__x86_64__)
 BEGIN("avx2,fma")
 namespace avx2 {
-#define NAME "avx2"
-#define BYTES 32
-#define ROWS 6
-#define VECTORS 2
+constexpr char NAME[] = "avx2";
+constexpr int BYTES = 32, ROWS = 6, VECTORS = 2;
 #include "kernel.inl"
 }
 END
 BEGIN("avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")
 namespace avx512 {
-#define NAME "avx512"
-#define BYTES 64
-#define ROWS 8
-#define VECTORS 2
+constexpr char NAME[] = "avx512";
+constexpr int BYTES = 64, ROWS = 8, VECTORS = 2;
 #include "kernel.inl"
 }
 END
 #elif defined(__aarch64__)
 namespace neon {
-#define NAME "neon"
-#define BYTES 16
-#define ROWS 6
-#define VECTORS 4
+constexpr char NAME[] = "neon";
+constexpr int BYTES = 16, ROWS = 6, VECTORS = 4;
 #include "kernel.inl"
 }
 #else

@@ -1,9 +1,9 @@
 // Linear attention for one instruction set: included once for each, inside a namespace of its own.
 //
-// Before it come BYTES, the width of a vector; ROWS and VECTORS, the shape of a block of registers;
-// Call and Part (body.cpp). A product of matrices is a walk of such blocks: ROWS numbers of the
-// left matrix are each multiplied with VECTORS vectors of the right one, so that a number loaded is
-// used many times. All rows here are padded with zeros to whole blocks.
+// Before it come NAME; BYTES, the width of a vector; ROWS and VECTORS, the shape of a block of
+// registers; Call and Part (body.cpp). A product of matrices is a walk of such blocks: ROWS numbers
+// of the left matrix are each multiplied with VECTORS vectors of the right one, so that a number
+// loaded is used many times. All rows here are padded with zeros to whole blocks.
 //
 // Everything is one causal sum over chunks of C tokens, with weights w_ij <= 1 of decay:
 //   out_i = sum over j <= i of w_ij (a_i.b_j + c_i d_j) y_j
@@ -14,16 +14,13 @@
 //   dk: v, dn, q, with d = dd                               dv: k, q, dn
 
 typedef float vec __attribute__((vector_size(BYTES)));
+typedef float unaligned __attribute__((vector_size(BYTES), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(BYTES)));
 typedef uint32_t words __attribute__((vector_size(BYTES)));
 typedef uint16_t halves __attribute__((vector_size(BYTES / 2)));
 constexpr int64_t W = BYTES / 4, NR = W * VECTORS, MR = ROWS;
 
-INLINE vec load(const float* p) {
-    vec x;
-    __builtin_memcpy(&x, p, sizeof x);
-    return x;
-}
+INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned*>(p); }
 // The first n floats, and zeros behind them.
 INLINE vec load(const float* p, int64_t n) {
     if (n >= W) return load(p);
@@ -31,7 +28,7 @@ INLINE vec load(const float* p, int64_t n) {
     std::copy_n(p, n, some);
     return load(some);
 }
-INLINE void store(float* p, vec x) { __builtin_memcpy(p, &x, sizeof x); }
+INLINE void store(float* p, vec x) { *reinterpret_cast<unaligned*>(p) = x; }
 INLINE void store(float* p, vec x, int64_t n) {
     if (n >= W) return store(p, x);
     float some[W];
@@ -70,16 +67,12 @@ struct Row {
         halves x = {};
         if (n >= W) __builtin_memcpy(&x, at + 2 * c, sizeof x);
         else __builtin_memcpy(&x, at + 2 * c, 2 * n);
-        const words bits = __builtin_convertvector(x, words) << 16;
-        vec wide;
-        __builtin_memcpy(&wide, &bits, sizeof wide);
-        return wide;
+        return vec(__builtin_convertvector(x, words) << 16);
     }
     // Rounds to nearest, ties to even. NaN stays NaN.
     INLINE void put(int64_t c, vec x, int64_t n) const {
         if (!half) return store(reinterpret_cast<float*>(at) + c, x, n);
-        words bits;
-        __builtin_memcpy(&bits, &x, sizeof bits);
+        words bits = words(x);
         bits += ((bits >> 16) & 1) + 0x7fff;
         bits = x == x ? bits : words{} + 0x7fc00000;
         const halves near = __builtin_convertvector(bits >> 16, halves);
@@ -112,13 +105,7 @@ INLINE vec exponential(vec x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    ints bits;
-    __builtin_memcpy(&bits, &t, sizeof bits);
-    bits <<= 23;
-    ints whole;
-    __builtin_memcpy(&whole, &p, sizeof whole);
-    whole += bits;
-    __builtin_memcpy(&p, &whole, sizeof p);
+    p = vec(ints(p) + (ints(t) << 23));  // times 2^n
     return x < splat(-87.0f) ? vec{} : x == x ? p : x;  // NaN stays NaN
 }
 
@@ -151,22 +138,11 @@ INLINE void multiply(vec (&acc)[M][N], const float* a, int64_t row, int64_t step
     }
 }
 
-// Every row of a block times a number of its own.
-template <int M>
-INLINE void scale_rows(vec (&acc)[M][VECTORS], const float* times) {
+// f of each vector of a block, of its row, and of its first column.
+template <int M, int N, class F>
+INLINE void each(vec (&acc)[M][N], F f) {
     for (int r = 0; r < M; ++r)
-        for (int v = 0; v < VECTORS; ++v) acc[r][v] *= times[r];
-}
-// To every row of a block the same row, times a number of its own.
-template <int M>
-INLINE void add_row(vec (&acc)[M][VECTORS], const float* row, const float* times) {
-    for (int r = 0; r < M; ++r)
-        for (int v = 0; v < VECTORS; ++v) acc[r][v] += load(row + v * W) * times[r];
-}
-template <int M>
-INLINE void store_rows(float* to, int64_t width, const vec (&acc)[M][VECTORS]) {
-    for (int r = 0; r < M; ++r)
-        for (int v = 0; v < VECTORS; ++v) store(to + r * width + v * W, acc[r][v]);
+        for (int v = 0; v < N; ++v) f(acc[r][v], r, v * int(W));
 }
 
 struct Matrix {
@@ -460,20 +436,17 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
                 constexpr int N = decltype(vectors)::value;
                 vec acc[M][N] = {};
                 multiply(acc, a[i0], a.row, 1, b_across + j, width, K);
-                for (int r = 0; r < M; ++r)
-                    for (int s = 0; s < N; ++s) {
-                        vec x = acc[r][s];
-                        if (across) x += load(d + j + s * W) * c[i0 + r];
-                        if (fades) x *= decay.between(i0 + r, j + s * W);
-                        store(A + r * width + j + s * W, x);
-                    }
+                each(acc, [&](vec x, int r, int v) {
+                    if (across) x += load(d + j + v) * c[i0 + r];
+                    if (fades) x *= decay.between(i0 + r, j + v);
+                    store(A + r * width + j + v, x);
+                });
                 if (!pairs) return;
                 vec other[M][N] = {};
                 multiply(other, probe[i0], probe.row, 1, y_across + j, width, Y);
-                for (int r = 0; r < M; ++r)
-                    for (int s = 0; s < N; ++s)
-                        store(G + (i0 + r) * width + j + s * W,
-                              load(A + r * width + j + s * W) * other[r][s]);
+                each(other, [&](vec x, int r, int v) {
+                    store(G + (i0 + r) * width + j + v, load(A + r * width + j + v) * x);
+                });
             };
             int64_t j = 0;
             for (; j + NR - W < end; j += NR) weigh(std::integral_constant<int, VECTORS>{}, j);
@@ -492,14 +465,18 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             }
             for (int64_t at = 0; at < Y; at += NR) {
                 vec acc[M][VECTORS] = {};
+                auto keep_in = [&](float* rows) {
+                    each(acc, [&](vec x, int r, int v) { store(rows + r * Y + at + v, x); });
+                };
                 if (met) {
                     multiply(acc, a[i0], a.row, 1, S + at, Y, K);
-                    if (across) add_row<M>(acc, e + at, c + i0);
-                    if (fades) scale_rows<M>(acc, decay.read + i0);
+                    auto add_e = [&](vec& x, int r, int v) { x += load(e + at + v) * c[i0 + r]; };
+                    if (across) each(acc, add_e);
+                    if (fades) each(acc, [&](vec& x, int r, int) { x *= decay.read[i0 + r]; });
                 }
-                if (probes) store_rows<M>(past + at, Y, acc);
+                if (probes) keep_in(past);
                 multiply(acc, A, width, 1, y.at + at, y.row, end);
-                store_rows<M>(out + at, Y, acc);
+                keep_in(out);
             }
             for (int r = 0; r < M; ++r) {
                 const int64_t i = t + (i0 + r) * step;
@@ -547,8 +524,3 @@ static int64_t room(const Call& call) {
 static int64_t state(const Call& call) { return padded(call.K) * (padded(call.V) + 1); }
 
 static const Body body = {NAME, causal_sum, room, state};
-
-#undef NAME
-#undef BYTES
-#undef ROWS
-#undef VECTORS
