@@ -27,13 +27,7 @@
     }
   }
 
-  Stage.mount("bet", (stage) => {
-    const source = document.getElementById("bet-data");
-    if (!source) {
-      stage.append(element("p", {}, "Not predicted yet."));
-      return {};
-    }
-    const { shape, low, high, fla, measured } = JSON.parse(source.textContent);
+  Stage.mountStored("bet", (stage, { shape, low, high, fla, measured }) => {
     const stored = loadShare();
     let share = stored ?? FIRST, placed = stored !== null;
     const rows = element("ul", { class: "bet-rows" }),
@@ -90,7 +84,7 @@
       element("p", {}, `One forward call, B × T × H × d = ${shape}`),
       control,
       rows,
-      element("div", { class: "stage-buttons", role: "group", "aria-label": "Your bet" }, place, again),
+      Stage.buttons("Your bet", place, again),
       line,
     );
     render();

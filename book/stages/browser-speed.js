@@ -6,7 +6,7 @@
 
 {
   const { element, svg } = Stage;
-  const { formatNumber } = window.ExplorableModel;
+  const { formatNumber } = window.ExplorableModel, { axis } = window.Lines;
   const HERE = document.currentScript.src;
   const LENGTHS = Array.from({ length: 7 }, (_, i) => 256 * 2 ** i);
   const LIMIT = 5; // seconds of one measurement
@@ -14,7 +14,7 @@
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
   const LINES = { ...MODES, linear: "One token after so many" };
   const times = (value) => `${formatNumber(value, 2)} times`;
-  const text = (n) => n.toLocaleString("en");
+  const { text } = Stage;
 
   /* Softmax's seconds over another mode's, at the lengths that have both: {length: ratio}. */
   const over = (softmax, other) =>
@@ -128,18 +128,11 @@
     return () => end("");
   }
 
-  Stage.mount("browser-speed", (stage) => {
-    const source = document.getElementById("browser-speed-data");
-    if (!source) {
-      stage.append(element("p", {}, "Not measured yet."));
-      return {};
-    }
-    const { reference, stored: { device, rows: stored } } = JSON.parse(source.textContent);
+  Stage.mountStored("browser-speed", (stage, { reference, stored: { device, rows: stored } }) => {
     const plot = new window.Lines.Plot();
     const line = element("p", { class: "stage-line", role: "status" });
-    const button = (words, onclick) => element("button", { type: "button", onclick }, words);
     // One button for start and stop, so that it keeps the focus.
-    const start = button("", () => {
+    const start = Stage.button("", () => {
       if (stop) return stop();
       BrowserTimes.put([]);
       stop = measure(reference, (words, ended) => {
@@ -148,7 +141,7 @@
       });
       render("Checking the kernels …");
     });
-    const save = button("Download CSV", () => {
+    const save = Stage.button("Download CSV", () => {
       const link = element("a", {
         href: URL.createObjectURL(new Blob([BrowserTimes.csv()], { type: "text/csv" })),
         download: "browser-times.csv",
@@ -156,7 +149,7 @@
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     });
-    const forget = button("Forget", () => BrowserTimes.put([]));
+    const forget = Stage.button("Forget", () => BrowserTimes.put([]));
     const names = element("ul", { class: "lines-names" });
     let stop = null;
 
@@ -175,7 +168,11 @@
         ...Object.keys(MODES).map((mode) => drawn(over(softmax, storedTimes(stored, mode)), mode, false)),
         ...Object.keys(LINES).map((mode) => {
           const pass = mode === "linear" ? "token" : "forward";
-          return drawn(over(BrowserTimes.times(pass, "softmax"), BrowserTimes.times(pass, mode)), mode, true);
+          return drawn(
+            over(BrowserTimes.times(pass, "softmax"), BrowserTimes.times(pass, mode)),
+            mode,
+            true,
+          );
         }),
       ].filter(({ xs }) => xs.length);
     }
@@ -204,27 +201,16 @@
 
     /* Names of the lines, and marks for stored values and the reader's own. */
     function legend() {
-      const dots = (css) =>
-        Object.keys(MODES).map((mode, i) =>
-          svg("circle", {
-            class: `lines-dot ${css}`,
-            style: `--line: var(--${mode})`,
-            cx: 3 + 8 * i,
-            cy: 5,
-            r: 2.5,
-          })
-        );
-      const all = lines(),
-        two = all.some(({ here }) => here),
-        dash = svg("path", { class: "lines-line", d: "M0 5H22" });
+      const dot = (css) => [svg("circle", { class: `lines-dot ${css}`, cx: 11, cy: 5, r: 3.5 })];
+      const all = lines(), two = all.some(({ here }) => here);
       names.replaceChildren(
         ...Object.keys(LINES).filter((mode) => all.some(({ color }) => color === mode))
-          .map((mode) => Stage.named(LINES[mode], [dash.cloneNode()], `var(--${mode})`)),
+          .map((mode) => Stage.lined(LINES[mode], `var(--${mode})`)),
         Stage.named(
           `${two ? "filled: " : ""}this book’s code against PyTorch’s softmax, on ${device}`,
-          dots(""),
+          dot(""),
         ),
-        ...(two ? [Stage.named("hollow: this browser", dots("lines-hollow"))] : []),
+        ...(two ? [Stage.named("hollow: this browser", dot("lines-hollow"))] : []),
       );
     }
 
@@ -252,25 +238,11 @@
       save.hidden = forget.hidden = Boolean(stop) || !measured;
       legend();
       plot.show({
-        x: {
-          noun: "length",
-          unit: "tokens",
-          caption: "Sequence length (tokens, log scale)",
-          digits: 6,
-          log: 2,
-          range: [210, 20000],
-        },
-        y: {
-          noun: "ratio",
-          unit: "times",
-          caption: "Times as fast as softmax (log scale)",
-          digits: 3,
-          log: 10,
-          range: [
-            10 ** Math.floor(Math.log10(Math.min(0.1, ...ratios))),
-            10 ** Math.ceil(Math.log10(Math.max(100, ...ratios))),
-          ],
-        },
+        x: axis("length", "tokens", "Sequence length (tokens, log scale)", 6, [210, 20000], { log: 2 }),
+        y: axis("ratio", "times", "Times as fast as softmax (log scale)", 3, [
+          10 ** Math.floor(Math.log10(Math.min(0.1, ...ratios))),
+          10 ** Math.ceil(Math.log10(Math.max(100, ...ratios))),
+        ], { log: 10 }),
         mark: "line+dot",
         lines: lines(),
         marks,
@@ -281,13 +253,7 @@
     stage.append(
       names,
       plot.node,
-      element(
-        "div",
-        { class: "stage-buttons", role: "group", "aria-label": "Measure" },
-        start,
-        save,
-        forget,
-      ),
+      Stage.buttons("Measure", start, save, forget),
       line,
     );
     BrowserTimes.listen(() => {

@@ -4,7 +4,7 @@
    64, chunks of 64 tokens, 16 bits a number, forward pass: lsa.cost.design_cost. */
 
 {
-  const { element, svg } = Stage;
+  const { element, svg, text } = Stage;
   const N = 6, C = 64, D = 64, ITEM = 2, WIDTH = 351, CELL = 50, ROW = 17, LEFT = 30, CHIP = 132, SIDE = 40;
   const NAMES = ["q", "k", "v", "o", "S"];
   const TILE = C * D * ITEM, STATE = D * D * ITEM;
@@ -29,7 +29,6 @@
   const bytes = ({ read, written }) =>
     [...read, ...written].reduce((sum, name) => sum + (name === "S" ? STATE : TILE), 0);
 
-  const text = (n) => n.toLocaleString("en");
   const words = (x, y, text, size = 11, anchor = "start") =>
     svg("text", { x, y, "font-size": size, "text-anchor": anchor }, text);
 
@@ -74,17 +73,13 @@
     return { picture, tiles, rows, near, moves };
   }
 
-  const count = (label) => {
-    const value = element("b");
-    return { value, group: element("p", {}, element("span", {}, label), value) };
-  };
-
   Stage.mount("chip", (stage) => {
     const { picture, tiles, rows, near, moves } = layOut();
-    const total = count("Moved so far"), sum = (steps) => steps.reduce((all, one) => all + bytes(one), 0);
+    const total = Stage.fact("Moved so far"),
+      sum = (steps) => steps.reduce((all, one) => all + bytes(one), 0);
     /* The sums at the end of both designs, whichever is shown. */
     const ends = Object.values(designs).map(({ end, steps }) => {
-      const one = count(end);
+      const one = Stage.fact(end);
       one.value.textContent = `${text(sum(steps) / (N * C))} B`;
       return one.group;
     });

@@ -106,13 +106,7 @@
     );
   }
 
-  Stage.mount("film", (stage) => {
-    const source = document.getElementById("film-data");
-    if (!source) {
-      stage.append(element("p", { class: "film-quiet" }, "Not measured yet."));
-      return {};
-    }
-    const { prompt, looked, heads, shown, models, sources } = JSON.parse(source.textContent);
+  Stage.mountStored("film", (stage, { prompt, looked, heads, shown, models, sources }) => {
     const counts = countsOf(models), sides = models.map((model) => sideOf(model, looked));
     const lists = Object.fromEntries(
       Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]),
@@ -126,9 +120,10 @@
       Stage.put(sliders[by], lists[by], n);
     }
     const say = (n) =>
-      models.map((model, which) => `${NAMES[model.name]} after ${lossOf(model, stops()[n][1][which])}.`).join(
-        " ",
-      );
+      models.map((model, which) => `${NAMES[model.name]} after ${lossOf(model, stops()[n][1][which])}.`)
+        .join(
+          " ",
+        );
 
     const length = () => stops().length - 1;
     const steps = Stage.stepper({ length, render, say, milliseconds: 1400 });

@@ -28,34 +28,38 @@ window.Lines ??= (() => {
     return axis.log ? model.logTicks(low, high, axis.log, most) : model.linearTicks(low, high, most);
   }
 
-  const path = (points) =>
-    points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+  /* more: {log, at}, of a logarithmic axis and of one with ticks of its own. */
+  const axis = (noun, unit, caption, digits, range, more) => ({
+    noun,
+    unit,
+    caption,
+    digits,
+    range,
+    ...more,
+  });
 
-  /* A slider at a point of the plot, with the usual arrow keys. */
-  function handle(entry) {
-    const node = element("div", {
+  /* A slider at a point of the plot, with the usual keys. */
+  const KEYS = new Map([
+    ["Home", -Infinity],
+    ["PageDown", -10],
+    ...["ArrowLeft", "ArrowDown"].map((key) => [key, -1]),
+    ...["ArrowRight", "ArrowUp"].map((key) => [key, 1]),
+    ["PageUp", 10],
+    ["End", Infinity],
+  ]);
+  const handle = (entry) =>
+    element("div", {
       class: "lines-handle",
       role: "slider",
       tabindex: 0,
       "data-own-keys": true,
       onkeydown: (event) => {
-        const steps = {
-          ArrowLeft: -1,
-          ArrowDown: -1,
-          PageDown: -10,
-          Home: -Infinity,
-          ArrowRight: 1,
-          ArrowUp: 1,
-          PageUp: 10,
-          End: Infinity,
-        }[event.key];
+        const steps = KEYS.get(event.key);
         if (!steps) return;
         event.preventDefault();
         entry.now.step(steps);
       },
     });
-    return node;
-  }
 
   class Plot {
     constructor() {
@@ -92,8 +96,8 @@ window.Lines ??= (() => {
 
     /* Shows a view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; said, its description in
        words; marks(at, ends), marks beside the lines, with at(x, y) in px. If a reader may drag:
-       drag(x, y), and handles, [{label, text, x, y, step}] with value, least and most as whole
-       numbers. moving(share) is called at every frame. */
+       drag(x, y), and handles, [{x, y, aria, step}], where aria has the label and values of a slider.
+       moving(share) is called at every frame. */
     show(view, { glide = true, moving = () => {} } = {}) {
       const scales = { x: scaleOf(view.x), y: scaleOf(view.y) };
       const before = this.shares ?? {};
@@ -130,7 +134,7 @@ window.Lines ??= (() => {
     /* Redraws the lines only, between two states. */
     trace() {
       for (const line of this.traced) {
-        line.setAttribute("d", path(this.shares[line.dataset.line].map(this.place)));
+        line.setAttribute("d", Stage.path(this.shares[line.dataset.line].map(this.place)));
       }
     }
 
@@ -181,15 +185,7 @@ window.Lines ??= (() => {
         if (!entry.node) this.frame.append(entry.node = handle(entry));
         const [left, top] = at(now.x, now.y);
         Object.assign(entry.node.style, { left: `${left}px`, top: `${top}px` });
-        for (
-          const [name, value] of Object.entries({
-            label: now.label,
-            valuetext: now.text,
-            valuenow: now.value,
-            valuemin: now.least,
-            valuemax: now.most,
-          })
-        ) {
+        for (const [name, value] of Object.entries(now.aria)) {
           entry.node.setAttribute(`aria-${name}`, value);
         }
       });
@@ -209,5 +205,5 @@ window.Lines ??= (() => {
     }
   }
 
-  return { Plot };
+  return { Plot, axis };
 })();

@@ -7,9 +7,9 @@
    is near. */
 
 {
-  const { element } = Stage;
+  const { element, percent } = Stage;
   const { Curve, Grid } = LookPictures;
-  const { Likeliest, Reading, percent, quoted } = LookText;
+  const { Likeliest, Reading, quoted } = LookText;
   const NEAR = "800px", LEAST = 0.05; // distance at which it loads; the least weight with an arrow
   const MODES = { first: "the first of the ranking", head: "the open head alone", none: "no head" };
 
@@ -41,10 +41,7 @@
       this.makeControls();
       stage.append(...this.parts());
       Stage.keys(stage, this.steps, () => this.last);
-      new MutationObserver(() => this.drawGrid()).observe(document.documentElement, {
-        attributes: true,
-        attributeFilter: ["data-theme"],
-      });
+      Stage.onTheme(() => this.drawGrid());
       this.turn(0);
       const watcher = new IntersectionObserver((seen) => {
         if (!seen.some((one) => one.isIntersecting)) return;
@@ -301,13 +298,8 @@
     }
   }
 
-  Stage.mount("look-inside", (stage) => {
-    const source = document.getElementById("look-inside-data");
-    if (!source) {
-      stage.append(element("p", { class: "film-quiet" }, "No page is stored yet."));
-      return {};
-    }
-    const inside = new Inside(stage, JSON.parse(source.textContent)), { steps, data } = inside;
+  Stage.mountStored("look-inside", (stage, data) => {
+    const inside = new Inside(stage, data), { steps } = inside;
     const name = Stage.setter((text) => {
       const i = inside.names.indexOf(text);
       if (i < 0) return false;

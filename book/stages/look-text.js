@@ -5,8 +5,6 @@
 
 window.LookText ??= (() => {
   const { element, svg } = Stage;
-
-  const percent = (share) => (share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
   const shown = (text) => text.replace(/\n/g, "↵").replace(/\ufffd/g, "·");
   const quoted = (text) => `“${shown(text).trim() || "space"}”`;
   const spaced = (text) => text.startsWith(" ");
@@ -127,17 +125,9 @@ window.LookText ??= (() => {
 
     draw(name, best) {
       this.name.textContent = name;
-      this.list.replaceChildren(...best.map(([text, share]) =>
-        element(
-          "li",
-          {},
-          element("span", {}, shown(text)),
-          element("span", { class: "sampler-bar", style: `--share: ${share}` }),
-          element("span", {}, percent(share)),
-        )
-      ));
+      this.list.replaceChildren(...Stage.bars(best.map(([text, share]) => [shown(text), share])));
     }
   }
 
-  return { Likeliest, Reading, percent, quoted };
+  return { Likeliest, Reading, quoted };
 })();

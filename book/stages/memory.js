@@ -127,47 +127,13 @@
         : "Press a key to ask for it. Dashed: not written yet";
       this.table.classList.toggle("memory-signed", !normalized);
       const { width } = rules, numbers = width * width + (normalized ? width : 0);
-      const count = (number) => number.toLocaleString("en");
       this.drawSide(
         "cache",
         told,
-        `Softmax (its cache): ${count(2 * width * n)} numbers`,
+        `Softmax (its cache): ${Stage.text(2 * width * n)} numbers`,
       );
-      this.drawSide("state", told, `Linear (its state): ${count(numbers)} numbers`);
+      this.drawSide("state", told, `Linear (its state): ${Stage.text(numbers)} numbers`);
     }
-  }
-
-  /* A form for a pair of the reader's own: calls write(pair). */
-  function ownPair(write) {
-    const field = (label, value) =>
-      element(
-        "label",
-        { class: "figure-control" },
-        element("span", { class: "figure-label" }, label),
-        element("input", {
-          type: "text",
-          value,
-          maxlength: 6,
-          size: 5,
-          autocomplete: "off",
-          autocapitalize: "off",
-          spellcheck: "false",
-        }),
-      );
-    const fields = [field("Key", "cat"), field("Value", "rye")];
-    return element(
-      "form",
-      {
-        class: "stage-row",
-        onsubmit: (event) => {
-          event.preventDefault();
-          const pair = fields.map((one) => one.querySelector("input").value.trim().replace(/\s+/g, "-"));
-          if (pair.every(Boolean)) write(pair);
-        },
-      },
-      fields,
-      element("button", { type: "submit" }, "Write"),
-    );
   }
 
   /* The controls. They call pairs(n), list(name), change({setting: value}), keys(which). */
@@ -217,21 +183,6 @@
       found[name] = { k: rows(arrays.k), q: rows(arrays.q) };
     }
     return found;
-  }
-
-  /* The less used parts, folded at first. */
-  function fold({ pictures, settings, unfolded }) {
-    return element(
-      "details",
-      { class: "memory-inside", ontoggle: (event) => event.target.open && unfolded() },
-      element("summary", {}, "More: feature map, delta rule, another list, the matrices"),
-      element(
-        "div",
-        {},
-        element("div", { class: "memory-picture" }, ...pictures),
-        element("div", { class: "stage-row" }, ...settings),
-      ),
-    );
   }
 
   Stage.mount("memory", (stage) => {
@@ -302,17 +253,12 @@
       keys: choice,
       trained,
     });
-    const form = ownPair((pair) => {
-      const n = Math.min(steps.step(), SHOWN - 1);
-      lab.asked = n;
-      write([...lab.words.slice(0, n), pair, ...lab.words.slice(n)].slice(0, MOST), {}, n);
-      steps.show(n + 1);
-    });
-    const inside = fold({
-      pictures: [state.picture, formula],
-      settings: [map, rule, lists, form],
-      unfolded: () => looked ?? look(steps.step()),
-    });
+    const inside = Stage.more(
+      "feature map, delta rule, another list, the matrices",
+      element("div", { class: "memory-picture" }, state.picture, formula),
+      element("div", { class: "stage-row" }, map, rule, lists),
+    );
+    inside.addEventListener("toggle", () => inside.open && (looked ?? look(steps.step())));
     stage.append(
       element("div", { class: "stage-row memory-keys" }, kinds, why),
       element(

@@ -5,7 +5,7 @@
    passes in #devices-data; costs are for one head of that run's width. */
 
 {
-  const { element, svg } = Stage;
+  const { element, svg, text } = Stage;
   const MODES = { attention: "Attention mode", recurrent: "Recurrent mode", chunked: "Chunked mode" };
   const CHUNKS = 16, STEPS = 60, MILLISECONDS = 100; // the number of chunks drawn, for every length
   const FIRST = 16384;
@@ -15,7 +15,6 @@
     "computed pair by pair": [TRIANGLE, "modes-product"],
     "read from the state": ["M1 7L8 1M4 9L13 1M9 9L18 1M14 9L21 3", "lines-line lines-thin"],
   };
-  const text = (n) => n.toLocaleString("en");
 
   /* {length: {mode: seconds}} of the lengths at which every mode was measured. */
   function storedTimes({ points, width }) {

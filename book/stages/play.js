@@ -66,7 +66,6 @@
       this.buttons = element("div", { class: "play-choices", role: "group", "aria-label": "Your answer" });
       this.table = element("table", { class: "play-table" });
       this.line = element("p", { class: "stage-line", role: "status" });
-      const press = (words, act) => element("button", { type: "button", onclick: act }, words);
       this.kinds = Stage.radios("Task", NAMES, this.task, (task) => this.open(task, 0));
       stage.append(
         this.kinds,
@@ -79,11 +78,10 @@
           { class: "play-scroll", tabindex: 0, role: "region", "aria-label": "Answers" },
           this.table,
         ),
-        element(
-          "div",
-          { class: "stage-buttons" },
-          press("Show the answers", () => this.reveal()),
-          press("Another text", () => this.open(this.task, (this.text + 1) % this.now.length)),
+        Stage.buttons(
+          "Texts",
+          Stage.button("Show the answers", () => this.reveal()),
+          Stage.button("Another text", () => this.open(this.task, (this.text + 1) % this.now.length)),
         ),
         Stage.provenance(sources),
       );
@@ -183,13 +181,8 @@
     }
   }
 
-  Stage.mount("play", (stage) => {
-    const source = document.getElementById("play-data");
-    if (!source) {
-      stage.append(element("p", { class: "film-quiet" }, "No answers are stored yet."));
-      return {};
-    }
-    const play = new Play(stage, JSON.parse(source.textContent));
+  Stage.mountStored("play", (stage, data) => {
+    const play = new Play(stage, data);
     const shown = Stage.setter(
       (value) => value === "yes" ? play.reveal() : value === "no",
       () => play.done ? "yes" : "no",

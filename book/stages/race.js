@@ -6,7 +6,7 @@
 
 {
   const { element, svg } = Stage;
-  const { formatNumber, interpolate } = window.ExplorableModel;
+  const { formatNumber, interpolate } = window.ExplorableModel, { axis } = window.Lines;
   const NAMES = { softmax: "Softmax", linear: "Linear" }, MODELS = Object.keys(NAMES);
   const VIEWS = { update: "Updates", guess: "Guess the time", minutes: "Time" };
   const FIRST = "update", OPENS_AT = 16384, LOSS = [1.4, 4.6], STEPS = 60;
@@ -50,13 +50,8 @@
     return { node, set, value, words, minutes: 0 };
   }
 
-  Stage.mount("race", (stage) => {
-    const source = document.getElementById("race-data");
-    if (!source) {
-      stage.append(element("p", {}, "Not measured yet."));
-      return {};
-    }
-    const races = JSON.parse(source.textContent).map(raceOf), contexts = races.map(({ context }) => context);
+  Stage.mountStored("race", (stage, data) => {
+    const races = data.map(raceOf), contexts = races.map(({ context }) => context);
     const opens = contexts.includes(OPENS_AT) ? OPENS_AT : contexts.at(-1);
     const hours = Math.ceil(Math.max(...races.flatMap(({ ends }) => Object.values(ends))) / 60);
     const clocks = Object.fromEntries(MODELS.map((name) => [name, clock(name)]));
@@ -189,37 +184,18 @@
       );
       const longest = view === "guess" ? race.ends.softmax : Math.max(...Object.values(race.ends));
       const along = view === "update"
-        ? {
-          title: "Updates",
-          noun: "updates",
-          unit: "",
-          caption: "Updates",
-          digits: 4,
-          range: [0, race.updates.at(-1)],
-        }
-        : {
-          title: "Time",
-          noun: "time",
-          unit: "min",
-          caption: "Time (minutes of training)",
-          digits: 3,
-          range: [0, longest],
-        };
-      const y = {
-        noun: "loss",
-        unit: "nats per byte",
-        caption: "Loss, nats per byte (lower is better)",
-        digits: 4,
-        range: LOSS,
-      };
+        ? axis("updates", "", "Updates", 4, [0, race.updates.at(-1)])
+        : axis("time", "min", "Time (minutes of training)", 3, [0, longest]);
       const knob = {
         x: guessMinutes(),
         y: race.loss.linear.at(-1),
-        label: "When linear is done",
-        text: minutesText(guessMinutes()),
-        value: Math.round(guess * STEPS),
-        least: 1,
-        most: STEPS,
+        aria: {
+          label: "When linear is done",
+          valuetext: minutesText(guessMinutes()),
+          valuenow: Math.round(guess * STEPS),
+          valuemin: 1,
+          valuemax: STEPS,
+        },
         step: (n) => bet(guess + n / STEPS),
       };
       reveal.hidden = view !== "guess";
@@ -227,7 +203,7 @@
       line.textContent = say();
       plot.show({
         x: along,
-        y,
+        y: axis("loss", "nats per byte", "Loss, nats per byte (lower is better)", 4, LOSS),
         lines: linesNow(),
         marks,
         said: `Loss against ${along.noun} at a context of ${

@@ -6,20 +6,15 @@
 
 {
   const { element, svg } = Stage;
-  const { formatNumber } = window.ExplorableModel;
+  const { formatNumber } = window.ExplorableModel, { axis } = window.Lines;
   const RANGE = [0.3, 1000], STEP = 10 ** 0.05;
   const COLORS = ["linear", "other-1", "other-2", "other-3", "none"];
   const times = (value) => `${formatNumber(value, value < 100 ? 2 : 3)}×`;
   const steps = (value) => Math.round(Math.log(value) / Math.log(STEP));
   const off = (a, b) => Math.max(a / b, b / a);
 
-  Stage.mount("ratios", (stage) => {
-    const source = document.getElementById("ratios-data");
-    if (!source) {
-      stage.append(element("p", {}, "Not measured yet."));
-      return {};
-    }
-    const series = JSON.parse(source.textContent), lengths = series[0].lengths, stored = series[0].ratios;
+  Stage.mountStored("ratios", (stage, series) => {
+    const lengths = series[0].lengths, stored = series[0].ratios;
     const table = stage.closest("section")?.querySelector(".cell:has(table)");
     const told = table ? [table, table.nextElementSibling] : []; // and the note on its columns
     const names = element("ul", { class: "lines-names" });
@@ -58,9 +53,7 @@
     function legend() {
       const parts = lines().filter(({ id }) => shown && id !== "stored");
       names.replaceChildren(
-        ...parts.map(({ name, color, css }) =>
-          Stage.named(name, [svg("path", { class: `lines-line ${css}`, d: "M0 5H22" })], `var(--${color})`)
-        ),
+        ...parts.map(({ name, color, css }) => Stage.lined(name, `var(--${color})`, css)),
       );
     }
 
@@ -112,23 +105,11 @@
       for (const node of told) node.hidden = !shown;
       const clamp = (value) => Math.min(RANGE[1], Math.max(RANGE[0], value));
       plot.show({
-        x: {
-          noun: "context",
-          unit: "tokens",
-          caption: "Context (tokens, log scale)",
-          digits: 6,
+        x: axis("context", "tokens", "Context (tokens, log scale)", 6, [200, 170000], {
           log: 2,
-          range: [200, 170000],
           at: lengths,
-        },
-        y: {
-          noun: "ratio",
-          unit: "times",
-          caption: "Softmax’s time over linear’s (log scale)",
-          digits: 3,
-          log: 10,
-          range: RANGE,
-        },
+        }),
+        y: axis("ratio", "times", "Softmax’s time over linear’s (log scale)", 3, RANGE, { log: 10 }),
         mark: "line+dot",
         lines: lines(),
         marks,
@@ -137,11 +118,13 @@
         handles: shown ? [] : lengths.map((x, i) => ({
           x,
           y: drawn[i],
-          label: `How many times faster at ${x.toLocaleString("en")} tokens`,
-          text: times(drawn[i]),
-          value: steps(drawn[i]),
-          least: steps(RANGE[0]),
-          most: steps(RANGE[1]),
+          aria: {
+            label: `How many times faster at ${x.toLocaleString("en")} tokens`,
+            valuetext: times(drawn[i]),
+            valuenow: steps(drawn[i]),
+            valuemin: steps(RANGE[0]),
+            valuemax: steps(RANGE[1]),
+          },
           step: (n) => {
             drawn[i] = clamp(drawn[i] * STEP ** n);
             render(false);
@@ -163,7 +146,7 @@
     stage.append(
       plot.node,
       names,
-      element("div", { class: "stage-buttons", role: "group", "aria-label": "Steps" }, reveal, again),
+      Stage.buttons("Steps", reveal, again),
       line,
     );
     render(false);

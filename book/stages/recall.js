@@ -152,5 +152,5 @@ window.Recall ??= (() => {
     return { states, shares };
   }
 
-  return { SCORE, MAPS, normalized, features, pairs, memory, read, softmax, mean, nearest };
+  return { MAPS, normalized, features, pairs, memory, read, softmax, mean, nearest };
 })();

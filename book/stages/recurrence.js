@@ -223,28 +223,6 @@
     }
   }
 
-  /* A field for the reader's own text: calls change(text). */
-  function ownText(change) {
-    const typed = element("input", {
-      type: "text",
-      id: "recurrence-input",
-      maxlength: MOST,
-      value: FIRST.text,
-      autocomplete: "off",
-      spellcheck: "false",
-      oninput: () => change([...typed.value].slice(0, MOST)),
-    });
-    return [
-      typed,
-      element(
-        "div",
-        { class: "figure-control" },
-        element("label", { class: "figure-label", for: "recurrence-input" }, "Your text"),
-        typed,
-      ),
-    ];
-  }
-
   Stage.mount("recurrence", (stage) => {
     const run = new Run(), why = element("p", { class: "stage-note" });
     const steps = Stage.stepper({
@@ -287,9 +265,13 @@
         if (i) set(Object.keys(PRESETS)[i - 1]);
       },
     );
-    const [typed, field] = ownText((text) => {
-      run.text = text;
-      update(text.length);
+    const [typed, field] = Stage.field("recurrence-input", "Your text", FIRST.text, {
+      maxlength: MOST,
+      spellcheck: "false",
+      oninput: () => {
+        run.text = [...typed.value].slice(0, MOST);
+        update(run.text.length);
+      },
     });
     const form = Stage.radios(
       "Computed as",

@@ -5,7 +5,7 @@
    of a novel are data from the page's figures module: element #ribbon-data. */
 
 {
-  const { element, svg } = Stage;
+  const { element, svg, text: count } = Stage;
   const MOST = 16384, LEFT = 34, RIGHT = 58, UP = 18, BAND = 44, TOP = 108, HEIGHT = 172, BOTTOM = 34;
   const APART = 44; // px between two numbers of the axis
   const KINDS = {
@@ -37,9 +37,8 @@
     },
   };
   KINDS.pairs = { ...KINDS.noise, label: "other pairs of key and value" };
-  const drawn = (color) => `lines-line${color === "gated" ? " lines-dashed" : ""}`; // also blue
+  const dashes = (color) => (color === "gated" ? "lines-dashed" : ""); // also blue
   const tidy = (value) => value.toFixed(Math.abs(value) < 1 ? 2 : 1).replace("-", "−");
-  const count = (value) => value.toLocaleString("en");
   const text = (attributes, ...words) => svg("text", { class: "lines-tick", ...attributes }, ...words);
 
   /* Contents in between: words of a text, specks of noise, or pairs, always in the same places. */
@@ -127,32 +126,24 @@
         text({ x: now, y: bottom + 32, "text-anchor": "end" }, `← further back, in ${unit} (log scale)`),
         ...lines.map(({ color, points }, i) => {
           const shift = 3 * (i - (lines.length - 1) / 2); // so that error bars do not overlap
-          const place = points.map(([d, value]) =>
-            `${(this.x(d) + shift).toFixed(1)} ${y(value).toFixed(1)}`
-          );
+          const place = points.map(([d, value]) => [this.x(d) + shift, y(value)]);
           const bars = points.map(([d, , low, high]) =>
             svg("path", {
               class: `ribbon-error${d === distance ? " ribbon-chosen" : ""}`,
               d: `M${this.x(d) + shift} ${y(low)}V${y(high)}`,
             })
           );
-          const dots = points.map(([d, value]) =>
-            svg("circle", { cx: this.x(d) + shift, cy: y(value), r: d === distance ? 5.5 : 2.5 })
+          const dots = place.map(([cx, cy], i) =>
+            svg("circle", { cx, cy, r: points[i][0] === distance ? 5.5 : 2.5 })
           );
-          const line = svg("path", { class: drawn(color), d: `M${place.join("L")}` });
+          const line = svg("path", { class: `lines-line ${dashes(color)}`, d: Stage.path(place) });
           return svg("g", { class: "ribbon-line", style: `--line: var(--${color})` }, line, ...bars, ...dots);
         }),
       );
     }
   }
 
-  Stage.mount("ribbon", (stage) => {
-    const source = document.getElementById("ribbon-data");
-    if (!source) {
-      stage.append(element("p", { class: "film-quiet" }, "Not measured yet."));
-      return {};
-    }
-    const { between, example, sources } = JSON.parse(source.textContent);
+  Stage.mountStored("ribbon", (stage, { between, example, sources }) => {
     const ribbon = new Ribbon(between), names = element("ul", { class: "lines-names" });
     const line = element("p", { class: "stage-line", role: "status" });
     const words = element("p", { class: "ribbon-words" });
@@ -190,9 +181,7 @@
       });
       line.textContent = say(found);
       names.replaceChildren(
-        ...found.map(({ color, name }) =>
-          Stage.named(name, [svg("path", { class: drawn(color), d: "M0 5H22" })], `var(--${color})`)
-        ),
+        ...found.map(({ color, name }) => Stage.lined(name, `var(--${color})`, dashes(color))),
         Stage.named(KINDS[kind].error, [svg("path", { class: "ribbon-error", d: "M11 -2V12" })]),
       );
       tell();

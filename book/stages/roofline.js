@@ -137,10 +137,8 @@
     nodes.push(svg("path", { class: "roofline-now", d: `M${x(chosen)} ${TOP - 6}V${HEIGHT - BOTTOM}` }));
     for (const [mode, list] of Object.entries(bounds)) {
       if (list[0].seconds === null) continue;
-      const path = list.map(({ seconds }, i) =>
-        `${i ? "L" : "M"}${x(LENGTHS[i]).toFixed(1)} ${y(seconds).toFixed(1)}`
-      ).join("");
-      nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d: path }));
+      const d = Stage.path(list.map(({ seconds }, i) => [x(LENGTHS[i]), y(seconds)]));
+      nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d }));
     }
     for (const [css, list] of [["roofline-point", points], ["roofline-point roofline-browser", here]]) {
       for (const [mode, t, seconds] of list) {
@@ -160,7 +158,6 @@
   /* Names of the colours, and meaning of dots and dashes. */
   function legend() {
     const dot = () => svg("circle", { style: "fill: var(--line)", cx: 11, cy: 5, r: 4.5 });
-    const dashes = svg("path", { class: "lines-line lines-dashed", d: "M0 5H22" });
     const colours = Object.entries({
       attention: "Attention mode",
       softmax: "Softmax",
@@ -170,7 +167,7 @@
     return element("ul", { class: "lines-names" }, [
       ...colours.map(([mode, name]) => Stage.named(name, [dot()], `var(--${mode})`)),
       Stage.named("dot: measured", [dot()]),
-      Stage.named("dashes: bound", [dashes]),
+      Stage.lined("dashes: bound", "currentColor", "lines-dashed"),
     ]);
   }
 
@@ -274,12 +271,7 @@
       (i) => set("step")(Object.values(WAITS)[i]),
     );
     const device = Stage.select("roofline-device", "Device", names, chosen.device, setDevice);
-    const more = element(
-      "details",
-      {},
-      element("summary", {}, "More: heads, width, chunk, waiting"),
-      element("div", { class: "stage-row film-settings" }, heads, sliders.d, sliders.c, waits),
-    );
+    const more = Stage.more("heads, width, chunk, waiting", heads, sliders.d, sliders.c, waits);
     stage.append(
       element("div", { class: "stage-row" }, device, sliders.t),
       legend(),

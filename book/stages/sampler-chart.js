@@ -69,9 +69,7 @@ window.SamplerChart ??= (() => {
       );
     }
     for (const [name, [first, last]] of Object.entries(ends)) {
-      const line = (points[name] ?? []).map(([t, ms], i) =>
-        `${i ? "L" : "M"}${x(t).toFixed(1)} ${y(ms).toFixed(1)}`
-      ).join("");
+      const line = Stage.path((points[name] ?? []).map(([t, ms]) => [x(t), y(ms)]));
       nodes.push(
         svg("path", {
           class: `sampler-counted ${COLOURS[name]}`,

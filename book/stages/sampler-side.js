@@ -33,21 +33,12 @@ window.SamplerSide ??= (() => {
     ].filter((part) => part !== null);
   }
 
-  /* The likeliest letters, [[letter, share]], in order; and bars of them, as entries of a list. */
+  /* The likeliest letters, [[letter, share]], in order; and bars of them. */
   const likeliest = (shares) =>
     [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY).map((
       byte,
     ) => [byte, shares[byte]]);
-  const bars = (likely) =>
-    likely.map(([byte, share]) =>
-      element(
-        "li",
-        {},
-        element("span", {}, letterName(byte)),
-        element("span", { class: "sampler-bar", style: `--share: ${share.toFixed(4)}` }),
-        element("span", {}, `${Math.round(100 * share)}%`),
-      )
-    );
+  const bars = (likely) => Stage.bars(likely.map(([byte, share]) => [letterName(byte), share]));
 
   const DAY = 24 * 60 * 60 * 1000;
   const UNITS = [["days", DAY], ["hours", DAY / 24], ["min", 60000], ["s", 1000], ["ms", 0]];
@@ -75,7 +66,7 @@ window.SamplerSide ??= (() => {
 
   class Side {
     constructor(name, data) {
-      const of = `${NAMES[name]}, `, css = COLOURS[name];
+      const css = COLOURS[name];
       const fact = (label) => {
         const title = element("span", {}, label), value = element("b", {}, "–");
         return { title, value, node: element("div", {}, title, value) };
@@ -93,12 +84,10 @@ window.SamplerSide ??= (() => {
       );
       this.next = element(
         "section",
-        { class: css, "aria-label": `${of}its next letter` },
+        { class: css, "aria-label": `${NAMES[name]}, its next letter` },
         element("p", { class: "film-quiet" }, "Its next letter"),
         this.likely,
       );
-      const { section, draw } = Remembered.panel(name, { class: css, "aria-label": `${of}what it keeps` });
-      Object.assign(this, { memory: section, drawMemory: draw });
     }
 
     /* Without a writer: what it would be given or need after so many letters. */
@@ -108,10 +97,10 @@ window.SamplerSide ??= (() => {
       const kept = this.name === "linear" ? state : row * letters;
       const time = gone && price !== null ? timeText((first + grows * letters) * price) : "–";
       this.tell(letters, time, kept, gone);
-      for (const one of [this.next, this.memory]) one.classList.toggle("sampler-gone", gone);
+      this.next.classList.toggle("sampler-gone", gone);
     }
 
-    show(writer, temperature, layer, far) {
+    show(writer, temperature) {
       this.text.replaceChildren(...words(writer));
       this.tell(
         writer.reached,
@@ -120,8 +109,7 @@ window.SamplerSide ??= (() => {
       );
       const shares = Writers.probabilities(writer.logits, temperature || 1);
       this.likely.replaceChildren(...bars(likeliest(shares)));
-      for (const one of [this.next, this.memory]) one.classList.remove("sampler-gone");
-      this.drawMemory(writer.state[layer - 1], far);
+      this.next.classList.remove("sampler-gone");
     }
 
     tell(letters, time, kept, predicted = false) {

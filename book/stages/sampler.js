@@ -30,7 +30,6 @@
         running: false,
         speed: "race",
         temperature: FIRST,
-        layer: data.layers,
         drawn: 0,
       });
       this.sides = data.models.map(({ name }) => new Side(name, data));
@@ -48,43 +47,24 @@
       stage.append(...this.parts(data));
       this.begin();
       new ResizeObserver(() => this.show()).observe(this.picture);
-      new MutationObserver(() => this.show()).observe(document.documentElement, {
-        attributes: true,
-        attributeFilter: ["data-theme"],
-      });
     }
 
     makeControls(data) {
-      this.prompt = element("input", {
-        type: "text",
-        id: "sampler-prompt",
-        value: data.prompt,
+      [this.prompt, this.promptField] = Stage.field("sampler-prompt", "Both continue from", data.prompt, {
         maxlength: 1000,
-        autocomplete: "off",
         onchange: () => this.place(0),
       });
       this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
         this.temperature = value;
         this.show();
       });
-      const layers = Object.fromEntries(Array.from({ length: data.layers }, (_, i) => [i + 1, `${i + 1}`]));
-      this.layers = Stage.radios("What is kept, by layer", layers, `${this.layer}`, (value) => {
-        this.layer = Number(value);
-        this.show();
-      });
       this.speeds = Stage.radios("Speed", SPEEDS, this.speed, (value) => {
         this.speed = value;
       });
-      this.more = element(
-        "details",
-        {},
-        element("summary", {}, "More: temperature, speed"),
-        element("div", { class: "stage-row film-settings" }, this.slider, this.speeds),
-      );
-      const button = (words, act) => element("button", { type: "button", onclick: act }, words);
-      this.play = button("Write", () => (this.running ? this.pause() : this.start()));
-      this.one = button("One letter", () => this.step());
-      this.again = button("Start over", () => {
+      this.more = Stage.more("temperature, speed", this.slider, this.speeds);
+      this.play = Stage.button("Write", () => (this.running ? this.pause() : this.start()));
+      this.one = Stage.button("One letter", () => this.step());
+      this.again = Stage.button("Start over", () => {
         this.seed++;
         this.place(0);
       });
@@ -135,19 +115,8 @@
       const quiet = (words) => element("p", { class: "film-quiet" }, words);
       const film = (part) => element("div", { class: "film" }, this.sides.map((side) => side[part]));
       return [
-        element(
-          "div",
-          { class: "figure-control" },
-          element("label", { class: "figure-label", for: "sampler-prompt" }, "Both continue from"),
-          this.prompt,
-        ),
-        element(
-          "div",
-          { class: "stage-buttons", role: "group", "aria-label": "Writing" },
-          this.play,
-          this.one,
-          this.again,
-        ),
+        this.promptField,
+        Stage.buttons("Writing", this.play, this.one, this.again),
         element(
           "fieldset",
           { class: "figure-control" },
@@ -170,8 +139,6 @@
         load,
         this.more,
         film("next"),
-        this.layers,
-        film("memory"),
         Stage.provenance(data.sources),
       ];
     }
@@ -296,7 +263,7 @@
       const far = room(reached, from > 0);
       for (const side of this.sides) {
         const writer = active.find(({ name }) => name === side.name);
-        if (writer) side.show(writer, this.temperature, this.layer, far);
+        if (writer) side.show(writer, this.temperature);
         else side.wait(reached, this.text(side), cost);
       }
       this.scale.draw(softmax?.reached ?? reached);
@@ -312,13 +279,8 @@
     }
   }
 
-  Stage.mount("sampler", (stage) => {
-    const source = document.getElementById("sampler-data");
-    if (!source) {
-      stage.append(element("p", { class: "film-quiet" }, "No trained models are stored yet."));
-      return {};
-    }
-    const sampler = new Sampler(stage, JSON.parse(source.textContent));
+  Stage.mountStored("sampler", (stage, data) => {
+    const sampler = new Sampler(stage, data);
     const prompt = Stage.setter((text) => {
       sampler.prompt.value = text;
       sampler.place(0);
@@ -337,7 +299,6 @@
     return {
       temperature: [Stage.setter(temperature, temper.now), FIRST],
       prompt: [prompt, sampler.data.prompt],
-      layer: [Stage.pick(sampler.layers), sampler.data.layers],
       speed: [Stage.pick(sampler.speeds), "race"],
       letter: [letter, ""],
     };

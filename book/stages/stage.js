@@ -60,6 +60,15 @@ window.Stage ??= (() => {
     }
   }
 
+  /* `mount` for a stage that shows data of its page, element #<name>-data: calls
+     build(stage, data). */
+  const mountStored = (name, build) =>
+    mount(name, (stage) => {
+      const source = document.getElementById(`${name}-data`);
+      if (source) return build(stage, JSON.parse(source.textContent));
+      stage.append(element("p", { class: "film-quiet" }, "Nothing is stored for this yet."));
+    });
+
   /* A choice of a few values as radio buttons. options: {value: label}. */
   function radios(label, options, chosen, change) {
     const name = `stage-${count++}`;
@@ -121,15 +130,59 @@ window.Stage ??= (() => {
 
   const text = (value) => value.toLocaleString("en");
 
+  const button = (text, act) => element("button", { type: "button", onclick: act }, text);
+  const buttons = (label, ...nodes) =>
+    element("div", { class: "stage-buttons", role: "group", "aria-label": label }, nodes);
+
   /* A button that acts, and passes the focus on to the button that takes its place. */
   const swap = (text, act, other) =>
-    element("button", {
-      type: "button",
-      onclick: () => {
-        act();
-        other().focus();
-      },
-    }, text);
+    button(text, () => {
+      act();
+      other().focus();
+    });
+
+  /* A field for text, and the field with its label. */
+  function field(id, label, value, attributes) {
+    const input = element("input", { type: "text", id, value, autocomplete: "off", ...attributes });
+    const name = element("label", { class: "figure-label", for: id }, label);
+    return [input, element("div", { class: "figure-control" }, name, input)];
+  }
+
+  /* A label with a number below it: {value, group}, the number's element and both. */
+  function fact(label) {
+    const value = element("b");
+    return { value, group: element("p", {}, element("span", {}, label), value) };
+  }
+
+  /* Less used parts, folded at first. words: what they are. */
+  const more = (words, ...parts) =>
+    element(
+      "details",
+      { class: "stage-more" },
+      element("summary", {}, `More: ${words}`),
+      element("div", { class: "stage-row film-settings" }, parts),
+    );
+
+  const percent = (share) => (share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
+
+  /* Likely next tokens with bars, [[name, share]], as entries of a list. */
+  const bars = (likely) =>
+    likely.map(([name, share]) =>
+      element(
+        "li",
+        {},
+        element("span", {}, name),
+        element("span", { class: "sampler-bar", style: `--share: ${share.toFixed(4)}` }),
+        element("span", {}, percent(share)),
+      )
+    );
+
+  /* A line through points in px. */
+  const path = (points) =>
+    points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
+  const onTheme = (change) =>
+    new MutationObserver(change).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 
   /* A slider over a list of numbers, with its value beside the label. */
   function slider(id, label, list, chosen, change) {
@@ -186,19 +239,11 @@ window.Stage ??= (() => {
   function stepper({ length, render, say, milliseconds = 700 }) {
     let step = 0, timer = 0;
     const line = element("p", { class: "stage-line", role: "status" });
-    const button = (text, act) => element("button", { type: "button", onclick: act }, text);
     const back = button("Back", () => show(step - 1));
     const next = button("Step", () => show(step + 1));
     const play = button("Play", () => toggle());
     const over = button("Start over", () => show(0));
-    const bar = element(
-      "div",
-      { class: "stage-buttons", role: "group", "aria-label": "Steps" },
-      back,
-      next,
-      calm.matches ? null : play,
-      over,
-    );
+    const bar = buttons("Steps", back, next, calm.matches ? null : play, over);
 
     function stop() {
       clearInterval(timer);
@@ -275,6 +320,10 @@ window.Stage ??= (() => {
       words,
     );
 
+  /* The same for a line. */
+  const lined = (words, color, css = "") =>
+    named(words, [svg("path", { class: `lines-line ${css}`, d: "M0 5H22" })], color);
+
   /* Repeatable numbers in [0, 1): Numerical Recipes' generator, 32 bits. */
   function random(seed) {
     let state = seed >>> 0;
@@ -288,11 +337,22 @@ window.Stage ??= (() => {
     element,
     svg,
     mount,
+    mountStored,
     radios,
     setter,
     pick,
     slider,
     slide,
+    text,
+    button,
+    buttons,
+    field,
+    fact,
+    more,
+    percent,
+    bars,
+    path,
+    onTheme,
     swap,
     put,
     select,
@@ -302,6 +362,7 @@ window.Stage ??= (() => {
     keys,
     provenance,
     named,
+    lined,
     random,
     calm: calm.matches,
   };

@@ -5,7 +5,7 @@
    first text are data of the page, element #surgery-data. For other texts the model is loaded. */
 
 {
-  const { element } = Stage;
+  const { element, percent } = Stage;
   const { bars, clean, likeliest } = SamplerSide;
   const { Reading, moved, wordsOf } = Surgeon;
   const MOST = 400, SHOWN = 90, DUE = 60; // letters of a text, letters shown; ms between letters
@@ -13,7 +13,6 @@
   const WAYS = { cut: "Take a word out", add: "Add half of another text’s state" };
 
   const encoded = (text) => [...new TextEncoder().encode(text || "\n")];
-  const percent = (share) => (share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
 
   class Surgery {
     constructor(stage, data) {
@@ -24,20 +23,9 @@
     }
 
     makeControls(data) {
-      const input = (id, label, value) => {
-        const node = element("input", {
-          type: "text",
-          id,
-          value,
-          maxlength: MOST / 2,
-          autocomplete: "off",
-          onchange: () => this.begin(),
-        });
-        const name = element("label", { class: "figure-label", for: id }, label);
-        return [node, element("div", { class: "figure-control" }, name, node)];
-      };
-      [this.text, this.firstText] = input("surgery-text", "Linear has read", data.text);
-      [this.second, this.secondText] = input("surgery-second", "The other text", data.second);
+      const typed = { maxlength: MOST / 2, onchange: () => this.begin() };
+      [this.text, this.firstText] = Stage.field("surgery-text", "Linear has read", data.text, typed);
+      [this.second, this.secondText] = Stage.field("surgery-second", "The other text", data.second, typed);
       this.ways = Stage.radios("Operation", WAYS, this.way, (way) => {
         this.way = way;
         this.apply();
@@ -55,13 +43,13 @@
         const node = element("section", { class: "film-linear", "aria-label": name }, words, likely, text);
         return { likely, text, node };
       });
-      const button = (words, act) => element("button", { type: "button", onclick: act }, words);
-      this.play = button("Go on", () => (this.timer ? this.pause() : this.start()));
-      this.buttons = [
+      this.play = Stage.button("Go on", () => (this.timer ? this.pause() : this.start()));
+      this.buttons = Stage.buttons(
+        "Writing",
         this.play,
-        button("One letter", () => this.step()),
-        button("Start over", () => this.begin()),
-      ];
+        Stage.button("One letter", () => this.step()),
+        Stage.button("Start over", () => this.begin()),
+      );
     }
 
     parts(data) {
@@ -76,7 +64,7 @@
         this.secondText,
         element("div", { class: "film" }, this.sides.map(({ node }) => node)),
         this.line,
-        element("div", { class: "stage-buttons", role: "group", "aria-label": "Writing" }, this.buttons),
+        this.buttons,
         element("p", { class: "film-quiet" }, load),
         Stage.provenance(data.sources),
       ];
@@ -279,13 +267,8 @@
     }
   }
 
-  Stage.mount("surgery", (stage) => {
-    const source = document.getElementById("surgery-data");
-    if (!source) {
-      stage.append(element("p", { class: "film-quiet" }, "No trained model is stored yet."));
-      return {};
-    }
-    const data = JSON.parse(source.textContent), surgery = new Surgery(stage, data);
+  Stage.mountStored("surgery", (stage, data) => {
+    const surgery = new Surgery(stage, data);
     const typed = (input) =>
       Stage.setter((text) => {
         if (input.value === text) return;

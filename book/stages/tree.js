@@ -62,10 +62,6 @@
     return { picture, edges, nodes, bars, mark, name };
   }
 
-  const count = (label) => {
-    const value = element("b");
-    return { value, group: element("p", {}, element("span", {}, label), value) };
-  };
   /* Steps of both ways of sampling, with the random numbers of this seed. */
   function plan(seed) {
     const next = Stage.random(seed * 7919);
@@ -104,7 +100,7 @@
 
   Stage.mount("tree", (stage) => {
     const { picture, edges, nodes, bars, mark, name } = drawTree();
-    const evaluations = count("Calls of the model g"), other = count("The other way, this time");
+    const evaluations = Stage.fact("Calls of the model g"), other = Stage.fact("The other way, this time");
     let way = "dumb", seed = 1, planned = plan(seed);
 
     const length = () => (way === "dumb" ? planned.dumb : DEPTH);

@@ -136,4 +136,4 @@ def test_without_speeds_or_data_there_is_less_to_choose_and_no_error(film):
     frame = film(data={**FILM, "models": models})
     assert frame.get_by_role("radio").count() == 0
     assert "30 updates: 1.75" in writing(frame)[0]
-    assert film(data=None).get_by_text("Not measured yet.").is_visible()
+    assert film(data=None).get_by_text("Nothing is stored for this yet.").is_visible()

@@ -42,7 +42,7 @@ COUNTED = 4096  # letters between the two counts of a letter's multiply-adds
 def data(context: int = CONTEXT) -> HTML | Missing:
     """JSON in a script element for the stage, or a note on what to run if a model is missing.
 
-    prompt. layers: of each model. bytes: of the two files that the page loads, in base64.
+    prompt. bytes: of the two files that the page loads, in base64.
     models: each with name, file (its name there) and slopes (log_decay of its heads).
     bills: {name: multiply-adds of the first letter, and those that each earlier letter adds}.
     state: bytes of linear attention's state. row: bytes of a letter in the cache.
@@ -60,7 +60,6 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     files = [weights_of(run) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
-        "layers": gpt_config(runs[0]["config"]["scale"]).n_layer,
         "bytes": sum(loaded_bytes(file) for file in files[:2]),
         "models": [loaded(run) for run in runs],
         "bills": {run["config"]["model"]: letter_cost(run["config"]) for run in runs},
