@@ -77,7 +77,7 @@
         ),
         this.sides.cache.body,
         this.sides.state.body,
-        element("tbody", {}, named("✓ ✗: the answer for each key. Struck out: a wrong one")),
+        element("tbody", {}, named("✓ ✗: each key’s answer. Struck: a wrong one")),
       );
     }
 
