@@ -21,6 +21,7 @@ STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.js
 def one(**changes):
     """A small sound record, changed: keys are paths with dots."""
     stored = record.read(STORED)
+    stored["config"]["train_seconds"] = 0.3
     stored["tables"] = {
         "train": {"update": [1, 2, 3], "seconds": [0.1, 0.1, 0.1], "loss": [3.0, 2.0, 1.0]},
         "validation": {"update": [0, 3], "loss": [3.0, 1.0]},

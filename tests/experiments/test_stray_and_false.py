@@ -12,7 +12,7 @@ import pytest
 
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness.core import code, lease, provenance, record, runner
+from experiments.harness.core import checking, code, lease, provenance, record, runner
 from experiments.harness.core.collect import collect
 from experiments.harness.core.files import LONGEST, one_line
 from experiments.harness.core.weights import WEIGHTS, describe_weights
@@ -198,22 +198,44 @@ def test_a_record_that_was_edited_is_not_stored_and_is_set_aside(tmp_path, capsy
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tables__train__update": [1, 2, 3]}, "train.update: expected the last to be 6"),
-        ({"tables__train": {}}, "train.update: expected the last to be 6, got []"),
-        ({"tables__validation__update": [0, 9]}, "validation.update: expected the last to be 6"),
+        ({"tables__train__update": [0, 1, 2]}, "train.update: expected the last to be 3"),
+        ({"tables__train__update": [0, 2, 3]}, "train.update: expected each from 1 to 3"),
+        ({"tables__train": {}}, "train.update: expected the last to be 3, got []"),
+        ({"tables__validation__update": [0, 9]}, "validation.update: expected the last to be 3"),
+        ({"config__train_seconds": 1}, "train.seconds: expected 1 in all, got 0.3"),
         ({"config__context": 512}, "config.context: expected 256, as nano-linear-256 says"),
         ({"config__attention": "softmax"}, "config.attention: expected 'linear'"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_told(tmp_path, capsys, changes, message):
     """Re-signed, so that no digest tells."""
-    whole = {"tables__train__update": [1, 2, 6], "tables__validation__update": [0, 6]}
-    fixed = {"config__train_seconds": 0, "config__updates": 6}
+    whole = {"tables__train__update": [1, 2, 3], "tables__validation__update": [0, 3]}
+    fixed = {"config__train_seconds": 0, "config__updates": 3}
     put(tmp_path, record.sign(one(**fixed, **whole)))
     assert check(tmp_path, capsys)[0] == 0
-    put(tmp_path, record.sign(one(**fixed, **{**whole, **changes})))
+    put(tmp_path, record.sign(one(**fixed | whole | changes)))
     status, said, _ = check(tmp_path, capsys)
     assert status == 1 and (message in said or "tables.train: expected rows" in said)
+
+
+@pytest.mark.parametrize("name", ["variants", "state_size", "made_up_tasks", "plateau"])
+def test_half_of_a_stored_training_is_told(name):
+    """Whatever its ending is called: `finished` once counted as ended early."""
+    told, halves = set(), 0
+    for stored in record.load(name):
+        curve = "train" if "train" in stored["tables"] else "curve"
+        ending = stored["tables"].get("end", {}).get("ending", [""])[0]
+        if ending in told or curve not in stored["tables"]:
+            continue
+        told.add(ending)
+        tables = {**stored["tables"]}
+        half = len(tables[curve]["update"]) // 2
+        tables[curve] = {column: values[:half] for column, values in tables[curve].items()}
+        checking.check_record(EXPERIMENTS, stored, "whole")
+        with pytest.raises(record.RecordError, match=f"half: tables.{curve}.update: expected"):
+            checking.check_record(EXPERIMENTS, {**stored, "tables": tables}, "half")
+        halves += 1
+    assert halves
 
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"])

@@ -17,6 +17,9 @@ from .tables import check_declared, check_repeated
 from .weights import WEIGHTS, read_weights, run_of
 
 IDENTITY = {"attention", "context", "model", "scale", "seed"}  # what a run's name identifies
+CURVES = ("train", "validation")  # tables with a row for each update, or for some
+DIVERGED = "not finite"
+EARLY = ("solved", DIVERGED)  # endings before the last planned update
 ROUNDED = 0.1  # s by which a sum may differ from rounded terms
 
 
@@ -89,21 +92,38 @@ def _check_config(experiment: Experiment, stored: Mapping[str, Any]) -> None:
 
 
 def _check_curve(experiment: Experiment, stored: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a training has all of its planned updates.
+    """Raise ValueError unless a training has all of its updates.
 
-    Models that diverged, and runs that end by the clock, are exempt.
+    A training that solved its task, or diverged, says after how many; one that ends by the clock
+    took its seconds.
     """
     config, tables = stored["config"], stored["tables"]
-    updates = config.get("updates")
-    ended = tables.get("end", {}).get("ending", ["whole"])[0] != "whole"
-    if not stored["complete"] or not updates or config.get("train_seconds") or ended:
+    curves = [name for name in CURVES if name in experiment.tables]
+    if "end" in experiment.tables:
+        curves += [name for name in ("curve",) if name in experiment.tables]
+    if not stored["complete"] or not curves or config.get("model") == "all":  # timed, not trained
         return
-    if "train" not in experiment.tables or config.get("model") == "all":  # timed, not trained
+    updates, seconds, end = config.get("updates"), config.get("train_seconds"), tables.get("end")
+    done = tables.get("train", {}).get("update", [])
+    ending = end["ending"][0] if end else ""
+    if ending in EARLY:
+        updates = end["updates"][0] if end else 0
+    elif seconds:
+        spent = sum(tables.get("train", {}).get("seconds", []))
+        if spent < seconds - ROUNDED:
+            raise ValueError(f"tables.train.seconds: expected {seconds} in all, got {spent:.1f}")
+        updates = len(done)
+    if not updates:
         return
-    for name in ("train", "validation"):
+    for name in curves:
         last = tables.get(name, {}).get("update", [])[-1:]
-        if name in experiment.tables and last != [updates]:
+        cut = ending == DIVERGED and name != "train" and (not last or last[0] <= updates)
+        if last != [updates] and not cut:
             raise ValueError(f"tables.{name}.update: expected the last to be {updates}, got {last}")
+    if "train" in curves and done != [*range(1, updates + 1)]:
+        raise ValueError(f"tables.train.update: expected each from 1 to {updates}")
+    if end and end["updates"] != [updates]:
+        raise ValueError(f"tables.end.updates: expected {updates}, got {end['updates']}")
 
 
 def check_folder(

@@ -22,7 +22,7 @@ def trained(folder, name, losses, finished=True):
         "schema": record.SCHEMA,
         "experiment": "variants",
         "name": name,
-        "config": run.config,
+        "config": {**run.config, "updates": 10},
         "complete": True,
         "provenance": origin,
         "units": experiment.EXPERIMENT.units,
