@@ -1,7 +1,7 @@
 """Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
-from ..figures.trained_model import look_inside, whole_model
+from ..figures.trained_model import few_states, look_inside, whole_model
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
 from ..figures.trained_model.measured import HEADS, Mean, measured, more_recall, ranking, recall
 from ..figures.trained_model.remove_exponential import (
@@ -165,6 +165,7 @@ VERDICTS = {
         whole_model.changed("state").mean > whole_model.changed("state").half
     ),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
+    "a state brings almost none of it back": lambda: few_states.way() < 0.03,
     "Eight of 270 is 3%, and 24 is 9%": lambda: (
         [round(100 * n / len(ranking())) for n in (FEW, SOME)] == [3, 9]
     ),
