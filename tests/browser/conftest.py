@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Error, Page, Request
 from book.explorable import page as explorable_page
 from book.paper.browser import launched
 from tests.browser.charts import BOOK, DARK_PAGE, PLOTLY, SCRIPTS
-from tests.browser.stages import PLACES
+from tests.browser.stages import PLACES, SET_BACK
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -26,7 +26,7 @@ BUILD = [JUPYTER_BOOK, "build", ".", "-W", "-n", "--keep-going"]
 SOURCES = ("_config.yml", "_toc.yml", "book", "lsa", "experiments", "results")
 # What a page's policy stops is an error in its console, and so fails its test.
 NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
-    console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`))"""
+    console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`));"""
 
 # A page leaves out what is far from the screen, and guesses its height. For a reader who jumps
 # there, lines settle within a frame; a test's press would go to where its target has been.
@@ -84,64 +84,82 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture
-def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a page of the book from file://, as `open_page(name, theme=, width=)`.
+class Reader:
+    """Opens pages of the book from file://, and notes what goes wrong in them.
 
-    `name` is a path inside the book, with or without a #fragment. All of it is laid out,
-    as for a reader who has scrolled through it once. Where the clock is
-    `stopped`, the page's timers wait for `clock.run_for`. The test fails at its end
-    if the page asked for anything that is not local or that its policy forbids, or if
-    anything went wrong in its scripts.
+    That is a request for anything that is not local or that a page's policy forbids, and an error
+    in a page's scripts.
     """
-    troubles: list[str] = []
-    contexts = []
 
-    def check(request: Request) -> None:
+    def __init__(self, book: Path, browser: Browser):
+        self.book, self.browser = book, browser
+        self.contexts, self.troubles = [], []
+
+    def check(self, request: Request) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):
-            troubles.append(f"request to {request.url}")
+            self.troubles.append(f"request to {request.url}")
 
-    def note_failure(request: Request) -> None:
+    def note_failure(self, request: Request) -> None:
         # A reload gives up what is still on its way: the drawing library of a figure just woken.
         if request.failure != "net::ERR_ABORTED":
-            troubles.append(f"failed: {request.url}")
+            self.troubles.append(f"failed: {request.url}")
 
-    def open_one(
+    def open(
+        self,
         name: str,
         *,
         theme: str = "light",
         width: int = 1280,
         height: int = 900,
         stopped: bool = False,
+        script: str = "",
         **options,
     ) -> Page:
-        context = browser.new_context(
+        """`name` is a path inside the book, with or without a #fragment.
+
+        All of the page is laid out, as for a reader who has scrolled through it once. Where the
+        clock is `stopped`, the page's timers wait for `clock.run_for`. `script` runs before all
+        others.
+        """
+        context = self.browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, **options
         )
-        contexts.append(context)
+        self.contexts.append(context)
         page = context.new_page()
         if stopped:
             page.clock.install(time=0)
             page.clock.pause_at(1)
-        page.on("request", check)
-        page.on("requestfailed", note_failure)
-        page.on("pageerror", lambda error: troubles.append(f"{name}: {error.message}"))
+        page.on("request", self.check)
+        page.on("requestfailed", self.note_failure)
+        page.on("pageerror", lambda error: self.troubles.append(f"{name}: {error.message}"))
         page.on(
             "console",
-            lambda message: message.type == "error" and troubles.append(f"{name}: {message.text}"),
+            lambda said: said.type == "error" and self.troubles.append(f"{name}: {said.text}"),
         )
-        page.add_init_script(NOTE_VIOLATIONS)
-        page.goto(f"file://{built_book}/{name}")
+        page.add_init_script(NOTE_VIOLATIONS + script)
+        page.goto(f"file://{self.book}/{name}")
         if not stopped:  # what waits for an idle moment waits for the clock
             page.wait_for_selector("html[data-ready]", state="attached")
         page.evaluate(LAY_OUT)
         page.evaluate("document.fonts.ready.then(() => true)")
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
-    assert not troubles, "\n".join(troubles)
+    def assert_no_troubles(self) -> None:
+        troubles, self.troubles[:] = self.troubles[:], []
+        assert not troubles, "\n".join(troubles)
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()
+
+
+@pytest.fixture
+def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page as `Reader.open` does. The test fails at its end if anything went wrong."""
+    reader = Reader(built_book, browser)
+    yield reader.open
+    reader.close()
+    reader.assert_no_troubles()
 
 
 @pytest.fixture
@@ -155,6 +173,35 @@ def open_stage(open_page):
         return tab, frame
 
     return open_one
+
+
+@pytest.fixture(scope="module")
+def _kept(built_book: Path, browser: Browser) -> Iterator[tuple[Reader, dict[tuple, Page]]]:
+    reader = Reader(built_book, browser)
+    yield reader, {}
+    reader.close()
+
+
+@pytest.fixture
+def set_stage(_kept):
+    """Set a stage as a link does, on a page that the tests of a module share; (tab, its frame).
+
+    For tests that begin with a stage's settings and not with what a reader first sees: a load takes
+    a second. What a link does not name is set back, and what was unfolded is folded.
+    """
+    reader, pages = _kept
+
+    def set_one(name, said="", **options):
+        key = (PLACES[name], *options.items())
+        if key not in pages:
+            pages[key] = reader.open(PLACES[name], **options)
+        tab, frame = pages[key], pages[key].locator(f"#{name}")
+        tab.evaluate(SET_BACK, f"#{name}:{said}")
+        frame.scroll_into_view_if_needed()
+        return tab, frame
+
+    yield set_one
+    reader.assert_no_troubles()
 
 
 @pytest.fixture

@@ -56,6 +56,17 @@ TABS_OUT = """(frame) => [...frame.querySelectorAll(".figure-choices span")].fil
     tab.getBoundingClientRect().left < frame.getBoundingClientRect().left - 0.5).length"""
 TOO_LOW = """(buttons) =>
     buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""
+# As a page is that was opened with this hash.
+SET_BACK = """async (wanted) => {
+    document.activeElement?.blur();
+    scrollTo({ top: 0, behavior: "instant" });
+    history.replaceState(null, "", location.pathname);
+    await new Promise((done) => {
+        addEventListener("hashchange", done, { once: true });
+        location.hash = wanted;
+    });
+    for (const fold of document.querySelectorAll(".stage details")) fold.open = false;
+}"""
 NEXT_FRAME = """() => new Promise((done) =>
     requestAnimationFrame(() => requestAnimationFrame(done)))"""
 

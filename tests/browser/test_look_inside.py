@@ -32,6 +32,14 @@ def opened(open_stage):
     return tab, frame
 
 
+@pytest.fixture
+def set_back(set_stage):
+    """The stage as it is at first, on a page that tests share."""
+    tab, frame = set_stage("look-inside", reduced_motion="reduce")
+    expect(frame.locator(".look-wrong").first).to_be_visible(timeout=20_000)
+    return tab, frame
+
+
 def stored_look(run, layer, head, token):
     """{place: weight} of what lies beside the record."""
     found = look_inside.arrays(run)
@@ -67,8 +75,8 @@ def test_what_it_begins_with_carries_its_message(opened):
     assert frame.locator(".look-arrow path").get_attribute("d")
 
 
-def test_guesses_are_those_that_are_stored(opened):
-    _, frame = opened
+def test_guesses_are_those_that_are_stored(set_back):
+    _, frame = set_back
     run = look_inside.stored()[0]
     found, tables = look_inside.arrays(run), run["tables"]
     passage = tables["tokens"]["text"][-40:]
@@ -111,8 +119,8 @@ def test_words_heads_and_pages_are_reached_by_keys_and_kept_in_the_address(opene
     expect(again.locator("[role=status]")).to_have_text(said)
 
 
-def test_a_mouse_over_a_word_shows_what_is_seen_from_it(opened):
-    _, frame = opened
+def test_a_mouse_over_a_word_shows_what_is_seen_from_it(set_back):
+    _, frame = set_back
     said, shown = line(frame), frame.evaluate(WEIGHTS)
     frame.locator(".look-word").nth(100).hover()
     assert line(frame) != said and frame.evaluate(WEIGHTS) != shown
@@ -121,8 +129,8 @@ def test_a_mouse_over_a_word_shows_what_is_seen_from_it(opened):
     assert line(frame) == said and frame.evaluate(WEIGHTS) == shown
 
 
-def test_a_square_opens_its_head(opened):
-    _, frame = opened
+def test_a_square_opens_its_head(set_back):
+    _, frame = set_back
     grid = frame.locator(".look-grid")
     box = grid.bounding_box()
     size = (box["width"] - 16) / 30

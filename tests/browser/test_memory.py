@@ -105,11 +105,11 @@ def test_keys_bars_answers_and_sliders_stand_in_one_viewport(open_page, width, h
     assert lowest - min(box["y"] for box in boxes) < height - header
 
 
-def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(open_page):
-    frame = open_page(f"{PAGE}#memory:pairs=4&keys=signed").locator("#memory")
+def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(set_stage):
+    _, frame = set_stage("memory", "pairs=4&keys=signed")
     assert "need not add up to 100" in frame.inner_text()
     assert "% of it" in frame.locator("[role=status]").inner_text()
-    shares = open_page(f"{PAGE}#memory:pairs=4").locator("#memory")
+    _, shares = set_stage("memory", "pairs=4")
     assert "need not add up to 100" not in shares.inner_text()
 
 
@@ -125,9 +125,9 @@ def test_a_key_is_asked_for_by_keyboard(open_page):
     assert line.inner_text().startswith(f"3 pairs. Asked for {words(frame)[1][0]}")
 
 
-def test_a_wider_state_has_no_more_elements_to_style_at_a_press(open_page):
+def test_a_wider_state_has_no_more_elements_to_style_at_a_press(set_stage):
     """2,240 squares of width 32 took a phone more than a tenth of a second as elements."""
-    frame = open_page(f"{PAGE}#memory:pairs=12&width=32").locator("#memory")
+    _, frame = set_stage("memory", "pairs=12&width=32")
     frame.locator(".stage-more summary").click()
     assert "32 × 32" in frame.locator(".memory-picture").inner_text()
     paths = frame.locator(".memory-picture g path")

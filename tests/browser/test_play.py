@@ -18,8 +18,8 @@ def told():
 
 
 @pytest.mark.parametrize("task", play.TASKS)
-def test_what_the_layers_answered_stands_under_the_readers_answer(open_stage, task):
-    _, frame = open_stage("play", reduced_motion="reduce")
+def test_what_the_layers_answered_stands_under_the_readers_answer(set_stage, task):
+    _, frame = set_stage("play", reduced_motion="reduce")
     frame.locator(f"input[value='{task}']").check(force=True)
     text, rows = told()[task][0], frame.locator(".play-table tr")
     assert frame.locator(".play-strip .play-square").count() == len(text["tokens"])

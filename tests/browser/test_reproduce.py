@@ -38,11 +38,12 @@ def test_the_list_of_runs_is_filtered_by_words_and_stays_in_its_box(open_page):
     assert tab.evaluate("document.documentElement.scrollHeight") < 20_000
 
 
-@pytest.mark.parametrize("width", [320, 375])
-def test_on_a_phone_names_stand_on_one_line_and_each_verdict_beside_its_claim(open_page, width):
-    tab = open_page("book/reproduce.html", width=width)
-    assert tab.evaluate(BROKEN) == []
+def test_on_a_phone_names_stand_on_one_line_and_each_verdict_beside_its_claim(open_page):
+    tab = open_page("book/reproduce.html", width=320)
     titles = tab.locator("table >> nth=0").locator("th").all()
     assert [title.inner_text() for title in titles[:2]] == ["claim", "verdict"]
-    box = titles[1].bounding_box()
-    assert box["x"] + box["width"] <= width
+    for width in (320, 375):
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.evaluate(BROKEN) == []
+        box = titles[1].bounding_box()
+        assert box["x"] + box["width"] <= width

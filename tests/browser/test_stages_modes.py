@@ -65,8 +65,8 @@ def stored_times():
 
 
 @pytest.mark.parametrize("t", [64, 1024, 16384])
-def test_modes_cost_what_the_package_says_and_take_what_was_stored(open_stage, t):
-    _, frame = open_stage("modes")
+def test_modes_cost_what_the_package_says_and_take_what_was_stored(set_stage, t):
+    _, frame = set_stage("modes")
     slide(frame, "Tokens", LENGTHS, t)
     for mode in MODES:
         panel = frame.locator(f"[data-mode={mode}]")
@@ -76,9 +76,10 @@ def test_modes_cost_what_the_package_says_and_take_what_was_stored(open_stage, t
         assert found["seconds"] == stored_times()[mode, t]
 
 
-def test_the_triangles_tell_at_first_what_the_chapter_says(open_stage):
+def test_what_the_triangles_tell_at_first_is_what_the_chapter_says(open_stage):
     """Chunked mode is done, the others are not; each stops when its time is over."""
     tab, frame = open_stage("modes")
+    assert tab.locator("#roofline .roofline-point").count() > 0, "no device that was measured"
 
     def done():
         said = frame.locator("[data-mode]").all_inner_texts()
@@ -110,8 +111,8 @@ def test_the_triangles_tell_at_first_what_the_chapter_says(open_stage):
     assert "Nothing is computed yet" in line(frame)
 
 
-def test_one_length_moves_triangles_and_limits(open_stage):
-    tab, modes = open_stage("modes")
+def test_one_length_moves_triangles_and_limits(set_stage):
+    tab, modes = set_stage("modes")
     roofline = tab.locator("#roofline")
     slide(modes, "Tokens", LENGTHS, 1024)
     assert roofline.get_by_role("slider", name="Tokens").get_attribute("aria-valuetext") == "1,024"
@@ -122,21 +123,16 @@ def test_one_length_moves_triangles_and_limits(open_stage):
     assert modes.locator("[data-mode=recurrent]").get_attribute("data-steps") == "4096"
 
 
-def test_a_link_to_a_length_shows_the_moment_at_which_the_first_is_done(open_page):
-    tab = open_page("book/three-modes.html#modes:t=1024")
-    assert "chunked mode is done" in line(tab.locator("#modes"))
-
-
-def test_the_limits_open_on_a_device_that_was_measured(open_stage):
-    _, frame = open_stage("roofline")
-    assert frame.locator(".roofline-point").count() > 0
+def test_a_link_to_a_length_shows_the_moment_at_which_the_first_is_done(set_stage):
+    _, frame = set_stage("modes", "t=1024")
+    assert "chunked mode is done" in line(frame)
 
 
 @pytest.mark.parametrize(
     ("t", "d", "c", "heads"), [(64, 64, 64, 1), (16384, 64, 128, 12), (131072, 256, 16, 25)]
 )
-def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
-    _, frame = open_stage("roofline")
+def test_least_times_are_what_the_package_says(set_stage, t, d, c, heads):
+    _, frame = set_stage("roofline")
     frame.get_by_text("More: heads").click()
     frame.get_by_role("radio", name=str(heads), exact=True).check()
     slide(frame, "Tokens", LENGTHS, t)
@@ -159,8 +155,8 @@ def test_least_times_are_what_the_package_says(open_stage, t, d, c, heads):
         assert min(least)[1] in line(frame).split("lowest bound")[0]
 
 
-def test_the_limits_say_how_far_the_measured_times_are_from_them(open_stage):
-    _, frame = open_stage("roofline")
+def test_the_limits_say_how_far_the_measured_times_are_from_them(set_stage):
+    _, frame = set_stage("roofline")
     points, said = stored_times(), line(frame).split("over their bounds: ")[1]
     for mode in ("recurrent", "chunked"):
         limit = frame.locator(f"[data-mode={mode}]").get_attribute("data-seconds")
@@ -170,8 +166,8 @@ def test_the_limits_say_how_far_the_measured_times_are_from_them(open_stage):
     expect(frame.get_by_label("A step waits")).to_be_hidden()
 
 
-def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
-    _, frame = open_stage("roofline")
+def test_a_step_that_waits_longer_holds_recurrent_mode_back(set_stage):
+    _, frame = set_stage("roofline")
     frame.get_by_label("Device").select_option("NVIDIA H100 SXM")
     slide(frame, "Tokens", LENGTHS, 1024)
     frame.get_by_text("More: heads").click()
@@ -181,10 +177,10 @@ def test_a_step_that_waits_longer_holds_recurrent_mode_back(open_stage):
     assert "set by waiting" in card.inner_text()
 
 
-def test_measured_points_are_the_stored_ones(open_stage):
+def test_measured_points_are_the_stored_ones(set_stage):
     """The device of the CPU's record: a dot a point, its time said, none at another width."""
     points = stored_times()
-    _, frame = open_stage("roofline")
+    _, frame = set_stage("roofline")
     device = frame.get_by_label("Device")
     device.select_option(label=device.locator("option", has_text="measured here").inner_text())
     assert frame.locator(".roofline-point").count() == len(points)

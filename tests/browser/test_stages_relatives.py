@@ -62,8 +62,8 @@ def kept(frame):
     return [float(text) for text in texts]
 
 
-def test_a_fixed_decay_leaves_its_power_and_is_a_convolution(open_stage):
-    tab, frame = open_stage("recurrence")
+def test_a_fixed_decay_leaves_its_power_and_is_a_convolution(set_stage):
+    _, frame = set_stage("recurrence")
     frame.get_by_label("Layer").select_option("RetNet")
     frame.get_by_label("Your text").fill("abcabcab")
     assert kept(frame) == pytest.approx([0.9 ** (7 - j) for j in range(8)], abs=1e-4)
@@ -75,8 +75,8 @@ def test_a_fixed_decay_leaves_its_power_and_is_a_convolution(open_stage):
         frame.get_by_role("radio", name="Recurrence").check()
 
 
-def test_what_never_fades_is_whole_however_strongly_it_was_written(open_stage):
-    tab, frame = open_stage("recurrence")
+def test_what_never_fades_is_whole_however_strongly_it_was_written(set_stage):
+    _, frame = set_stage("recurrence")
     frame.get_by_label("Your text").fill("aeiou b")
     for layer in ("AFT-simple", "Linear attention"):
         frame.get_by_label("Layer").select_option(layer)
@@ -87,8 +87,8 @@ def test_what_never_fades_is_whole_however_strongly_it_was_written(open_stage):
     assert kept(frame) == pytest.approx([math.exp(-steps) for steps in later], abs=1e-4)
 
 
-def test_what_depends_on_the_text_is_no_convolution(open_stage):
-    tab, frame = open_stage("recurrence")
+def test_what_depends_on_the_text_is_no_convolution(set_stage):
+    _, frame = set_stage("recurrence")
     convolution = frame.get_by_role("radio", name="Convolution")
     formulas = set()
     for layer in ("Mamba-2", "GLA", "DeltaNet", "Gated delta rule", "S6 (Mamba)"):
@@ -108,8 +108,8 @@ def test_what_depends_on_the_text_is_no_convolution(open_stage):
     assert frame.get_by_label("Layer").evaluate("e => e.selectedOptions[0].text") == "(of your own)"
 
 
-def test_the_delta_rule_overwrites_a_key_that_comes_again(open_stage):
-    tab, frame = open_stage("recurrence")
+def test_the_delta_rule_overwrites_a_key_that_comes_again(set_stage):
+    _, frame = set_stage("recurrence")
     frame.get_by_label("Layer").select_option("DeltaNet")
     frame.get_by_label("Your text").fill("aab")
     first, second, last = kept(frame)
@@ -121,8 +121,8 @@ def test_the_delta_rule_overwrites_a_key_that_comes_again(open_stage):
 
 
 @pytest.mark.parametrize("step", ["fixed", "chosen by the input"])
-def test_state_and_sum_give_one_output(open_stage, step):
-    tab, frame = open_stage("convolution")
+def test_state_and_sum_give_one_output(set_stage, step):
+    tab, frame = set_stage("convolution")
     frame.get_by_role("radio", name=step).check()
     frame.get_by_role("button", name="Start over").click()
     weights = []
@@ -138,8 +138,8 @@ def test_state_and_sum_give_one_output(open_stage, step):
     assert shifted == (step == "fixed")
 
 
-def test_a_title_sorts_its_column_and_numbers_are_numbers(open_page):
-    tab = open_page("book/relatives.html")
+def test_a_title_sorts_its_column_and_numbers_are_numbers(set_stage):
+    tab, _ = set_stage("recurrence")  # of the same page
     table = tab.locator("table", has_text="selective copying")
     title = table.get_by_role("button", name="overwriting")
     column = "rows => rows.map((row) => row.cells[9].textContent.trim())"

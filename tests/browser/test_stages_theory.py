@@ -13,8 +13,8 @@ from tests.browser.stages import line
 pytestmark = pytest.mark.browser
 
 
-def test_a_draw_falls_into_narrower_and_narrower_shares(open_stage):
-    tab, frame = open_stage("shares")
+def test_a_draw_falls_into_narrower_and_narrower_shares(set_stage):
+    tab, frame = set_stage("shares")
     for _ in range(3):
         frame.get_by_role("button", name="New draw").click()
         frame.get_by_role("button", name="Step").focus()
@@ -27,8 +27,8 @@ def test_a_draw_falls_into_narrower_and_narrower_shares(open_stage):
         assert masses[0] <= masses[1] <= masses[2]
 
 
-def test_tree_counts_evaluations(open_stage):
-    tab, frame = open_stage("tree")
+def test_tree_counts_evaluations(set_stage):
+    tab, frame = set_stage("tree", "way=dumb")
     for _ in range(3):
         frame.get_by_role("button", name="New draw").click()
         frame.get_by_role("button", name="Step").focus()
@@ -43,8 +43,8 @@ def test_tree_counts_evaluations(open_stage):
     assert re.search(r"The text is [abc]{3}\.", line(frame))
 
 
-def test_only_the_non_causal_layer_tells_the_past(open_stage):
-    _, frame = open_stage("causality")
+def test_only_the_non_causal_layer_tells_the_past(set_stage):
+    _, frame = set_stage("causality")
     buttons, rows = frame.locator("thead button"), frame.locator("tbody tr")
     for chosen in range(7):
         buttons.nth(chosen).click()
@@ -63,8 +63,8 @@ def test_only_the_non_causal_layer_tells_the_past(open_stage):
                 assert cells == [i >= chosen for i in range(7)], (name, chosen)
 
 
-def test_a_token_is_chosen_and_changed_by_keyboard(open_stage):
-    tab, frame = open_stage("causality")
+def test_a_token_is_chosen_and_changed_by_keyboard(set_stage):
+    tab, frame = set_stage("causality")
     frame.locator("thead button[aria-pressed=true]").focus()
     tab.keyboard.press("Home")
     assert line(frame).startswith("Token 1 changed from p to ")
@@ -80,8 +80,8 @@ def run_arrow(frame, word):
     return line(frame)
 
 
-def test_arrows_cost_what_they_say(open_stage):
-    _, frame = open_stage("diagram-machines")
+def test_arrows_cost_what_they_say(set_stage):
+    _, frame = set_stage("diagram-machines")
     for text in ("ab", "abba", "abababababab"):
         frame.get_by_role("radio", name=text, exact=True).check()
         t = len(text) + 1  # with the start token
@@ -97,8 +97,8 @@ def test_arrows_cost_what_they_say(open_stage):
         assert product.splitlines()[2].endswith(f"{exact:.4f}")
 
 
-def test_arrow_keys_move_among_the_arrows(open_stage):
-    tab, frame = open_stage("diagram-causal")
+def test_arrow_keys_move_among_the_arrows(set_stage):
+    tab, frame = set_stage("diagram-causal")
     frame.locator("button", has_text="take last").focus()
     frame.locator("button", has_text="take last").click()
     tab.keyboard.press("ArrowRight")
@@ -107,8 +107,8 @@ def test_arrow_keys_move_among_the_arrows(open_stage):
     assert pressed.evaluate("b => b === document.activeElement")
 
 
-def test_machines_do_the_work_that_the_library_says(open_stage):
-    tab, frame = open_stage("machines")
+def test_machines_do_the_work_that_the_library_says(set_stage):
+    tab, frame = set_stage("machines")
     names = {
         "Attention tape": "attention tape",
         "KV cache": "kv cache",

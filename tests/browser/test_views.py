@@ -198,21 +198,22 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
 
 
 @pytest.mark.parametrize(
-    ("page", "view", "said"),
+    ("stage", "view", "said"),
     [
-        ("sequences", "tree:way=quick&step=2", "The draw"),
-        ("sequences", "tree:way=dumb&step=1", "Leaf 1,"),
-        ("causal-transformations", "causality:token=7", "Token 7 changed from n"),
-        ("state-machines", "machines:step=3", "Tick 3 of"),
-        ("linear-self-attention", "memory:pairs=5&list=1&rule=delta", "answer holds 100% of it"),
-        ("three-modes", "modes:t=4096&step=0", "Nothing is computed yet."),
-        ("three-modes", "modes:step=60", "all three modes are done"),
-        ("three-modes", "roofline:t=512&d=128", "At 512 tokens"),
+        ("tree", "way=quick&step=2", "The draw"),
+        ("tree", "way=dumb&step=1", "Leaf 1,"),
+        ("causality", "token=7", "Token 7 changed from n"),
+        ("machines", "step=3", "Tick 3 of"),
+        ("memory", "pairs=5&list=1&rule=delta", "answer holds 100% of it"),
+        ("modes", "t=4096&step=0", "Nothing is computed yet."),
+        ("modes", "step=60", "all three modes are done"),
+        ("roofline", "t=512&d=128", "At 512 tokens"),
     ],
 )
-def test_a_stage_opens_as_the_address_says(open_page, page, view, said):
-    tab = open_page(f"book/{page}.html#{view}")
-    expect(tab.locator(f"#{view.split(':')[0]} .stage-line")).to_contain_text(said)
+def test_a_stage_is_as_the_address_says(set_stage, stage, view, said):
+    """And opens so, as test_stages.py asks of most."""
+    _, frame = set_stage(stage, view)
+    expect(frame.locator(".stage-line")).to_contain_text(said)
 
 
 def test_what_a_link_does_not_name_is_as_it_was_at_first(open_page):
@@ -245,7 +246,7 @@ def test_a_link_is_heard_and_leaves_its_words_alone(open_page):
     expect(link).to_be_focused()
 
 
-def test_a_link_waits_for_a_kernel_launch(open_page):
-    tab = open_page("book/three-modes.html#roofline:device=NVIDIA H100 SXM&wait=3")
-    expect(tab.locator("#roofline-step")).to_have_value("3")
-    expect(tab.locator("#roofline [data-mode=recurrent]")).to_contain_text("waiting")
+def test_a_link_waits_for_a_kernel_launch(set_stage):
+    _, frame = set_stage("roofline", "device=NVIDIA H100 SXM&wait=3")
+    expect(frame.locator("#roofline-step")).to_have_value("3")
+    expect(frame.locator("[data-mode=recurrent]")).to_contain_text("waiting")
