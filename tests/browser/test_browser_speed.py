@@ -53,11 +53,9 @@ def browser_where(chunked, recurrent, stopped_at=10**9):
 def measured(open_page):
     """Open the chapter in a browser that measures what it is told; returns (tab, its stage)."""
 
-    def open_one(said, before="", **options):
-        tab = open_page("book/three-modes.html", **options)
-        tab.add_init_script(STANDS_IN % json.dumps(said) + before)
-        tab.reload()
-        tab.wait_for_selector("html[data-ready]", state="attached")
+    def open_one(said, before=""):
+        script = STANDS_IN % json.dumps(said) + before
+        tab = open_page("book/three-modes.html", script=script)
         frame = tab.locator("#browser-speed")
         frame.scroll_into_view_if_needed()
         frame.get_by_role("button", name="Measure this browser").click()
