@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,10 @@ def _engine() -> MiniRacer:
     # protection keys, no older thread than V8's first may touch what V8 has to free.
     init_mini_racer(ignore_duplicate_init=True)
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(MiniRacer).result()
+        engine = pool.submit(MiniRacer).result()
+    # Not left to the interpreter's end, where V8 would wait forever for a thread that needs it.
+    atexit.register(engine.close)
+    return engine
 
 
 @cache
