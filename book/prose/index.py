@@ -46,7 +46,7 @@ VERDICTS = {
     "nats below all attentions of the race (three seeds, 1,024 bytes)": lambda: (
         min(convolution_leads()) > 0.03 and len(convolutions()) == 3
     ),
-    "All that these heads see fits a window of 128 bytes. Softmax in it would take": lambda: (
+    "fits a window of 128 bytes. Softmax in such a window would take": lambda: (
         window_minutes(16384) < minutes("softmax", 16384) / 2
     ),
     "But softmax takes longer: press *Time*.": lambda: every(

@@ -165,7 +165,7 @@ VERDICTS = {
         whole_model.changed("state").mean > whole_model.changed("state").half
     ),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
-    "a state brings almost none of it back": lambda: few_states.way() < 0.03,
+    "a state brings back almost none of the gain": lambda: few_states.way() < 0.03,
     "Eight of 270 is 3%, and 24 is 9%": lambda: (
         [round(100 * n / len(ranking())) for n in (FEW, SOME)] == [3, 9]
     ),

@@ -7,7 +7,8 @@
    is near. */
 
 {
-  const { element, percent } = Stage;
+  const { element } = Stage;
+  const { percent } = Likely;
   const { Curve, Grid } = LookPictures;
   const { Likeliest, Reading, quoted } = LookText;
   const NEAR = "800px", LEAST = 0.05; // distance at which it loads; the least weight with an arrow
@@ -41,7 +42,9 @@
       this.makeControls();
       stage.append(...this.parts());
       Stage.keys(stage, this.steps, () => this.last);
-      Stage.onTheme(() => this.drawGrid());
+      new MutationObserver(() => this.drawGrid()).observe(document.documentElement, {
+        attributeFilter: ["data-theme"],
+      });
       this.turn(0);
       const watcher = new IntersectionObserver((seen) => {
         if (!seen.some((one) => one.isIntersecting)) return;

@@ -125,7 +125,7 @@ window.LookText ??= (() => {
 
     draw(name, best) {
       this.name.textContent = name;
-      this.list.replaceChildren(...Stage.bars(best.map(([text, share]) => [shown(text), share])));
+      this.list.replaceChildren(...Likely.bars(best.map(([text, share]) => [shown(text), share])));
     }
   }
 

@@ -38,7 +38,7 @@ window.SamplerSide ??= (() => {
     [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY).map((
       byte,
     ) => [byte, shares[byte]]);
-  const bars = (likely) => Stage.bars(likely.map(([byte, share]) => [letterName(byte), share]));
+  const bars = (likely) => Likely.bars(likely.map(([byte, share]) => [letterName(byte), share]));
 
   const DAY = 24 * 60 * 60 * 1000;
   const UNITS = [["days", DAY], ["hours", DAY / 24], ["min", 60000], ["s", 1000], ["ms", 0]];

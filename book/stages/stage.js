@@ -163,26 +163,9 @@ window.Stage ??= (() => {
       element("div", { class: "stage-row film-settings" }, parts),
     );
 
-  const percent = (share) => (share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
-
-  /* Likely next tokens with bars, [[name, share]], as entries of a list. */
-  const bars = (likely) =>
-    likely.map(([name, share]) =>
-      element(
-        "li",
-        {},
-        element("span", {}, name),
-        element("span", { class: "sampler-bar", style: `--share: ${share.toFixed(4)}` }),
-        element("span", {}, percent(share)),
-      )
-    );
-
   /* A line through points in px. */
   const path = (points) =>
     points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-
-  const onTheme = (change) =>
-    new MutationObserver(change).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 
   /* A slider over a list of numbers, with its value beside the label. */
   function slider(id, label, list, chosen, change) {
@@ -349,10 +332,7 @@ window.Stage ??= (() => {
     field,
     fact,
     more,
-    percent,
-    bars,
     path,
-    onTheme,
     swap,
     put,
     select,

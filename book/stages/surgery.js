@@ -5,7 +5,8 @@
    first text are data of the page, element #surgery-data. For other texts the model is loaded. */
 
 {
-  const { element, percent } = Stage;
+  const { element } = Stage;
+  const { percent } = Likely;
   const { bars, clean, likeliest } = SamplerSide;
   const { Reading, moved, wordsOf } = Surgeon;
   const MOST = 400, SHOWN = 90, DUE = 60; // letters of a text, letters shown; ms between letters

@@ -199,7 +199,7 @@ def test_a_record_that_was_edited_is_not_stored_and_is_set_aside(tmp_path, capsy
     ("changes", "message"),
     [
         ({"tables__train__update": [0, 1, 2]}, "train.update: expected the last to be 3"),
-        ({"tables__train__update": [0, 2, 3]}, "train.update: expected every 1 from 1 to 3"),
+        ({"tables__train__update": [0, 2, 3]}, "train.update: expected steps of 1 up to 3"),
         ({"tables__train": {}}, "train.update: expected the last to be 3, got []"),
         ({"tables__validation__update": [0, 9]}, "validation.update: expected the last to be 3"),
         ({"config__train_seconds": 1}, "train.seconds: expected 1 in all, got 0.3"),

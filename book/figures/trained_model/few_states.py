@@ -24,43 +24,36 @@ def students() -> list[Record]:
     return found
 
 
-def _of_run(run: Record, arm: str, column: str, where: tuple[str, int, int]):
-    wanted = arm, run["config"]["tokens"], *where
-    names = "arm", "tokens", "kind", "distance", "pairs"
-    return {
-        row["text"]: row[column]
-        for row in rows(run, "measured")
-        if tuple(row[name] for name in names) == wanted
-    }
-
-
 def by_text(arm: str, column: str, distance: int = HERE, pairs: int = 0) -> dict[int, float]:
     """{text: mean over seeds} of a column after training.
 
     pairs: names in a list; 0 of passages. Raises NotMeasuredError.
     """
-    where = "lists" if pairs else "passages", distance, pairs
-    of_runs = [_of_run(run, arm, column, where) for run in students()]
-    if not all(of_runs):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {arm} at {where}")
-    return {text: mean(one[text] for one in of_runs) for text in of_runs[0]}
+    asked = {"kind": "lists" if pairs else "passages", "distance": distance, "pairs": pairs}
+    seeds: list[dict[int, float]] = []
+    for run in students():
+        found = rows(run, "measured", arm=arm, tokens=run["config"]["tokens"], **asked)
+        seeds.append({row["text"]: row[column] for row in found})
+    if not all(seeds):
+        raise NotMeasuredError(f"{EXPERIMENT}: no {arm} at {asked}")
+    return {text: mean(one[text] for one in seeds) for text in seeds[0]}
 
 
-def after(arm: str, column: str, *where: int) -> Mean:
-    """Mean over the texts, each a mean over seeds. Raises NotMeasuredError."""
-    return mean_of([*by_text(arm, column, *where).values()])
+def gain(arm: str, *where: int) -> Mean:
+    """Gain over the texts, each a mean over seeds. Raises NotMeasuredError."""
+    return mean_of([*by_text(arm, "gain", *where).values()])
 
 
-def above(arm: str, other: str, column: str, *where: int) -> Mean:
-    """One arm less another, text by text. Raises NotMeasuredError."""
-    one, than = (by_text(each, column, *where) for each in (arm, other))
-    return mean_of([one[text] - than[text] for text in one])
+def brings(column: str, *where: int) -> Mean:
+    """The difference that states make, text by text. Raises NotMeasuredError."""
+    state, window = (by_text(arm, column, *where) for arm in (STATE, WINDOW))
+    return mean_of([state[text] - window[text] for text in state])
 
 
 def way() -> float:
     """The gain added by the states, as a share of the teacher's lead over the windows."""
     teacher = measured(run_of("none"), "gain").mean
-    return above(STATE, WINDOW, "gain").mean / (teacher - after(WINDOW, "gain").mean)
+    return brings("gain").mean / (teacher - gain(WINDOW).mean)
 
 
 def table() -> Table | Missing:
@@ -70,8 +63,8 @@ def table() -> Table | Missing:
     cells = []
     for label, *where in questions:
         try:
-            gains = [after(arm, "gain", *where) for arm in (STATE, WINDOW)]
-            added = [above(STATE, WINDOW, column, *where) for column in ("gain", "loss")]
+            gains = [gain(arm, *where) for arm in (STATE, WINDOW)]
+            added = [brings(column, *where) for column in ("gain", "loss")]
         except NotMeasuredError:
             continue
         cells.append([label, str(gains[0].texts), *(str(each) for each in (*gains, *added))])
@@ -86,8 +79,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         few_states_seeds=lambda: how_many_seeds(len(students())),
         few_states_tokens=lambda: f"{students()[0]['config']['tokens']:,}",
-        few_states_adds=lambda: above(STATE, WINDOW, "gain"),
+        few_states_adds=lambda: brings("gain"),
         few_states_way=lambda: percent(way()),
-        few_states_state=lambda: after(STATE, "gain"),
-        few_states_window=lambda: after(WINDOW, "gain"),
+        few_states_state=lambda: gain(STATE),
+        few_states_window=lambda: gain(WINDOW),
     )

@@ -99,8 +99,8 @@ def _check_curve(experiment: Experiment, stored: Mapping[str, Any]) -> None:
     """
     config, tables = stored["config"], stored["tables"]
     curves = [name for name in CURVES if name in experiment.tables]
-    if "end" in experiment.tables:
-        curves += [name for name in ("curve",) if name in experiment.tables]
+    if {"end", "curve"} <= experiment.tables.keys():
+        curves.append("curve")
     if not stored["complete"] or not curves or config.get("model") == "all":  # timed, not trained
         return
     updates, seconds, end = config.get("updates"), config.get("train_seconds"), tables.get("end")
@@ -122,7 +122,7 @@ def _check_curve(experiment: Experiment, stored: Mapping[str, Any]) -> None:
             raise ValueError(f"tables.{name}.update: expected the last to be {updates}, got {last}")
     every = config.get("curve", 1)  # updates a row
     if "train" in curves and done != [*range(every, updates, every), updates]:
-        raise ValueError(f"tables.train.update: expected every {every} from {every} to {updates}")
+        raise ValueError(f"tables.train.update: expected steps of {every} up to {updates}")
     if end and end["updates"] != [updates]:
         raise ValueError(f"tables.end.updates: expected {updates}, got {end['updates']}")
 

@@ -35,11 +35,11 @@ def runs(monkeypatch):
 
 def test_texts_are_compared_over_all_seeds(runs):
     assert few_states.by_text("window", "gain") == {0: 0.5, 1: 1.0}
-    added = few_states.above("hedgehog-128", "window", "gain")
+    added = few_states.brings("gain")
     assert (added.mean, added.error, added.texts) == (0.5, 0.0, 2)
 
 
 def test_a_question_that_was_not_asked_is_left_out(runs):
     assert [row[0] for row in few_states.table().cells] == ["passage, 256"]
     with pytest.raises(NotMeasuredError):
-        few_states.after("window", "gain", 1024)
+        few_states.gain("window", 1024)
