@@ -5,7 +5,7 @@ from lsa.attention.compiled import CHUNK_SIZE
 from ..figures.index import mode_speed
 from ..figures.index.mode_speed import narrowest, times_limit, token_ratios
 from ..figures.lib.records import rows
-from ..figures.three_modes import chunk_sizes, cpu_speed
+from ..figures.three_modes import chunk_sizes, cpu_speed, draft_program
 from ..figures.three_modes.block_speed import lengths, peak, point, ratio_to_softmax
 from ..figures.three_modes.published import (
     BEHIND_AT,
@@ -159,6 +159,20 @@ VERDICTS = {
     ),
     "of the lengths tried, in all four cases": lambda: (
         len({chunk_sizes.best(narrowest(), *case)[1] for case in CASES}) == 1
+    ),
+    "On the CPU the printed program is slow.": lambda: every(
+        draft_program.point("cumsum", length)["low"]
+        > 2 * draft_program.point("recurrent", length)["high"]
+        for length in (1024, 4096)
+    ),
+    "If each grows so on, it overtakes attention mode": lambda: (
+        3.2 < draft_program.growth("cumsum") < 5
+        and 12 < draft_program.growth("attention") < 20
+        and draft_program.crossing() > 1.5 * draft_program.LENGTH
+    ),
+    "So the program can decide where the modes cross": lambda: (
+        draft_program.crossing()
+        > 4 * (mode_speed.overtakes(narrowest(), "recurrent", "attention", "forward") or 1e9)
     ),
     "are within the quartiles of the fastest; no longer chunk is": lambda: (
         set.intersection(*(chunk_sizes.level(narrowest(), *case) for case in CASES)) == {16, 32}
