@@ -2,17 +2,11 @@
 
 Inputs are q, k, v after the feature map, so that only the attention is timed. All four take turns
 at each length, one call each, so drift affects all equally and their ratios hold. The same run
-measures the device's own limits first, and chunked mode at every chunk size after them.
-
-A chunk of one token makes chunked mode read and write the state at every token, as recurrent mode
-does. Compiled it keeps one state, in a cache. So last comes the program that the draft of 2024
-prints, a running sum of outer products in plain torch: it also reads a state at every token, and
-stores them all. It has no normaliser, and takes turns with two modes without one.
+measures the device's own limits first, and chunked mode at every chunk size last.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,7 +24,6 @@ from .harness.bench.timing import (
     matmul_rate,
     measure_in_turns,
     peak_bytes,
-    synchronize,
 )
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, append, table
@@ -59,17 +52,8 @@ TABLES = {
         chunk_size=("tokens", "C"),
         **TIMING,
     ),
-    "draft": table(
-        optional="on a CPU only: the draft's program and two modes in turns, without a normaliser",
-        mode=("name", "`cumsum`, the draft's program; `attention`, `recurrent`"),
-        **PASS,
-        length=("tokens", "T"),
-        **TIMING,
-        peak=("B", "most bytes of tensors alive at once beyond the inputs"),
-    ),
 }
 IMPLEMENTATIONS = ("softmax", *MODES)
-PRINTED = ("cumsum", "attention", "recurrent")  # what the table `draft` compares
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -77,12 +61,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     shapes = [(1, 1, 64)] if kind == "cpu" else [(1, 12, 64), (1, 25, 64)]
     dtype = "float32" if kind == "cpu" else "bfloat16"
     longest = 64 if smoke else 131072  # past 100,000, for which the notes claim a factor of 200
-    sizes = [1, 16, 32] if smoke else [1, 16, 32, 64, 128, 256, 512, 1024]
-    cpu = {
-        "draft_lengths": [64] if smoke else [256, 1024, 4096],
-        # Seconds. A chunk size or program whose first call takes longer is left out at this length.
-        "longest_call": 4.0,
-    }
+    sizes = [16, 32] if smoke else [16, 32, 64, 128, 256, 512, 1024]
     return [
         Run(
             "mode_speed",
@@ -104,7 +83,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
                 "copy_bytes": 2**20 if smoke else 2**28 if kind == "cpu" else 2**30,
                 "matmul_side": 64 if smoke else 2048 if kind == "cpu" else 8192,
                 "seed": 0,
-                **(cpu if kind == "cpu" else {}),
             },
             MODES_RACE,
         )
@@ -119,12 +97,8 @@ def attention_call(
     backward: bool,
     device: torch.device,
     chunk_size: int | None = None,
-    normalize: bool = True,
 ) -> Callable[[], Any]:
-    """A function without arguments that computes the attention once (and its gradients).
-
-    mode: one of `IMPLEMENTATIONS`, or `cumsum`, which has no normaliser.
-    """
+    """A function without arguments that computes the attention once (and its gradients)."""
     shape = (config["batch"], length, config["heads"], config["width"])
     generator = torch.Generator(device).manual_seed(config["seed"])
     dtype = getattr(torch, config["dtype"])
@@ -137,22 +111,11 @@ def attention_call(
     def forward() -> torch.Tensor:
         if mode == "softmax":
             return softmax_attention(q, k, v)
-        if mode == "cumsum":
-            return draft_program(q * config["width"] ** -0.5, k, v)
-        return linear_attention(q, k, v, mode=mode, chunk_size=chunk_size, normalize=normalize)
+        return linear_attention(q, k, v, mode=mode, chunk_size=chunk_size)
 
     if backward:
         return lambda: torch.autograd.grad(forward(), (q, k, v), do)
     return torch.no_grad()(forward)
-
-
-def draft_program(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """The draft's `cumsum(V.T @ K)`, as it must be meant: one outer product a token.
-
-    q, k [B, T, H, K], v [B, T, H, V]. It stores T states of K x V numbers a head.
-    """
-    S = (k.unsqueeze(-1) * v.unsqueeze(-2)).cumsum(1)
-    return (q.unsqueeze(-2) @ S).squeeze(-2)
 
 
 def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float]]:
@@ -185,20 +148,6 @@ def in_turns(config: dict[str, Any], length: int, pass_name: str, session: Sessi
     ]
 
 
-def in_time(
-    calls: dict[str, Callable[[], Any]], config: dict[str, Any], session: Session
-) -> dict[str, Callable[[], Any]]:
-    """The calls of which the first took at most `config.longest_call` seconds."""
-
-    def seconds(call: Callable[[], Any]) -> float:
-        began = time.perf_counter()
-        call()
-        synchronize(session.device)
-        return time.perf_counter() - began
-
-    return {name: call for name, call in calls.items() if seconds(call) <= config["longest_call"]}
-
-
 def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
     """Time chunked mode at every chunk size, in turns; a row a size."""
     calls = {
@@ -207,31 +156,10 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
         )
         for size in config["chunk_sizes"]
     }
-    timings = measure_in_turns(in_time(calls, config, session), session.device)
+    timings = measure_in_turns(calls, session.device)
     return [
-        {"pass": pass_name, "length": length, "chunk_size": int(size), **timing.columns}
-        for size, timing in timings.items()
-    ]
-
-
-def printed(config: dict[str, Any], length: int, pass_name: str, session: Session) -> list[dict]:
-    """Time the draft's program beside two modes, in turns; a row a program."""
-    calls = {
-        mode: attention_call(
-            mode, config, length, pass_name != "forward", session.device, normalize=False
-        )
-        for mode in PRINTED
-    }
-    timings = measure_in_turns(in_time(calls, config, session), session.device)
-    return [
-        {
-            "mode": mode,
-            "pass": pass_name,
-            "length": length,
-            **timing.columns,
-            "peak": peak_bytes(calls[mode], session.device),
-        }
-        for mode, timing in timings.items()
+        {"pass": pass_name, "length": length, "chunk_size": size, **timings[str(size)].columns}
+        for size in config["chunk_sizes"]
     ]
 
 
@@ -241,32 +169,36 @@ def _measured(table: Mapping[str, list]) -> set[tuple[int, str]]:
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
-    """Perform one run; see `plan.Experiment`: the limits, and all points that are missing."""
+    """Perform one run; see `plan.Experiment`: limits, lengths, chunk sizes that are missing."""
     if not (tables := session.go_on()):
         tables = {"limits": limits(config, session.device), "rows": {}}
-    doubled = doublings(config["shortest"], config["longest"])
-    swept = config["chunk_lengths"] if config["chunk_sizes"] else []
-    stages = [
-        ("rows", in_turns, doubled),
-        ("chunks", sweep, swept),
-        ("draft", printed, config.get("draft_lengths", [])),
-    ]
     points = [
-        (name, time_point, length, pass_name)
-        for name, time_point, its_lengths in stages
-        for length in its_lengths
-        for pass_name in PASSES
+        (length, name)
+        for length in doublings(config["shortest"], config["longest"])
+        for name in PASSES
     ]
-    measured = {name: _measured(tables.get(name, {})) for name, *_ in stages}
-    for i, (name, time_point, length, pass_name) in enumerate(points):
-        if (length, pass_name) in measured[name]:
+    sweeps = [(length, name) for length in config["chunk_lengths"] for name in PASSES]
+    sweeps = sweeps if config["chunk_sizes"] else []
+    total = len(points) + len(sweeps)
+    timed, swept = (_measured(tables.get(name, {})) for name in ("rows", "chunks"))
+    for i, (length, pass_name) in enumerate(points):
+        if (length, pass_name) in timed:
             continue
         if session.out_of_time():
             return Outcome(tables, complete=False)
-        for row in time_point(config, length, pass_name, session):
-            append(tables, name, row)
+        for row in in_turns(config, length, pass_name, session):
+            append(tables, "rows", row)
         session.save(tables)
-        session.show(i + 1, len(points), f"{name}: {length} tokens, {pass_name}")
+        session.show(i + 1, total, f"{length} tokens, {pass_name}")
+    for i, (length, pass_name) in enumerate(sweeps):
+        if (length, pass_name) in swept:
+            continue
+        if session.out_of_time():
+            return Outcome(tables, complete=False)
+        for row in sweep(config, length, pass_name, session):
+            append(tables, "chunks", row)
+        session.save(tables)
+        session.show(len(points) + i + 1, total, f"chunk sizes at {length}")
     return Outcome(tables)
 
 

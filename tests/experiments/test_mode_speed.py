@@ -1,6 +1,4 @@
-"""Mode speed: its tables, its programs, and timing in turns."""
-
-import time
+"""Mode speed: its three tables, and timing in turns."""
 
 import pytest
 import torch
@@ -20,9 +18,9 @@ def tables():
     return run.config, outcome.tables
 
 
-def test_a_run_measures_the_machine_the_modes_the_chunks_and_the_draft(tables):
+def test_a_run_measures_the_machine_the_modes_and_the_chunks(tables):
     config, found = tables
-    assert list(found) == ["limits", "rows", "chunks", "draft"]
+    assert list(found) == ["limits", "rows", "chunks"]
     for column in ("copy", "matmul", "call"):
         (value,) = found["limits"][column]
         assert value > 0
@@ -32,8 +30,6 @@ def test_a_run_measures_the_machine_the_modes_the_chunks_and_the_draft(tables):
     assert chunks["chunk_size"] == config["chunk_sizes"] * 2
     assert {"seconds", "low", "high", "repeats"} <= set(chunks)
     assert all(low <= high for low, high in zip(chunks["low"], chunks["high"], strict=True))
-    assert 1 in chunks["chunk_size"], "as the draft's program, with a state at every token"
-    assert found["draft"]["mode"] == [*mode_speed.PRINTED] * 2
     columns = {name for table in found.values() for name in table}
     assert columns <= set(mode_speed.EXPERIMENT.units)
 
@@ -41,25 +37,6 @@ def test_a_run_measures_the_machine_the_modes_the_chunks_and_the_draft(tables):
 def test_a_gpu_sweeps_no_chunks():
     for run in mode_speed.runs("cuda", smoke=False):
         assert run.config["chunk_sizes"] == []
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_the_drafts_program_and_chunks_of_one_token_compute_the_same_function(backward):
-    (run,) = mode_speed.runs("cpu", smoke=True)
-    modes = ("cumsum", None), ("chunked", 1), ("attention", None), ("recurrent", None)
-    theirs, *others = (
-        mode_speed.attention_call(mode, run.config, 64, backward, CPU, size, normalize=False)()
-        for mode, size in modes
-    )
-    for ours in others:
-        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=2e-5)
-
-
-def test_a_call_that_takes_too_long_is_left_out(monkeypatch):
-    (run,) = mode_speed.runs("cpu", smoke=True)
-    monkeypatch.setitem(run.config, "longest_call", 0.1)
-    calls = {"slow": lambda: time.sleep(0.2), "fast": lambda: None}
-    assert [*mode_speed.in_time(calls, run.config, bare_session())] == ["fast"]
 
 
 def test_calls_take_turns():
