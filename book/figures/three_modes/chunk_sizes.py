@@ -121,8 +121,9 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
             "turn, if every state went to main memory. This program keeps the state in a cache."
         ),
         alt=(
-            "Time against chunk size on logarithmic scales: a measured curve, lowest for chunks of "
-            "a few dozen tokens. One dashed line falls, for traffic; one rises, for arithmetic."
+            "Time against chunk size on logarithmic scales: a measured curve, level for short "
+            "chunks and rising for long ones. One dashed line falls, for traffic; one rises, for "
+            "arithmetic."
         ),
         series=curves(records),
         ceilings=[

@@ -1,53 +1,36 @@
-"""The program that the draft prints, beside two modes: the table `draft` of `mode_speed`."""
+"""The program that the draft prints, beside the package's modes: the run of `draft_speed`."""
 
 from __future__ import annotations
 
-from lsa.attention.compiled import CHUNK_SIZE
+from lsa.cost import mode_cost
 
-from ..index.mode_speed import cost, limits, narrowest
 from ..lib.format import in_words, size, times, times_between
-from ..lib.records import NotMeasuredError, Row, row
+from ..lib.records import NotMeasuredError, Record, Row, have, row
 
 LENGTH = 4096  # tokens that the chapter mentions
-LONGEST = 16384
 
 
-def point(mode: str, length: int = LENGTH, direction: str = "forward") -> Row:
-    """A timing without a normaliser. mode: `cumsum` for the draft's program, or a mode's name.
-
-    Raises NotMeasuredError.
-    """
-    return row(narrowest(), "draft", mode=mode, length=length, **{"pass": direction})
-
-
-def chunks_of(tokens: int) -> Row:
-    """A timing of chunked mode's forward pass of the longest text. Raises NotMeasuredError."""
-    wanted = {"length": LONGEST, "pass": "forward", "chunk_size": tokens}
-    return row(narrowest(), "chunks", **wanted)
+def run() -> Record:
+    """The stored run. Raises NotMeasuredError if there is none."""
+    if not (records := have("draft_speed")):
+        raise NotMeasuredError("draft_speed: nothing stored")
+    return records[0]
 
 
-def crossing() -> float:
-    """Tokens at which the program would overtake attention mode forwards. Raises NotMeasuredError.
-
-    One grows with the length and the other with its square, so their ratio grows with the length.
-    """
-    return LENGTH * point("cumsum")["seconds"] / point("attention")["seconds"]
-
-
-def growth(mode: str) -> float:
-    """Forward time over that of a quarter of the length. Raises NotMeasuredError."""
-    return point(mode)["seconds"] / point(mode, LENGTH // 4)["seconds"]
+def point(program: str, length: int = LENGTH) -> Row:
+    """Timing of a forward pass without a normaliser. Raises NotMeasuredError."""
+    return row(run(), program=program, length=length, **{"pass": "forward"})
 
 
 def traffic() -> float:
-    """The time of the states' bytes at the speed of a copy, over the program's forward time.
+    """The program's forward time over that of its states' bytes at the speed of a copy.
 
     Each state is written once and read once. Raises NotMeasuredError.
     """
-    if not (speeds := limits(narrowest())):
-        raise NotMeasuredError("mode_speed: no limits")
-    moved = cost(narrowest(), "chunked", LENGTH, "forward", 1).bytes
-    return moved / speeds["copy"] / point("cumsum")["seconds"]
+    width = run()["config"]["width"]
+    moved = mode_cost("chunked", LENGTH, width, width, chunk_size=1, itemsize=4).bytes
+    (copy,) = run()["tables"]["limits"]["copy"]
+    return point("cumsum")["seconds"] / (moved / copy)
 
 
 def numbers() -> dict[str, str]:
@@ -55,8 +38,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         draft_recurrent=lambda: times_between(point("cumsum"), point("recurrent")),
         draft_attention=lambda: times_between(point("cumsum"), point("attention")),
-        draft_meets=lambda: f"{float(f'{crossing():.2g}'):,.0f}",
         draft_memory=lambda: size(point("cumsum")["peak"]),
-        draft_traffic=lambda: times(1 / traffic()),
-        chunk_one=lambda: times_between(chunks_of(1), chunks_of(CHUNK_SIZE)),
+        draft_traffic=lambda: times(traffic()),
+        chunk_one=lambda: times_between(point("chunks of one token"), point("chunked")),
     )
