@@ -126,12 +126,16 @@ class S6(nn.Module):
         if ranks is None:
             return self.attend(self.start(), x, cu_seqlens)[1]
         # One scan gives both the part's transition and its outputs from a state of zeros, so that
-        # nothing is left to be computed while states travel. A second scan starts from the state.
+        # only the direct term is left for the time in which states travel. To scan the channels in
+        # halves would fill it too, but took 1.2 times the processor time at 768 channels, and 1.8
+        # times at 64. A second scan starts from the state.
         _, delta, A, *_ = entries = self._entries(x, cu_seqlens)
         _, added = self._scan(*entries)
         decay = (delta.sum(1).unsqueeze(-1) * A).exp()
-        y, h = self._scan(*entries, h=ranks.start(Transition(added, decay)).before())
-        y = y.to(x.dtype) + self.D * x
+        exchange = ranks.start(Transition(added, decay))
+        direct = self.D * x
+        y, h = self._scan(*entries, h=exchange.before())
+        y = y.to(x.dtype) + direct
         return y + h[..., :0].sum()  # a rank without tokens takes part in the states' gradient
 
     def step(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:

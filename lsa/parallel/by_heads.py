@@ -1,8 +1,7 @@
 """Softmax over ranks by heads (DeepSpeed-Ulysses, Jacobs et al., 2023), as GPT uses it.
 
 Each rank exchanges its part of all heads for all tokens of its heads, attends, and exchanges back.
-torch's `context_parallel` is a ring. It moves P / 2 times the bytes, needs parts of equal lengths,
-and has no causal attention on CPUs.
+A ring, or an all-gather of keys and values, moves P / 2 times the bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,10 @@ def attention_by_heads(
 
     There must be at least as many heads as ranks; if ranks do not divide heads, the first ranks
     have one head more. Returns o [B, T, H, V] of this rank's part. Raises ValueError.
+
+    torch's `context_parallel` (torch 2.13, a prototype) is no option here: it replaces attention in
+    the whole program until the backward pass has ended, and one layer's call cannot do that. It
+    also needs parts of equal lengths, and has no causal attention on CPUs.
     """
     api.check_qkv(q, k, v)
     (B, T, H, K), V, r, P = q.shape, v.shape[-1], ranks.rank, ranks.size

@@ -5,6 +5,7 @@ import torch
 
 from lsa import GPT, GPTConfig
 from lsa.layers import GatedLinearAttention, LinearAttention
+from lsa.layers.mamba import S6
 from lsa.parallel import WAYS
 from tests.parallel import tasks
 
@@ -110,6 +111,12 @@ def test_what_needs_no_state_is_computed_while_states_travel(pool, layer, operat
         sent, came = map(names.index, ("all_gather_into_tensor", "wait_tensor"))
         parts = names[:sent], names[sent:came], names[came:]
         assert [sum(name in operators for name in part) for part in parts] == counts
+
+
+def test_s6_computes_its_direct_term_while_states_travel(pool):
+    for names in pool.run(2, tasks.order, S6(8, d_state=3)):
+        sent, came = map(names.index, ("all_gather_into_tensor", "wait_tensor"))
+        assert names[sent:came].count("mul") == 1
 
 
 @pytest.mark.slow
