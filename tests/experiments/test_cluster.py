@@ -93,15 +93,26 @@ def test_without_slurm_nothing_is_started(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_jobs_share_the_plan_and_their_results_are_collected(tmp_path, made_corpus, capsys):
+@pytest.mark.parametrize(
+    ("jobs", "ranks", "plan"),
+    [
+        (2, 1, {"nano-linear-64": "2/2", "nano-softmax-64": "1/2"}),
+        (1, 2, {"nano-linear-64": "1/1"}),
+    ],
+)
+def test_jobs_share_the_plan_and_their_results_are_collected(
+    tmp_path, made_corpus, capsys, jobs, ranks, plan
+):
     pytest.importorskip("submitit")
     shared, home = str(tmp_path / "shared"), tmp_path / "home"
-    jobs = ["submit", "--cluster", "local", "--jobs", "2", "--hours", "0.1", "--out", shared]
-    assert main([*jobs, "--", "loss_curves", "--device", "cpu", "--smoke"]) == 0
+    how = ["--cluster", "local", "--jobs", str(jobs), "--ranks", str(ranks), "--hours", "0.1"]
+    what = ["loss_curves", "--device", "cpu", "--smoke"]
+    what += [f"--only=name={name}" for name in plan if len(plan) == 1]
+    assert main(["submit", *how, "--out", shared, "--", *what]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("2 jobs: ") and said[1] == "all have ended"
+    assert said[0].startswith(f"{jobs} jobs: ") and said[1] == "all have ended"
     assert said[2] == f"when they have ended: python -m experiments collect {shared}"
     assert main(["collect", shared, "--out", str(home)]) == 0
-    found = record.load(results=home)
-    assert {one["name"] for one in found} == {"nano-softmax-64", "nano-linear-64"}
-    assert {one["provenance"]["command"].rpartition(" ")[2] for one in found} == {"1/2", "2/2"}
+    found = {one["name"]: one["provenance"] for one in record.load(results=home)}
+    assert {name: one["command"].rpartition(" ")[2] for name, one in found.items()} == plan
+    assert {one.get("ranks", {}).get("world_size", 1) for one in found.values()} == {ranks}
