@@ -81,6 +81,7 @@ class Training:
             compile_blocks(model)
         self.team, self.spread = here(), OneProcess()
         self.saving: Any = None  # a checkpoint in progress, see resuming.finish
+        self.earlier = 0  # updates of earlier legs, which may have had another number of ranks
         if self.team.size > 1:
             self.spread = Ranked(self.team, model, config, device)
         self.model = self.spread.shard(model)
@@ -142,11 +143,12 @@ class Training:
 
     @property
     def shares(self) -> dict[str, Any]:
-        """How a training is spread over several ranks, and tokens a second of each; {} for one."""
+        """How this leg is spread over several ranks, and tokens a second of each; {} for one."""
         if self.team.size == 1:
             return {}
-        tokens = self.updates * self.config["spans"] * self.config["span"] / self.team.size
-        speed = round(tokens / self.seconds, 1) if self.seconds else 0.0
+        updates, seconds = self.updates - self.earlier, sum(self.train["seconds"][self.earlier :])
+        tokens = updates * self.config["spans"] * self.config["span"] / self.team.size
+        speed = round(tokens / seconds, 1) if seconds else 0.0
         mesh = dict(self.spread.mesh)
         return {"world_size": self.team.size, "mesh": mesh, "tokens_per_second": speed}
 
@@ -236,7 +238,9 @@ class Training:
 
         Raises CheckpointError, and changes nothing, if it belongs to another run.
         """
-        return resuming.resume(self, path)
+        legs = resuming.resume(self, path)
+        self.earlier = self.updates
+        return legs
 
 
 def _finite(loss: float, what: str, update: int) -> float:
