@@ -3,6 +3,7 @@
 import ctypes
 import os
 import shutil
+import struct
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -187,12 +188,14 @@ def test_a_lack_of_memory_or_threads_is_said(body):
 
     def run(T, threads, count):
         sizes = 1, T, 2, 64, 64, max(T, 1)
-        packed = compiled.FORWARD.pack(*sizes, *4 * [0], 1.0, 0.0, *25 * [0])
-        return compiled.BODY.run(packed, len(packed), compiled.BODY.wanted, threads, count)
+        options = compiled.BODY.body, threads, count, *sizes, 0, 0, 1.0, 0.0
+        packed = struct.pack(f"{compiled.CALL}20q", *options, *35 * [0])
+        return compiled.BODY.run(packed, len(packed))
 
-    assert run(0, None, 1) == 0
-    assert run(2**42, None, 1) == 1, "a chunk of so many tokens fits no memory"
-    assert run(0, ctypes.cast(failing, ctypes.c_void_p), 2) == 1, "its threads did not run"
+    assert run(0, 0, 2) == 0
+    assert run(2**42, 0, 1) == 1, "a chunk of so many tokens fits no memory"
+    threads = ctypes.cast(failing, ctypes.c_void_p).value
+    assert run(0, threads, 2) == 1, "its threads did not run"
 
 
 @pytest.mark.skipif("CI" not in os.environ, reason="a computer may have no compiler")

@@ -68,6 +68,13 @@ class Call(NamedTuple):
 INPUTS = 6  # the first fields of a call, its tensors
 
 
+def check_layouts(call: Call) -> None:
+    """Raise ValueError unless q, k and v are strided tensors."""
+    for name, x in zip("qkv", call[:3], strict=True):
+        if x.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
+
+
 class Saved(NamedTuple):
     """Results of the forward pass. All but o and S_T are empty where nothing uses them.
 

@@ -24,7 +24,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import reference
-from .call import CHUNK_SIZE, Call, Grads, Saved, accumulator_dtype, without_autocast
+from .call import (
+    CHUNK_SIZE,
+    Call,
+    Grads,
+    Saved,
+    accumulator_dtype,
+    check_layouts,
+    without_autocast,
+)
 from .feature_maps import FEATURE_MAPS, feature_slope
 
 Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -32,9 +40,7 @@ Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 def tokens_of(call: Call) -> tuple[Tensor, Tensor, Tensor]:
     """q, k, v of a call: mapped, scaled, in the dtype of sums."""
-    for name, x in zip("qkv", call[:3], strict=True):  # here, where it costs a GPU's calls nothing
-        if x.layout is not torch.strided:
-            raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
+    check_layouts(call)  # here, where it costs a GPU's calls nothing
     q, k, v = (x.to(accumulator_dtype(x.dtype)) for x in call[:3])
     phi = FEATURE_MAPS[call.feature_map]
     return phi(q) * call.scale, phi(k), v

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..call import INPUTS, Call, Grads, Saved
+from ..call import INPUTS, Call, Grads, Saved, check_layouts
 from ..feature_maps import FEATURE_MAPS, feature_slope
 
 # Short chunks have few products inside, but each chunk reads and writes the state.
@@ -34,18 +34,17 @@ MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 # Values: "torch" for plain torch, "compiled" for an error if there is no compiled body, "avx2",
 # "avx512" or "neon" for one instruction set.
 SETTING = "LSA_CPU"
-# The struct `Call` of body.cpp: sizes, floats and pointers; then the pointers of the gradient.
-FORWARD, GRADIENT = struct.Struct("10q2f25q"), struct.Struct("21q")
+CALL = "11q2f15q"  # the struct `Call` of body.cpp up to its tensors; each of those takes 5q more
 NOTHING = torch.empty(0)
 
 
 class Library(NamedTuple):
-    """The compiled body. run: lsa_run. name: its instruction set. wanted: what LSA_CPU names."""
+    """The compiled body. run: lsa_run. name: its instruction set. What it is called with."""
 
     run: Any
     name: str
-    wanted: bytes | None
-    parallel_for: int | None
+    body: int
+    parallel_for: int
 
 
 def open_body(wanted: str | None) -> Library | str:
@@ -71,7 +70,8 @@ def _load(name: bytes | None) -> Library | str:
         return "no compiled body was built at installation, which needs a C++ compiler"
     try:
         library = ctypes.CDLL(str(built[0]))
-        library.lsa_sources.restype = library.lsa_body.restype = ctypes.c_char_p
+        library.lsa_sources.restype = ctypes.c_char_p
+        library.lsa_body.restype = ctypes.POINTER(ctypes.c_char_p)  # it begins with its name
     except (OSError, AttributeError) as error:
         return f"{built[0].name} cannot be loaded: {error}"
     sources = [folder / "body.cpp", folder / "kernel.inl"]
@@ -79,22 +79,21 @@ def _load(name: bytes | None) -> Library | str:
         digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
         if library.lsa_sources() != digest.encode():
             return f"{built[0].name} was built from other sources, as make would do anew"
-    library.lsa_run.argtypes = [
-        ctypes.c_char_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64,
-    ]  # fmt: skip
+    library.lsa_run.argtypes = [ctypes.c_char_p, ctypes.c_int64]
     if has := library.lsa_body(name):
-        return Library(library.lsa_run, has.decode(), name, _parallel_for())
+        return Library(library.lsa_run, has[0].decode(), _address(has), _parallel_for())
     return "this processor lacks the vector instructions"
 
 
-def _parallel_for() -> int | None:
-    """The address of torch_parallel_for, or None in a torch that lacks it."""
-    folder = Path(torch.__file__).parent / "lib"
-    for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
-        if (folder / name).exists():
-            function = getattr(ctypes.CDLL(str(folder / name)), "torch_parallel_for", None)
-            return ctypes.cast(function, ctypes.c_void_p).value if function else None
-    return None
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _parallel_for() -> int:
+    """The address of torch_parallel_for, or 0 in a torch that lacks it."""
+    for path in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*"):
+        return _address(getattr(ctypes.CDLL(str(path)), "torch_parallel_for", None))
+    return 0
 
 
 BODY = open_body(os.environ.get(SETTING))
@@ -107,30 +106,25 @@ def takes(q: Tensor) -> bool:
     return AVAILABLE and q.dtype in DTYPES and q.is_cpu
 
 
+def _read(x: Any, dtype: torch.dtype = torch.float32) -> Any:
+    """A tensor, or None, as the body reads it: in this dtype, signs and rows as memory has them."""
+    if x is None:
+        return None
+    if x.dtype is not dtype or x.is_neg():
+        x = x.to(dtype).resolve_neg()
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
 def _as_read(call: Call) -> Call:
-    """The same call in dtypes that the body reads, q and k mapped if it lacks their feature map."""
-    for name, x in zip("qkv", (call.q, call.k, call.v), strict=True):
-        if x.layout is not torch.strided:
-            raise ValueError(f"{name}: expected a strided tensor, got {x.layout}")
-    half, fits = call.feature_map in MAPS, call.q.dtype is torch.float32
-    for x in (call.q, call.k, call.v):
-        half = half and x.dtype is torch.bfloat16 and not x.is_neg()
-        fits = fits and not x.is_neg()
-    floats, fits = call, half or fits
-    for x in (call.S, call.z, call.g):
-        fits = fits and (x is None or (x.dtype is torch.float32 and not x.is_neg()))
+    """The same call as the body reads it, q and k mapped if it lacks their feature map."""
+    check_layouts(call)
+    fits = call.feature_map in MAPS
+    dtype = torch.bfloat16 if fits and call.q.dtype is torch.bfloat16 else torch.float32
+    q, k, v = (_read(x, dtype) for x in call[:3])
     if not fits:
-        floats = Call._make((*map(_float, call[:INPUTS]), *call[INPUTS:]))
-        if half:
-            floats = floats._replace(q=call.q, k=call.k, v=call.v)
-    if call.feature_map in MAPS:
-        return floats
-    phi = FEATURE_MAPS[call.feature_map]
-    return floats._replace(q=phi(floats.q), k=phi(floats.k), feature_map="identity")
-
-
-def _float(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.float().resolve_neg()  # the body reads memory itself
+        phi = FEATURE_MAPS[call.feature_map]
+        q, k = phi(q), phi(k)
+    return Call(q, k, v, *map(_read, call[3:INPUTS]), *call[INPUTS:])
 
 
 def forward(call: Call, *, saves: bool = True) -> Saved:
@@ -149,7 +143,7 @@ def forward(call: Call, *, saves: bool = True) -> Saved:
         S_T, z_T = empty(B, H, K, V), empty((B, H, K) if call.keeps_z else 0)
     if saves:
         den = empty((B, T, H) if call.normalize else 0)
-    _run(own, o, (own.S, own.z, S_T, z_T, den))
+    _run(own, (o,), (own.S, own.z, S_T, z_T, den, *5 * [None]))
     rounded = o if call.v.dtype is o.dtype else o.to(call.v.dtype)
     if not saves:
         return Saved(rounded, S_T, z_T, den, den, den)
@@ -168,9 +162,8 @@ def backward(
     dS, dz = empty(B, H, K, V), empty(B, H, K)
     dg = empty((B, T, H) if call.with_dg else 0)
     o = saved.exact if saved.exact.numel() else saved.o
-    states = own.S, own.z, None, None, saved.den
-    numbers = _float(dS_T), _float(dz_T), dS, dz, dg
-    _run(own, o, states, (do.to(own.v.dtype).resolve_neg(), dq, dk, dv), numbers)
+    states = own.S, own.z, None, None, saved.den, _read(dS_T), _read(dz_T), dS, dz, dg
+    _run(own, (o, _read(do, own.v.dtype), dq, dk, dv), states)
     if call.feature_map not in MAPS:
         dq *= feature_slope(call.q.float(), call.feature_map)
         dk *= feature_slope(call.k.float(), call.feature_map)
@@ -180,40 +173,30 @@ def backward(
     return Grads(dq, dk, dv, dS, dz, dg)
 
 
-def _run(
-    x: Call, o: Tensor, states: tuple[Tensor | None, ...],
-    grads: tuple[Tensor, ...] = (), numbers: tuple[Tensor | None, ...] = (),
-) -> None:  # fmt: skip
-    """Call the body. states, grads, numbers: `Call`'s pointers after o, in its order."""
+def _run(x: Call, others: tuple[Tensor, ...], states: tuple[Tensor | None, ...]) -> None:
+    """Call the body. others: o; for gradients do, dq, dk, dv. states: `Call`'s, in its order."""
+    assert isinstance(BODY, Library)  # `takes` has checked it
     B, T, H, K, V = x.sizes
     # In a short text, reading and writing a state costs more than the products that it saves.
     chunk = min(x.chunk_size or (T if T <= K else CHUNK_SIZE), LONGEST_CHUNK)
     if x.mode == "attention":
         chunk = T
-    if x.mode == "recurrent" and not grads:
+    if x.mode == "recurrent" and len(others) == 1:
         chunk = 1
     # Contiguous copies, referenced until the call is over.
-    kept = [y if y is None or y is NOTHING else y.contiguous() for y in (*states, *numbers)]
+    kept = [y if y is None or y is NOTHING else y.contiguous() for y in states]
     pointers = [0 if y is None or y is NOTHING else y.data_ptr() for y in kept]
     places: list[int] = []
-    for y in (x.q, x.k, x.v, o, *grads):
-        batch, time, head, one = y.stride()
-        if one != 1:
-            kept.append(y := y.contiguous())
-            batch, time, head, _ = y.stride()
-        places += y.data_ptr(), batch, time, head
-    g = 0, 0, 0, 0
-    if x.g is not None:  # a size of one stands for all: stride 0
-        batch, time, head = x.g.stride()
-        n_batch, n_time, _ = x.g.shape
-        g = x.g.data_ptr(), batch * (n_batch > 1), time * (n_time > 1), head
-    packed = FORWARD.pack(
-        B, T, H, K, V, max(1, min(chunk, T)), MAPS[x.feature_map], x.normalize,
-        x.q.dtype is torch.bfloat16, o.dtype is torch.bfloat16, x.scale, x.eps,
-        *places[:16], *g, *pointers[:5],
+    for y in (x.q, x.k, x.v, *others):
+        batch, time, head, _ = y.stride()
+        places += y.data_ptr(), batch, time, head, y.dtype is torch.bfloat16
+    g = 5 * [0]
+    if x.g is not None:
+        g[:4] = x.g.data_ptr(), *x.g.expand(B, T, H).stride()
+    packed = struct.pack(
+        f"{CALL}{len(places)}q", BODY.body, BODY.parallel_for, torch.get_num_threads(),
+        B, T, H, K, V, max(1, min(chunk, T)), MAPS.get(x.feature_map, 0), x.normalize,
+        x.scale, x.eps, *g, *pointers, *places,
     )  # fmt: skip
-    if grads:
-        packed += GRADIENT.pack(*places[16:], *pointers[5:])
-    assert isinstance(BODY, Library)  # `takes` has checked it
-    if BODY.run(packed, len(packed), BODY.wanted, BODY.parallel_for, torch.get_num_threads()):
+    if BODY.run(packed, len(packed)):
         raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")

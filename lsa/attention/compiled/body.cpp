@@ -28,45 +28,48 @@
 namespace {
 
 enum Map { IDENTITY, ELU_PLUS_ONE, RELU };
-enum Kind { OUT, DQ, DK, DV };
-enum Which { Q, KEYS, VALUES, GRADIENT };
+enum Name { Q, KEYS, VALUES, OUT, GRADIENT, DQ, DK, DV };  // tensors of a call, in its order
 
 constexpr float RESET = -104.0f;  // exp of less is 0 in float32
 
-// A tensor [B, T, H, D] with contiguous rows, and its other strides in floats.
+// A tensor [B, T, H, D] with contiguous rows, and its other strides in numbers: float32 or, if
+// `half`, bfloat16.
 struct Tensor4 {
-    float* data;
-    int64_t batch, time, head;
+    char* data;
+    int64_t batch, time, head, half;
 };
 
-// The causal sum of one kind over the tokens of a head, in the order of processing up to the chunk
-// before `end`. Its outputs are written from the chunk `first` on.
+// The causal sum of one kind, OUT or a gradient, over the tokens of a head, in the order of
+// processing up to the chunk before `end`. Its outputs are written from the chunk `first` on.
 struct Part {
-    Kind kind;
+    Name kind;
     int64_t b, h, first, end;
 };
 
+// torch_parallel_for of torch's stable interface, or null.
+using Range = void (*)(int64_t, int64_t, void*);
+using ParallelFor = int32_t (*)(int64_t, int64_t, int64_t, Range, void*);
+
 // One call, as __init__.py packs it. C: tokens in a chunk. Pointers without a use are null.
 struct Call {
-    int64_t B, T, H, K, V, C, map, normalize;
-    int64_t half, o_half;              // in bfloat16: q, k, v and their gradients; o
+    const struct Body* body;
+    ParallelFor each;
+    int64_t threads, B, T, H, K, V, C, map, normalize;
     float scale, eps;
-    Tensor4 q, k, v, o, g;
-    float *S, *z, *S_T, *z_T, *den;    // [B, H, K, V] and [B, H, K]; [B, T, H]
-    Tensor4 d_o, dq, dk, dv;           // from here on of a gradient alone
-    float *dS_T, *dz_T, *dS, *dz;
-    float* dg;                         // [B, T, H]
-    float* states;                     // before every chunk, while dg is computed
+    Tensor4 g;
+    float *S, *z, *S_T, *z_T, *den;         // [B, H, K, V] and [B, H, K]; [B, T, H]
+    float *dS_T, *dz_T, *dS, *dz, *dg;      // of a gradient alone; dg [B, T, H]
+    Tensor4 x[DV + 1];                      // from GRADIENT on of a gradient alone
+    float* states;                          // before every chunk, while dg is computed
     int64_t chunks() const { return (T + C - 1) / C; }
     int64_t row(const Part& p, int64_t t) const { return (p.b * T + t) * H + p.h; }
 };
 
-// The code for one instruction set. room: bytes of memory that a sum works in; state: floats of a
-// state with its padding.
+// The code for one instruction set. Without memory, causal_sum only says how many bytes it needs.
+// state: floats of a state with its padding.
 struct Body {
     const char* name;
-    void (*causal_sum)(const Call&, const Part&, char*);
-    int64_t (*room)(const Call&), (*state)(const Call&);
+    int64_t (*causal_sum)(const Call&, const Part&, char*), (*state)(const Call&);
 };
 
 #define STRING(x) #x
@@ -104,26 +107,6 @@ constexpr int BYTES = 16, ROWS = 6, VECTORS = 4;
 #error "no vector instructions of this processor's family are known here"
 #endif
 
-// The best body that this processor runs, or that of this name; null where there is none.
-const Body* chosen(const char* wanted) {
-#if defined(__x86_64__)
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                        __builtin_cpu_supports("avx512vl") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-    const Body* bodies[] = {avx512 ? &avx512::body : nullptr, avx2 ? &avx2::body : nullptr};
-#elif defined(__aarch64__)
-    const Body* bodies[] = {&neon::body};
-#endif
-    for (const Body* body : bodies)
-        if (body && (!wanted || !std::strcmp(wanted, body->name))) return body;
-    return nullptr;
-}
-
-// torch_parallel_for of torch's stable interface, or null.
-using Range = void (*)(int64_t, int64_t, void*);
-using ParallelFor = int32_t (*)(int64_t, int64_t, int64_t, Range, void*);
-
 struct alignas(64) Line {
     char bytes[64];
 };
@@ -140,26 +123,23 @@ char* room_of(int64_t bytes, Memory& own) {
     return kept[0].bytes;
 }
 
-struct Threads {
-    ParallelFor each;
-    int64_t count;
-};
-
 constexpr double WORTH = 1 << 19;  // multiply-adds; a thread is not woken for fewer
 
 // Sums of these kinds over each head, in parallel. Where they leave threads idle, a head is cut into
 // at most four parts. Each part first sums what comes before it. We assume that this takes a third
 // of the time of as many own tokens. Then parts that shrink by a third end together.
 // Raises bad_alloc, but never through the caller's threads, whose interface is C.
-void sums(const Body& body, const Call& c, Threads threads, std::initializer_list<Kind> kinds) {
+void sums(const Call& c, std::initializer_list<Name> kinds) {
     const int64_t heads = c.B * c.H, n = heads * int64_t(kinds.size()), N = c.chunks();
     // We count the reading and writing of a state as eight tokens.
     const double work = 2.0 * double(c.T + 8) * c.K * c.V + 0.5 * c.T * c.C * (c.K + c.V);
-    const int64_t idle = threads.count / std::max<int64_t>(n, 1), worth = int64_t(work / WORTH);
+    const int64_t idle = c.threads / std::max<int64_t>(n, 1), worth = int64_t(work / WORTH);
     const int64_t parts = std::max<int64_t>(1, std::min({idle, N / 4, worth, int64_t(4)}));
     static constexpr int64_t AT[] = {0, 27, 27 + 18, 27 + 18 + 12, 27 + 18 + 12 + 8};
     auto begin = [&](int64_t part) { return (N * AT[part] + AT[parts] - 1) / AT[parts]; };
-    const int64_t bytes = body.room(c), grain = std::max<int64_t>(1, int64_t(WORTH / work));
+    const int64_t grain = std::max<int64_t>(1, int64_t(WORTH / work));
+    int64_t bytes = 0;
+    for (Name kind : kinds) bytes = std::max(bytes, c.body->causal_sum(c, {kind}, nullptr));
     std::atomic<bool> failed{false};
     auto some = [&](int64_t i, int64_t end) {
         try {
@@ -167,8 +147,8 @@ void sums(const Body& body, const Call& c, Threads threads, std::initializer_lis
             char* room = room_of(bytes, own);
             for (; i < end; ++i) {
                 const int64_t head = i / parts % heads, p = i % parts;
-                const Kind kind = kinds.begin()[i / parts / heads];
-                body.causal_sum(c, {kind, head / c.H, head % c.H, begin(p), begin(p + 1)}, room);
+                const Name kind = kinds.begin()[i / parts / heads];
+                c.body->causal_sum(c, {kind, head / c.H, head % c.H, begin(p), begin(p + 1)}, room);
             }
         } catch (const std::bad_alloc&) {
             failed = true;
@@ -177,41 +157,46 @@ void sums(const Body& body, const Call& c, Threads threads, std::initializer_lis
     auto run = [](int64_t first, int64_t end, void* given) {
         (*static_cast<decltype(some)*>(given))(first, end);
     };
-    if (threads.count < 2 || n * parts < 2) some(0, n * parts);
-    else if (threads.each(0, n * parts, grain, run, &some)) failed = true;
+    if (c.threads < 2 || n * parts < 2) some(0, n * parts);
+    else if (c.each(0, n * parts, grain, run, &some)) failed = true;
     if (failed) throw std::bad_alloc();
-}
-
-// The chunks of a gradient are short where dg is summed.
-void backward(const Body& body, const Call& call, Threads threads) {
-    if (!call.dg) return sums(body, call, threads, {DQ, DK, DV});
-    Call own = call;
-    own.C = std::min<int64_t>(call.C, 64);
-    Memory memory = memory_of(4 * call.B * call.H * own.chunks() * body.state(call));
-    own.states = reinterpret_cast<float*>(memory.get());
-    sums(body, own, threads, {DQ});
-    sums(body, own, threads, {DK, DV});  // dk completes dg
 }
 }  // namespace
 
 extern "C" {
 // The digest of the sources that this was built from.
 const char* lsa_sources() { return SOURCES; }
-// The name of the body that `chosen` finds, or null.
-const char* lsa_body(const char* wanted) {
-    const Body* body = chosen(wanted);
-    return body ? body->name : nullptr;
+// The best body that this processor runs, or that of this name; null where there is none.
+const void* lsa_body(const char* wanted) {
+#if defined(__x86_64__)
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    const Body* bodies[] = {avx512 ? &avx512::body : nullptr, avx2 ? &avx2::body : nullptr};
+#elif defined(__aarch64__)
+    const Body* bodies[] = {&neon::body};
+#endif
+    for (const Body* body : bodies)
+        if (body && (!wanted || !std::strcmp(wanted, body->name))) return body;
+    return nullptr;
 }
 // A `Call`, of which the first `size` bytes are given. 0, or 1 where there is no memory.
-int lsa_run(const void* given, int64_t size, const char* wanted, ParallelFor each, int64_t count) {
-    static const Body* best = chosen(nullptr);
-    const Body* body = wanted ? chosen(wanted) : best;
+int lsa_run(const void* given, int64_t size) {
     Call call{};
     std::memcpy(&call, given, size);
-    const Threads threads{each, each ? count : 1};
+    if (!call.each) call.threads = 1;
     try {
-        if (size > int64_t(offsetof(Call, d_o))) backward(*body, call, threads);
-        else sums(*body, call, threads, {OUT});
+        if (size <= int64_t(offsetof(Call, x[GRADIENT]))) sums(call, {OUT});
+        else if (!call.dg) sums(call, {DQ, DK, DV});
+        else {
+            call.C = std::min<int64_t>(call.C, 64);  // dg is summed in short chunks
+            const int64_t numbers = call.B * call.H * call.chunks() * call.body->state(call);
+            const Memory memory = memory_of(4 * numbers);
+            call.states = reinterpret_cast<float*>(memory.get());
+            sums(call, {DQ});
+            sums(call, {DK, DV});  // dk completes dg
+        }
     } catch (const std::bad_alloc&) {
         return 1;
     }

@@ -20,17 +20,15 @@ typedef uint32_t words __attribute__((vector_size(BYTES)));
 typedef uint16_t halves __attribute__((vector_size(BYTES / 2)));
 constexpr int64_t W = BYTES / 4, NR = W * VECTORS, MR = ROWS;
 
-INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned*>(p); }
 // The first n floats, and zeros behind them.
-INLINE vec load(const float* p, int64_t n) {
-    if (n >= W) return load(p);
+INLINE vec load(const float* p, int64_t n = W) {
+    if (n >= W) return *reinterpret_cast<const unaligned*>(p);
     float some[W] = {};
     std::copy_n(p, n, some);
     return load(some);
 }
-INLINE void store(float* p, vec x) { *reinterpret_cast<unaligned*>(p) = x; }
-INLINE void store(float* p, vec x, int64_t n) {
-    if (n >= W) return store(p, x);
+INLINE void store(float* p, vec x, int64_t n = W) {
+    if (n >= W) return void(*reinterpret_cast<unaligned*>(p) = x);
     float some[W];
     store(some, x);
     std::copy_n(some, n, p);
@@ -44,11 +42,12 @@ INLINE vec zipped(vec a, vec b, std::integer_sequence<int, I...>) {
 }
 using Lanes = std::make_integer_sequence<int, W>;
 // first, first + 1, ...
-template <int... I>
-INLINE ints counted(int64_t first, std::integer_sequence<int, I...>) {
-    return ints{I...} + int32_t(first);
+INLINE ints places(int64_t first) {
+    ints x = {};
+    UNROLL
+    for (int i = 0; i < W; ++i) x[i] = i;
+    return x + int32_t(first);
 }
-INLINE ints places(int64_t first) { return counted(first, Lanes{}); }
 template <int64_t n = W / 2>
 INLINE float sum(vec x) {
     if constexpr (n == 0) return x[0];
@@ -58,9 +57,11 @@ INLINE float sum(vec x) {
 // A row of a tensor: float32 or, if `half`, bfloat16, which is the upper half of float32.
 struct Row {
     char* at;
-    bool half;
-    Row(char* at, bool half) : at(at), half(half) {}
-    Row(const float* x) : at(reinterpret_cast<char*>(const_cast<float*>(x))), half(false) {}
+    bool half = false;
+    Row(const float* x) : at(reinterpret_cast<char*>(const_cast<float*>(x))) {}
+    Row(const Tensor4& x, const Part& p, int64_t t) : at(x.data), half(x.half) {
+        at += (p.b * x.batch + p.h * x.head + t * x.time) * (half ? 2 : 4);
+    }
     // The vector from element c on; n elements are left.
     INLINE vec get(int64_t c, int64_t n) const {
         if (!half) return load(reinterpret_cast<float*>(at) + c, n);
@@ -99,26 +100,20 @@ INLINE vec exponential(vec x) {
     vec r = bounded - n * 0.693359375f;
     r = r + n * 2.12194440e-4f;
     vec p = splat(1.9875691500e-4f);
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
+    for (float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
+                    5.0000001201e-1f})
+        p = p * r + c;
     p = p * r * r + r + 1.0f;
     p = vec(ints(p) + (ints(t) << 23));  // times 2^n
     return x < splat(-87.0f) ? vec{} : x == x ? p : x;  // NaN stays NaN
 }
 
-INLINE vec mapped(vec x, int map) {
-    if (map == RELU) return x < vec{} ? vec{} : x;
-    if (map == ELU_PLUS_ONE) return x > vec{} ? x + 1.0f : exponential(x);
-    return x;
-}
-// Its derivative, from the value before.
-INLINE vec slope(vec x, int map) {
-    if (map == RELU) return x > vec{} ? splat(1.0f) : vec{};
-    if (map == ELU_PLUS_ONE) return x > vec{} ? splat(1.0f) : exponential(x);
-    return splat(1.0f);
+// A feature map of x, or its derivative there.
+INLINE vec phi(vec x, int map, bool derived = false) {
+    const vec one = splat(1.0f);
+    if (map == RELU) return derived ? (x > vec{} ? one : vec{}) : (x < vec{} ? vec{} : x);
+    if (map == ELU_PLUS_ONE) return x > vec{} ? (derived ? one : x + one) : exponential(x);
+    return derived ? one : x;
 }
 
 // One block: acc[r] += sum over p < n of a[r * row + p * step] times row p of b.
@@ -152,18 +147,12 @@ struct Matrix {
 };
 
 // Calls f with the number of rows, a constant, for each block of at most ROWS rows of n.
-template <int M, class F>
-INLINE void last_rows(int64_t at, int64_t left, F& f) {
-    if constexpr (M > 0) {
-        if (left == M) return f(std::integral_constant<int, M>{}, at);
-        last_rows<M - 1>(at, left, f);
-    }
-}
-template <class F>
-INLINE void blocks(int64_t n, F f) {
-    int64_t at = 0;
-    for (; at + MR <= n; at += MR) f(std::integral_constant<int, ROWS>{}, at);
-    last_rows<ROWS - 1>(at, n - at, f);
+template <int M = ROWS, class F>
+INLINE void blocks(int64_t n, const F& f, int64_t at = 0) {
+    if constexpr (M == ROWS)
+        for (; at + M <= n; at += M) f(std::integral_constant<int, M>{}, at);
+    else if (at + M == n) return f(std::integral_constant<int, M>{}, at);
+    if constexpr (M > 1) blocks<M - 1>(n, f, at);
 }
 
 // out = keep * out + a^T b; a [n, rows], b and out of whole blocks of columns. Where keep is 0, out
@@ -175,11 +164,10 @@ static void accumulate(float* out, int64_t rows, int64_t width, Matrix a, Matrix
         for (int64_t c = 0; c < width; c += NR) {
             vec acc[M][VECTORS] = {};
             multiply(acc, a.at + r0, 1, a.row, b.at + c, b.row, n);
-            for (int r = 0; r < M; ++r)
-                for (int v = 0; v < VECTORS; ++v) {
-                    float* at = out + (r0 + r) * width + c + v * W;
-                    store(at, keep == 0.0f ? acc[r][v] : load(at) * keep + acc[r][v]);
-                }
+            each(acc, [&](vec x, int r, int v) {
+                float* at = out + (r0 + r) * width + c + v;
+                store(at, keep == 0.0f ? x : load(at) * keep + x);
+            });
         }
     });
 }
@@ -259,29 +247,11 @@ struct Decay {
     }
 };
 
-// Buffers for a sum over chunks of C tokens, laid out in `memory`; where that is null, `bytes` says
-// how much they take.
+// Hands out memory of a sum in whole lines. Where it is null, they are only counted.
 struct Room {
     char* memory;
     int64_t bytes = 0;
-    float *a, *b, *b_across, *y, *y_left, *A, *out, *past, *S, *e, *z, *ones, *dd, *left, *probe,
-        *y_across, *G, *written;
-    Decay decay{};
-
-    Room(const Call& call, int64_t C, int64_t K, int64_t Y, char* memory) : memory(memory) {
-        const int64_t width = padded(C), probes = call.dg ? 1 : 0;
-        a = take(C * K), b = take(C * K), b_across = take(K * width);
-        y = take(C * Y), y_left = take(C * Y), A = take(MR * width);
-        out = take(MR * Y), past = take(MR * Y), S = take(K * Y), e = take(Y), z = take(K);
-        ones = take(width), dd = take(width), left = take(width);
-        probe = take(probes * C * Y), y_across = take(probes * Y * width);
-        G = take(probes * (C + 1) * width), written = take(probes * width);
-        // Vectors are loaded from any place in these, so each has one to spare at its end.
-        for (float** x : {&decay.high, &decay.low, &decay.read, &decay.write, &decay.grown})
-            *x = take(width + W);
-        decay.from = reinterpret_cast<int32_t*>(take(width));
-    }
-    float* take(int64_t n) {
+    float* operator()(int64_t n) {
         char* found = memory ? memory + bytes : nullptr;
         bytes += (4 * n + 63) / 64 * 64;
         return reinterpret_cast<float*>(found);
@@ -292,27 +262,19 @@ struct Room {
 struct Rows {
     const Call& call;
     const Part& part;
-    Which which;
-    const Tensor4& x;
-    int64_t columns, width;
-    int map;
-    float times;
+    Name name;
+    const Tensor4& x = call.x[name];
+    bool mapped = name == Q || name == KEYS, wide = mapped || name == DQ || name == DK;
+    int64_t columns = wide ? call.K : call.V, width = padded(columns);
+    int map = mapped ? int(call.map) : IDENTITY;
+    float times = name == Q ? call.scale : 1.0f;
 
-    Rows(const Call& c, const Part& p, Which w)
-        : call(c), part(p), which(w), x(w == Q ? c.q : w == KEYS ? c.k : w == VALUES ? c.v : c.d_o),
-          columns(w == Q || w == KEYS ? c.K : c.V), width(padded(columns)),
-          map(w == Q || w == KEYS ? int(c.map) : IDENTITY), times(w == Q ? c.scale : 1.0f) {}
-
-    static Row at(const Tensor4& x, bool half, const Part& p, int64_t t) {
-        const int64_t from = p.b * x.batch + p.h * x.head + t * x.time;
-        return {reinterpret_cast<char*>(x.data) + from * (half ? 2 : 4), half};
-    }
-    Row row(int64_t t) const { return at(x, call.half, part, t); }
+    Row row(int64_t t) const { return {x, part, t}; }
     // Rows t, t + step, ... of the head, n of them, mapped and padded: copied to `room`, or in
     // place where nothing changes. Those of the gradient are dn, and fill dd.
     Matrix take(float* room, float* dd, int64_t t, int64_t step, int64_t n) const {
-        const bool divides = which == GRADIENT && call.normalize;
-        if (!call.half && !divides && map == IDENTITY && times == 1.0f && columns == width &&
+        const bool divides = name == GRADIENT && call.normalize;
+        if (!x.half && !divides && map == IDENTITY && times == 1.0f && columns == width &&
             x.time == width)
             return {reinterpret_cast<float*>(row(t).at), step * width};
         float* out = room;
@@ -322,10 +284,10 @@ struct Rows {
             if (divides) {
                 const int64_t i = t + r * step;
                 scale = 1.0f / (call.den[call.row(part, i)] + call.eps);
-                dd[r] = -scale * dot(from, at(call.o, call.o_half, part, i), columns);
+                dd[r] = -scale * dot(from, {call.x[OUT], part, i}, columns);
             }
             for (int64_t c = 0; c < columns; c += W)
-                store(out + c, mapped(from.get(c, columns - c), map) * scale);
+                store(out + c, phi(from.get(c, columns - c), map) * scale);
             std::fill(out + columns, out + width, 0.0f);
         }
         return {room, width};
@@ -348,43 +310,50 @@ static void copy_rows(float* to, int64_t to_width, const float* from, int64_t fr
 
 // dg of a chunk, whose row r is token t - r. exp(g_t) scales what each token i >= t reads of a token
 // j < t. With both in the chunk this is summed here, from their products G; with j before the chunk
-// it is in dg, at i; with i behind it in `written`, at j; `through` has both outside. These are only
+// it is in dg, at i; with i behind it in `inside`, at j; `through` has both outside. These are only
 // added: differences lose digits.
-static void decay_gradient(const Call& call, const Part& part, const Room& room, int64_t t,
-                           int64_t n, double through) {
+static void decay_gradient(const Call& call, const Part& part, float* G, float* inside,
+                           const float* ones, int64_t t, int64_t n, double through) {
     const int64_t width = padded(call.C);
-    float *before = room.G + n * width, *inside = room.written;  // before: the rows j < t
+    float* before = G + n * width;  // the rows j < t
     std::fill_n(before, width, 0.0f);
     for (int64_t r = n - 1; r >= 0; --r) {
         const float written = inside[r];
-        inside[r] = dot(before, room.ones, r + 1) + float(through);
+        inside[r] = dot(before, ones, r + 1) + float(through);
         through += written;
-        add_rows(before, {room.G + r * width, 0}, (r + W - 1) / W * W, 1, 1.0f, room.ones);
+        add_rows(before, {G + r * width, 0}, (r + W - 1) / W * W, 1, 1.0f, ones);
     }
     double read = 0;
     for (int64_t r = 0; r < n; ++r) {
         float& dg = call.dg[call.row(part, t - r)];
         read += dg;
-        const Row g = Rows::at(call.g, false, part, t - r);
+        const Row g = {call.g, part, t - r};
         dg = *reinterpret_cast<float*>(g.at) < RESET ? 0.0f : float(read) + inside[r];
     }
 }
 
-// A causal sum; before the part's first chunk only the state is advanced.
-static void causal_sum(const Call& call, const Part& part, char* memory) {
-    static const Which OF[4][3] = {{Q, KEYS, VALUES}, {GRADIENT, VALUES, KEYS},
-                                   {VALUES, GRADIENT, Q}, {KEYS, Q, GRADIENT}};
-    const Kind kind = part.kind;
+// A causal sum; before the part's first chunk only the state is advanced. Returns the bytes of
+// memory that it takes; without memory it does no more.
+static int64_t causal_sum(const Call& call, const Part& part, char* memory) {
+    static const Name OF[][3] = {{Q, KEYS, VALUES}, {}, {GRADIENT, VALUES, KEYS},
+                                 {VALUES, GRADIENT, Q}, {KEYS, Q, GRADIENT}};
+    const Name kind = part.kind, *of = OF[kind - OUT];
     const bool back = kind == DK || kind == DV, across = kind == DQ || kind == DK;
-    const Which* of = OF[kind];
-    const Rows as(call, part, of[0]), bs(call, part, of[1]), ys(call, part, of[2]);
+    const Rows as{call, part, of[0]}, bs{call, part, of[1]}, ys{call, part, of[2]};
     const int64_t C = call.C, width = padded(C), K = as.width, Y = ys.width, N = call.chunks();
     const bool fades = call.g.data, probes = call.dg && across, pairs = call.dg && kind == DK;
-    const Room room(call, C, K, Y, memory);
-    float *b_across = room.b_across, *y_left = room.y_left, *A = room.A, *out = room.out;
-    float *past = room.past, *S = room.S, *e = room.e, *z = room.z, *ones = room.ones;
-    float *dd = room.dd, *left = room.left, *y_across = room.y_across, *G = room.G;
-    Decay decay = room.decay;
+    Room take{memory};
+    float *a_room = take(C * K), *b_room = take(C * K), *b_across = take(K * width);
+    float *y_room = take(C * Y), *y_left = take(C * Y), *A = take(MR * width);
+    float *out = take(MR * Y), *past = take(MR * Y), *S = take(K * Y), *e = take(Y), *z = take(K);
+    float *ones = take(width), *dd = take(width), *left = take(width);
+    float *probe_room = take(probes * C * Y), *y_across = take(probes * Y * width);
+    float *G = take(probes * (C + 1) * width), *inside = take(probes * width);
+    // Vectors are loaded from any place in these, so each has one to spare at its end.
+    Decay decay{take(width + W), take(width + W), take(width + W), take(width + W),
+                take(width + W), reinterpret_cast<int32_t*>(take(width))};
+    if (!memory) return take.bytes;
+    const Rows to{call, part, kind}, raw{call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES};
     if (fades)
         for (float* x : {decay.high, decay.low, decay.read, decay.write, decay.grown})
             std::fill_n(x, width + W, 0.0f);
@@ -406,20 +375,15 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     if (S_0 && across) transpose(S, Y, {S_0, call.V}, call.K, call.V);
     if (S_0 && !across) copy_rows(S, Y, S_0, call.V, call.K, call.V);
     if (z_0) std::copy_n(z_0, call.K, across ? e : z);
-    const Tensor4* const results[] = {&call.o, &call.dq, &call.dk, &call.dv};
-    const Tensor4& to = *results[kind];
-    const bool half = kind == OUT ? call.o_half : call.half;
-    const Rows raw(call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES);
     for (int64_t chunk = 0; chunk < part.end; ++chunk) {
         const bool writes = chunk >= part.first;
         const int64_t start = (back ? N - 1 - chunk : chunk) * C, n = std::min(C, call.T - start);
         const int64_t t = back ? start + n - 1 : start, step = back ? -1 : 1;
-        const Matrix b = bs.take(room.b, dd, t, step, n), y = ys.take(room.y, dd, t, step, n);
-        const Matrix a = writes ? as.take(room.a, dd, t, step, n) : b;
-        const Matrix probe = writes && probes ? raw.take(room.probe, dd, t, step, n) : y;
+        const Matrix b = bs.take(b_room, dd, t, step, n), y = ys.take(y_room, dd, t, step, n);
+        const Matrix a = writes ? as.take(a_room, dd, t, step, n) : b;
+        const Matrix probe = writes && probes ? raw.take(probe_room, dd, t, step, n) : y;
         if (fades)
-            decay.take(reinterpret_cast<float*>(Rows::at(call.g, false, part, start).at),
-                       call.g.time, n, back);
+            decay.take(reinterpret_cast<float*>(Row(call.g, part, start).at), call.g.time, n, back);
         if (writes) transpose(b_across, width, b, n, K);
         if (writes && pairs) transpose(y_across, width, y, n, Y);
         if (writes) blocks(n, [&](auto count, int64_t i0) {
@@ -429,8 +393,8 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             for (int64_t i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
                 if (i < 0 || i >= call.T) break;
                 as.row(i).soon(as.columns), bs.row(i).soon(bs.columns), ys.row(i).soon(ys.columns);
-                Rows::at(to, half, part, i).soon(raw.columns);
-                if (kind != OUT) Rows::at(call.o, call.o_half, part, i).soon(call.V);
+                to.row(i).soon(to.columns);
+                if (kind != OUT) Row(call.x[OUT], part, i).soon(call.V);
             }
             auto weigh = [&](auto vectors, int64_t j) {
                 constexpr int N = decltype(vectors)::value;
@@ -481,13 +445,14 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             for (int r = 0; r < M; ++r) {
                 const int64_t i = t + (i0 + r) * step;
                 if (probes)
-                    (pairs ? room.written[i0 + r] : call.dg[call.row(part, i)]) =
+                    (pairs ? inside[i0 + r] : call.dg[call.row(part, i)]) =
                         dot(probe[i0 + r], past + r * Y, Y);
-                const Row row = Rows::at(to, half, part, i), x = raw.row(i);
+                const Row row = to.row(i), x = raw.row(i);
                 const float times = divided[r] * (kind == DQ ? call.scale : 1.0f);
-                for (int64_t at = 0; at < raw.columns; at += W) {
-                    const int64_t n = raw.columns - at;
-                    row.put(at, load(out + r * Y + at) * slope(x.get(at, n), map) * times, n);
+                for (int64_t at = 0; at < to.columns; at += W) {
+                    const int64_t n = to.columns - at;
+                    const vec slope = phi(x.get(at, n), map, true);
+                    row.put(at, load(out + r * Y + at) * slope * times, n);
                 }
             }
         });
@@ -498,7 +463,7 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
             if (met) std::copy_n(e, Y, std::copy_n(S, K * Y, states));
         }
         if (writes && pairs) decay_gradient(
-            call, part, room, t, n,
+            call, part, G, inside, ones, t, n,
             met ? keep * (dot(states, S, K * Y) + dot(states + K * Y, e, Y)) : 0.0f);
         if (chunk + 1 == part.end && !S_N && !z_N) break;
         const Matrix written = fades ? Matrix{y_left, Y} : y;
@@ -514,13 +479,9 @@ static void causal_sum(const Call& call, const Part& part, char* memory) {
     }
     if (S_N && S_N != S) copy_rows(S_N, call.V, S, Y, call.K, call.V);
     if (z_N) std::copy_n(z, call.K, z_N);
+    return take.bytes;
 }
 
-// Bytes that it needs, and numbers of a state with its padding.
-static int64_t room(const Call& call) {
-    const int64_t D = padded(std::max(call.K, call.V));
-    return Room(call, call.C, D, D, nullptr).bytes;
-}
 static int64_t state(const Call& call) { return padded(call.K) * (padded(call.V) + 1); }
 
-static const Body body = {NAME, causal_sum, room, state};
+static const Body body = {NAME, causal_sum, state};
