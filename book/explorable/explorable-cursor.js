@@ -4,42 +4,42 @@
 (function () {
   "use strict";
   const model = window.ExplorableModel;
+  const { element, keySteps } = Elements;
   const STEPS = 100; // across a plot of lines, by arrow key
   const MOST_ROWS = 12;
   const BESIDE = 12; // px from the cursor to its box
   const ROOMY = 560; // px of figure from which the box is beside the cursor, not below the plot
 
-  function make(className, parent) {
-    const element = document.createElement("div");
-    element.className = className;
-    parent.append(element);
-    return element;
-  }
-
   class Cursor {
     constructor(frame) {
-      this.element = make("explorable-cursor", frame);
-      this.element.tabIndex = 0;
-      this.element.setAttribute("role", "slider");
-      this.level = make("explorable-level", this.element);
-      this.line = make("explorable-rule", this.element);
-      this.dots = make("explorable-dots", this.element);
+      this.level = element("div", { class: "explorable-level" });
+      this.line = element("div", { class: "explorable-rule" });
+      this.dots = element("div", { class: "explorable-dots" });
+      this.element = element(
+        "div",
+        {
+          class: "explorable-cursor",
+          tabindex: 0,
+          role: "slider",
+          onpointermove: (event) => this.point(event),
+          onpointerdown: (event) => this.point(event),
+          // A finger covers what it points at, so the box stays until a tap elsewhere.
+          onpointerleave: ({ pointerType }) => pointerType === "mouse" && this.hide(),
+          onblur: () => this.hide(),
+          onfocus: () => this.element.matches(":focus-visible") && this.moveTo(this.index),
+          onkeydown: (event) => this.key(event),
+        },
+        this.level,
+        this.line,
+        this.dots,
+      );
       this.frame = frame;
-      this.box = make("explorable-values", frame.parentElement);
-      this.box.setAttribute("aria-hidden", "true"); // the slider says the same
+      frame.append(this.element);
+      // Hidden from screen readers, since the slider says the same.
+      this.box = element("div", { class: "explorable-values", "aria-hidden": "true" });
+      frame.parentElement.append(this.box);
       this.index = 0;
       this.hide();
-      this.element.addEventListener("pointermove", (event) => this.point(event));
-      this.element.addEventListener("pointerdown", (event) => this.point(event));
-      // A finger covers what it points at, so the box stays until a tap elsewhere.
-      this.element.addEventListener("pointerleave", (event) => {
-        if (event.pointerType === "mouse") this.hide();
-      });
-      this.element.addEventListener("blur", () => this.hide());
-      this.element.addEventListener("focus", () => {
-        if (this.element.matches(":focus-visible")) this.moveTo(this.index);
-      });
-      this.element.addEventListener("keydown", (event) => this.key(event));
     }
 
     /* `view` as drawn in geometry `g`; `levelValue` is the y of a level line, or null. */
@@ -99,21 +99,9 @@
     }
 
     key(event) {
-      const last = this.stops.length - 1, page = Math.ceil(last / 10);
-      const next = {
-        ArrowLeft: this.index - 1,
-        ArrowDown: this.index - 1,
-        PageDown: this.index - page,
-        Home: 0,
-        ArrowRight: this.index + 1,
-        ArrowUp: this.index + 1,
-        PageUp: this.index + page,
-        End: last,
-      }[event.key];
+      const last = this.stops.length - 1, steps = keySteps(event, Math.ceil(last / 10));
       if (event.key === "Escape") this.hide();
-      if (next === undefined) return;
-      event.preventDefault();
-      this.moveTo(Math.min(last, Math.max(0, next)));
+      if (steps) this.moveTo(Math.min(last, Math.max(0, this.index + steps)));
     }
 
     moveTo(index) {
@@ -170,11 +158,9 @@
       this.line.style[horizontal ? "left" : "top"] = "0";
       this.dots.replaceChildren(
         ...rows.filter(({ at, words }) => !words && at >= 0 && at <= 1).map(({ curve, at }) => {
-          const dot = document.createElement("i");
-          dot.style.background = `var(--${curve.color})`;
-          dot.style.left = `${(horizontal ? at : share) * 100}%`;
-          dot.style.top = `${(1 - (horizontal ? share : at)) * 100}%`;
-          return dot;
+          const [x, y] = horizontal ? [at, share] : [share, at];
+          const style = `background: var(--${curve.color}); left: ${100 * x}%; top: ${100 * (1 - y)}%`;
+          return element("i", { style });
         }),
       );
       const beside = this.frame.clientWidth >= ROOMY;
@@ -211,26 +197,21 @@
 
     /* Below the plot the unit appears once, and rows are short enough for two in a line. */
     fill(stop, rows, across, beside) {
-      const head = document.createElement("strong");
       const { noun, unit } = across, what = unit ? `${noun} (${unit})` : noun;
       const at = model.quantity(stop, this.scale.axis);
-      head.textContent = beside ? at : `${at}: ${what}`;
-      const lines = rows.slice(0, MOST_ROWS).map(({ curve, value, words }) => {
-        const line = document.createElement("span");
-        const name = document.createElement("span"), number = document.createElement("b");
-        name.textContent = curve.name;
-        name.style.color = `var(--${curve.color}-text)`;
-        number.textContent = words
-          ?? (beside ? model.quantity(value, across) : model.formatNumber(value, across.digits));
-        line.append(name, number);
-        return line;
-      });
-      if (rows.length > MOST_ROWS) {
-        const more = document.createElement("span");
-        more.textContent = `and ${rows.length - MOST_ROWS} more`;
-        lines.push(more);
-      }
-      this.box.replaceChildren(head, ...lines);
+      const number = (value) =>
+        beside ? model.quantity(value, across) : model.formatNumber(value, across.digits);
+      const lines = rows.slice(0, MOST_ROWS).map(({ curve: { name, color }, value, words }) =>
+        element(
+          "span",
+          {},
+          element("span", { style: `color: var(--${color}-text)` }, name),
+          element("b", {}, words ?? number(value)),
+        )
+      );
+      const left = rows.length - MOST_ROWS;
+      if (left > 0) lines.push(element("span", {}, `and ${left} more`));
+      this.box.replaceChildren(element("strong", {}, beside ? at : `${at}: ${what}`), ...lines);
     }
   }
 

@@ -2,6 +2,7 @@
 (function () {
   "use strict";
   const { BEHIND, geometry } = window.ExplorableGeometry;
+  const { element, svg } = Elements;
 
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 
@@ -186,15 +187,6 @@
     return g;
   }
 
-  const SVG = "http://www.w3.org/2000/svg";
-
-  function svg(tag, attributes, ...children) {
-    const element = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    element.append(...children);
-    return element;
-  }
-
   /* A piece of what is drawn, as in the legend that controls.py writes. */
   function swatch(mark, { color, dash, role }) {
     const strokes = dash.length ? { "stroke-dasharray": dash.join(" ") } : {};
@@ -207,7 +199,7 @@
       "bar": [10, svg("path", square)],
     }[role === "ceiling" ? "line" : mark];
     const about = { class: "explorable-swatch", color: `var(--${color})`, width, height: 10 };
-    return svg("svg", { ...about, "aria-hidden": true }, ...shapes);
+    return svg("svg", { ...about, "aria-hidden": "true" }, ...shapes);
   }
 
   /* List items that name what nothing in the drawing names: neither a label nor an axis. */
@@ -217,11 +209,7 @@
     const hollow = view.traces.some(({ curve }) => curve.role === "browser");
     return [...curves.values()].filter(({ name, role }) => role !== "browser" && !said.has(name))
       .map((curve) => [swatch(spec.mark, curve), curve.name])
-      .concat(hollow ? [["○ This browser"]] : []).map((parts) => {
-        const item = document.createElement("li");
-        item.append(...parts);
-        return item;
-      });
+      .concat(hollow ? [["○ This browser"]] : []).map((parts) => element("li", {}, parts));
   }
 
   window.ExplorableDraw = { draw, rgba, unnamed };

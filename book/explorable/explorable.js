@@ -1,33 +1,25 @@
 /* Makes the charts of a page interactive: controls, settings in the URL's hash, tables, CSV, and
    plotly, which is loaded once and only when a figure is near. Classic scripts without a build
-   step, so that the book opens from file://. explorable-model.js, -geometry.js, -draw.js,
-   -cursor.js and figure-view.js come first. In a notebook the same scripts are part of a module,
-   without an address or hash: notebook.js adopts the figures there. */
+   step, so that the book opens from file://. explorable-elements.js, -model.js, -geometry.js,
+   -draw.js, -cursor.js and figure-view.js come first. In a notebook the same scripts are part of a
+   module, without an address or hash: notebook.js adopts the figures there. */
 (function () {
   "use strict";
   const model = window.ExplorableModel;
   const script = document.currentScript?.src;
+  const { element, load, save } = Elements;
   const hash = window.FigureView || { listen() {}, write() {} };
   const NEAR = 600; // px from the screen at which a figure is drawn
   const figures = [];
   let plotly = null;
 
-  function loadPlotly(address) {
-    plotly ||= new Promise((resolve, reject) => {
-      if (window.Plotly) return resolve();
-      const element = document.createElement("script");
-      element.src = address || new URL("plotly-basic.min.js", script).href;
-      element.onload = resolve;
-      element.onerror = () => reject(new Error(`cannot load ${element.src}`));
-      document.head.append(element);
-    });
-    return plotly;
-  }
+  const loadPlotly = async (address) =>
+    window.Plotly ?? await (plotly ||= load(address || new URL("plotly-basic.min.js", script).href));
 
   class Figure {
-    constructor(element) {
-      const find = (selector) => element.querySelector(selector);
-      this.element = element;
+    constructor(figure) {
+      const find = (selector) => figure.querySelector(selector);
+      this.element = figure;
       this.near = false;
       this.spec = model.decode(JSON.parse(find('script[type="application/json"]').textContent));
       this.state = model.defaults(this.spec);
@@ -52,7 +44,7 @@
       this.table.addEventListener("toggle", () => this.table.open && this.fillTable());
       const button = this.element.querySelector(".explorable-csv");
       button.hidden = false;
-      button.addEventListener("click", () => this.download());
+      button.addEventListener("click", () => save(model.csv(this.spec), `${this.spec.id}.csv`));
       if (this.crossing) {
         [this.slider, this.number] = this.crossing.querySelectorAll("input");
         this.slider.addEventListener("input", () => this.chooseLevel(Number(this.slider.value)));
@@ -171,43 +163,27 @@
       this.slider.setAttribute("aria-valuetext", model.quantity(level, shown));
       if (document.activeElement !== this.number) this.number.value = level;
       const [list, words] = this.crossing.querySelector(".explorable-answer").children;
-      list.replaceChildren(...rows.map(({ curve, text }) => {
-        const item = document.createElement("li"), name = document.createElement("b");
-        name.textContent = curve.name;
-        name.style.color = `var(--${curve.color}-text)`;
-        item.append(name, ` ${text}`);
-        return item;
-      }));
+      list.replaceChildren(
+        ...rows.map(({ curve: { name, color }, text }) =>
+          element("li", {}, element("b", { style: `color: var(--${color}-text)` }, name), ` ${text}`)
+        ),
+      );
       words.textContent = sentence;
     }
 
     fillTable() {
-      const make = (tag, ...children) => {
-        const element = document.createElement(tag);
-        element.append(...children);
-        return element;
-      };
-      const row = (tag, [first, ...cells]) => {
-        const line = make("tr", make("th", first), ...cells.map((text) => make(tag, text)));
-        for (const head of line.querySelectorAll("th")) head.scope = tag === "th" ? "col" : "row";
-        return line;
-      };
+      const title = (scope) => (text) => element("th", { scope }, text);
       const { head, rows } = model.table(this.view);
+      const line = ([name, ...cells]) =>
+        element("tr", {}, title("row")(name), cells.map((text) => element("td", {}, text)));
       this.table.querySelector(".explorable-scroll").replaceChildren(
-        make(
+        element(
           "table",
-          make("thead", row("th", head)),
-          make("tbody", ...rows.map((cells) => row("td", cells))),
+          {},
+          element("thead", {}, element("tr", {}, head.map(title("col")))),
+          element("tbody", {}, rows.map(line)),
         ),
       );
-    }
-
-    download() {
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([model.csv(this.spec)], { type: "text/csv" }));
-      link.download = `${this.spec.id}.csv`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     }
 
     /* Puts curves measured in this browser beside the stored ones, in place of earlier ones. */
@@ -218,7 +194,7 @@
 
     draw() {
       if (this.view.empty || !this.frame.clientWidth) return;
-      this.drawn ||= this.replaceStill();
+      if (!this.drawn) this.replaceStill();
       const leveled = this.crossing && this.view.y.column === this.spec.crossing.column;
       const level = leveled ? this.level : null;
       const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view, level);
@@ -228,13 +204,11 @@
     }
 
     replaceStill() {
-      const drawing = document.createElement("div");
-      this.plot.replaceChildren(drawing);
+      this.drawn = element("div");
+      this.plot.replaceChildren(this.drawn);
       this.cursor = new window.ExplorableCursor(this.frame);
-      this.names = document.createElement("ul");
-      this.names.className = "explorable-names";
+      this.names = element("ul", { class: "explorable-names" });
       this.frame.before(this.names);
-      return drawing;
     }
 
     /* Draws the figure with plotly; until then the still picture shows the same. */

@@ -10,6 +10,7 @@ window.FigurePin = (function () {
   const NARROWEST = 270, WIDEST = 480; // px; narrow phones have 270
   const LOWEST = 300; // px, the least height of the third of the screen
   const SENTENCE = 64; // px; words may begin so far above the link that ends them
+  const { button, element } = Elements;
   let pinned = null, looking = null;
   let closed = false; // the reader wants only figures that are asked for
 
@@ -50,24 +51,15 @@ window.FigurePin = (function () {
     return { low, left: left - EDGE, width: width + 2 * EDGE, top, room };
   }
 
-  function button(text, act) {
-    const element = document.createElement("button");
-    element.type = "button";
-    element.textContent = text;
-    element.addEventListener("click", act);
-    return element;
-  }
-
   /* A placeholder of its size, so that the page does not move. From here until the figure is pinned
      nothing may be measured: the browser would keep the words where both elements put them. */
   function holdPlace(figure) {
-    const place = document.createElement("div"), hole = document.createElement("div");
+    const hole = element("div"), place = element("div", {}, hole);
     const { height, top } = figure.getBoundingClientRect();
     const { marginTop, marginBottom } = getComputedStyle(figure);
     const picture = pictureOf(figure).getBoundingClientRect();
     Object.assign(place.style, { height: `${height}px`, marginTop, marginBottom, display: "flow-root" });
     Object.assign(hole.style, { height: `${picture.height}px`, marginTop: `${picture.top - top}px` });
-    place.append(hole);
     figure.before(place);
     return place;
   }
@@ -157,8 +149,6 @@ window.FigurePin = (function () {
   function pin(figure, link, { beside, low, left, width, top, room }, leave) {
     const tall = pictureOf(figure).getBoundingClientRect().height, screen = innerHeight - headEnd();
     const place = holdPlace(figure);
-    const bar = document.createElement("div");
-    bar.className = "figure-pin-bar";
     const close = () => {
       const { link } = pinned;
       closed = true;
@@ -166,7 +156,7 @@ window.FigurePin = (function () {
       return link;
     };
     const back = leave ? button("Close", close) : wayBack("nearest", close);
-    bar.append(button("Go to the figure", goHome), back);
+    const bar = element("div", { class: "figure-pin-bar" }, button("Go to the figure", goHome), back);
     figure.prepend(bar);
     for (const [name, value] of Object.entries({ left, width, top, room })) {
       figure.style.setProperty(`--pin-${name}`, `${value}px`);

@@ -4,7 +4,7 @@ window.FigureView = (function () {
   "use strict";
   const LINE = 0.4; // share of the screen's height, below a pinned figure, at which one reads
   const READ_MS = 150; // words that stay there for less are scrolled past
-  const announced = document.createElement("p");
+  const announced = Elements.element("p", { class: "visually-hidden", role: "status" });
   let pressed = null; // the link whose words were just pressed
   let followed = null; // the hash that the page is set to, or will be
   let read = null; // words that were read and have set a figure, and its settings before
@@ -166,8 +166,6 @@ window.FigureView = (function () {
   addEventListener("animationend", (event) => {
     if (event.animationName.startsWith("figure-told")) event.target.classList.remove("figure-told");
   });
-  announced.className = "visually-hidden";
-  announced.setAttribute("role", "status");
   document.body.append(announced);
   for (const type of ["pointerover", "focusin"]) {
     document.addEventListener(type, (event) => mark(event, true));

@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 PLOTLY = HERE.parent / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
 # The page's scripts that a figure needs, without those for links in the text.
 SCRIPTS = (
+    "explorable-elements",
     "explorable-model",
     "explorable-geometry",
     "explorable-draw",

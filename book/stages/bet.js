@@ -9,27 +9,9 @@
   const KEY = "attention-without-the-exponential:bet", FIRST = 50;
   const SHARES = Array.from({ length: 101 }, (_, i) => i);
 
-  /* The share in localStorage, which another version may have written; null if there is none. */
-  function loadShare() {
-    try {
-      const text = localStorage.getItem(KEY), share = Number(text);
-      return text && SHARES.includes(share) ? share : null;
-    } catch {
-      return null;
-    }
-  }
-
-  function storeShare(share) {
-    try {
-      localStorage.setItem(KEY, share);
-    } catch {
-      // Without localStorage the bet lasts until the page is left.
-    }
-  }
-
   Stage.mountStored("bet", (stage, { shape, low, high, fla, measured }) => {
-    const stored = loadShare();
-    let share = stored ?? FIRST, placed = stored !== null;
+    const stored = Elements.recalled(KEY);
+    let placed = SHARES.includes(stored), share = placed ? stored : FIRST;
     const rows = element("ul", { class: "bet-rows" }),
       line = element("p", { class: "stage-line", role: "status" });
 
@@ -70,7 +52,7 @@
 
     function set(isPlaced) {
       placed = isPlaced;
-      if (placed) storeShare(share);
+      if (placed) Elements.keep(KEY, share);
       render();
     }
     const place = Stage.swap("Place the bet", () => set(true), () => again),

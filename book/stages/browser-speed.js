@@ -6,7 +6,7 @@
 
 {
   const { element, svg } = Stage;
-  const { formatNumber } = window.ExplorableModel, { axis } = window.Lines;
+  const { formatNumber } = window.ExplorableModel, { axis, decades } = window.Lines;
   const HERE = document.currentScript.src;
   const LENGTHS = Array.from({ length: 7 }, (_, i) => 256 * 2 ** i);
   const LIMIT = 5; // seconds of one measurement
@@ -83,16 +83,8 @@
     window.Explorables?.join("mode-speed", curves);
   }
 
-  function kernels() {
-    if (window.BrowserKernels) return Promise.resolve();
-    return new Promise((resolve, reject) =>
-      document.head.append(element("script", {
-        src: new URL("browser-kernels.js", HERE).href,
-        onload: resolve,
-        onerror: () => reject(new Error("browser-kernels.js is not beside this page")),
-      }))
-    );
-  }
+  const kernels = async () =>
+    window.BrowserKernels ?? Elements.load(new URL("browser-kernels.js", HERE).href);
 
   /* Measures in a worker. Calls `tell` at each length and at the end. Returns a function that
      stops. */
@@ -141,14 +133,7 @@
       });
       render("Checking the kernels …");
     });
-    const save = Stage.button("Download CSV", () => {
-      const link = element("a", {
-        href: URL.createObjectURL(new Blob([BrowserTimes.csv()], { type: "text/csv" })),
-        download: "browser-times.csv",
-      });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    });
+    const save = Stage.button("Download CSV", () => Elements.save(BrowserTimes.csv(), "browser-times.csv"));
     const forget = Stage.button("Forget", () => BrowserTimes.put([]));
     const names = element("ul", { class: "lines-names" });
     let stop = null;
@@ -158,8 +143,8 @@
         id: `${mode}${here ? " here" : ""}`,
         name: `${LINES[mode]}${here ? ", this browser" : ""}`,
         css: here ? "lines-dashed lines-thin" : "",
+        dot: here ? "lines-hollow" : "",
         color: mode,
-        here,
         xs: Object.keys(ratios).map(Number),
         ys: Object.values(ratios),
       });
@@ -179,30 +164,18 @@
 
     function marks(at, box) {
       const [left, even] = at(LENGTHS[0], 1);
-      const dots = lines().flatMap(({ color, xs, ys, here }) =>
-        xs.map((x, i) => {
-          const [cx, cy] = at(x, ys[i]);
-          return svg("circle", {
-            class: here ? "lines-dot lines-hollow" : "lines-dot",
-            style: `--line: var(--${color})`,
-            cx,
-            cy,
-            r: 4.5,
-          });
-        })
-      );
       const name = svg(
         "text",
         { class: "lines-words", x: box.right, y: even + 24, "text-anchor": "end" },
         "softmax = 1×; above it is faster",
       );
-      return [svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }), ...dots, name];
+      return [svg("path", { class: "race-pole", d: `M${left} ${even}H${box.right}` }), name];
     }
 
     /* Names of the lines, and marks for stored values and the reader's own. */
     function legend() {
       const dot = (css) => [svg("circle", { class: `lines-dot ${css}`, cx: 11, cy: 5, r: 3.5 })];
-      const all = lines(), two = all.some(({ here }) => here);
+      const all = lines(), two = all.some(({ dot }) => dot);
       names.replaceChildren(
         ...Object.keys(LINES).filter((mode) => all.some(({ color }) => color === mode))
           .map((mode) => Stage.lined(LINES[mode], `var(--${mode})`)),
@@ -239,12 +212,12 @@
       legend();
       plot.show({
         x: axis("length", "tokens", "Sequence length (tokens, log scale)", 6, [210, 20000], { log: 2 }),
-        y: axis("ratio", "times", "Times as fast as softmax (log scale)", 3, [
-          10 ** Math.floor(Math.log10(Math.min(0.1, ...ratios))),
-          10 ** Math.ceil(Math.log10(Math.max(100, ...ratios))),
-        ], { log: 10 }),
+        y: axis("ratio", "times", "Times as fast as softmax (log scale)", 3, decades([0.1, 100, ...ratios]), {
+          log: 10,
+        }),
         mark: "line+dot",
         lines: lines(),
+        dots: lines(),
         marks,
         said: `How many times faster than softmax, against the length. ${say()}`,
       }, { glide: false });

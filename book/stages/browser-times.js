@@ -15,26 +15,12 @@ window.BrowserTimes ??= (() => {
     MODES.includes(row?.mode) && ["forward", "token"].includes(row.pass) && Number.isInteger(row.length)
     && row.length > 0 && [row.seconds, row.low, row.high].every(measured);
 
-  /* Rows in localStorage, which another version or another script may have written. */
-  function kept() {
-    try {
-      const found = JSON.parse(localStorage.getItem(KEY));
-      return Array.isArray(found) && found.every(whole) ? found : [];
-    } catch {
-      return [];
-    }
-  }
-
-  let rows = kept();
+  const stored = Elements.recalled(KEY);
+  let rows = Array.isArray(stored) && stored.every(whole) ? stored : [];
 
   function put(fresh) {
     rows = fresh;
-    try {
-      if (rows.length) localStorage.setItem(KEY, JSON.stringify(rows));
-      else localStorage.removeItem(KEY);
-    } catch {
-      // Without localStorage the rows last until the page is left.
-    }
+    Elements.keep(KEY, rows);
     for (const listener of listeners) listener();
   }
 

@@ -135,16 +135,11 @@
       }.${added}`;
     }
 
-    const steps = Stage.stepper({ length, render, say });
-    const choice = Stage.radios(
-      "The state",
-      Object.fromEntries(Object.entries(designs).map(([key, { name }]) => [key, name])),
-      design,
-      (chosen) => {
-        design = chosen;
-        steps.show(length());
-      },
-    );
+    const steps = Stage.stepper(stage, { length, render, say });
+    const choice = Stage.radios("The state", designs, design, (chosen) => {
+      design = chosen;
+      steps.show(length());
+    });
     stage.append(
       choice,
       steps.bar,
@@ -153,7 +148,6 @@
       element("ul", { class: "lines-names" }, key),
       element("div", { class: "stage-counts" }, total.group, ...ends),
     );
-    Stage.keys(stage, steps, length);
     steps.show(4);
     return { state: [Stage.pick(choice), "kept"], step: [Stage.whole(steps.show, steps.step, 0, 2 * N), 4] };
   });

@@ -61,13 +61,7 @@
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "img",
     });
-    const shown = element("b"), summed = element("b");
-    const counts = element(
-      "div",
-      { class: "stage-counts" },
-      element("p", {}, element("span", {}, "Output, by the state (bar)"), shown),
-      element("p", {}, element("span", {}, "Output, by the sum (ring)"), summed),
-    );
+    const shown = Stage.fact("Output, by the state (bar)"), summed = Stage.fact("Output, by the sum (ring)");
 
     function render(n) {
       const states = recurrence(kind), found = outputs(kind), now = n - 1;
@@ -113,8 +107,8 @@
           ? `Input, weights of the past for output ${n}, state and outputs after ${n} of ${T} ticks.`
           : `A signal of ${T} numbers, not read yet.`,
       );
-      shown.textContent = n ? found[now].state.toFixed(4).replace("-", "−") : "–";
-      summed.textContent = n ? found[now].sum.toFixed(4).replace("-", "−") : "–";
+      shown.value.textContent = n ? found[now].state.toFixed(4).replace("-", "−") : "–";
+      summed.value.textContent = n ? found[now].sum.toFixed(4).replace("-", "−") : "–";
     }
 
     function say(n) {
@@ -127,7 +121,7 @@
       return `Tick ${n} of ${T}: the state is (${s}). The sum takes ${terms}, ${weights}.`;
     }
 
-    const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 700 });
+    const steps = Stage.stepper(stage, { length: () => T, render, say, milliseconds: 700 });
     const chooser = Stage.radios(
       "Step Δ",
       { fixed: "fixed", selective: "chosen by the input" },
@@ -139,10 +133,14 @@
     );
     stage.append(
       element("div", { class: "stage-row" }, chooser, steps.bar),
-      element("div", { class: "convolution" }, picture, counts),
+      element(
+        "div",
+        { class: "convolution" },
+        picture,
+        element("div", { class: "stage-counts" }, shown.group, summed.group),
+      ),
       steps.line,
     );
-    Stage.keys(stage, steps, () => T);
     steps.show(10);
     return { delta: [Stage.pick(chooser), "fixed"], step: [Stage.whole(steps.show, steps.step, 0, T), 10] };
   });

@@ -213,7 +213,7 @@
       run(name);
       buttons[name].focus();
     });
-    const text = Stage.radios("Text", Object.fromEntries(TEXTS.map((each) => [each, each])), x, (each) => {
+    const text = Stage.radios("Text", TEXTS, x, (each) => {
       x = each;
       run(chosen);
     });

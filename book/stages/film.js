@@ -117,7 +117,7 @@
     const stops = () => counts[by];
     function render(n) {
       sides.forEach((side, which) => show(side, stops()[n][1][which], head, headName(heads[head])));
-      Stage.put(sliders[by], lists[by], n);
+      sliders[by].put(n);
     }
     const say = (n) =>
       models.map((model, which) => `${NAMES[model.name]} after ${lossOf(model, stops()[n][1][which])}.`)
@@ -126,7 +126,7 @@
         );
 
     const length = () => stops().length - 1;
-    const steps = Stage.stepper({ length, render, say, milliseconds: 1400 });
+    const steps = Stage.stepper(stage, { length, render, say, milliseconds: 1400 });
     const sliders = Object.fromEntries(
       Object.entries({ update: "Updates", minute: "Minutes of training" })
         .filter(([count]) => counts[count]).map((
@@ -153,10 +153,16 @@
       only();
       steps.show(stops().findIndex(([, other]) => other.at(-1) >= places.at(-1)));
     });
-    const chooser = Stage.select("film-head", "What a head looks at", heads.map(headName), shown, (i) => {
-      head = i;
-      steps.show(steps.step());
-    });
+    const chooser = Stage.select(
+      "film-head",
+      "What a head looks at",
+      { ...heads.map(headName) },
+      shown,
+      (i) => {
+        head = i;
+        steps.show(steps.step());
+      },
+    );
 
     only();
     steps.line.classList.add("figure-hidden");
@@ -175,7 +181,6 @@
       element("div", { class: "film" }, sides.map(({ look }) => look)),
       Stage.provenance(sources),
     );
-    Stage.keys(stage, steps, length);
     /* The first stop at which one model has ended. By minutes, the other is still training. */
     const done = () =>
       stops().findIndex(([, places]) =>

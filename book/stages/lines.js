@@ -1,8 +1,8 @@
 "use strict";
 
-/* A plot whose lines move smoothly from one state to the next, with handles that a reader drags;
-   for `race` and `ratios`. Lines are stored as shares of the plot, so that an axis may change its
-   quantity while they move. */
+/* A plot whose lines move smoothly from one state to the next, with handles that a reader drags.
+   Lines are stored as shares of the plot, so that an axis may change its quantity while they
+   move. */
 
 window.Lines ??= (() => {
   const { element, svg } = Stage;
@@ -38,15 +38,13 @@ window.Lines ??= (() => {
     ...more,
   });
 
-  /* A slider at a point of the plot, with the usual keys. */
-  const KEYS = new Map([
-    ["Home", -Infinity],
-    ["PageDown", -10],
-    ...["ArrowLeft", "ArrowDown"].map((key) => [key, -1]),
-    ...["ArrowRight", "ArrowUp"].map((key) => [key, 1]),
-    ["PageUp", 10],
-    ["End", Infinity],
-  ]);
+  /* A range from one power of ten to another, with all values in it. */
+  const decades = (values) => [
+    10 ** Math.floor(Math.log10(Math.min(...values))),
+    10 ** Math.ceil(Math.log10(Math.max(...values))),
+  ];
+
+  /* A slider at a point of the plot. */
   const handle = (entry) =>
     element("div", {
       class: "lines-handle",
@@ -54,11 +52,15 @@ window.Lines ??= (() => {
       tabindex: 0,
       "data-own-keys": true,
       onkeydown: (event) => {
-        const steps = KEYS.get(event.key);
-        if (!steps) return;
-        event.preventDefault();
-        entry.now.step(steps);
+        const steps = Elements.keySteps(event);
+        if (steps) entry.now.step(steps);
       },
+    });
+
+  const dotsOf = ({ dot = "", color, xs, ys }, at) =>
+    xs.map((x, i) => {
+      const [cx, cy] = at(x, ys[i]);
+      return svg("circle", { class: `lines-dot ${dot}`, style: `--line: var(--${color})`, cx, cy, r: 3.5 });
     });
 
   class Plot {
@@ -94,10 +96,11 @@ window.Lines ??= (() => {
       );
     }
 
-    /* Shows a view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; said, its description in
-       words; marks(at, ends), marks beside the lines, with at(x, y) in px. If a reader may drag:
-       drag(x, y), and handles, [{x, y, aria, step}], where aria has the label and values of a slider.
-       moving(share) is called at every frame. */
+    /* Shows a view: {x, y} axes; lines, [{id, name, css, color, xs, ys}]; dots, [{dot, color, xs,
+       ys}], with the CSS class of hollow ones in `dot`; said, its description in words; marks(at,
+       ends), marks beside the lines, with at(x, y) in px. If a reader may drag: drag(x, y), and
+       handles, [{x, y, aria, step}], where aria has the label and values of a slider. moving(share)
+       is called at every frame. */
     show(view, { glide = true, moving = () => {} } = {}) {
       const scales = { x: scaleOf(view.x), y: scaleOf(view.y) };
       const before = this.shares ?? {};
@@ -114,13 +117,8 @@ window.Lines ??= (() => {
         this.shares = Object.fromEntries(
           Object.entries(after).map(([id, points]) => {
             const old = before[id]?.length === points.length ? before[id] : points;
-            return [
-              id,
-              points.map((
-                [x, y],
-                i,
-              ) => [old[i][0] + share * (x - old[i][0]), old[i][1] + share * (y - old[i][1])]),
-            ];
+            const moved = (point, i) => point.map((to, axis) => old[i][axis] + share * (to - old[i][axis]));
+            return [id, points.map(moved)];
           }),
         );
         if (this.gliding && now > begin) this.trace();
@@ -165,9 +163,10 @@ window.Lines ??= (() => {
           text({ x: at(value, y.low)[0], y: TOP + h + 17, "text-anchor": "middle" }, words)
         ),
         ...this.traced,
-        ...(this.gliding
-          ? []
-          : view.marks(at, { width, height, right: LEFT + w, top: TOP, bottom: TOP + h })),
+        ...(this.gliding ? [] : [
+          ...(view.dots ?? []).flatMap((one) => dotsOf(one, at)),
+          ...view.marks(at, { width, height, right: LEFT + w, top: TOP, bottom: TOP + h }),
+        ]),
       );
       const box = { left: LEFT, top: TOP, width: w, height: h };
       for (const side in box) this.pad.style[side] = `${box[side]}px`;
@@ -193,9 +192,10 @@ window.Lines ??= (() => {
 
     placeCursor(geometry) {
       const { view, cursor } = this;
-      cursor.element.hidden = this.gliding || !this.pad.hidden;
+      const named = view.lines.filter(({ name }) => name);
+      cursor.element.hidden = this.gliding || !this.pad.hidden || !named.length;
       if (cursor.element.hidden) return cursor.hide();
-      const traces = view.lines.filter(({ name }) => name).map(({ name, color, xs, ys, ended }) => ({
+      const traces = named.map(({ name, color, xs, ys, ended }) => ({
         curve: { name, color, role: "series" },
         x: xs,
         y: ys,
@@ -205,5 +205,5 @@ window.Lines ??= (() => {
     }
   }
 
-  return { Plot, axis };
+  return { Plot, axis, decades };
 })();

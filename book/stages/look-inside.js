@@ -33,7 +33,7 @@
       this.curve = new Curve(data.pages[0].passage[2]);
       this.counts = element("div", { class: "stage-counts look-counts" });
       this.likely = [new Likeliest(), new Likeliest()];
-      this.steps = Stage.stepper({
+      this.steps = Stage.stepper(stage, {
         length: () => this.last,
         render: (word) => this.render(word),
         say: (word) => this.say(word),
@@ -41,7 +41,6 @@
       });
       this.makeControls();
       stage.append(...this.parts());
-      Stage.keys(stage, this.steps, () => this.last);
       new MutationObserver(() => this.drawGrid()).observe(document.documentElement, {
         attributeFilter: ["data-theme"],
       });
@@ -73,16 +72,16 @@
       this.pages = Stage.select(
         "look-page",
         "A page of",
-        data.pages.map(({ title }) => title),
+        { ...data.pages.map(({ title }) => title) },
         0,
-        (i) => this.turn(i),
+        (i) => this.turn(Number(i)),
       );
       this.heads = Stage.select(
         "look-head",
         "Open head (layer.head)",
-        data.heads.map((_, i) => `${this.names[i]}, ${ordinal(i + 1)} of the ranking`),
+        { ...this.names.map((name, i) => `${name}, ${ordinal(i + 1)} of the ranking`) },
         0,
-        (i) => this.choose(i),
+        (i) => this.choose(Number(i)),
       );
       this.modes = Stage.radios("Confined to their window", MODES, this.mode, (mode) => {
         this.mode = mode;

@@ -49,6 +49,7 @@
   };
   const most = machines.tape.work(T);
   const span = Math.max(...Object.values(columns).flat(3).map(Math.abs));
+  const shade = (value) => 0.15 + 0.85 * Math.sqrt(Math.abs(value) / span);
 
   Stage.mount("machines", (stage) => {
     const text = TEXT.map((letter) => element("span", {}, letter));
@@ -89,17 +90,7 @@
       });
       for (const { key, work, memory, bars, size, effortLine } of panels) {
         const state = columns[key][t];
-        memory.replaceChildren(...state.flatMap((column, i) =>
-          column.map((value, j) =>
-            svg("rect", {
-              x: i * (CELL + 2),
-              y: j * CELL,
-              width: CELL,
-              height: CELL - 1,
-              "fill-opacity": (0.15 + 0.85 * Math.sqrt(Math.abs(value) / span)).toFixed(2),
-            })
-          )
-        ));
+        memory.replaceChildren(...Stage.squares(state, shade, { side: CELL, pitch: CELL + 2 }));
         memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
         bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
         size.textContent = `State: ${state.flat().length} numbers`;
@@ -115,14 +106,13 @@
       return `Tick ${t} of ${T}. ${parts.join("; ")}.`;
     }
 
-    const steps = Stage.stepper({ length: () => T, render, say });
+    const steps = Stage.stepper(stage, { length: () => T, render, say });
     stage.append(
       element("div", { class: "machines-text", "aria-hidden": "true" }, text),
       steps.bar,
       element("div", { class: "machines" }, panels.map(({ section }) => section)),
       steps.line,
     );
-    Stage.keys(stage, steps, () => T);
     // Far enough for the growing states to show.
     steps.show(10);
     return { step: [Stage.whole(steps.show, steps.step, 0, T), 10] };

@@ -18,10 +18,10 @@
     + "vole tap, wasp tie, wolf tub, worm urn, wren van, bear vat, boar web, bull wig, calf zip, "
     + "carp bun, clam ale, colt gas, crab gum, crow hay, deer ice, dove ivy, duck bell, flea book, "
     + "frog boot, gull comb, goat desk, hare drum, hawk fork";
-  const LISTS = {
-    "64 keys": `${START}, emu pie, ${REST}`,
-    "One key twice": `${START}, cat nut, ${REST}`,
-  };
+  const LISTS = [
+    { name: "64 keys", pairs: `${START}, emu pie, ${REST}` },
+    { name: "One key twice", pairs: `${START}, cat nut, ${REST}` },
+  ];
   const KEYS = {
     positive: "Random keys, all positive, look much alike: hardest for linear. Try the others.",
     signed: "Features of both signs, of length 1. No normaliser: weights need not add up to 100.",
@@ -136,7 +136,7 @@
     }
   }
 
-  /* The controls. They call pairs(n), list(name), change({setting: value}), keys(which). */
+  /* The controls. They call pairs(n), list(i), change({setting: value}), keys(which). */
   function controls({ pairs, list, change, keys, trained }) {
     const slider = (id, label, values, first, act) => Stage.slider(`memory-${id}`, label, values, first, act);
     const sliders = {
@@ -145,32 +145,15 @@
       decay: slider("decay", "Decay γ", DECAYS, FIRST.decay, (value) => change({ decay: value })),
     };
     const names = Object.keys(KEYS).filter((name) => trained || name !== "trained");
-    const kinds = Stage.radios(
-      "Keys",
-      Object.fromEntries(names.map((name) => [name, name])),
-      FIRST.keys,
-      keys,
-    );
-    const map = Stage.select(
-      "memory-map",
-      "Feature map φ",
-      Object.values(MAPS),
-      0,
-      (i) => change({ map: Object.keys(MAPS)[i] }),
-    );
+    const kinds = Stage.radios("Keys", names, FIRST.keys, keys);
+    const map = Stage.select("memory-map", "Feature map φ", MAPS, FIRST.map, (map) => change({ map }));
     const rule = Stage.radios(
       "Writing",
       { add: "adds", delta: "delta rule" },
       "add",
       (value) => change({ delta: value === "delta" }),
     );
-    const lists = Stage.select(
-      "memory-list",
-      "List",
-      Object.keys(LISTS),
-      0,
-      (i) => list(Object.keys(LISTS)[i]),
-    );
+    const lists = Stage.select("memory-list", "List", { ...LISTS }, 0, list);
     return { sliders, kinds, map, rule, lists };
   }
 
@@ -194,7 +177,7 @@
 
     function render(n) {
       columns.draw(n, lab.here(n), n ? lab.ask(lab.here(n), n) : null);
-      Stage.put(sliders.pairs, range(MOST + 1), n);
+      sliders.pairs.put(n);
       looked = null;
       if (inside.open) look(n);
       before = n;
@@ -219,14 +202,14 @@
       before = null;
       steps.show(n);
     }
-    function list(name) {
+    function list(i) {
       lab.asked = 0;
-      write(LISTS[name].split(", ").map((pair) => pair.split(" ")), {});
+      write(LISTS[i].pairs.split(", ").map((pair) => pair.split(" ")), {});
     }
     function change(settings) {
       const told = Object.entries(settings);
       if (told.some(([name, value]) => lab.settings[name] !== value)) write(lab.words, settings);
-      Stage.put(sliders.width, WIDTHS, WIDTHS.indexOf(lab.rules.width)); // trained keys have their own
+      sliders.width.put(WIDTHS.indexOf(lab.rules.width)); // trained keys have their own
     }
 
     async function choice(which) {
@@ -245,7 +228,12 @@
       change({ keys: which });
     }
 
-    const steps = Stage.stepper({ length: () => MOST, render, say: (n) => lab.said(n), milliseconds: 900 });
+    const steps = Stage.stepper(stage, {
+      length: () => MOST,
+      render,
+      say: (n) => lab.said(n),
+      milliseconds: 900,
+    });
     const { sliders, kinds, map, rule, lists } = controls({
       pairs: (n) => steps.show(n),
       list,
@@ -272,8 +260,7 @@
       inside,
       ...(trained ? [Stage.provenance(trained.sources)] : []),
     );
-    Stage.keys(stage, steps, () => MOST);
-    list(Object.keys(LISTS)[0]);
+    list(0);
     steps.show(8);
     const keys = Stage.pick(kinds);
     return {
@@ -283,7 +270,7 @@
         Stage.setter(Stage.slide(sliders.width, WIDTHS), () => String(lab.settings.width)),
         FIRST.width,
       ],
-      map: [Stage.entry(map, Object.keys(MAPS)), FIRST.map],
+      map: [Stage.entry(map), FIRST.map],
       decay: [Stage.slide(sliders.decay, DECAYS), FIRST.decay],
       rule: [Stage.pick(rule), "add"],
       pairs: [Stage.whole(steps.show, steps.step, 0, MOST), 8],

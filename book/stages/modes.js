@@ -148,7 +148,7 @@
       return `After ${Costs.text.seconds(seconds(n))} ${who} done. ${pace}`;
     }
 
-    const steps = Stage.stepper({ length: () => STEPS, render, say, milliseconds: MILLISECONDS });
+    const steps = Stage.stepper(stage, { length: () => STEPS, render, say, milliseconds: MILLISECONDS });
     function setLength(value) {
       t = value;
       steps.show(firstDone());
@@ -159,7 +159,7 @@
     });
     function follow(value) {
       if (value === t || !lengths.includes(value)) return;
-      Stage.put(slider, lengths, lengths.indexOf(value));
+      slider.put(lengths.indexOf(value));
       setLength(value);
     }
     Costs.length.listen(follow);
@@ -170,7 +170,6 @@
       steps.line,
       names,
     );
-    Stage.keys(stage, steps, () => STEPS);
     const numbered = Stage.whole(steps.show, steps.step, 0, STEPS);
     const showStep = (value) => (value === "first" ? steps.show(firstDone()) : numbered(value));
     const first = t;

@@ -30,19 +30,8 @@
   const most = Math.max(...states.flat(2).map(Math.abs));
 
   const middle = (i) => (i + 0.5) * COLUMN;
-  const shade = (value) => (0.2 + 0.8 * Math.sqrt(Math.abs(value))).toFixed(2);
   const cells = (columns, x, y, scale) =>
-    columns.flatMap((column, i) =>
-      column.map((value, j) =>
-        svg("rect", {
-          x: x + i * CELL,
-          y: y + j * CELL,
-          width: CELL - 1,
-          height: CELL - 1,
-          "fill-opacity": shade(value / scale),
-        })
-      )
-    );
+    Stage.squares(columns, (value) => 0.2 + 0.8 * Math.sqrt(Math.abs(value) / scale), { x, y, side: CELL });
 
   function cache(t) {
     return svg(
@@ -143,7 +132,7 @@
       } in all; linear ${reads.linear()}, ${total.linear(t)} in all.`;
     }
 
-    const steps = Stage.stepper({ length: () => T, render, say, milliseconds: 800 });
+    const steps = Stage.stepper(stage, { length: () => T, render, say, milliseconds: 800 });
     steps.line.classList.add("figure-hidden");
     const press = () => (Stage.calm ? steps.show(steps.step() < T ? steps.step() + 1 : 0) : steps.toggle());
     holder.addEventListener("click", press);
@@ -157,7 +146,6 @@
       steps.bar,
       steps.line,
     );
-    Stage.keys(stage, steps, () => T);
     // The picture for readers who want no motion. For others it moves when they scroll here,
     // from the letter at which softmax has read more.
     steps.show(Stage.calm ? T : TEXT.findIndex((_, t) => total.softmax(t) > total.linear(t)));

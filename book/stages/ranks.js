@@ -125,7 +125,7 @@
       ][done - 1];
     }
 
-    const steps = Stage.stepper({ length, render, say, milliseconds: 1200 });
+    const steps = Stage.stepper(stage, { length, render, say, milliseconds: 1200 });
     const choice = Stage.radios("What travels", WAYS, way, (chosen) => {
       way = chosen;
       steps.show(length());
@@ -142,7 +142,6 @@
       element("ul", { class: "lines-names" }, names),
       element("div", { class: "stage-counts" }, total.group, Object.values(ends).map(({ group }) => group)),
     );
-    Stage.keys(stage, steps, length);
     steps.show(2);
     return {
       way: [Stage.pick(choice), "gather"],

@@ -64,14 +64,6 @@
         { class: "lines-tick", x: box.right, y: one + 24, "text-anchor": "end" },
         "1: equally fast",
       );
-      const dots = shown
-        ? lines().filter(({ id }) => id !== "drawn").flatMap(({ color, xs, ys }) =>
-          xs.map((x, i) => {
-            const [cx, cy] = at(x, ys[i]);
-            return svg("circle", { style: `fill: var(--${color})`, cx, cy, r: 3.5 });
-          })
-        )
-        : [];
       const [x, y] = shown ? at(lengths.at(-1), stored.at(-1)) : at(lengths[0], drawn[0]);
       const name = shown
         ? svg(
@@ -80,7 +72,7 @@
           "The layer alone",
         )
         : svg("text", { class: "lines-words", x: x - 10, y: y - 18 }, "Your guess");
-      return [even, ...dots, name];
+      return [even, name];
     }
 
     function say() {
@@ -112,6 +104,7 @@
         y: axis("ratio", "times", "Softmax’s time over linear’s (log scale)", 3, RANGE, { log: 10 }),
         mark: "line+dot",
         lines: lines(),
+        dots: shown ? lines().filter(({ id }) => id !== "drawn") : [],
         marks,
         said: `Ratio of times against the context. ${say()}`,
         drag: draw,

@@ -92,11 +92,12 @@
       wide = write === "channel" ? 1 : K,
       left = 180 - (wide * CELL) / 2,
       top = 34;
-    const S = Array.from(
-      { length: K },
-      (_, c) => Array.from({ length: wide }, (_, j) => parts.reduce((sum, part) => sum + part[c][j], 0)),
+    const columns = Array.from(
+      { length: wide },
+      (_, j) => Array.from({ length: K }, (_, c) => parts.reduce((sum, part) => sum + part[c][j], 0)),
     );
-    const scale = Math.max(0.5, ...S.flat().map(Math.abs)), edge = 180 - K * CELL / 2 - 4;
+    const scale = Math.max(0.5, ...columns.flat().map(Math.abs)), edge = 180 - K * CELL / 2 - 4;
+    const shade = (value) => 0.06 + 0.94 * Math.abs(value) / scale;
     return [
       svg("path", { class: "recurrence-pipe", d: `M14 64H${edge - 2}M${360 - edge + 2} 64H346` }),
       looped
@@ -113,18 +114,7 @@
         height: K * CELL + 7,
         rx: 3,
       }),
-      ...S.flatMap((row, c) =>
-        row.map((x, j) =>
-          svg("rect", {
-            class: "recurrence-cell",
-            x: left + j * CELL,
-            y: top + c * CELL,
-            width: CELL - 1,
-            height: CELL - 1,
-            "fill-opacity": (0.06 + 0.94 * Math.abs(x) / scale).toFixed(2),
-          })
-        )
-      ),
+      svg("g", { class: "recurrence-cells" }, Stage.squares(columns, shade, { x: left, y: top, side: CELL })),
     ].filter(Boolean);
   }
 
@@ -225,7 +215,7 @@
 
   Stage.mount("recurrence", (stage) => {
     const run = new Run(), why = element("p", { class: "stage-note" });
-    const steps = Stage.stepper({
+    const steps = Stage.stepper(stage, {
       length: () => run.text.length,
       render: (n) => run.render(n),
       say: (n) => run.say(n),
@@ -238,33 +228,20 @@
       if (!fixed && run.form === "convolution") Stage.pick(form)("recurrence");
       form.querySelector('input[value="convolution"]').disabled = !fixed;
       why.textContent = run.why();
-      presets.querySelector("select").value = Math.max(0, Object.keys(PRESETS).indexOf(run.name()) + 1);
+      presets.querySelector("select").value = run.name() ?? names[0];
       run.compute();
       steps.show(Math.min(at, run.text.length));
     }
 
     const selects = Object.keys(run.layer).map((valve, j) => {
-      const options = Object.keys(VALVES[j]), label = valve[0].toUpperCase() + valve.slice(1);
-      return Stage.select(
-        `recurrence-${valve}`,
-        label,
-        Object.values(VALVES[j]),
-        options.indexOf(run.layer[valve]),
-        (i) => {
-          run.layer[valve] = options[i];
-          update();
-        },
-      );
+      const label = valve[0].toUpperCase() + valve.slice(1);
+      return Stage.select(`recurrence-${valve}`, label, VALVES[j], run.layer[valve], (chosen) => {
+        run.layer[valve] = chosen;
+        update();
+      });
     });
-    const presets = Stage.select(
-      "recurrence-preset",
-      "Layer",
-      ["(of your own)", ...Object.keys(PRESETS)],
-      0,
-      (i) => {
-        if (i) set(Object.keys(PRESETS)[i - 1]);
-      },
-    );
+    const names = ["(of your own)", ...Object.keys(PRESETS)];
+    const presets = Stage.select("recurrence-preset", "Layer", names, run.name(), set);
     const [typed, field] = Stage.field("recurrence-input", "Your text", FIRST.text, {
       maxlength: MOST,
       spellcheck: "false",
@@ -288,8 +265,8 @@
       const valves = PRESETS[said] ?? said.split("+");
       if (!VALVES.every((options, j) => options[valves[j]])) return false;
       run.set(valves);
-      VALVES.forEach((options, j) => {
-        selects[j].querySelector("select").value = Object.keys(options).indexOf(valves[j]);
+      selects.forEach((one, j) => {
+        one.querySelector("select").value = valves[j];
       });
       update();
     }
@@ -304,7 +281,6 @@
       run.equation,
       element("div", { class: "stage-row" }, selects),
     );
-    Stage.keys(stage, steps, () => run.text.length);
     update(run.text.length);
     return {
       layer: [Stage.setter(set, () => run.name() ?? Object.values(run.layer).join("+")), FIRST.preset],

@@ -10,7 +10,7 @@
   const APART = 44; // px between two numbers of the axis
   const KINDS = {
     novel: {
-      label: "a novel",
+      name: "a novel",
       unit: "bytes",
       axis: "Loss saved, thousandths of a nat a byte",
       planted: "this 64-byte passage",
@@ -23,7 +23,7 @@
       is: "Loss saved the second time, in thousandths of a nat a byte, with its 95% interval",
     },
     noise: {
-      label: "noise",
+      name: "noise",
       unit: "tokens",
       axis: "Questions answered right, %",
       planted: "these 8 pairs of key and value",
@@ -36,7 +36,7 @@
       is: "Answered right, mean and range over seeds",
     },
   };
-  KINDS.pairs = { ...KINDS.noise, label: "other pairs of key and value" };
+  KINDS.pairs = { ...KINDS.noise, name: "other pairs of key and value" };
   const dashes = (color) => (color === "gated" ? "lines-dashed" : ""); // also blue
   const tidy = (value) => value.toFixed(Math.abs(value) < 1 ? 2 : 1).replace("-", "−");
   const text = (attributes, ...words) => svg("text", { class: "lines-tick", ...attributes }, ...words);
@@ -152,7 +152,6 @@
     let kind = "novel", distance = 256;
     const list = () =>
       all.filter((d) => between[kind].some(({ points }) => points.some(([one]) => one === d)));
-    const place = () => all.indexOf(distance);
 
     function say(found) {
       const { unit, is } = KINDS[kind];
@@ -192,19 +191,14 @@
     function move(wanted) {
       const off = (one) => Math.abs(Math.log(one / wanted));
       distance = list().reduce((best, one) => (off(one) < off(best) ? one : best));
-      Stage.put(back, all, place());
+      back.put(all.indexOf(distance));
       render();
     }
     const back = Stage.slider("ribbon-back", "How far back", all, distance, move);
-    const kinds = Stage.radios(
-      "What stands between",
-      Object.fromEntries(Object.entries(KINDS).map(([name, { label }]) => [name, label])),
-      kind,
-      (chosen) => {
-        kind = chosen;
-        move(distance);
-      },
-    );
+    const kinds = Stage.radios("What stands between", KINDS, kind, (chosen) => {
+      kind = chosen;
+      move(distance);
+    });
     const { picture, frame } = ribbon;
     for (const type of ["pointerdown", "pointermove"]) {
       picture.addEventListener(type, (event) => {

@@ -6,9 +6,14 @@
 
 {
   const { element, svg } = Stage;
+  const { axis, decades } = window.Lines;
   const LENGTHS = Array.from({ length: 12 }, (_, i) => 64 * 2 ** i);
-  const HEIGHT = 250, TOP = 22, BOTTOM = 34, LEFT = 52;
-  const WAITS = { "as one multiply-add": null, "0.1 µs": 1e-7, "1 µs": 1e-6, "5 µs, a kernel launch": 5e-6 };
+  const WAITS = [
+    { name: "as one multiply-add", seconds: null },
+    { name: "0.1 µs", seconds: 1e-7 },
+    { name: "1 µs", seconds: 1e-6 },
+    { name: "5 µs, a kernel launch", seconds: 5e-6 },
+  ];
   const MODES = {
     attention: { name: "Attention mode, softmax", measured: ["attention", "softmax"] },
     recurrent: { name: "Recurrent mode", measured: ["recurrent"] },
@@ -89,70 +94,32 @@
     }
   }
 
-  function scales(width, bounds, points) {
-    const values = [
-      ...Object.values(bounds).flat().map(({ seconds }) => seconds),
-      ...points.map((point) => point[2]),
-    ].filter(Boolean);
-    const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [1e-6, 1];
-    const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
-    const [first, last] = [LENGTHS[0], LENGTHS.at(-1)];
-    return {
-      powers: Array.from({ length: to - from + 1 }, (_, i) => from + i),
-      x: (t) => LEFT + ((width - LEFT - 12) * Math.log(t / first)) / Math.log(last / first),
-      y: (s) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * (Math.log10(s) - from)) / Math.max(1, to - from),
-    };
-  }
-
-  function axes(width, { x, y, powers }) {
-    const every = Math.ceil(powers.length / 7), sparse = width < 480 ? 4 : 2;
-    const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
-    return [
-      text({ x: 0, y: 12 }, "Time, log scale"),
-      ...powers.filter((_, i) => i % every === 0).flatMap((power) => [
-        svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(10 ** power)}H${width}` }),
-        text({ x: LEFT - 8, y: y(10 ** power) + 4, "text-anchor": "end" }, duration(10 ** power * 1.0000001)),
-      ]),
-      ...LENGTHS.filter((_, i) => i % sparse === 0).map((t) =>
-        text(
-          { x: x(t), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" },
-          t < 1024 ? String(t) : `${t / 1024}k`,
-        )
-      ),
-      text({ x: width, y: HEIGHT - 2, "text-anchor": "end" }, "Sequence length, tokens, log scale"),
-    ];
-  }
-
-  function draw(picture, width, limits) {
-    const bounds = Object.fromEntries(
-      Object.keys(MODES).map((mode) => [mode, LENGTHS.map((t) => limits.bound(mode, t))]),
-    );
-    const { t: chosen } = limits.chosen,
-      points = limits.measured(),
-      here = limits.here(),
-      scale = scales(width, bounds, [...points, ...here]),
-      { x, y } = scale;
-    picture.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    const nodes = axes(width, scale);
-    nodes.push(svg("path", { class: "roofline-now", d: `M${x(chosen)} ${TOP - 6}V${HEIGHT - BOTTOM}` }));
-    for (const [mode, list] of Object.entries(bounds)) {
-      if (list[0].seconds === null) continue;
-      const d = Stage.path(list.map(({ seconds }, i) => [x(LENGTHS[i]), y(seconds)]));
-      nodes.push(svg("path", { class: "roofline-line", style: `--mode: var(--${mode})`, d }));
-    }
-    for (const [css, list] of [["roofline-point", points], ["roofline-point roofline-browser", here]]) {
-      for (const [mode, t, seconds] of list) {
-        const style = `--mode: var(--${mode})`;
-        nodes.push(svg("circle", { class: css, style, cx: x(t), cy: y(seconds), r: 4.5 }));
-      }
-    }
-    picture.replaceChildren(...nodes);
-    const compared = `Least time against sequence length on ${limits.device.name}`;
+  /* Shows the bounds as dashed lines, measured times as dots, and the chosen length. */
+  function draw(plot, limits) {
+    const { t: chosen } = limits.chosen, points = limits.measured(), here = limits.here();
+    const lines = Object.entries(MODES).map(([mode, { name }]) => ({
+      id: mode,
+      name: `${name}, bound`,
+      css: "lines-dashed lines-thin",
+      color: mode,
+      xs: LENGTHS,
+      ys: LENGTHS.map((t) => 1e3 * limits.bound(mode, t).seconds),
+    })).filter(({ ys }) => ys[0] > 0);
+    const dots = [...points.map((one) => [one, ""]), ...here.map((one) => [one, "lines-hollow"])]
+      .map(([[mode, t, seconds], dot]) => ({ dot, color: mode, xs: [t], ys: [1e3 * seconds] }));
+    const values = [0.1, 1, ...[...lines, ...dots].flatMap(({ ys }) => ys)];
     const given = `${points.length} measured points${here.length ? `, ${here.length} of this browser` : ""}`;
-    picture.setAttribute(
-      "aria-label",
-      `${compared}, with ${given}; the numbers at ${chosen} tokens are below.`,
-    );
+    plot.show({
+      x: axis("length", "tokens", "Sequence length (tokens, log scale)", 6, [58, 145000], { log: 2 }),
+      y: axis("time", "ms", "Time (ms, log scale)", 3, decades(values), { log: 10 }),
+      lines,
+      dots,
+      marks: (at, { top, bottom }) => [
+        svg("path", { class: "roofline-now", d: `M${at(chosen, 1)[0]} ${top - 6}V${bottom}` }),
+      ],
+      said: `Least time against sequence length on ${limits.device.name}, with ${given}; the numbers at `
+        + `${chosen} tokens are below.`,
+    }, { glide: false });
   }
 
   /* Names of the colours, and meaning of dots and dashes. */
@@ -214,14 +181,12 @@
     if (!devices.length) return;
     const limits = new Limits(devices), { chosen } = limits;
     const names = devices.map(({ name }) => name), first = names[chosen.device];
-    const picture = svg("svg", { role: "img" });
-    const frame = element("div", {}, picture);
+    const plot = new window.Lines.Plot();
     const cards = element("div", { class: "roofline-cards" });
     const line = element("p", { class: "stage-line", role: "status" });
 
-    const drawHere = () => draw(picture, Math.max(260, frame.clientWidth || 640), limits);
     function update() {
-      drawHere();
+      draw(plot, limits);
       cards.replaceChildren(...Object.keys(MODES).map((mode) => card(limits, mode)));
       line.textContent = limits.sentence();
       waits.hidden = !limits.device.vendor;
@@ -233,15 +198,10 @@
       chosen[key] = value;
       update();
     };
-    const heads = Stage.radios(
-      "Heads",
-      Object.fromEntries(HEADS.map((n) => [n, n])),
-      String(chosen.heads),
-      (value) => set("heads")(Number(value)),
-    );
+    const heads = Stage.radios("Heads", HEADS, chosen.heads, (value) => set("heads")(Number(value)));
     /* A measured device is shown with the number of heads that was measured. */
-    function setDevice(index) {
-      chosen.device = index;
+    function setDevice(name) {
+      chosen.device = names.indexOf(name);
       const [point] = limits.device.points;
       if (point && !limits.measured().length && HEADS.includes(point[3])) {
         chosen.heads = point[3];
@@ -255,7 +215,7 @@
       Costs.length.tell(t, follow);
     };
     function follow(t) {
-      Stage.put(sliders.t, LENGTHS, LENGTHS.indexOf(t));
+      sliders.t.put(LENGTHS.indexOf(t));
       set("t")(t);
     }
     const sliders = {
@@ -263,19 +223,15 @@
       d: slider("d", "Head width d"),
       c: slider("c", "Chunk c"),
     };
-    const waits = Stage.select(
-      "roofline-step",
-      "A step waits, on a GPU",
-      Object.keys(WAITS),
-      0,
-      (i) => set("step")(Object.values(WAITS)[i]),
-    );
-    const device = Stage.select("roofline-device", "Device", names, chosen.device, setDevice);
+    const waits = Stage.select("roofline-step", "A step waits, on a GPU", { ...WAITS }, 0, (i) => {
+      set("step")(WAITS[i].seconds);
+    });
+    const device = Stage.select("roofline-device", "Device", names, first, setDevice);
     const more = Stage.more("heads, width, chunk, waiting", heads, sliders.d, sliders.c, waits);
     stage.append(
       element("div", { class: "stage-row" }, device, sliders.t),
       legend(),
-      frame,
+      plot.node,
       line,
       cards,
       more,
@@ -283,9 +239,8 @@
     update();
     BrowserTimes.listen(update);
     Costs.length.listen(follow);
-    new ResizeObserver(drawHere).observe(frame);
     return {
-      device: [Stage.entry(device, names), first],
+      device: [Stage.entry(device), first],
       heads: [Stage.pick(heads), String(FIRST.heads)],
       ...Object.fromEntries(
         Object.entries(LISTS).map(([key, list]) => [key, [Stage.slide(sliders[key], list), FIRST[key]]]),

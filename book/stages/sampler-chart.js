@@ -50,7 +50,7 @@ window.SamplerChart ??= (() => {
     const { timed, ends, points, high } = charted(writers, bills, far), right = width - 8;
     const x = (t) => LEFT + ((right - LEFT) * t) / far,
       y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
-    const text = (attributes, words) => svg("text", { class: "roofline-tick", ...attributes }, words);
+    const text = (attributes, words) => svg("text", { class: "lines-tick", ...attributes }, words);
     const nodes = [
       text(
         { x: 0, y: 12 },
@@ -60,7 +60,7 @@ window.SamplerChart ??= (() => {
     ];
     for (const part of [0, 0.5, 1]) {
       nodes.push(
-        svg("path", { class: "roofline-grid", d: `M${LEFT} ${y(part * high)}H${right}` }),
+        svg("path", { class: "lines-grid", d: `M${LEFT} ${y(part * high)}H${right}` }),
         text({ x: LEFT - 8, y: y(part * high) + 4, "text-anchor": "end" }, digits(part * high)),
         text(
           { x: x(part * far), y: HEIGHT - BOTTOM + 16, "text-anchor": part === 1 ? "end" : "middle" },

@@ -30,8 +30,8 @@ window.SamplerScale ??= (() => {
       const unit = stage.clientWidth < NARROW ? 3 : 4;
       const side = (n) => unit * Math.sqrt((n * row) / state);
       const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
-      const label = (y, words, at = x) => svg("text", { class: "roofline-tick", x: at, y }, words);
-      const lead = (at, y) => svg("path", { class: "roofline-grid", d: `M${at} ${y}H${x - 3}` });
+      const label = (y, words, at = x) => svg("text", { class: "lines-tick", x: at, y }, words);
+      const lead = (at, y) => svg("path", { class: "lines-grid", d: `M${at} ${y}H${x - 3}` });
       picture.style.height = `${HEAD + most + LINE + 4}px`;
       picture.replaceChildren(
         svg("rect", { class: "film-linear sampler-state", y: 9 - unit / 2, width: unit, height: unit }),

@@ -67,20 +67,16 @@ window.SamplerSide ??= (() => {
   class Side {
     constructor(name, data) {
       const css = COLOURS[name];
-      const fact = (label) => {
-        const title = element("span", {}, label), value = element("b", {}, "–");
-        return { title, value, node: element("div", {}, title, value) };
-      };
       Object.assign(this, { name, data });
       this.text = element("p", { class: "film-text sampler-text", dir: "ltr" });
-      this.facts = ["At letter", "Per letter", "Memory"].map(fact);
+      this.facts = ["At letter", "Per letter", "Memory"].map(Stage.fact);
       this.likely = element("ol", { class: "sampler-likely" });
       this.writing = element(
         "section",
         { class: `film-writing ${css}`, "aria-label": `${NAMES[name]} writes` },
         element("p", { class: "film-name" }, NAMES[name]),
         this.text,
-        element("div", { class: "stage-counts sampler-facts" }, this.facts.map(({ node }) => node)),
+        element("div", { class: "stage-counts sampler-facts" }, this.facts.map(({ group }) => group)),
       );
       this.next = element(
         "section",
@@ -119,7 +115,7 @@ window.SamplerSide ??= (() => {
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];
       });
-      this.facts[1].title.textContent = predicted ? "Predicted" : "Per letter";
+      this.facts[1].name.textContent = predicted ? "Predicted" : "Per letter";
     }
   }
 

@@ -47,10 +47,9 @@
       label = svg("text", { y: 9, "text-anchor": "middle", "font-size": 10 });
     picture.append(mark, label);
 
-    let seed = 3, u;
-    const draw = () => {
-      u = Stage.random(seed * 7919)();
-    };
+    let seed = 3;
+    const draw = () => Stage.random(7919 * seed++)();
+    let u = draw();
     const under = (i) => pieces[i].find(({ left, mass }) => left <= u && u < left + mass) ?? pieces[i].at(-1);
 
     function render(n) {
@@ -82,18 +81,12 @@
         + (n === DEPTH ? " That is the text drawn." : "");
     }
 
-    const steps = Stage.stepper({ length: () => DEPTH, render, say, milliseconds: 1200 });
-    const again = element("button", {
-      type: "button",
-      onclick: () => {
-        seed += 1;
-        draw();
-        steps.show(DEPTH);
-      },
-    }, "New draw");
-    draw();
+    const steps = Stage.stepper(stage, { length: () => DEPTH, render, say, milliseconds: 1200 });
+    const again = Stage.button("New draw", () => {
+      u = draw();
+      steps.show(DEPTH);
+    });
     stage.append(picture, steps.line, element("div", { class: "stage-row" }, steps.bar, again));
-    Stage.keys(stage, steps, () => DEPTH);
     steps.show(DEPTH);
     return { step: [Stage.whole(steps.show, steps.step, 0, DEPTH), DEPTH] };
   });

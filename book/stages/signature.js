@@ -103,18 +103,12 @@
       return `${name}. Output ${n} depends on ${said(reads(n))}: ${how}.`;
     }
 
-    const steps = Stage.stepper({ length: () => T, render, say });
-    const choice = Stage.radios(
-      "Layer",
-      Object.fromEntries(Object.entries(kinds).map(([key, { name }]) => [key, name])),
-      kind,
-      (chosen) => {
-        kind = chosen;
-        steps.show(steps.step());
-      },
-    );
+    const steps = Stage.stepper(stage, { length: () => T, render, say });
+    const choice = Stage.radios("Layer", kinds, kind, (chosen) => {
+      kind = chosen;
+      steps.show(steps.step());
+    });
     stage.append(choice, picture, steps.line, steps.bar);
-    Stage.keys(stage, steps, () => T);
     steps.show(4);
     return { layer: [Stage.pick(choice), "rnn"], step: [Stage.whole(steps.show, steps.step, 0, T), 4] };
   });

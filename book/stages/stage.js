@@ -4,25 +4,10 @@
    have several stages, so this file may run more than once. */
 
 window.Stage ??= (() => {
-  const SVG = "http://www.w3.org/2000/svg";
+  const { button, element, svg } = Elements;
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const SETTLED_MS = 200; // browsers limit the number of changes of a URL in a row
   let count = 0;
-
-  function fill(node, attributes, children) {
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-      else if (value === true) node.setAttribute(name, "");
-      else if (value !== false && value != null) node.setAttribute(name, value);
-    }
-    node.append(...children.flat().filter((child) => child != null));
-    return node;
-  }
-
-  const element = (tag, attributes = {}, ...children) =>
-    fill(document.createElement(tag), attributes, children);
-  const svg = (tag, attributes = {}, ...children) =>
-    fill(document.createElementNS(SVG, tag), attributes, children);
 
   /* Calls build(stage, part) for each place of the page with this `name`. It returns the settings
      for links in the text, {name: [setter, default as text]}. A setter returns false for a text
@@ -69,10 +54,17 @@ window.Stage ??= (() => {
       stage.append(element("p", { class: "film-quiet" }, "Nothing is stored for this yet."));
     });
 
-  /* A choice of a few values as radio buttons. options: {value: label}. */
+  /* [[value, label]] of a choice's options: {value: label}, {value: {name: label}}, or a list of
+     values that are labels too. */
+  const optionsOf = (options) =>
+    Array.isArray(options)
+      ? options.map((one) => [String(one), one])
+      : Object.entries(options).map(([value, one]) => [value, one.name ?? one]);
+
+  /* A choice of a few values as radio buttons. */
   function radios(label, options, chosen, change) {
     const name = `stage-${count++}`;
-    const choices = Object.entries(options).map(([value, text]) =>
+    const choices = optionsOf(options).map(([value, text]) =>
       element(
         "label",
         { class: "figure-choice" },
@@ -80,7 +72,7 @@ window.Stage ??= (() => {
           type: "radio",
           name,
           value,
-          checked: value === chosen,
+          checked: value === String(chosen),
           onchange: () => change(value),
         }),
         element("span", {}, text),
@@ -111,17 +103,17 @@ window.Stage ??= (() => {
       }
       return i >= 0;
     }, () => String(list[control.querySelector("input").value]));
-  /* names: of the options, if links have names and not numbers. */
-  const entry = (control, names = null) =>
-    setter((value) => {
-      const list = control.querySelector("select"), index = names ? String(names.indexOf(value)) : value;
-      list.value = index;
-      list.dispatchEvent(new Event("change"));
-      return list.value === index;
-    }, () => {
-      const { value } = control.querySelector("select");
-      return names ? names[value] : value;
-    });
+  const entry = (control) => {
+    const list = control.querySelector("select");
+    return setter((value) => {
+      const known = [...list.options].some((one) => one.value === value);
+      if (known) {
+        list.value = value;
+        list.dispatchEvent(new Event("change"));
+      }
+      return known;
+    }, () => list.value);
+  };
   const whole = (show, now, from, to) =>
     setter((text) => {
       const n = Number(text);
@@ -130,7 +122,6 @@ window.Stage ??= (() => {
 
   const text = (value) => value.toLocaleString("en");
 
-  const button = (text, act) => element("button", { type: "button", onclick: act }, text);
   const buttons = (label, ...nodes) =>
     element("div", { class: "stage-buttons", role: "group", "aria-label": label }, nodes);
 
@@ -148,10 +139,10 @@ window.Stage ??= (() => {
     return [input, element("div", { class: "figure-control" }, name, input)];
   }
 
-  /* A label with a number below it: {value, group}, the number's element and both. */
+  /* A label with a number below it: {name, value, group}, the two elements and both. */
   function fact(label) {
-    const value = element("b");
-    return { value, group: element("p", {}, element("span", {}, label), value) };
+    const name = element("span", {}, label), value = element("b");
+    return { name, value, group: element("p", {}, name, value) };
   }
 
   /* Less used parts, folded at first. words: what they are. */
@@ -163,50 +154,52 @@ window.Stage ??= (() => {
       element("div", { class: "stage-row film-settings" }, parts),
     );
 
+  /* Numbers as squares, column by column; shade(number): how dark. pitch: from column to column. */
+  const squares = (columns, shade, { x = 0, y = 0, side, pitch = side }) =>
+    columns.flatMap((column, i) =>
+      column.map((value, j) =>
+        svg("rect", {
+          x: x + i * pitch,
+          y: y + j * side,
+          width: side - 1,
+          height: side - 1,
+          "fill-opacity": shade(value).toFixed(2),
+        })
+      )
+    );
+
   /* A line through points in px. */
   const path = (points) =>
     points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-  /* A slider over a list of numbers, with its value beside the label. */
+  /* A slider over a list of numbers, with its value beside the label. Its `put` moves it to a place
+     of the list and calls no `change`. */
   function slider(id, label, list, chosen, change) {
-    const output = element("output", { for: id }, text(chosen));
-    const input = element("input", {
-      type: "range",
-      id,
-      min: 0,
-      max: list.length - 1,
-      value: list.indexOf(chosen),
-      "aria-valuetext": text(chosen),
-      oninput: () => {
-        const value = list[input.value];
-        output.textContent = text(value);
-        input.setAttribute("aria-valuetext", text(value));
-        change(value);
-      },
-    });
+    const output = element("output", { for: id });
+    const act = () => {
+      put(input.value);
+      change(list[input.value]);
+    };
+    const input = element("input", { type: "range", id, min: 0, max: list.length - 1, oninput: act });
+    function put(i) {
+      input.value = i;
+      output.textContent = text(list[i]);
+      input.setAttribute("aria-valuetext", text(list[i]));
+    }
+    put(list.indexOf(chosen));
     // An output inside the label would become its target.
-    return element(
-      "div",
-      { class: "figure-control stage-slider" },
-      element("div", {}, element("label", { class: "figure-label", for: id }, label), " ", output),
-      input,
-    );
+    const head = element("div", {}, element("label", { class: "figure-label", for: id }, label), " ", output);
+    return Object.assign(element("div", { class: "figure-control stage-slider" }, head, input), { put });
   }
 
-  /* Moves a slider without calling its `change`, after the value was set by other means. */
-  function put(control, list, i) {
-    const input = control.querySelector("input");
-    input.value = i;
-    input.setAttribute("aria-valuetext", text(list[i]));
-    control.querySelector("output").textContent = text(list[i]);
-  }
-
-  /* A choice of many values: options are labels, change gets the index. */
+  /* A choice of many values. */
   function select(id, label, options, chosen, change) {
     const list = element(
       "select",
-      { id, onchange: () => change(Number(list.value)) },
-      options.map((text, i) => element("option", { value: i, selected: i === chosen }, text)),
+      { id, onchange: () => change(list.value) },
+      optionsOf(options).map(([value, text]) =>
+        element("option", { value, selected: value === String(chosen) }, text)
+      ),
     );
     return element(
       "div",
@@ -216,10 +209,11 @@ window.Stage ??= (() => {
     );
   }
 
-  /* Back, Step, Play and Start over, for a picture that is a function of a step number. length():
-     the last step. render(n) draws. say(n): the line that is shown and spoken. Returns {bar, line,
-     show}: two nodes to insert, and show(n), which goes to a step. */
-  function stepper({ length, render, say, milliseconds = 700 }) {
+  /* Back, Step, Play and Start over, for a picture that is a function of a step number; also by
+     keys anywhere on the stage. length(): the last step. render(n) draws. say(n): the line that is
+     shown and spoken. Returns {bar, line, show}: two nodes to insert, and show(n), which goes to a
+     step. */
+  function stepper(stage, { length, render, say, milliseconds = 700 }) {
     let step = 0, timer = 0;
     const line = element("p", { class: "stage-line", role: "status" });
     const back = button("Back", () => show(step - 1));
@@ -259,19 +253,16 @@ window.Stage ??= (() => {
     }
 
     const toggle = () => (timer ? stop() : start());
-    return { bar, line, show, start, stop, toggle, playing: () => timer !== 0, step: () => step };
-  }
-
-  /* Arrow keys, Home and End anywhere on the stage, except where a control uses them. */
-  function keys(stage, { show, step }, length) {
+    // Except where a control uses the keys.
     stage.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       if (event.target.closest("input, select, [data-own-keys]")) return;
-      const target = { ArrowLeft: step() - 1, ArrowRight: step() + 1, Home: 0, End: length() }[event.key];
+      const target = { ArrowLeft: step - 1, ArrowRight: step + 1, Home: 0, End: length() }[event.key];
       if (target === undefined) return;
       event.preventDefault();
       show(target);
     });
+    return { bar, line, show, start, stop, toggle, playing: () => timer !== 0, step: () => step };
   }
 
   /* Sources of the numbers, folded: runs with links. */
@@ -333,13 +324,12 @@ window.Stage ??= (() => {
     fact,
     more,
     path,
+    squares,
     swap,
-    put,
     select,
     entry,
     whole,
     stepper,
-    keys,
     provenance,
     named,
     lined,

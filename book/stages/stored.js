@@ -7,18 +7,9 @@ window.Stored ??= (() => {
 
   /* Contents of a file of the book. It is a script, since a page opened from a file cannot load
      other kinds. */
-  function bytes(file) {
-    return new Promise((resolve, reject) => {
-      const found = () => window.BookFiles?.[file];
-      const hand = () => resolve(Uint8Array.from(atob(found()), (letter) => letter.charCodeAt(0)).buffer);
-      if (found()) return hand();
-      const script = Stage.element("script", {
-        src: new URL(`../data/${file}.js`, HERE).href,
-        onload: hand,
-        onerror: () => reject(new Error(`data/${file}.js is not beside this page`)),
-      });
-      document.head.append(script);
-    });
+  async function bytes(file) {
+    if (!window.BookFiles?.[file]) await Elements.load(new URL(`../data/${file}.js`, HERE).href);
+    return Uint8Array.from(atob(window.BookFiles[file]), (letter) => letter.charCodeAt(0)).buffer;
   }
 
   /* The members of a zip archive, from the directory at its end: {name: bytes}. */

@@ -122,15 +122,17 @@
       other.value.textContent = way === "dumb" ? DEPTH : DEPTH * planned.dumb;
     }
 
-    const steps = Stage.stepper({ length, render, say: (n) => say(way, planned, n), milliseconds: 350 });
-    const again = element("button", {
-      type: "button",
-      onclick: () => {
-        seed += 1;
-        planned = plan(seed);
-        steps.show(0);
-      },
-    }, "New draw");
+    const steps = Stage.stepper(stage, {
+      length,
+      render,
+      say: (n) => say(way, planned, n),
+      milliseconds: 350,
+    });
+    const again = Stage.button("New draw", () => {
+      seed += 1;
+      planned = plan(seed);
+      steps.show(0);
+    });
     const ways = Stage.radios("Way of sampling", { dumb: "Dumb", quick: "Autoregressive" }, way, (chosen) => {
       way = chosen;
       steps.show(0);
@@ -141,7 +143,6 @@
       element("div", { class: "stage-counts" }, evaluations.group, other.group),
       steps.line,
     );
-    Stage.keys(stage, steps, length);
     steps.show(length());
     return { way: [Stage.pick(ways), "quick"], step: [Stage.whole(steps.show, steps.step, 0, 99), 99] };
   });

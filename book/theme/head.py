@@ -44,6 +44,7 @@ SCRIPTS_WITH = {
     'class="highlight': ("clipboard.min.js", "copybutton.js"),
     "tag_sortable": ("sort-tables.js",),
     '<figure class="explorable figure-frame"': (
+        "explorable-elements.js",
         "explorable-model.js",
         "explorable-geometry.js",
         "explorable-draw.js",
@@ -59,7 +60,7 @@ SEARCH_SCRIPTS = ("searchtools.js", "language_data.js", "../searchindex.js")
 # Stages fill frames that are in the first screen of most pages, so they load when the page is
 # parsed.
 STAGE_SCRIPTS = re.compile(r'data-scripts="([^"]*)"')
-BEFORE_STAGES = ("figure-pin.js", "figure-view.js")
+BEFORE_STAGES = ("explorable-elements.js", "figure-pin.js", "figure-view.js")
 # Fonts of the first screen, relative to _static.
 FONTS = (
     "fonts/source-serif-4-latin-400-normal.woff2",

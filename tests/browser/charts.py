@@ -21,6 +21,7 @@ from book.explorable.figure import (
 BOOK = Path(__file__).resolve().parents[2] / "book"
 PLOTLY = BOOK / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
 SCRIPTS = (
+    "explorable-elements",
     "explorable-model",
     "explorable-geometry",
     "explorable-draw",

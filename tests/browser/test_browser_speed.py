@@ -74,12 +74,12 @@ def test_the_kernels_run_in_a_worker_and_their_times_are_kept(open_stage):
     tab.keyboard.press("Enter")  # the same button, which stops
     expect(frame.get_by_role("button", name="Measure again")).to_be_focused()
     assert "At 256 tokens" in frame.locator("[role=status]").inner_text()
-    assert tab.locator(".roofline-browser").count() >= 4
+    assert tab.locator("#roofline .lines-hollow").count() >= 4
     tab.reload()
     expect(frame.locator(HOLLOW)).to_have_count(4)
     frame.get_by_role("button", name="Forget").click()
     expect(frame.locator(HOLLOW)).to_have_count(0)
-    expect(tab.locator(".roofline-browser")).to_have_count(0)
+    expect(tab.locator("#roofline .lines-hollow")).to_have_count(0)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_words_fit_what_was_measured(measured, chunked, recurrent, stopped_a
 
 def test_marks_join_the_stored_ones_and_go_into_a_file(measured, tmp_path):
     tab, frame = measured(browser_where(1e-6, 1e-6))
-    expect(tab.locator(".roofline-browser")).to_have_count(4 * len(LENGTHS))
+    expect(tab.locator("#roofline .lines-hollow")).to_have_count(4 * len(LENGTHS))
     frame.get_by_role("link", name="the figure above").click()
     tab.locator("#mode-speed .js-plotly-plot").wait_for()
     expect(tab.locator("#mode-speed .explorable-names")).to_contain_text("This browser")

@@ -48,7 +48,7 @@ def film(tmp_path, browser):
             f'<link rel="stylesheet" href="file://{folder}/{sheet}">'
             for folder, sheet in zip(static, sheets, strict=True)
         )
-        names = ("figure-pin.js", "figure-view.js", "stage.js", "film.js")
+        names = ("explorable-elements.js", "figure-pin.js", "figure-view.js", "stage.js", "film.js")
         scripts = "".join(
             f'<script defer src="file://{static[0 if "-" in name else 2]}/{name}"></script>'
             for name in names

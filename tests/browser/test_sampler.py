@@ -40,7 +40,7 @@ def texts(frame):
 def letters(frame):
     return [
         int(text.replace(",", ""))
-        for text in frame.locator(".sampler-facts > div:first-child b").all_inner_texts()
+        for text in frame.locator(".sampler-facts > p:first-child b").all_inner_texts()
     ]
 
 

@@ -79,7 +79,7 @@ def test_modes_cost_what_the_package_says_and_take_what_was_stored(set_stage, t)
 def test_what_the_triangles_tell_at_first_is_what_the_chapter_says(open_stage):
     """Chunked mode is done, the others are not; each stops when its time is over."""
     tab, frame = open_stage("modes")
-    assert tab.locator("#roofline .roofline-point").count() > 0, "no device that was measured"
+    assert tab.locator("#roofline .lines-frame .lines-dot").count() > 0, "no device that was measured"
 
     def done():
         said = frame.locator("[data-mode]").all_inner_texts()
@@ -183,11 +183,11 @@ def test_measured_points_are_the_stored_ones(set_stage):
     _, frame = set_stage("roofline")
     device = frame.get_by_label("Device")
     device.select_option(label=device.locator("option", has_text="measured here").inner_text())
-    assert frame.locator(".roofline-point").count() == len(points)
+    assert frame.locator(".lines-frame .lines-dot").count() == len(points)
     slide(frame, "Tokens", LENGTHS, 4096)
     said = frame.locator("[data-mode=chunked]").inner_text()
     assert f"{points['chunked', 4096] * 1e3:.3g} ms" in said
     frame.get_by_text("More: heads").click()
     slide(frame, "Head width", [2**i for i in range(4, 9)], 128)
-    assert frame.locator(".roofline-point").count() == 0
+    assert frame.locator(".lines-frame .lines-dot").count() == 0
     assert "no stored run of this shape" in frame.locator("[data-mode=chunked]").inner_text()
