@@ -36,6 +36,8 @@ EXTENSIONS = (
     "apart",
     "head",
     "code_lines",
+    "letters",
+    "minutes",
     "rooms",
     "excerpts",
     "kernels",
