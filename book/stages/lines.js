@@ -22,13 +22,14 @@ window.Lines ??= (() => {
     };
   }
 
-  /* axis.at: positions of its ticks; by default round numbers. */
+  /* axis.at: positions of its ticks; by default round numbers. axis.text(value): their words. */
   function ticksOf({ axis, low, high }, most) {
     if (axis.at) return axis.at.flatMap((value) => model.logTicks(value, value, axis.log, 2));
-    return axis.log ? model.logTicks(low, high, axis.log, most) : model.linearTicks(low, high, most);
+    const ticks = axis.log ? model.logTicks(low, high, axis.log, most) : model.linearTicks(low, high, most);
+    return ticks.map(([value, words]) => [value, axis.text?.(value) ?? words]);
   }
 
-  /* more: {log, at}, of a logarithmic axis and of one with ticks of its own. */
+  /* more: {log, at, text}, of a logarithmic axis and of one with ticks or words of its own. */
   const axis = (noun, unit, caption, digits, range, more) => ({
     noun,
     unit,

@@ -70,7 +70,7 @@ window.MemoryLab ??= (() => {
         + (normalized ? `z ← ${γ}z + ${k}, o = Sᵀφ(q) / (z·φ(q) + ε)` : "o = Sᵀφ(q), |φ| = 1");
     }
 
-    said(n) {
+    said = (n) => {
       if (!n) return "Nothing is written yet. Softmax’s cache is empty, and linear’s state is zero.";
       const { words } = this,
         here = this.here(n),
@@ -84,7 +84,7 @@ window.MemoryLab ??= (() => {
         percent(cache.weights[at])
       }% of the weight, ${there}${state.right ? "" : `, and its answer is nearer to ${state.said}`}. `
         + `Linear is right for ${right.state} of ${of} keys, softmax for ${right.cache}.`;
-    }
+    };
   }
 
   return { FIRST, Lab, percent, range };

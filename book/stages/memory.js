@@ -228,12 +228,7 @@
       change({ keys: which });
     }
 
-    const steps = Stage.stepper(stage, {
-      length: () => MOST,
-      render,
-      say: (n) => lab.said(n),
-      milliseconds: 900,
-    });
+    const steps = Stage.stepper(stage, { length: () => MOST, render, say: lab.said, milliseconds: 900 });
     const { sliders, kinds, map, rule, lists } = controls({
       pairs: (n) => steps.show(n),
       list,

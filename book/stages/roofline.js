@@ -111,7 +111,10 @@
     const given = `${points.length} measured points${here.length ? `, ${here.length} of this browser` : ""}`;
     plot.show({
       x: axis("length", "tokens", "Sequence length (tokens, log scale)", 6, [58, 145000], { log: 2 }),
-      y: axis("time", "ms", "Time (ms, log scale)", 3, decades(values), { log: 10 }),
+      y: axis("time", "ms", "Time (log scale)", 3, decades(values), {
+        log: 10,
+        text: (ms) => duration(ms / 1e3),
+      }),
       lines,
       dots,
       marks: (at, { top, bottom }) => [

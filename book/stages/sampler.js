@@ -85,7 +85,7 @@
       this.said = element("input", {
         type: "text",
         "aria-label": "Words to interrupt them with",
-        placeholder: "Interrupt: your words, taken in at once",
+        placeholder: "Interrupt with your words",
         maxlength: 1000,
         autocomplete: "off",
       });

@@ -79,7 +79,8 @@ def test_modes_cost_what_the_package_says_and_take_what_was_stored(set_stage, t)
 def test_what_the_triangles_tell_at_first_is_what_the_chapter_says(open_stage):
     """Chunked mode is done, the others are not; each stops when its time is over."""
     tab, frame = open_stage("modes")
-    assert tab.locator("#roofline .lines-frame .lines-dot").count() > 0, "no device that was measured"
+    measured = tab.locator("#roofline .lines-frame .lines-dot")
+    assert measured.count() > 0, "no device that was measured"
 
     def done():
         said = frame.locator("[data-mode]").all_inner_texts()
