@@ -82,7 +82,10 @@ def kernel_environment() -> None:
 
 
 def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
-    """Links at the top of a page: its notebook; if published, the PDF and its source."""
+    """Links at the top of a page: its notebook; if published, the PDF and its source.
+
+    A phone has no room for those that are `wide`.
+    """
     links = []
     name = f"{Path(page).name}.ipynb"
     repository = os.environ.get("BOOK_REPOSITORY_URL", "").rstrip("/")
@@ -104,12 +107,14 @@ def header_links(app: Sphinx, page: str, pathto) -> list[dict]:
                     f"{slug}/blob/{branch}/{notebooks.FOLDER}/{name}",
                     "text": "Colab",
                     "title": "Open this chapter on Colab",
+                    "wide": True,
                 }
             )
     if repository:
         whole = {"href": pathto("book.pdf", 1), "text": "PDF", "title": "The whole book as a PDF"}
         links.append(whole)
-        links.append({"href": repository, "text": "Source", "title": "The repository"})
+        source = {"href": repository, "text": "Source", "title": "The repository", "wide": True}
+        links.append(source)
     return links
 
 

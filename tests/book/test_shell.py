@@ -48,6 +48,10 @@ def test_published_notebooks_open_on_colab(tmp_path, monkeypatch):
     assert links["Colab"].endswith("/someone/book/blob/gh-pages/_notebooks/sampling.ipynb")
     assert links["Source"] == "https://github.com/someone/book"
     assert links["PDF"] == "../book.pdf"
+    wide = [
+        link["text"] for link in shell.header_links(app, "book/sampling", pathto) if "wide" in link
+    ]
+    assert wide == ["Colab", "Source"], "a phone has no room for these"
 
 
 def test_results_that_a_page_cites_come_along(tmp_path, monkeypatch):
