@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -42,6 +45,9 @@ STEPPED = (
     "convolution", "ranks",
 )  # fmt: skip
 
+# A bet that was placed stays in the reader's browser.
+NOT_IN_THE_ADDRESS = ("opener", "sampler", "surgery", "look-inside", "browser-speed", "bet")
+
 FEW_BUTTONS = {"roofline": 0, "ribbon": 0, "race": 1, "ratios": 2, "bet": 2}
 
 ROOM = """(frame) => {
@@ -56,6 +62,29 @@ TABS_OUT = """(frame) => [...frame.querySelectorAll(".figure-choices span")].fil
     tab.getBoundingClientRect().left < frame.getBoundingClientRect().left - 0.5).length"""
 TOO_LOW = """(buttons) =>
     buttons.filter((button) => button.getBoundingClientRect().height < 32).length"""
+# What a reader could set: every choice its last, every scale its least, one step back.
+SET = """(frame) => {
+    const tell = (node, ...types) => {
+        for (const type of types) node.dispatchEvent(new Event(type, { bubbles: true }));
+    };
+    frame.querySelectorAll("input[type=range]").forEach((input) => {
+        input.value = input.min;
+        tell(input, "input");
+    });
+    frame.querySelectorAll("select").forEach((list) => {
+        list.value = [...list.options].at(-1).value;
+        tell(list, "input", "change");
+    });
+    for (const set of frame.querySelectorAll("fieldset")) {
+        [...set.querySelectorAll("input")].at(-1).click();
+    }
+    frame.querySelector(".stage-buttons button, .diagram-arrow, .causality button")?.click();
+}"""
+# Shapes that no rule of the style sheets has coloured.
+UNCOLOURED = """(frame) => [...frame.querySelectorAll(".stage svg :is(rect, circle)")]
+    .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)"
+        && getComputedStyle(node).visibility === "visible" && node.getBoundingClientRect().width)
+    .map((node) => node.outerHTML.slice(0, 120)).slice(0, 3)"""
 # As a page is that was opened with this hash.
 SET_BACK = """async (wanted) => {
     document.activeElement?.blur();
@@ -123,3 +152,28 @@ def assert_stages_step(tab: Page, page: str) -> None:
         assert line(frame) == end, name
         tab.keyboard.press("Home")
         assert line(frame) == first, name
+
+
+def assert_the_address_keeps_stages(tab: Page, page: str, reopen: Callable[[str], Page]) -> None:
+    """What a reader sets in any stage of a page is in its address, and comes back with that.
+
+    reopen: opens the page with a hash. The stages of `tab` are set back in the end.
+    """
+    names = [name for name in BY_PAGE.get(page, ()) if name not in NOT_IN_THE_ADDRESS]
+    if not names:
+        return
+    for name in names:
+        frame = tab.locator(f"#{name}")
+        frame.scroll_into_view_if_needed()
+        assert not frame.evaluate(UNCOLOURED), name
+        frame.evaluate(SET)
+    for name in names:
+        expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
+    # A stage that another one moved is there already, and what was set in it since comes later.
+    tab.evaluate("FigureView.write()")
+    again = reopen(tab.url.partition("#")[2])
+    for name in names:
+        for opened in (tab, again):  # trained keys are loaded
+            expect(opened.locator(f"#{name}").get_by_text("Loading")).to_have_count(0)
+        assert again.locator(f"#{name}").inner_text() == tab.locator(f"#{name}").inner_text()
+    tab.evaluate(SET_BACK, "#" + ";".join(f"{name}:" for name in names))

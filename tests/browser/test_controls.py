@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.charts import move_pointer
 from tests.browser.pages import CHAPTER_PAGES, soup_of
+from tests.browser.stages import assert_the_address_keeps_stages
 
 SECONDS = 40  # for all the controls of a page; they take two on a computer with nothing else to do
 MOST = 6  # positions of a slider, and names of a list: first and last, and what lies evenly between
@@ -47,7 +49,10 @@ PRESS_ALL = """(most) => {
     window.pressed = { done: 0, of: presses.length, last: "" };
     const next = () => {
         const [name, press] = presses[window.pressed.done] ?? [];
-        if (!press) return;
+        if (!press) {
+            document.documentElement.dataset.pressed = "";
+            return;
+        }
         window.pressed.last = name;
         press();
         window.pressed.done++;
@@ -64,24 +69,24 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("page", CHAPTER_PAGES)
-def test_every_control_can_be_pressed(built_book, open_page, page):
+def test_every_control_can_be_pressed_and_the_address_keeps_it(built_book, open_page, page):
     soup = soup_of(built_book, page)
     figures = len(soup.select(".explorable"))
     assert not soup.select(".explorable[data-stage]")
     if not soup.select("figure.explorable, [data-stage]"):
         pytest.skip("a page without controls")
-    # The policy would stop what the browser is asked to wait for, a text that is run.
-    tab = open_page(page, reduced_motion="reduce", bypass_csp=True)
+    tab = open_page(page, reduced_motion="reduce")
+    assert_the_address_keeps_stages(
+        tab, page, lambda said: open_page(f"{page}#{said}", reduced_motion="reduce")
+    )
     move_pointer(tab, 5, 5)
     tab.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     for i in range(figures):
         tab.locator("figure.explorable").nth(i).scroll_into_view_if_needed()
-    tab.wait_for_function(
-        "(n) => document.querySelectorAll('.js-plotly-plot').length === n", arg=figures
-    )
+    expect(tab.locator(".js-plotly-plot")).to_have_count(figures, timeout=30_000)
     tab.evaluate(PRESS_ALL, MOST)
     try:
-        tab.wait_for_function("pressed.done === pressed.of", timeout=SECONDS * 1000)
+        tab.wait_for_selector("html[data-pressed]", state="attached", timeout=SECONDS * 1000)
     except Exception as error:
         last = tab.evaluate("pressed.last") if "closed" in str(error) else "a control"
         raise AssertionError(f"{page}: the page stood still at {last}") from error

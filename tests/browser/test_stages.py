@@ -1,4 +1,4 @@
-"""Every stage plays and is kept in the address; test_pages.py has it mount and step."""
+"""Stages play and say what they show; test_pages.py and test_controls.py set every one of them."""
 
 from __future__ import annotations
 
@@ -8,65 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.pages import soup_of
-from tests.browser.stages import BY_PAGE, PLACES, line
+from tests.browser.stages import PLACES, line
 
 pytestmark = pytest.mark.browser
-
-
-def kept_in_the_address(page: str) -> list[str]:
-    return [
-        name
-        for name in BY_PAGE[page]
-        # A bet that was placed stays in the reader's browser.
-        if name not in ("opener", "sampler", "surgery", "look-inside", "browser-speed", "bet")
-    ]
-
-
-# What a reader could set: every choice its last, every scale its least, one step back.
-SET = """(frame) => {
-    const tell = (node, ...types) => {
-        for (const type of types) node.dispatchEvent(new Event(type, { bubbles: true }));
-    };
-    frame.querySelectorAll("input[type=range]").forEach((input) => {
-        input.value = input.min;
-        tell(input, "input");
-    });
-    frame.querySelectorAll("select").forEach((list) => {
-        list.value = [...list.options].at(-1).value;
-        tell(list, "input", "change");
-    });
-    for (const set of frame.querySelectorAll("fieldset")) {
-        [...set.querySelectorAll("input")].at(-1).click();
-    }
-    frame.querySelector(".stage-buttons button, .diagram-arrow, .causality button")?.click();
-}"""
-
-
-# Shapes that no rule of the style sheets has coloured.
-UNCOLOURED = """(frame) => [...frame.querySelectorAll(".stage svg :is(rect, circle)")]
-    .filter((node) => getComputedStyle(node).fill === "rgb(0, 0, 0)"
-        && getComputedStyle(node).visibility === "visible" && node.getBoundingClientRect().width)
-    .map((node) => node.outerHTML.slice(0, 120)).slice(0, 3)"""
-
-
-@pytest.mark.parametrize("page", [page for page in BY_PAGE if kept_in_the_address(page)])
-def test_what_a_reader_sets_is_in_the_address_and_comes_back(open_page, page):
-    tab, names = open_page(page, reduced_motion="reduce"), kept_in_the_address(page)
-    for name in names:
-        frame = tab.locator(f"#{name}")
-        frame.scroll_into_view_if_needed()
-        assert not frame.evaluate(UNCOLOURED), name
-        frame.evaluate(SET)
-    for name in names:
-        expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
-    # A stage that another one moved is there already, and what was set in it since comes later.
-    tab.evaluate("FigureView.write()")
-    there = tab.url.partition("#")[2]
-    again = open_page(f"{page}#{there}", reduced_motion="reduce")
-    for name in names:
-        for one in (tab, again):  # trained keys are loaded
-            expect(one.locator(f"#{name}").get_by_text("Loading")).to_have_count(0)
-        assert again.locator(f"#{name}").inner_text() == tab.locator(f"#{name}").inner_text()
 
 
 def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
