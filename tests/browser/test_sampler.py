@@ -76,8 +76,8 @@ def test_the_page_writes_what_the_package_writes(open_page):
         torch.testing.assert_close(found, logits, rtol=1e-4, atol=1e-4)
 
 
-def test_both_writers_get_the_same_time(open_stage):
-    _, frame = open_stage("sampler")
+def test_both_writers_get_the_same_time(set_stage):
+    _, frame = set_stage("sampler")
     assert "Nothing is written yet" in line(frame)
     press(frame, "Write")
     # The slower of the two has passed its second point of the chart.
@@ -155,14 +155,13 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     assert frame.locator(".sampler-cache").bounding_box()["height"] < 12
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 812)])
-def test_a_million_letters_are_one_press_away_in_the_first_view(open_page, width, height):
-    tab = open_page("book/sampling.html", width=width, height=height)
-    frame = tab.locator("#sampler")
-    frame.scroll_into_view_if_needed()
-    frame.evaluate("(frame) => frame.scrollIntoView({ block: 'start', behavior: 'instant' })")
-    box = frame.get_by_role("button", name=FARTHEST).bounding_box()
-    assert box["y"] + box["height"] < height
+def test_a_million_letters_are_one_press_away_in_the_first_view(open_stage):
+    tab, frame = open_stage("sampler")
+    for width, height in ((1280, 800), (375, 812)):
+        tab.set_viewport_size({"width": width, "height": height})
+        frame.evaluate("(frame) => frame.scrollIntoView({ block: 'start', behavior: 'instant' })")
+        box = frame.get_by_role("button", name=FARTHEST).bounding_box()
+        assert box["y"] + box["height"] < height
 
 
 def test_a_link_teleports_and_loads_nothing(open_page):
@@ -176,8 +175,8 @@ def test_a_link_teleports_and_loads_nothing(open_page):
 
 
 @pytest.mark.parametrize("station", ["", FARTHEST])
-def test_words_of_the_reader_are_read_in_the_middle(open_stage, station):
-    _, frame = open_stage("sampler")
+def test_words_of_the_reader_are_read_in_the_middle(set_stage, station):
+    _, frame = set_stage("sampler")
     unfold(frame)
     frame.get_by_role("radio", name="Reading pace").check(force=True)
     press(frame, station or "Write")
@@ -194,8 +193,8 @@ def test_words_of_the_reader_are_read_in_the_middle(open_stage, station):
     assert many == (1 if station else 2)
 
 
-def test_at_reading_pace_both_write_as_one_reads(open_stage):
-    tab, frame = open_stage("sampler")
+def test_at_reading_pace_both_write_as_one_reads(set_stage):
+    tab, frame = set_stage("sampler")
     unfold(frame)
     frame.get_by_role("radio", name="Reading pace").check(force=True)
     press(frame, "Write")
