@@ -9,6 +9,8 @@ import yaml
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page
 
+from tests.browser.accessibility import grave_violations, without_repetition
+
 ROOT = Path(__file__).resolve().parents[2]
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 CHAPTERS = [
@@ -56,6 +58,14 @@ IN_SIGHT = """figure => {
     return seen >= 0.5 * Math.min(height, innerHeight - head);
 }"""
 
+STICKING_OUT = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+    [...document.querySelectorAll("main *")]
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+        .map((e) => e.tagName + "." + e.className).slice(0, 8)"""
+CUT_FORMULAS = """() => [...document.querySelectorAll("main .katex-display")]
+    .filter((e) => e.scrollWidth > e.clientWidth + 1)
+    .map((e) => e.querySelector("annotation").textContent)"""
+
 # What is wrong with the links of a page, one after the other, as they stand in the text.
 FOLLOW_ALL = f"""async () => {{
     const inSight = {IN_SIGHT}, notShown = {SHOWN}, wrong = [];
@@ -88,6 +98,31 @@ FOLLOW_ALL = f"""async () => {{
 def soup_of(book: Path, page: str) -> BeautifulSoup:
     """A page, parsed once for all tests of a process: none of them may change it."""
     return BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
+
+
+def asks(page: str) -> bool:
+    if page not in CHAPTER_PAGES:
+        return False
+    text = (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")
+    return "{question}" in text and ("{stage}" in text or "figure(" in text)
+
+
+def assert_whole_before_a_touch(tab: Page, page: str, theme: str) -> None:
+    """A page in its place and its theme, as wide as the screen, and accessible."""
+    assert tab.evaluate("document.documentElement.dataset.theme") == theme
+    if asks(page):
+        first = tab.locator("[data-stage], figure.explorable").first
+        assert first.evaluate("(it) => it.getBoundingClientRect().top < innerHeight")
+    assert not tab.evaluate(STICKING_OUT), "the page scrolls sideways"
+    assert not tab.evaluate("window.FigureView?.write(), location.hash"), "nobody has set anything"
+    # Measuring lays out what is far away, and that asks for more fonts.
+    tab.wait_for_selector("html[data-measured]", state="attached")
+    tab.evaluate("document.fonts.ready.then(() => true)")
+    # Every other page is looked at in the other theme: what they share is in all of them.
+    if PAGES.index(page) % 2 == (theme == "dark"):
+        # Of one page the formulas are looked at too.
+        with without_repetition(tab, formulas=page == "book/notation.html"):
+            assert not grave_violations(tab)
 
 
 def assert_fits_with_a_readers_spacing(tab: Page) -> None:

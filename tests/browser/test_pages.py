@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib.util
 import itertools
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -25,28 +23,18 @@ from tests.browser.pages import (
     ROOT,
     TOC,
     assert_every_link_sets_its_figure,
-    assert_fits_with_a_readers_spacing,
+    assert_whole_before_a_touch,
     sets_figures,
     soup_of,
 )
 from tests.browser.stages import assert_stages_stand_in_their_room, assert_stages_step
 
 REDIRECT = "index.html"
-# Colours differ by theme and layout by width: two looks meet both of each.
-LOOKS = [("light", 1280), ("dark", 375)]
-TEXT_PAGE_KB = 400
 
 # References to these say what they refer to: a definition, a formula, a work, a term.
 SHOWN = re.compile(r"#(def-|res-|equation-|id\d+$|term-)|bibliography\.html#")
 WHOLE_OUTPUT = ("book/relatives.html", "book/sampling.html")  # others print what is wider
 
-STICKING_OUT = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-    [...document.querySelectorAll("main *")]
-        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
-        .map((e) => e.tagName + "." + e.className).slice(0, 8)"""
-CUT_FORMULAS = """() => [...document.querySelectorAll("main .katex-display")]
-    .filter((e) => e.scrollWidth > e.clientWidth + 1)
-    .map((e) => e.querySelector("annotation").textContent)"""
 WITHOUT_PREVIEW = """(wanted) => wanted.filter((href) => {
     const link = document.querySelector(`main a.internal[href="${CSS.escape(href)}"]`);
     link.focus();
@@ -55,13 +43,6 @@ WITHOUT_PREVIEW = """(wanted) => wanted.filter((href) => {
     link.blur();
     return !shown;
 })"""
-
-# The theme and what Jupyter Book adds to every page of every book.
-THEME_FILES = re.compile(
-    r"_static/(styles|scripts)/|_static/(basic|pygments|togglebutton|copybutton|mystnb|proof"
-    r"|sphinx-design|doctools|documentation_options|sphinx_highlight|clipboard|copybutton"
-    r"|togglebutton|design-tabs|searchtools|language_data)"
-)
 
 pytestmark = pytest.mark.browser
 
@@ -77,13 +58,6 @@ def is_notebook(chapter: str) -> bool:
     return text.startswith("---") and "kernelspec" in text.split("---")[1]
 
 
-def asks(page: str) -> bool:
-    if page not in CHAPTER_PAGES:
-        return False
-    text = (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")
-    return "{question}" in text and ("{stage}" in text or "figure(" in text)
-
-
 def test_no_page_is_left_out(built_book):
     built = {
         str(path.relative_to(built_book))
@@ -94,43 +68,21 @@ def test_no_page_is_left_out(built_book):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("theme", "width"), LOOKS)
-def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, page, theme, width):
-    """All that a page shows before it is touched, then its references and stages, then spacing.
+def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, page):
+    """All that a page shows before it is touched, then its references and stages.
 
-    One load a look: what else it takes to load a page is most of what a browser does here.
+    Everything in one load, which is most of what a browser does here. test_weight.py has a page
+    on a phone.
     """
-    tab = open_page(page, theme=theme, width=width)
-    assert tab.evaluate("document.documentElement.dataset.theme") == theme
-    if asks(page):
-        first = tab.locator("[data-stage], figure.explorable").first
-        assert first.evaluate("(it) => it.getBoundingClientRect().top < innerHeight")
-    assert not tab.evaluate(STICKING_OUT), "the page scrolls sideways"
-    assert not tab.evaluate("window.FigureView?.write(), location.hash"), "nobody has set anything"
-
-    # Measuring lays out what is far away, and that asks for more fonts.
-    tab.wait_for_selector("html[data-measured]", state="attached")
-    tab.evaluate("document.fonts.ready.then(() => true)")
-    if width == 375:
-        assert not tab.evaluate(CUT_FORMULAS), "formulas wider than a phone"
-    else:
-        assert not tab.evaluate(CUT_LINES, "cell_input"), "code wider than its column"
-        assert page not in WHOLE_OUTPUT or not tab.evaluate(CUT_LINES, "cell_output")
-
-    # Every other page is looked at in the other look: what they share is in all of them.
-    if PAGES.index(page) % len(LOOKS) == LOOKS.index((theme, width)):
-        # Of one page the formulas are looked at too.
-        with without_repetition(tab, formulas=page == "book/notation.html"):
-            assert not grave_violations(tab)
-    if width == 1280:
-        assert_references_show(tab, soup_of(built_book, page))
+    tab = open_page(page)
+    assert_whole_before_a_touch(tab, page, "light")
+    assert not tab.evaluate(CUT_LINES, "cell_input"), "code wider than its column"
+    assert page not in WHOLE_OUTPUT or not tab.evaluate(CUT_LINES, "cell_output")
+    assert_references_show(tab, soup_of(built_book, page))
     assert_stages_stand_in_their_room(tab, page)
-    if width == 1280:
-        assert_stages_step(tab, page)
-        if page in CHAPTER_PAGES and sets_figures(page):
-            assert_every_link_sets_its_figure(tab)
-    elif page in CHAPTER_PAGES:
-        assert_fits_with_a_readers_spacing(tab)
+    assert_stages_step(tab, page)
+    if page in CHAPTER_PAGES and sets_figures(page):
+        assert_every_link_sets_its_figure(tab)
 
 
 def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
@@ -298,18 +250,3 @@ def test_no_image_is_made_by_a_style_sheet(built_book):
     """A browser makes a document for each, before it shows anything of the page."""
     css = (built_book / "_static" / "page.css").read_text(encoding="utf-8")
     assert "data:image" not in css
-
-
-def test_text_of_a_page_is_light(built_book, open_page):
-    """All that a page of text and formulas loads beyond the theme, compressed."""
-    requests: set[str] = set()
-    tab = open_page("search.html")
-    tab.context.on("request", lambda request: requests.add(request.url))
-    tab.goto(f"file://{built_book}/book/notation.html", wait_until="networkidle")
-    files = [Path(unquote(urlsplit(url).path)) for url in requests if url.startswith("file:")]
-    own = [file for file in files if not THEME_FILES.search(str(file.relative_to(built_book)))]
-    weight = sum(
-        len(file.read_bytes() if "woff" in file.suffix else gzip.compress(file.read_bytes()))
-        for file in own
-    )
-    assert weight <= TEXT_PAGE_KB * 1000, sorted(map(os.fspath, own))

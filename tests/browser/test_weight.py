@@ -14,8 +14,16 @@ from pathlib import Path
 import pytest
 
 from book.theme import head
-from tests.browser.conftest import LAY_OUT
-from tests.browser.pages import CHAPTER_PAGES, PAGES, soup_of
+from tests.browser.conftest import LAY_OUT, NOTE_VIOLATIONS
+from tests.browser.pages import (
+    CHAPTER_PAGES,
+    CUT_FORMULAS,
+    PAGES,
+    assert_fits_with_a_readers_spacing,
+    assert_whole_before_a_touch,
+    soup_of,
+)
+from tests.browser.stages import NEXT_FRAME, assert_stages_stand_in_their_room
 
 # Bounds that a page must not grow past unnoticed; formulas are most of the elements.
 MOST_KB = 320
@@ -85,13 +93,20 @@ def served(built_book) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
-    """On a phone, before any touch: no drawing library, few bytes, nothing moves."""
-    context = browser.new_context(viewport={"width": 412, "height": 823}, has_touch=True)
+def test_a_page_is_light_and_lies_still_and_is_whole_on_a_phone(browser, served, page):
+    """Before any touch: no drawing library, few bytes, nothing moves. Then its stages, spacing.
+
+    In the dark, and as wide as a small phone; test_pages.py has a page in the light at a desk.
+    """
+    context = browser.new_context(
+        viewport={"width": 412, "height": 823}, has_touch=True, color_scheme="dark"
+    )
     tab = context.new_page()
+    tab.add_init_script(NOTE_VIOLATIONS)
     tab.add_init_script(NOTE_SHIFTS)
     troubles, asked = [], []
     tab.on("requestfinished", lambda request: asked.append(request))
+    tab.on("pageerror", lambda error: troubles.append(error.message))
     tab.on("console", lambda said: said.type == "error" and troubles.append(said.text))
     tab.goto(f"{served}/{page}", wait_until="networkidle")
     tab.wait_for_selector("html[data-ready]", state="attached")
@@ -111,7 +126,17 @@ def test_a_page_is_light_and_lies_still(browser, built_book, served, page):
     guessed = tab.evaluate(HEIGHT)
     tab.evaluate(LAY_OUT)
     assert abs(tab.evaluate(HEIGHT) / guessed - 1) < MOST_GROWTH
+
+    tab.set_viewport_size({"width": 375, "height": 900})
+    tab.evaluate(NEXT_FRAME)
+    assert_whole_before_a_touch(tab, page, "dark")
+    assert not tab.evaluate(CUT_FORMULAS), "formulas wider than a phone"
+    assert_stages_stand_in_their_room(tab, page)
+    if page in CHAPTER_PAGES:
+        assert_fits_with_a_readers_spacing(tab)
     assert not troubles
+    assert all(request.url.startswith((served, "data:", "blob:")) for request in asked)
+    assert not tab.evaluate(TRY_A_SCRIPT), "the policy lets a script in the page run"
     context.close()
 
 
@@ -132,14 +157,6 @@ def test_a_page_says_what_it_is_and_runs_no_script_of_its_own(built_book, page):
     policy = soup.select_one("meta[http-equiv='Content-Security-Policy']")
     first = soup.select_one("script, link[rel=stylesheet]")
     assert policy.sourceline < first.sourceline, "a policy holds for what comes after it"
-
-
-@pytest.mark.parametrize("page", ["book/index.html", "search.html"])
-def test_the_policy_stops_a_script_in_the_page(browser, built_book, page):
-    tab = browser.new_page()
-    tab.goto(f"file://{built_book}/{page}")
-    assert not tab.evaluate(TRY_A_SCRIPT)
-    tab.close()
 
 
 @pytest.mark.parametrize("page", ["index", "three-modes"])
