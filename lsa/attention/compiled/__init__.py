@@ -107,23 +107,22 @@ def takes(q: Tensor) -> bool:
 
 
 def _read(x: Any, dtype: torch.dtype = torch.float32) -> Any:
-    """A tensor, or None, as the body reads it: in this dtype, signs and rows as memory has them."""
-    if x is None:
-        return None
-    if x.dtype is not dtype or x.is_neg():
-        x = x.to(dtype).resolve_neg()
-    return x if x.stride(-1) == 1 else x.contiguous()
+    """A tensor, or None, as the body reads it: in this dtype, signs as memory has them."""
+    return x if x is None else x.to(dtype).resolve_neg()
 
 
 def _as_read(call: Call) -> Call:
     """The same call as the body reads it, q and k mapped if it lacks their feature map."""
     check_layouts(call)
-    fits = call.feature_map in MAPS
+    fits = ready = call.feature_map in MAPS
+    for x in call[:INPUTS]:
+        ready = ready and (x is None or (x.dtype is torch.float32 and not x.is_neg()))
+    if ready:
+        return call
     dtype = torch.bfloat16 if fits and call.q.dtype is torch.bfloat16 else torch.float32
     q, k, v = (_read(x, dtype) for x in call[:3])
     if not fits:
-        phi = FEATURE_MAPS[call.feature_map]
-        q, k = phi(q), phi(k)
+        q, k = (FEATURE_MAPS[call.feature_map](x) for x in (q, k))
     return Call(q, k, v, *map(_read, call[3:INPUTS]), *call[INPUTS:])
 
 
@@ -143,7 +142,7 @@ def forward(call: Call, *, saves: bool = True) -> Saved:
         S_T, z_T = empty(B, H, K, V), empty((B, H, K) if call.keeps_z else 0)
     if saves:
         den = empty((B, T, H) if call.normalize else 0)
-    _run(own, (o,), (own.S, own.z, S_T, z_T, den, *5 * [None]))
+    _run(own, (o,), (own.S, own.z, S_T, z_T, den))
     rounded = o if call.v.dtype is o.dtype else o.to(call.v.dtype)
     if not saves:
         return Saved(rounded, S_T, z_T, den, den, den)
@@ -188,15 +187,20 @@ def _run(x: Call, others: tuple[Tensor, ...], states: tuple[Tensor | None, ...])
     pointers = [0 if y is None or y is NOTHING else y.data_ptr() for y in kept]
     places: list[int] = []
     for y in (x.q, x.k, x.v, *others):
-        batch, time, head, _ = y.stride()
+        batch, time, head, one = y.stride()
+        if one != 1:
+            kept.append(y := y.contiguous())
+            batch, time, head, _ = y.stride()
         places += y.data_ptr(), batch, time, head, y.dtype is torch.bfloat16
-    g = 5 * [0]
-    if x.g is not None:
-        g[:4] = x.g.data_ptr(), *x.g.expand(B, T, H).stride()
+    g = 0, 0, 0, 0
+    if x.g is not None:  # a size of one stands for all: stride 0
+        batch, time, head = x.g.stride()
+        n_batch, n_time, _ = x.g.shape
+        g = x.g.data_ptr(), batch * (n_batch > 1), time * (n_time > 1), head
     packed = struct.pack(
         f"{CALL}{len(places)}q", BODY.body, BODY.parallel_for, torch.get_num_threads(),
         B, T, H, K, V, max(1, min(chunk, T)), MAPS.get(x.feature_map, 0), x.normalize,
-        x.scale, x.eps, *g, *pointers, *places,
+        x.scale, x.eps, *g, 0, *pointers, *(10 - len(pointers)) * (0,), *places,
     )  # fmt: skip
     if BODY.run(packed, len(packed)):
         raise MemoryError(f"linear_attention: no memory for a text of {T} tokens")
