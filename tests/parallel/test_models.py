@@ -52,6 +52,7 @@ def check(pool, config, lengths, way="gather", how="argument", ends=None):
     given = way, config, gpt.state_dict(), lengths, tokens, targets, how, ends
     answers = pool.run(len(lengths), tasks.model, *given)
     logits = torch.cat([answer[0] for answer in answers], 1)
+    assert logits.any()  # two that are zero would be equal too
     torch.testing.assert_close(logits, wanted, rtol=1e-12, atol=1e-12)
     for name, gradient in gradients.items():
         found = sum(answer[1][name] for answer in answers)
@@ -127,11 +128,13 @@ def test_a_compiled_block_exchanges_states_too(pool, case, way):
 
 def test_what_cannot_be_split_is_refused(pool):
     config = shape("linear")
-    window, softmax, alone = (model(name, {}) for name in ("window", "softmax", "softmax"))
+    window, mamba, softmax = (model(name, {}) for name in ("window", "mamba", "softmax"))
     alone = model("softmax", {}, n_head=1)
     ends, whole = torch.tensor([0, 1, 3]), torch.tensor([0, 6])
     for given, tokens, packed, message in (
         (window, 3, None, "ranks: expected attention softmax, linear, s6, gated, got WindowAtt"),
+        # Its short convolution would need tokens of the rank before.
+        (mamba, 3, None, "ranks: expected attention softmax, linear, s6, gated, got Mamba"),
         (alone, 3, None, "ranks: expected at most one for each of 1 heads, got 2"),
         (softmax, 3, whole, "cu_seqlens: expected None with softmax attention over ranks"),
         (config, 21, None, "tokens: expected at most n_positions = 40 of them, got 42"),
