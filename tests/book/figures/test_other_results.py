@@ -12,6 +12,7 @@ from book.explorable.figure import Explorable
 from book.explorable.still import still
 from book.figures.index import loss_curves
 from experiments.harness.core import record
+from tests.book.figures.lib.test_records import draws
 
 pytestmark = pytest.mark.slow
 NOT_FIGURES = {"interpreted", "readme_picture"}
@@ -49,8 +50,8 @@ LOADED = record.load()
 def everything():
     """All that a page can show, by module and function."""
     for module in MODULES:
-        for name in SHOWN:
-            if inspect.isfunction(make := getattr(module, name, None)):
+        for name, make in inspect.getmembers(module, inspect.isfunction):
+            if name in SHOWN or draws(name, make):
                 yield f"{module.__name__.removeprefix('book.figures.')}.{name}", make
 
 

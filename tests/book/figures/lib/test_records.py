@@ -3,14 +3,13 @@
 import importlib
 import inspect
 import pkgutil
+from functools import cache
 
 import pytest
 
 import book.figures
-from book.explorable.figure import Explorable
 from book.figures.index import loss_curves
 from book.figures.lib import format, records
-from book.figures.lib.tables import Missing
 from book.figures.training import plateau
 from experiments.harness.core import record
 
@@ -41,16 +40,20 @@ def modules():
             yield importlib.import_module(module.name)
 
 
+def draws(name, function):
+    """Whether a function of a figure's module makes an Explorable without being told what."""
+    made = getattr(function, "__annotations__", {}).get("return")
+    if "Explorable" not in str(made).split(" | ") or name.startswith("_"):
+        return False
+    # One that has to be told what it draws reads no records.
+    told = inspect.signature(function).parameters.values()
+    return all(argument.default is not argument.empty for argument in told)
+
+
 def figures():
-    """Every function of the figures' modules that makes an Explorable without being told what."""
     for module in modules():
         for name, function in vars(module).items():
-            made = getattr(function, "__annotations__", {}).get("return")
-            if "Explorable" not in str(made).split(" | ") or name.startswith("_"):
-                continue
-            # One that has to be told what it draws reads no records.
-            told = inspect.signature(function).parameters.values()
-            if all(argument.default is not argument.empty for argument in told):
+            if draws(name, function):
                 yield pytest.param(function, id=f"{module.__name__}.{name}")
 
 
@@ -153,16 +156,15 @@ def test_a_gpu_takes_no_seeds_of_a_processor(monkeypatch):
     assert len(learned) == len(on_gpu) and all(one in on_gpu for one in learned)
 
 
+@cache
+def stopped_beside_all():
+    return [stopped(one) for one in LOAD()]
+
+
 @pytest.mark.parametrize("figure", figures())
 def test_every_figure_is_drawn_with_a_stopped_run_of_everything_beside(figure, monkeypatch):
-    also(monkeypatch, [stopped(one) for one in LOAD()])
+    also(monkeypatch, stopped_beside_all())
     assert "Larger CPU" not in str(vars(figure()))
-
-
-@pytest.mark.parametrize("figure", figures())
-def test_every_figure_is_drawn_with_the_results_of_a_gpu(figure, monkeypatch):
-    also(monkeypatch, [on(one, **GPU) for one in LOAD()])
-    assert isinstance(figure(), Explorable | Missing | None)
 
 
 def falling(columns):
