@@ -7,6 +7,8 @@ from itertools import product
 from math import log
 from statistics import mean
 
+import torch
+
 from lsa.gpt import GPT, gpt_config
 
 from ..lib.format import counted, in_words, times
@@ -142,7 +144,8 @@ def _slope() -> float:
 
 def _parameters() -> int:
     config = _config(MAIN)
-    return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
+    with torch.device("meta"):  # counted, not drawn: a GPU's model may have 355 million
+        return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
 
 
 def updates(context: int) -> int:
