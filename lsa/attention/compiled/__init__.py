@@ -123,7 +123,7 @@ def _as_read(call: Call) -> Call:
     q, k, v = (_read(x, dtype) for x in call[:3])
     if not fits:
         q, k = (FEATURE_MAPS[call.feature_map](x) for x in (q, k))
-    return Call(q, k, v, *map(_read, call[3:INPUTS]), *call[INPUTS:])
+    return Call._make((q, k, v, *map(_read, call[3:INPUTS]), *call[INPUTS:]))
 
 
 def forward(call: Call, *, saves: bool = True) -> Saved:
