@@ -166,6 +166,9 @@ VERDICTS = {
     ),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "a state brings back almost none of the gain": lambda: few_states.way() < 0.03,
+    "With 2,145 fixed features (Taylor, degree 2; one seed) states add": lambda: (
+        0 < few_states.fixed_brings("gain").mean < 0.1 and few_states.fixed_brings("loss").mean > 0
+    ),
     "Eight of 270 is 3%, and 24 is 9%": lambda: (
         [round(100 * n / len(ranking())) for n in (FEW, SOME)] == [3, 9]
     ),

@@ -5,23 +5,33 @@ from __future__ import annotations
 from statistics import mean
 
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, rows
+from ..lib.records import NotMeasuredError, Record, learned, of_config, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of
 
 EXPERIMENT = "replace_heads"
-STATE, WINDOW = "hedgehog-128", "window"
+STATE, WINDOW, FIXED = "hedgehog-128", "window", "taylor-2"
 DISTANCES = (128, HERE, 1024, 4096, 7936)
 PAIRS = (1, 4, 16, 64)
 
 
-def students() -> list[Record]:
-    """The runs of the first eight heads, a run a seed. Raises NotMeasuredError."""
+def students(*arms: str) -> list[Record]:
+    """The runs of the first eight heads, a run a seed. Raises NotMeasuredError.
+
+    arms: those of the runs; without any, the two that the table compares.
+    """
+    wanted = [*(arms or (WINDOW, STATE))]
     runs = [run for run in learned(EXPERIMENT) if run["name"].startswith("first-8")]
-    if not (found := [run for run in runs if run["config"]["arms"] == [WINDOW, STATE]]):
-        raise NotMeasuredError(f"{EXPERIMENT}: no first-8")
+    if not (found := [run for run in runs if run["config"]["arms"] == wanted]):
+        raise NotMeasuredError(f"{EXPERIMENT}: no first-8 of {wanted}")
     return found
+
+
+def at_the_end(run: Record, arm: str, column: str, **asked: object) -> dict[int, float]:
+    """{text: a column after training} of one arm of a run."""
+    found = rows(run, "measured", arm=arm, tokens=run["config"]["tokens"], **asked)
+    return {row["text"]: row[column] for row in found}
 
 
 def by_text(arm: str, column: str, distance: int = HERE, pairs: int = 0) -> dict[int, float]:
@@ -30,10 +40,7 @@ def by_text(arm: str, column: str, distance: int = HERE, pairs: int = 0) -> dict
     pairs: names in a list; 0 of passages. Raises NotMeasuredError.
     """
     asked = {"kind": "lists" if pairs else "passages", "distance": distance, "pairs": pairs}
-    seeds: list[dict[int, float]] = []
-    for run in students():
-        found = rows(run, "measured", arm=arm, tokens=run["config"]["tokens"], **asked)
-        seeds.append({row["text"]: row[column] for row in found})
+    seeds = [at_the_end(run, arm, column, **asked) for run in students()]
     if not all(seeds):
         raise NotMeasuredError(f"{EXPERIMENT}: no {arm} at {asked}")
     return {text: mean(one[text] for one in seeds) for text in seeds[0]}
@@ -47,6 +54,19 @@ def gain(arm: str, *where: int) -> Mean:
 def brings(column: str, *where: int) -> Mean:
     """The difference that states make, text by text. Raises NotMeasuredError."""
     state, window = (by_text(arm, column, *where) for arm in (STATE, WINDOW))
+    return mean_of([state[text] - window[text] for text in state])
+
+
+def fixed_brings(column: str) -> Mean:
+    """What states of fixed features add, text by text, to the control of their seed.
+
+    Raises NotMeasuredError.
+    """
+    (run,) = students(FIXED)
+    control = of_config(students(), seed=run["config"]["seed"])
+    asked = {"kind": "passages", "distance": HERE, "pairs": 0}
+    state = at_the_end(run, FIXED, column, **asked)
+    window = at_the_end(control, WINDOW, column, **asked)
     return mean_of([state[text] - window[text] for text in state])
 
 
@@ -83,4 +103,6 @@ def numbers() -> dict[str, str]:
         few_states_way=lambda: percent(way()),
         few_states_state=lambda: gain(STATE),
         few_states_window=lambda: gain(WINDOW),
+        few_fixed_adds=lambda: fixed_brings("gain"),
+        few_fixed_loss=lambda: fixed_brings("loss"),
     )

@@ -29,6 +29,7 @@ def runs(monkeypatch):
         made("first-8-seed1", 1, arms, second),
         made("first-8", 0, arms, first),
         made("first-8-size-4", 0, ["hedgehog-4"], size),
+        made("first-8-taylor", 0, ["taylor-2"], passages("taylor-2", 3.0, 1.0)),
     ]
     monkeypatch.setattr(few_states, "learned", lambda experiment: found)
 
@@ -37,6 +38,10 @@ def test_texts_are_compared_over_all_seeds(runs):
     assert few_states.by_text("window", "gain") == {0: 0.5, 1: 1.0}
     added = few_states.brings("gain")
     assert (added.mean, added.error, added.texts) == (0.5, 0.0, 2)
+
+
+def test_fixed_features_are_compared_with_the_control_of_their_own_seed(runs):
+    assert few_states.fixed_brings("gain") == pytest.approx((1.5, 1.5, 2))
 
 
 def test_a_question_that_was_not_asked_is_left_out(runs):
