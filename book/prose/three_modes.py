@@ -163,9 +163,14 @@ VERDICTS = {
     "On the CPU the printed program is slow.": lambda: (
         draft_program.point("cumsum")["low"] > 2 * draft_program.point("recurrent")["high"]
     ),
-    "So the program can decide where": lambda: (
-        draft_program.point("cumsum")["low"] > draft_program.point("attention")["high"]
-        and draft_program.point("recurrent")["high"] < draft_program.point("attention")["low"]
+    "recurrent mode is ahead of attention mode and the printed program is": lambda: (
+        draft_program.run()["config"]["lengths"] == [256, 1024, 4096]
+        and all(
+            draft_program.point("recurrent", n)["high"] < draft_program.point("attention", n)["low"]
+            and draft_program.point("attention", n)["high"]
+            < draft_program.point("cumsum", n)["low"]
+            for n in (256, 1024, 4096)
+        )
     ),
     "and as long as recurrent mode": lambda: (
         draft_program.point("chunked")["high"] < draft_program.point("recurrent")["low"]

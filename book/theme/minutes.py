@@ -31,7 +31,7 @@ def words(node: nodes.Node) -> int:
     return 0 if isinstance(node, LEFT_OUT) else sum(map(words, node.children))
 
 
-def said(count: int) -> str:
+def reading_time(count: int) -> str:
     """Time for so many words: minutes, or hours in halves."""
     minutes = -(-count // WORDS_A_MINUTE)
     if minutes < 60:
@@ -48,9 +48,9 @@ def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> No
     numbered = [name for name, numbers in app.env.toc_secnumbers.items() if numbers]
     first = page == app.config.root_doc
     if first or page in numbered:
-        context["reading_time"] = said(counts[page])
+        context["reading_time"] = reading_time(counts[page])
     if first and numbered:
-        context["book_time"] = said(sum(counts[name] for name in {page, *numbered}))
+        context["book_time"] = reading_time(sum(counts[name] for name in {page, *numbered}))
 
 
 def setup(app: Sphinx) -> dict:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lsa.cost import mode_cost
-
 from ..lib.format import in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, row
 
@@ -27,10 +25,9 @@ def traffic() -> float:
 
     Each state is written once and read once. Raises NotMeasuredError.
     """
-    width = run()["config"]["width"]
-    moved = mode_cost("chunked", LENGTH, width, width, chunk_size=1, itemsize=4).bytes
+    states = LENGTH * run()["config"]["width"] ** 2 * 4
     (copy,) = run()["tables"]["limits"]["copy"]
-    return point("cumsum")["seconds"] / (moved / copy)
+    return point("cumsum")["seconds"] / (2 * states / copy)
 
 
 def numbers() -> dict[str, str]:

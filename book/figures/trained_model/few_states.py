@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from statistics import mean
 
 from ..lib.format import in_words, percent
@@ -12,6 +13,7 @@ from .measured import HERE, Mean, mean_of, measured, run_of
 
 EXPERIMENT = "replace_heads"
 STATE, WINDOW, FIXED = "hedgehog-128", "window", "taylor-2"
+WIDTH = 64  # of a head of SmolLM2
 DISTANCES = (128, HERE, 1024, 4096, 7936)
 PAIRS = (1, 4, 16, 64)
 
@@ -103,6 +105,7 @@ def numbers() -> dict[str, str]:
         few_states_way=lambda: percent(way()),
         few_states_state=lambda: gain(STATE),
         few_states_window=lambda: gain(WINDOW),
+        few_fixed_features=lambda: f"{comb(WIDTH + 2, 2):,}",  # monomials of degree 2 at most
         few_fixed_adds=lambda: fixed_brings("gain"),
         few_fixed_loss=lambda: fixed_brings("loss"),
     )

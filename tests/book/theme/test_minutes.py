@@ -36,7 +36,7 @@ def test_prose_is_counted_and_nothing_else():
     ],
 )
 def test_the_time_is_told_in_minutes_or_half_hours(words, said):
-    assert minutes.said(words) == said
+    assert minutes.reading_time(words) == said
 
 
 @pytest.mark.parametrize(
