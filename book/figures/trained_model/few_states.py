@@ -31,8 +31,10 @@ def students(*arms: str) -> list[Record]:
 
 
 def at_the_end(run: Record, arm: str, column: str, **asked: object) -> dict[int, float]:
-    """{text: a column after training} of one arm of a run."""
+    """{text: a column after training} of one arm of a run. Raises NotMeasuredError."""
     found = rows(run, "measured", arm=arm, tokens=run["config"]["tokens"], **asked)
+    if not found:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {arm} at {asked}")
     return {row["text"]: row[column] for row in found}
 
 
@@ -43,8 +45,6 @@ def by_text(arm: str, column: str, distance: int = HERE, pairs: int = 0) -> dict
     """
     asked = {"kind": "lists" if pairs else "passages", "distance": distance, "pairs": pairs}
     seeds = [at_the_end(run, arm, column, **asked) for run in students()]
-    if not all(seeds):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {arm} at {asked}")
     return {text: mean(one[text] for one in seeds) for text in seeds[0]}
 
 
