@@ -22,6 +22,9 @@ UNSEEN_TAGS = frozenset(("noscript", "script", "style", "template"))
 BOXED = "tag_filterable"
 UNSEEN_CLASSES = frozenset(("headerlink", "katex-mathml", "visually-hidden"))
 
+# A figure's controls, and those below its picture. Choices take twice the room of a text.
+CONTROLS = {"explorable-controls": 2.0, "explorable-crossing": 1.0}
+
 # In rem, as measured on phones and at desks.
 HALF_A_LINE = 0.4  # the last line of a paragraph is half empty
 GAP = 1.6  # between the parts of a block
@@ -32,6 +35,7 @@ FORMULA, FORMULA_ROW = 2.5, 0.9
 TABLE_ROW = 1.3
 TABLE_LETTER = 0.8  # relative to a letter of the text: smaller type
 SUMMARY = 1.7
+CONTROL = 1.0
 
 
 @dataclass
@@ -40,6 +44,7 @@ class Block:
     letters: float = 0.0
     rest: float = 0.0
     broken: float = 0.0  # additional height of broken lines of code
+    scale: float = 1.0  # of its letters
 
     def style(self) -> str:
         more = f";--broken:{self.broken:.1f}" if self.broken else ""
@@ -79,10 +84,13 @@ class Rooms(HTMLParser):
         # Sections within a chapter's section, in which book.css skips blocks.
         element.holds_blocks = tag == "section" and "id" in about and self.inside("section")
         begins = parent.holds_blocks and tag != "section" and BOXED not in element.classes
-        if begins and "style" not in about:
+        scales = [scale for name, scale in CONTROLS.items() if name in element.classes]
+        if (begins or scales) and "style" not in about:
             line, column = self.getpos()
             start = self.lines[line - 1] + column
             element.block = Block(start + len(self.get_starttag_text() or "") - 1)
+            if scales:
+                element.block.scale, element.block.rest = scales[0], CONTROL
             self.blocks.append(element.block)
         element.unseen = (
             parent.unseen
@@ -137,7 +145,8 @@ class Rooms(HTMLParser):
             self.add_code(element.block, data)
         elif not (self.inside("summary") or self.inside("div", "math")):
             letters = len(" ".join(data.split())) + bool(data.strip())
-            element.block.letters += letters * (TABLE_LETTER if self.inside("table") else 1)
+            letters *= TABLE_LETTER if self.inside("table") else element.block.scale
+            element.block.letters += letters
 
 
 def with_rooms(body: str) -> str:

@@ -64,7 +64,8 @@
       count.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
     };
     input.addEventListener("input", show);
-    table.closest(".cell_output, .cell").prepend(line);
+    // Not in the cell: a browser that looks for forms to fill would lay out all of its rows.
+    table.closest(".cell").before(line);
     show();
   }
 

@@ -82,3 +82,15 @@ def test_code_rows_and_formulas_need_room_at_any_width():
     assert room(f"<table>{rows * 3}</table>")[1] > room(f"<table>{rows}</table>")[1] > 0
     assert room('<div class="math"><math><mtr></mtr><mtr></mtr></math></div>')[1] > 4
     assert room("<div><p>a</p><p>b</p></div>")[1] > 2 * room("<p>a</p>")[1]
+
+
+def test_controls_of_a_figure_have_room_of_their_own():
+    """Not that of the cell around them, which holds the figure too."""
+    for name in ("explorable-controls", "explorable-crossing"):
+        few, many = (
+            with_rooms(page(f'<div class="cell">code<div class="{name}">{label * n}</div></div>'))
+            for n, label in ((2, "<label>abc</label>"), (9, "<label>abc</label>"))
+        )
+        (cell, small), (same, large) = (STYLE.findall(text) for text in (few, many))
+        assert int(small[0]) < int(large[0])
+        assert cell == same == (str(len("code ")), "0.0")
