@@ -19,6 +19,13 @@ window.Elements = (() => {
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   const button = (text, act) => element("button", { type: "button", onclick: act }, text);
 
+  /* A number with commas. toLocaleString would load tables of languages, which takes a phone as long
+     as drawing a stage. */
+  function grouped(value) {
+    const [whole, decimals] = String(value).split(".");
+    return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (decimals ? `.${decimals}` : "");
+  }
+
   const KEYS = new Map([
     ...["ArrowLeft", "ArrowDown"].map((key) => [key, () => -1]),
     ...["ArrowRight", "ArrowUp"].map((key) => [key, () => 1]),
@@ -65,5 +72,5 @@ window.Elements = (() => {
     }
   }
 
-  return { button, element, keep, keySteps, load, recalled, save, svg };
+  return { button, element, grouped, keep, keySteps, load, recalled, save, svg };
 })();

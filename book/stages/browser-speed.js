@@ -14,7 +14,7 @@
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
   const LINES = { ...MODES, linear: "One token after so many" };
   const times = (value) => `${formatNumber(value, 2)} times`;
-  const { text } = Stage;
+  const { grouped: text } = Elements;
 
   /* Softmax's seconds over another mode's, at the lengths that have both: {length: ratio}. */
   const over = (softmax, other) =>

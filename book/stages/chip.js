@@ -4,7 +4,7 @@
    64, chunks of 64 tokens, 16 bits a number, forward pass: lsa.cost.design_cost. */
 
 {
-  const { element, svg, text } = Stage;
+  const { element, svg } = Stage, { grouped: text } = Elements;
   const N = 6, C = 64, D = 64, ITEM = 2, WIDTH = 351, CELL = 50, ROW = 17, LEFT = 30, CHIP = 132, SIDE = 40;
   const NAMES = ["q", "k", "v", "o", "S"];
   const TILE = C * D * ITEM, STATE = D * D * ITEM;

@@ -38,8 +38,7 @@ window.Costs ??= (() => {
   }
 
   /* Numbers for prose. */
-  const digits = (value, most = 3) =>
-    Number(value.toPrecision(most)).toLocaleString("en", { maximumSignificantDigits: most });
+  const digits = (value, most = 3) => Elements.grouped(Number(value.toPrecision(most)));
   const inUnits = (units) => (value) => {
     const [one, unit] = units.find(([size]) => value >= size) || units.at(-1);
     return `${digits(value / one)} ${unit}`;

@@ -40,8 +40,8 @@
     const update = model.updates[i],
       [at, loss] = lossNear(model, update),
       time = model.seconds ? `, ${round(minutes(model, i))} min` : "";
-    return `${update.toLocaleString("en")} updates${time}: ${loss.toFixed(2)} nats a byte${
-      at === update ? "" : `, measured at ${at.toLocaleString("en")}`
+    return `${Elements.grouped(update)} updates${time}: ${loss.toFixed(2)} nats a byte${
+      at === update ? "" : `, measured at ${Elements.grouped(at)}`
     }`;
   }
   const headName = ([layer, place, fades]) =>

@@ -132,13 +132,13 @@ window.Lines ??= (() => {
 
     /* Redraws the lines only, between two states. */
     trace() {
-      for (const line of this.traced) {
+      for (const line of this.traced ?? []) {
         line.setAttribute("d", Stage.path(this.shares[line.dataset.line].map(this.place)));
       }
     }
 
     draw() {
-      if (!this.width) this.measure();
+      if (!this.width) return; // drawn when it is laid out
       const { view, width, height, scales: { x, y } } = this;
       const w = width - LEFT - RIGHT, h = height - TOP - BOTTOM;
       this.place = ([across, up]) => [LEFT + across * w, TOP + (1 - up) * h];

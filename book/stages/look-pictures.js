@@ -27,11 +27,14 @@ window.LookPictures ??= (() => {
         },
         onpointermove: (event) => this.canvas.title = this.at(event)?.join(".") ?? "",
       });
-      new ResizeObserver(() => this.shown && this.draw(this.shown)).observe(this.canvas);
+      new ResizeObserver(() => {
+        this.isLaidOut = true;
+        if (this.shown) this.draw(this.shown);
+      }).observe(this.canvas);
     }
 
     lay() {
-      const width = this.canvas.clientWidth || 600, bands = width < NARROW ? 2 : 1;
+      const width = this.canvas.clientWidth, bands = width < NARROW ? 2 : 1;
       this.columns = Math.ceil(this.layers / bands);
       this.size = Math.min(LARGEST, (width - LEFT) / this.columns);
       this.band = this.heads * this.size + AXIS;
@@ -56,6 +59,7 @@ window.LookPictures ??= (() => {
        a square, in shares of its side; null if nothing is loaded. side: of a dot. */
     draw(shown) {
       this.shown = shown;
+      if (!this.isLaidOut) return;
       const { canvas } = this, [width, height] = this.lay(), ratio = window.devicePixelRatio || 1;
       canvas.style.height = `${height}px`;
       Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
@@ -125,12 +129,16 @@ window.LookPictures ??= (() => {
         role: "img",
         "aria-label": "Guesses that are right against the number of heads confined: they fall steeply.",
       });
-      new ResizeObserver(() => this.shown && this.draw(...this.shown)).observe(this.node);
+      new ResizeObserver(() => {
+        this.isLaidOut = true;
+        if (this.shown) this.draw(...this.shown);
+      }).observe(this.node);
     }
 
     draw(points, once, now) {
       this.shown = [points, once, now];
-      const width = Math.max(180, this.node.clientWidth || 300), last = points.length + 2;
+      if (!this.isLaidOut) return;
+      const width = Math.max(180, this.node.clientWidth), last = points.length + 2;
       const x = (i) => SIDE + ((width - SIDE - RIGHT) * (i === points.length - 1 ? last : i)) / last;
       const y = (right) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - TOP) * right) / this.of;
       const label = (at, down, anchor, words) =>

@@ -19,7 +19,7 @@ window.LookText ??= (() => {
 
     draw(from, to) {
       this.ends = [from, to];
-      if (!to) return this.path.setAttribute("d", "");
+      if (!to || !this.isLaidOut) return this.path.setAttribute("d", "");
       const around = this.holder.getBoundingClientRect();
       this.node.setAttribute("viewBox", `0 0 ${around.width} ${around.height}`);
       const middle = (node) => {
@@ -45,7 +45,10 @@ window.LookText ??= (() => {
       this.node = element("div", { class: "look-text", onpointerleave: () => peek(null) });
       this.arrow = new Arrow(this.node);
       this.key = element("span");
-      new ResizeObserver(() => this.arrow.draw(...(this.arrow.ends ?? []))).observe(this.node);
+      new ResizeObserver(() => {
+        this.arrow.isLaidOut = true;
+        this.arrow.draw(...(this.arrow.ends ?? []));
+      }).observe(this.node);
     }
 
     /* Lays out another page. */

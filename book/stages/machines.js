@@ -94,7 +94,7 @@
         memory.setAttribute("aria-label", `State: ${state.flat().length} numbers`);
         bars.forEach((bar, i) => bar.setAttribute("visibility", i < t ? "visible" : "hidden"));
         size.textContent = `State: ${state.flat().length} numbers`;
-        effortLine.textContent = t ? `This tick: ${work(t).toLocaleString("en")} operations` : "No tick yet";
+        effortLine.textContent = t ? `This tick: ${Elements.grouped(work(t))} operations` : "No tick yet";
       }
     }
 

@@ -130,9 +130,9 @@
       this.drawSide(
         "cache",
         told,
-        `Softmax (its cache): ${Stage.text(2 * width * n)} numbers`,
+        `Softmax (its cache): ${Elements.grouped(2 * width * n)} numbers`,
       );
-      this.drawSide("state", told, `Linear (its state): ${Stage.text(numbers)} numbers`);
+      this.drawSide("state", told, `Linear (its state): ${Elements.grouped(numbers)} numbers`);
     }
   }
 

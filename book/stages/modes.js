@@ -5,7 +5,7 @@
    passes in #devices-data; costs are for one head of that run's width. */
 
 {
-  const { element, svg, text } = Stage;
+  const { element, svg } = Stage, { grouped: text } = Elements;
   const MODES = { attention: "Attention mode", recurrent: "Recurrent mode", chunked: "Chunked mode" };
   const CHUNKS = 16, STEPS = 60, MILLISECONDS = 100; // the number of chunks drawn, for every length
   const FIRST = 16384;

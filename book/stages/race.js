@@ -142,7 +142,7 @@
     }
 
     function say() {
-      const { updates, loss, ends, first, last, then } = race, many = updates.at(-1).toLocaleString("en");
+      const { updates, loss, ends, first, last, then } = race, many = Elements.grouped(updates.at(-1));
       if (view === "update") {
         const apart = Math.abs(loss.softmax.at(-1) - loss.linear.at(-1)).toFixed(3);
         const took = ends[last] < 1.2 * ends[first]
@@ -165,7 +165,7 @@
     }
 
     function setClocks() {
-      const { updates, loss, ends } = race, many = updates.at(-1).toLocaleString("en");
+      const { updates, loss, ends } = race, many = Elements.grouped(updates.at(-1));
       for (const name of MODELS) {
         const { node, value, words } = clocks[name], hidden = view === "guess" && name === "linear";
         const took = hidden ? guessMinutes() : ends[name];
@@ -206,9 +206,7 @@
         y: axis("loss", "nats per byte", "Loss, nats per byte (lower is better)", 4, LOSS),
         lines: linesNow(),
         marks,
-        said: `Loss against ${along.noun} at a context of ${
-          race.context.toLocaleString("en")
-        } bytes. ${say()}`,
+        said: `Loss against ${along.noun} at a context of ${Elements.grouped(race.context)} bytes. ${say()}`,
         handles: view === "guess" ? [knob] : [],
         drag: (x) => bet(x / race.ends.softmax),
       }, {

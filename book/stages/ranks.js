@@ -74,7 +74,7 @@
     const LENGTHS = [16, 65, 1024, 16384];
     let way = "gather", tokens = 1024;
     const length = () => exchanges[way].length + (way === "ring" ? 1 : 2);
-    const kilobytes = (bytes) => `${(bytes / 1000).toLocaleString("en")} kB`;
+    const kilobytes = (bytes) => `${Elements.grouped(bytes / 1000)} kB`;
 
     /* The status line of a step. A ring reads as it goes; states are read in the end. */
     function at(step) {
@@ -106,7 +106,7 @@
 
     function say(step) {
       const { done } = at(step);
-      if (step === 0) return `Each rank holds ${tokens.toLocaleString("en")} tokens and nothing else.`;
+      if (step === 0) return `Each rank holds ${Elements.grouped(tokens)} tokens and nothing else.`;
       if (way === "ring") {
         if (step === 1) return "Each rank attends to its own keys. The first has nothing else to read.";
         return `Exchange ${done} of ${

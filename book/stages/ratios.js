@@ -76,7 +76,7 @@
     }
 
     function say() {
-      const end = lengths.at(-1).toLocaleString("en");
+      const end = Elements.grouped(lengths.at(-1));
       if (!shown) return `You say ${times(drawn.at(-1))} at ${end} tokens.`;
       const found = `At ${end} tokens the layer alone is ${times(stored.at(-1))} as fast.`;
       if (!touched()) return found;
@@ -112,7 +112,7 @@
           x,
           y: drawn[i],
           aria: {
-            label: `How many times faster at ${x.toLocaleString("en")} tokens`,
+            label: `How many times faster at ${Elements.grouped(x)} tokens`,
             valuetext: times(drawn[i]),
             valuenow: steps(drawn[i]),
             valuemin: steps(RANGE[0]),

@@ -5,7 +5,7 @@
    of a novel are data from the page's figures module: element #ribbon-data. */
 
 {
-  const { element, svg, text: count } = Stage;
+  const { element, svg } = Stage, { grouped: count } = Elements;
   const MOST = 16384, LEFT = 34, RIGHT = 58, UP = 18, BAND = 44, TOP = 108, HEIGHT = 172, BOTTOM = 34;
   const APART = 44; // px between two numbers of the axis
   const KINDS = {
@@ -78,7 +78,7 @@
     }
 
     draw(kind, distance, said) {
-      Object.assign(this, { kind, width: Math.max(280, this.frame.clientWidth || 600) });
+      Object.assign(this, { kind, width: Math.max(280, this.frame.clientWidth) });
       const { width } = this, at = this.x(distance), bottom = TOP + HEIGHT, now = width - RIGHT;
       const { axis, most, ticks, planted, again, unit } = KINDS[kind], lines = this.between[kind];
       const y = (value) => bottom - (HEIGHT * Math.min(most, Math.max(-0.06 * most, value))) / most;
@@ -215,8 +215,7 @@
       line,
       Stage.provenance(sources),
     );
-    render();
-    new ResizeObserver(render).observe(frame);
+    new ResizeObserver(render).observe(frame); // the first time when it is laid out
     return {
       between: [Stage.pick(kinds), "novel"],
       back: [Stage.slide(back, all), 256],

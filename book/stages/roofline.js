@@ -68,7 +68,7 @@
 
     sentence() {
       const { t } = this.chosen, at = Object.keys(MODES).map((mode) => [mode, this.bound(mode, t).seconds]);
-      const where = `At ${t.toLocaleString("en")} tokens on ${this.device.name}`;
+      const where = `At ${Elements.grouped(t)} tokens on ${this.device.name}`;
       if (at[0][1] === null) {
         return `${where}: this device's own speeds have not been measured yet, so there is no bound to draw. `
           + "The points are measured.";
@@ -169,7 +169,7 @@
       seconds === null ? null : quiet(`set by ${by}`),
       quiet(
         `${flopText(flops)}, ${byteText(ends)} in and out, ${
-          steps === 1 ? "1 step" : `${steps.toLocaleString("en")} steps`
+          steps === 1 ? "1 step" : `${Elements.grouped(steps)} steps`
         }`,
       ),
       found.length

@@ -8,8 +8,8 @@ window.SamplerChart ??= (() => {
   const COLOURS = { softmax: "film-softmax", linear: "film-linear" };
   const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 48;
 
-  const count = (n) => Math.round(n).toLocaleString("en");
-  const digits = (value) => Number(value.toPrecision(2)).toLocaleString("en");
+  const count = (n) => Elements.grouped(Math.round(n));
+  const digits = (value) => Elements.grouped(Number(value.toPrecision(2)));
 
   /* 1, 2 or 5 times a power of ten, not below the value. */
   function roundUp(value) {

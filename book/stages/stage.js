@@ -4,7 +4,7 @@
    have several stages, so this file may run more than once. */
 
 window.Stage ??= (() => {
-  const { button, element, svg } = Elements;
+  const { button, element, grouped, svg } = Elements;
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const SETTLED_MS = 200; // browsers limit the number of changes of a URL in a row
   let count = 0;
@@ -120,8 +120,6 @@ window.Stage ??= (() => {
       return Number.isInteger(n) && n >= from && n <= to ? show(n) : false;
     }, () => String(now()));
 
-  const text = (value) => value.toLocaleString("en");
-
   const buttons = (label, ...nodes) =>
     element("div", { class: "stage-buttons", role: "group", "aria-label": label }, nodes);
 
@@ -183,8 +181,8 @@ window.Stage ??= (() => {
     const input = element("input", { type: "range", id, min: 0, max: list.length - 1, oninput: act });
     function put(i) {
       input.value = i;
-      output.textContent = text(list[i]);
-      input.setAttribute("aria-valuetext", text(list[i]));
+      output.textContent = grouped(list[i]);
+      input.setAttribute("aria-valuetext", grouped(list[i]));
     }
     put(list.indexOf(chosen));
     // An output inside the label would become its target.
@@ -317,7 +315,6 @@ window.Stage ??= (() => {
     pick,
     slider,
     slide,
-    text,
     button,
     buttons,
     field,
