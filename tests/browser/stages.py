@@ -126,9 +126,10 @@ def assert_stages_stand_in_their_room(tab: Page, page: str) -> None:
     if tab.viewport_size["width"] == 375:
         tab.set_viewport_size({"width": 412, "height": 900})  # as wide as most phones
         tab.evaluate(NEXT_FRAME)
+    tab.evaluate("document.fonts.ready.then(() => true)")
     for name in BY_PAGE.get(page, ()):
         kept, taken = tab.locator(f"#{name}").evaluate(ROOM)
-        assert kept == pytest.approx(taken, rel=0.1), name
+        assert kept == pytest.approx(taken, rel=0.1), f"{name}: {kept} px kept, {taken} taken"
 
 
 def assert_stages_step(tab: Page, page: str) -> None:
