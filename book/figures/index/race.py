@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-from statistics import mean
+from statistics import fmean
 
 from ...explorable.figure import Crossing, Explorable, Filter, Series, Toggle
 from ..lib import pairs
@@ -131,7 +131,7 @@ def ends(model: str, context: int) -> list[float]:
 
 def end(model: str, context: int) -> float:
     """The mean over seeds of the last loss. Raises NotMeasuredError."""
-    return mean(ends(model, context))
+    return fmean(ends(model, context))
 
 
 def differences(first: str, second: str, context: int) -> list[float]:
@@ -144,7 +144,7 @@ def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
     """The mean loss of several seeds, at the updates at which all were validated."""
     every = [losses(run) for run in runs]
     common = sorted(set.intersection(*(set(curve) for curve in every)))
-    return {update: mean(curve[update] for curve in every) for update in common}
+    return {update: fmean(curve[update] for curve in every) for update in common}
 
 
 def minutes_to(model: str, context: int, level: float) -> float | None:
@@ -287,5 +287,5 @@ def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]
         tables = [rows(run, "positions", reading=reading) for run in runs]
         every = [{one["last"]: one["loss"] for one in table} for table in tables if table]
         if every:
-            means[model] = {last: mean(one[last] for one in every) for last in every[0]}
+            means[model] = {last: fmean(one[last] for one in every) for last in every[0]}
     return means

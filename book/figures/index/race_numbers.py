@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import product
 from math import log
-from statistics import mean
+from statistics import fmean
 
 import torch
 
@@ -79,7 +79,7 @@ def convolutions() -> list[Record]:
 
 def convolution() -> float:
     """The mean of their last losses. Raises NotMeasuredError."""
-    return mean(run["tables"]["validation"]["loss"][-1] for run in convolutions())
+    return fmean(run["tables"]["validation"]["loss"][-1] for run in convolutions())
 
 
 def convolution_leads() -> list[float]:

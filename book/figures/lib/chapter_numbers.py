@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
-from statistics import mean, stdev
+from statistics import fmean, stdev
 from typing import Any
 
 import torch
@@ -39,7 +39,7 @@ def walks(t: int = 10, draws: int = 200) -> dict[str, str]:
     backwards = sum(place * loaded(x) for place, x in enumerate(reversed(texts), 1))
     return {
         "fair_draws": f"{draws}",
-        "fair_dumb": f"{mean(calls):,.0f} ± {stdev(calls) / math.sqrt(draws):,.0f}",
+        "fair_dumb": f"{fmean(calls):,.0f} ± {stdev(calls) / math.sqrt(draws):,.0f}",
         "fair_expected": f"{t * (2**t + 1) / 2:,.0f}",
         "loaded_order": f"{t * in_order:,.0f}",
         "loaded_backwards": f"{t * backwards:,.0f}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import mean, variance
+from statistics import fmean, variance
 
 # Student's t of the 95% interval, by degrees of freedom.
 T_95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -30,10 +30,10 @@ def with_seeds(
     between seeds falls with their number. One seed does not show the latter. Student's t, with the
     degrees of freedom by Satterthwaite.
     """
-    asked = mean(error**2 for error in errors)
+    asked = fmean(error**2 for error in errors)
     seeds = variance(values) / len(values) if len(values) > 1 else 0.0
     if not (both := asked + seeds):
-        return mean(values), 0.0
+        return fmean(values), 0.0
     spread = asked**2 / (questions - 1) + (seeds**2 / (len(values) - 1) if seeds else 0.0)
     freedom = math.floor(round(both**2 / spread, 6))
-    return mean(values), t_95(freedom + 1) * math.sqrt(both)
+    return fmean(values), t_95(freedom + 1) * math.sqrt(both)

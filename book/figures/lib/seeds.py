@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import mean
+from statistics import fmean
 
 from .format import counted
 
@@ -30,4 +30,4 @@ def mean_and_spread(values: Sequence[float]) -> str:
     """Losses over seeds: 1.623 ± 0.004, half of their range; a single seed is named as one."""
     if len(values) == 1:
         return f"{values[0]:.3f} (one seed)"
-    return f"{mean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"
+    return f"{fmean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from statistics import mean
+from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
 from lsa.layers import LAYERS
@@ -48,7 +48,7 @@ class Ranged(Protocol):
     """A share of right answers and its range over seeds."""
 
     @property
-    def mean(self) -> float: ...
+    def fmean(self) -> float: ...
     @property
     def low(self) -> float: ...
     @property
@@ -126,7 +126,7 @@ def best_rate(runs: Iterable[Record]) -> list[Record]:
 
     def quality(rate: float) -> tuple[float, float]:
         last = [_last(run) for seed, run in by_rate[rate].items() if seed in shared or not shared]
-        return mean(right for right, _ in last), -mean(loss for _, loss in last)
+        return fmean(right for right, _ in last), -fmean(loss for _, loss in last)
 
     best = by_rate[max(sorted(by_rate), key=quality)]
     return [best[seed] for seed in sorted(best)]
@@ -148,7 +148,7 @@ def answers(run: Record) -> list[Row]:
 def share(answers: Sequence[Row]) -> Share:
     """The share right of one question over all seeds."""
     right = [row["accuracy"] for row in answers]
-    return Share(mean(right), min(right), max(right), answers[0]["state"])
+    return Share(fmean(right), min(right), max(right), answers[0]["state"])
 
 
 def hardest(run: Record) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import mean
+from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
@@ -37,7 +37,7 @@ def gains(attention: str, context: int, kind: str) -> list[dict[str, float]]:
             [one["error"] for one in seeds],
             runs[0]["config"]["places"],
         )
-        loss = mean(one["loss"] for one in seeds)
+        loss = fmean(one["loss"] for one in seeds)
         means.append({"bytes": seeds[0][column], "gain": gain, "half": half, "loss": loss})
     return means
 

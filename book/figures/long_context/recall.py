@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from statistics import mean
+from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent, times
@@ -70,7 +70,7 @@ def of_pairs(model: str, pairs: int) -> list[Share]:
 
 def recalled(model: str, pairs: int) -> float:
     """Share right in the mean over all lengths. Raises NotMeasuredError."""
-    return mean(one.mean for one in of_pairs(model, pairs))
+    return fmean(one.mean for one in of_pairs(model, pairs))
 
 
 def drift(model: str, pairs: int) -> float:
@@ -138,7 +138,7 @@ def by_seed(model: str, pairs: int = MANY) -> list[float]:
     ]
     if not all(accuracies):
         raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
-    return [mean(shares) for shares in accuracies]
+    return [fmean(shares) for shares in accuracies]
 
 
 def table() -> Table | Missing:
@@ -157,7 +157,7 @@ def table() -> Table | Missing:
 def _spread(shares: list[float]) -> str:
     """A mean over seeds with the least and the most: 31% (23–37)."""
     low, high = (f"{100 * x:.0f}" for x in (min(shares), max(shares)))
-    return percent(mean(shares)) if low == high else f"{percent(mean(shares))} ({low}–{high})"
+    return percent(fmean(shares)) if low == high else f"{percent(fmean(shares))} ({low}–{high})"
 
 
 def learners(model: str) -> int:

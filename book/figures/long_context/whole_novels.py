@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import mean, stdev
+from statistics import fmean, stdev
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
@@ -38,14 +38,14 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
     for first, read in sorted(several.items()):
         costs = [[each["whole"] - each["window"] for each in novels] for novels in read]
         cost, half = with_seeds(
-            [mean(each) for each in costs],
+            [fmean(each) for each in costs],
             [stdev(each) / math.sqrt(len(each)) for each in costs],
             len(read[0]),
         )
         out.append({
             "first": first,
             "last": max(each["last"] for novels in read for each in novels),
-            "loss": mean(each["whole"] for novels in read for each in novels),
+            "loss": fmean(each["whole"] for novels in read for each in novels),
             "cost": cost,
             "half": half,
             "novels": len(read[0]),
@@ -146,7 +146,7 @@ def apart(context: int) -> Pairs:
     linear, softmax = costs["linear"], costs["softmax"]
     seeds = {seed for seed, _ in linear} & {seed for seed, _ in softmax}
     novels = sorted({novel for _, novel in softmax})
-    return compare([mean(linear[s, n] - softmax[s, n] for s in seeds) for n in novels if seeds])
+    return compare([fmean(linear[s, n] - softmax[s, n] for s in seeds) for n in novels if seeds])
 
 
 def at_the_end(context: int) -> tuple[dict[str, float], ...]:

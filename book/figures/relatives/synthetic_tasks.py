@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import mean
+from statistics import fmean
 from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
@@ -72,7 +72,7 @@ def score(runs: Iterable[Record], **wanted: int) -> Score:
         raise NotMeasuredError(f"{EXPERIMENT}: no test with {wanted}")
     shares = [row["accuracy"] for row in answers]
     state, probed = answers[0]["state"], any(map(is_probed, runs))
-    return Score(mean(shares), min(shares), max(shares), state, len(shares), probed)
+    return Score(fmean(shares), min(shares), max(shares), state, len(shares), probed)
 
 
 def recall_figure(id: str = "recall") -> Explorable | Missing:

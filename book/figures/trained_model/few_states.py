@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import comb
-from statistics import mean
+from statistics import fmean
 
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, of_config, rows
@@ -45,7 +45,7 @@ def by_text(arm: str, column: str, distance: int = HERE, pairs: int = 0) -> dict
     """
     asked = {"kind": "lists" if pairs else "passages", "distance": distance, "pairs": pairs}
     seeds = [at_the_end(run, arm, column, **asked) for run in students()]
-    return {text: mean(one[text] for one in seeds) for text in seeds[0]}
+    return {text: fmean(one[text] for one in seeds) for text in seeds[0]}
 
 
 def gain(arm: str, *where: int) -> Mean:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from dataclasses import asdict
 from functools import lru_cache
-from statistics import mean
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,7 @@ def head(layer: int, number: int) -> Head:
 
 def copied(layer: int, head: int, after: int) -> float:
     """Mean of `looked` over the pages. Raises NotMeasuredError."""
-    return mean(looked(run, layer, head, after) for run in stored())
+    return fmean(looked(run, layer, head, after) for run in stored())
 
 
 def looked(run: Record, layer: int, head: int, after: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from math import sqrt
-from statistics import mean, stdev
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from ..lib.records import NotMeasuredError, Record, learned, rows
@@ -43,7 +43,7 @@ def signed(value: float, digits: int = 2) -> str:
 def mean_of(values: list[float]) -> Mean:
     """Mean and standard error of one value a text; the error of a single text is zero."""
     spread = stdev(values) if len(values) > 1 else 0.0
-    return Mean(mean(values), spread / sqrt(len(values)), len(values))
+    return Mean(fmean(values), spread / sqrt(len(values)), len(values))
 
 
 def stored() -> dict[str, Record]:
@@ -82,7 +82,7 @@ def by_novel(run: Record, column: str) -> Mean:
     novels: dict[str, list[float]] = {}
     for row in rows(run, "texts"):
         novels.setdefault(row["source"], []).append(row[column])
-    return mean_of([mean(each) for each in novels.values()])
+    return mean_of([fmean(each) for each in novels.values()])
 
 
 def share_cut(run: Record) -> float:
@@ -177,7 +177,7 @@ def ranking(text: str = "passages", only: Container[int] | None = None) -> list[
             continue
         scores.setdefault((row["layer"], row["head"]), []).append(row)
     heads = [
-        Head(*place, mean_of([one["slope"] for one in each]), mean(one["mass"] for one in each))
+        Head(*place, mean_of([one["slope"] for one in each]), fmean(one["mass"] for one in each))
         for place, each in scores.items()
     ]
     return sorted(heads, key=lambda head: head.slope.mean)

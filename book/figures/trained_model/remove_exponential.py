@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import exp
-from statistics import mean
+from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import counted, in_words, listed, percent
@@ -322,7 +322,7 @@ def _ranked() -> dict[str, str]:
         top_slope=lambda: f"{-ranking()[0].slope.mean:.2f}",
         top_missing=lambda: missing(confined(1)),
         rank_texts=lambda: counted(ranking()[0].slope.texts),
-        mean_mass=lambda: percent(mean(head.mass for head in ranking())),
+        mean_mass=lambda: percent(fmean(head.mass for head in ranking())),
         shared_heads=lambda: counted(shared_heads()),
         few_stable=lambda: counted(halves_share(FEW)),
         some_stable=lambda: counted(halves_share(SOME)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import mean
+from statistics import fmean
 
 from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
@@ -66,7 +66,7 @@ def ends(remedy: str, attention: str) -> list[float]:
 
 def end(remedy: str, attention: str) -> float:
     """The mean of the last losses. Raises NotMeasuredError."""
-    return mean(ends(remedy, attention))
+    return fmean(ends(remedy, attention))
 
 
 def leaves(remedy: str, attention: str) -> float | None:
@@ -83,14 +83,14 @@ def leaves(remedy: str, attention: str) -> float | None:
         if first is None:
             return None
         firsts.append(first)
-    return mean(firsts)
+    return fmean(firsts)
 
 
 def _mean_curve(seeds: list[Record]) -> dict[str, list]:
     tables = [run["tables"]["validation"] for run in seeds]
     updates = [u for u in tables[0]["update"] if u]
     losses = [dict(zip(one["update"], one["loss"], strict=True)) for one in tables]
-    return {"update": updates, "loss": [mean(loss[u] for loss in losses) for u in updates]}
+    return {"update": updates, "loss": [fmean(loss[u] for loss in losses) for u in updates]}
 
 
 def figure(id: str = "plateau") -> Explorable | Missing:

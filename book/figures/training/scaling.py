@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import mean
+from statistics import fmean
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
@@ -75,7 +75,7 @@ def _series(all_sizes: dict[str, dict[str, list[Record]]]) -> list[Series]:
             columns = {
                 "teraflops": [compute / TERA for _, compute, _ in ends],
                 "parameters": [n for n, *_ in ends],
-                "loss": [mean(losses) for *_, losses in ends],
+                "loss": [fmean(losses) for *_, losses in ends],
                 "low": [min(losses) for *_, losses in ends],
                 "high": [max(losses) for *_, losses in ends],
             }
@@ -97,7 +97,7 @@ def _curve(runs: list[Record]) -> dict[str, list[float]]:
     return {
         "teraflops": [flops(runs[0], u) / TERA for u in updates],
         "parameters": [row(runs[0], "model")["parameters"]] * len(updates),
-        "loss": [mean(each) for each in losses],
+        "loss": [fmean(each) for each in losses],
         "low": [min(each) for each in losses],
         "high": [max(each) for each in losses],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import exp, log
-from statistics import mean
+from statistics import fmean
 from typing import NamedTuple
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
@@ -74,7 +74,7 @@ def ends(arm: Arm) -> list[float]:
 
 def end(arm: Arm) -> float:
     """The mean of the last losses over seeds. Raises NotMeasuredError."""
-    return mean(ends(arm))
+    return fmean(ends(arm))
 
 
 def behind(arm: Arm, other: Arm) -> Pairs:
@@ -119,10 +119,10 @@ def attention(arm: Arm, when: str) -> Attention:
     if not heads:
         raise NotMeasuredError(f"{EXPERIMENT}: no weights of {arm.weights} at the {when}")
     return Attention(
-        exp(mean(log(one["effective"]) for one in heads)),
+        exp(fmean(log(one["effective"]) for one in heads)),
         min(one["effective"] for one in heads),
-        exp(mean(log(one["alike"]) for one in heads)),
-        mean(one["moved"] for one in heads),
+        exp(fmean(log(one["alike"]) for one in heads)),
+        fmean(one["moved"] for one in heads),
     )
 
 
@@ -135,7 +135,7 @@ def _series(by_arm: dict[Arm, list[Record]]) -> list[Series]:
         for part, losses in _by_part(runs).items():
             columns = {
                 "state": [state(arm)],
-                "loss": [mean(losses)],
+                "loss": [fmean(losses)],
                 "low": [min(losses)],
                 "high": [max(losses)],
             }
@@ -166,7 +166,7 @@ def _level(by_arm: dict[Arm, list[Record]]) -> list[Series]:
         runs = by_arm.get(NEAR._replace(recipe=recipe), [])
         for part, losses in _by_part(runs if states else []).items():
             columns = {"state": [min(states) / 1.5, max(states) * 1.5]}
-            columns |= {name: [mean(losses)] * 2 for name in ("loss", "low", "high")}
+            columns |= {name: [fmean(losses)] * 2 for name in ("loss", "low", "high")}
             keys = {"recipe": recipe, "part": part}
             lines.append(Series(keys, columns, label="no head sees far"))
     return lines

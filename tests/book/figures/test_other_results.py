@@ -93,9 +93,10 @@ def stored_now(monkeypatch):
     """Makes these runs the stored ones."""
 
     def put(runs):
-        monkeypatch.setattr(
-            record, "load", lambda name=None: [r for r in runs if name in (None, r["experiment"])]
-        )
+        of = {None: runs}
+        for run in runs:
+            of.setdefault(run["experiment"], []).append(run)
+        monkeypatch.setattr(record, "load", lambda name=None: [*of.get(name, ())])
 
     return put
 
