@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import mean, stdev
 from typing import NamedTuple
 
 from .records import NotMeasuredError, Record
@@ -69,7 +69,7 @@ def compare(differences: Sequence[float]) -> Pairs:
     count = len(differences)
     if not count:
         raise NotMeasuredError("no pairs")
-    middle = fmean(differences)
+    middle = mean(differences)
     error = stdev(differences) / sqrt(count) if count > 1 else None
     agreeing = sum(x * middle > 0 for x in differences)
     return Pairs(middle, error, agreeing, count)
@@ -83,4 +83,4 @@ def compare_seeds(every: Iterable[Mapping[int, float]]) -> Pairs:
     """
     maps = [*every]
     shared = set.intersection(*map(set, maps)) if maps else set()
-    return compare([fmean(one[seed] for one in maps) for seed in sorted(shared)])
+    return compare([mean(one[seed] for one in maps) for seed in sorted(shared)])
