@@ -120,8 +120,7 @@ def test_a_page_is_light_and_lies_still_and_is_whole_on_a_phone(browser, served,
         assert not [url for url in sizes if "searchindex" in url]
     assert sum(sizes.values()) < MOST_KB * 1000, sizes
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
-    if page != "book/reproduce.html":  # one table of every run, near its top
-        assert tab.evaluate(LAID_OUT) < MOST_LAID_OUT
+    assert tab.evaluate(LAID_OUT) < MOST_LAID_OUT
     assert tab.evaluate("window.shift") < MOST_SHIFT
     guessed = tab.evaluate(HEIGHT)
     tab.evaluate(LAY_OUT)
