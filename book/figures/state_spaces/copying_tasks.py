@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from ..lib import tasks
-from ..lib.format import in_words
+from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
@@ -34,6 +34,14 @@ def newer(task: str) -> Runs:
 
 
 PLANS: dict[str, Callable[[str], Runs]] = {"older plan": older, "newer plan": newer}
+
+
+def least(task: str) -> float:
+    """The least share right of a seed of any layer, by the newer plan. Raises NotMeasuredError."""
+    shares = [score(runs).low for model, runs in newer(task).items() if model != "none"]
+    if not shares:
+        raise NotMeasuredError(f"{tasks.EXPERIMENT}: no {task}")
+    return min(shares)
 
 
 def scores() -> Table | Missing:
@@ -68,8 +76,9 @@ def numbers() -> dict[str, str]:
         raise NotMeasuredError(EXPERIMENT)
 
     told = {
-        f"older_{short}_{model}": lambda task=task, model=model: _share(older(task).get(model, ()))
-        for short, task in zip(("copying", "selective"), TASKS, strict=True)
+        f"older_selective_{model}": lambda model=model: _share(
+            older("selective copying").get(model, ())
+        )
         for model in sorted(COMPARED)
     }
     told |= {
@@ -79,6 +88,10 @@ def numbers() -> dict[str, str]:
         for model in ("softmax", "delta", "s6", "linear", "gla", "gated", "mamba")
     }
     told |= {
+        f"copying_{model}": lambda model=model: with_range(score(newer("copying").get(model, ())))
+        for model in ("s4", "s4d")
+    }
+    told |= {
         f"selective_{first}_{other}": lambda first=first, other=other: tasks.lead(
             "selective copying", first, other
         ).signed(0)
@@ -86,6 +99,7 @@ def numbers() -> dict[str, str]:
         for other in ("linear", "softmax")
     }
     return in_words(
+        copying_least=lambda: percent(least("copying")),
         older_updates=lambda: f"{config(older('copying'))['updates']:,}",
         older_seeds=lambda: how_many_seeds(score(older("selective copying").get("s4", ())).seeds),
         task_updates=lambda: f"{config(newer('selective copying'))['updates']:,}",

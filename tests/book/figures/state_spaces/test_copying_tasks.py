@@ -60,6 +60,16 @@ def test_two_layers_are_compared_seed_by_seed(stored):
     assert found["selective_s6_softmax"] == "not measured yet"
 
 
+def test_the_least_share_is_that_of_a_layer_and_not_of_the_control(stored):
+    stored([], [
+        run(model, right, seed, task="copying", learning_rate=3e-3, updates=2400)
+        for model, shares in (("s6", (1.0, 0.9)), ("s4", (0.97, 0.99)), ("none", (0.1, 0.1)))
+        for seed, right in enumerate(shares)
+    ])  # fmt: skip
+    found = copying_tasks.numbers()
+    assert (found["copying_least"], found["copying_s4"]) == ("90%", "98% ± 1")
+
+
 def test_without_results_the_page_says_what_to_run(stored):
     stored([], [])
     assert "experiments run made_up_tasks" in repr(copying_tasks.scores())
