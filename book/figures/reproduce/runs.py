@@ -27,9 +27,9 @@ def by_experiment() -> Table:
 
 def stored_runs() -> Table:
     """All stored runs, by experiment."""
-    titles = ["experiment", "run", "device", "date", "commit", "took"]
+    titles = ["experiment", "run", "device", "made", "took"]
     records = sorted(load(), key=lambda run: run["experiment"])
-    return Table(titles, [_line(run) for run in records], align="lllllr", wrap=True)
+    return Table(titles, [_line(run) for run in records], align="llllr", wrap=True)
 
 
 def _line(run: Record) -> list[str]:
@@ -40,8 +40,8 @@ def _line(run: Record) -> list[str]:
         run["experiment"],
         Marked(link(run["name"], f"../{run['path']}") + note),
         device_name(run),
-        origin["started"][:10],
-        ", ".join(commits(run)) + changed,  # no code: over a thousand elements less
+        # One cell, and no code: thousands of elements less.
+        f"{origin['started'][:10]}, {', '.join(commits(run))}{changed}",
         f"{origin['seconds'] / 60:.1f} min",
     ]
 
