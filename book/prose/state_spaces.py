@@ -27,6 +27,9 @@ def width(model: str) -> float:
 
 VERDICTS = {
     "By the newer plan each layer that it trained copies": lambda: least("copying") > 0.95,
+    "This plan has not trained S6 and the Mamba block on copying": lambda: (
+        least("copying") > 0 and not {"s6", "mamba"} & newer("copying").keys()
+    ),
     "None of these runs had solved selective copying when it stopped": lambda: every(
         by_older(SELECTING, name).high < 0.995 for name in ("s4", "s4d", "s6")
     ),

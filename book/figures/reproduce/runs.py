@@ -40,7 +40,7 @@ def _line(run: Record) -> list[str]:
         run["experiment"],
         Marked(link(run["name"], f"../{run['path']}") + note),
         device_name(run),
-        # One cell, and no code: thousands of elements less.
+        # One cell, and no code: thousands of elements fewer.
         f"{origin['started'][:10]}, {', '.join(commits(run))}{changed}",
         f"{origin['seconds'] / 60:.1f} min",
     ]

@@ -64,7 +64,7 @@
       count.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
     };
     input.addEventListener("input", show);
-    // Not in the cell: a browser that looks for forms to fill would lay out all of its rows.
+    // Not in the cell: with the field in it, Chromium lays out all rows at once.
     table.closest(".cell").before(line);
     show();
   }
