@@ -7,6 +7,7 @@ R.
 
 from __future__ import annotations
 
+import logging
 import re
 from html import unescape
 from pathlib import Path
@@ -15,6 +16,8 @@ from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
 from .formulas import KATEX, PUBLISHED
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells each table that it cuts
 
 SET = 'class="katex-html"'
 BEYOND = re.compile(r"</p>|</td>|</div>\n|<math")  # not inside a formula, but next to one

@@ -120,7 +120,7 @@ def plot(page: Page, name: str):
     page.locator(f"#{name}").scroll_into_view_if_needed()
     move_pointer(page, 3, 3)  # until then the still picture stands
     drawn = page.locator(f"#{name} .js-plotly-plot")
-    expect(drawn.locator(".main-svg").first).to_be_attached(timeout=30_000)
+    expect(drawn.locator(".main-svg").first).to_be_attached()
     return drawn
 
 

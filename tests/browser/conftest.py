@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Request
+from playwright.sync_api import Browser, Error, Page, Request, expect
 
 from book.explorable import page as explorable_page
 from book.paper.browser import launched
@@ -27,6 +27,9 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "lsa", "experiments", "results")
 # What a page's policy stops is an error in its console, and so fails its test.
 NOTE_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
     console.error(`policy: ${event.violatedDirective} stopped ${event.blockedURI}`));"""
+
+# What a reader sees at once takes seconds where other work has the cores.
+expect.set_options(timeout=30_000)
 
 # A page leaves out what is far from the screen, and guesses its height. For a reader who jumps
 # there, lines settle within a frame; a test's press would go to where its target has been.

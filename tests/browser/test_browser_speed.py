@@ -59,7 +59,7 @@ def measured(open_page):
         frame = tab.locator("#browser-speed")
         frame.scroll_into_view_if_needed()
         frame.get_by_role("button", name="Measure this browser").click()
-        expect(frame.get_by_role("button", name="Stop")).to_have_count(0, timeout=30_000)
+        expect(frame.get_by_role("button", name="Stop")).to_have_count(0)
         return tab, frame
 
     return open_one

@@ -28,7 +28,7 @@ INK = """(canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, ca
 def opened(open_stage):
     """The stage with its first page loaded."""
     tab, frame = open_stage("look-inside", reduced_motion="reduce")
-    expect(frame.locator(".look-wrong").first).to_be_visible(timeout=20_000)
+    expect(frame.locator(".look-wrong").first).to_be_visible()
     return tab, frame
 
 
@@ -36,7 +36,7 @@ def opened(open_stage):
 def set_back(set_stage):
     """The stage as it is at first, on a page that tests share."""
     tab, frame = set_stage("look-inside", reduced_motion="reduce")
-    expect(frame.locator(".look-wrong").first).to_be_visible(timeout=20_000)
+    expect(frame.locator(".look-wrong").first).to_be_visible()
     return tab, frame
 
 
@@ -151,7 +151,7 @@ def test_it_loads_when_it_comes_near_and_says_what_is_missing(open_page):
     assert "loading" in line(frame)
     before = frame.locator(".look-grid").evaluate(INK)
     frame.scroll_into_view_if_needed()
-    expect(frame.locator(".look-wrong").first).to_be_visible(timeout=20_000)
+    expect(frame.locator(".look-wrong").first).to_be_visible()
     assert frame.locator(".look-grid").evaluate(INK) != before
     tab.evaluate("BookFiles['text-0'] = '!'")
     frame.get_by_role("combobox", name="A page of").select_option(label="Villette")

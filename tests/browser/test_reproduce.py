@@ -20,6 +20,8 @@ BROKEN = """() => [...document.querySelectorAll("td:first-child")].filter((cell)
     return !/\\s/.test(cell.textContent.trim()) && tops.size > 1;
 }).map((cell) => cell.textContent)"""
 
+DAYS = "rows => rows.map((row) => row.cells[3].textContent.slice(0, 10))"
+
 pytestmark = pytest.mark.browser
 
 
@@ -37,6 +39,9 @@ def test_the_list_of_runs_is_filtered_by_words_and_stays_in_its_box(open_page):
     assert 0 < len(shown) < runs
     assert all(re.search("race", text) and "16384" in text for text in shown)
     assert tab.evaluate("document.documentElement.scrollHeight") < 20_000
+    cell.get_by_role("button", name="made").click()
+    days = cell.locator("tbody tr").evaluate_all(DAYS)
+    assert days == sorted(days)
 
 
 def test_on_a_phone_names_stand_on_one_line_and_each_verdict_beside_its_claim(open_page):

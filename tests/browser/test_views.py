@@ -137,7 +137,7 @@ def test_words_and_the_figure_that_they_set_are_in_sight_together(open_page, wid
     assert figure.locator(".explorable-frame").bounding_box()["height"] > 140
     # What its controls would say of the lines stands in the picture or above it.
     drawn = figure.locator(".js-plotly-plot")
-    expect(drawn).to_be_attached(timeout=30_000)
+    expect(drawn).to_be_attached()
     tab.wait_for_function(NAMED, arg=figure.element_handle())
     tab.keyboard.press("Escape")
     expect(figure).not_to_have_class(PINNED)

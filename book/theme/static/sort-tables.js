@@ -5,11 +5,13 @@
   "use strict";
 
   const DASHES = /^[–—-]?$/;
+  const DATE = /^\d{4}-\d\d-\d\d/;
 
-  /* A cell's key for sorting: its first number, otherwise its words. */
+  /* A cell's key for sorting: the number it begins with, otherwise its words. Dates are words. */
   function key(cell) {
     const text = cell.textContent.trim();
     if (DASHES.test(text)) return null;
+    if (DATE.test(text)) return text;
     const number = text.replace(/,/g, "").match(/^-?\d+(\.\d+)?/);
     return number ? Number(number[0]) : text.toLowerCase();
   }
