@@ -217,11 +217,14 @@
       width.disabled = asked;
       if (asked && !lab.trained) {
         steps.line.textContent = "Loading the keys.";
+        columns.table.ariaBusy = true;
         try {
           lab.trained = await load(trained.files);
         } catch (error) {
           steps.line.textContent = `The keys cannot be loaded: ${error.message}.`;
           return;
+        } finally {
+          columns.table.ariaBusy = false;
         }
         if (Stage.pick(kinds).now() !== which) return; // another was chosen meanwhile
       }

@@ -118,11 +118,10 @@ class Reader:
         script: str = "",
         **options,
     ) -> Page:
-        """`name` is a path inside the book, with or without a #fragment.
+        """Open a path inside the book, with or without a #fragment, in a browser of its own.
 
-        All of the page is laid out, as for a reader who has scrolled through it once. Where the
-        clock is `stopped`, the page's timers wait for `clock.run_for`. `script` runs before all
-        others.
+        Where the clock is `stopped`, the page's timers wait for `clock.run_for`. `script` runs
+        before all others.
         """
         context = self.browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, **options
@@ -140,12 +139,17 @@ class Reader:
             lambda said: said.type == "error" and self.troubles.append(f"{name}: {said.text}"),
         )
         page.add_init_script(NOTE_VIOLATIONS + script)
+        self.load(page, name, stopped=stopped)
+        return page
+
+    def load(self, page: Page, name: str, *, stopped: bool = False) -> None:
+        """All of it is laid out, as for a reader who has scrolled through it once."""
+        page.goto("about:blank")  # or a new fragment would load nothing
         page.goto(f"file://{self.book}/{name}")
         if not stopped:  # what waits for an idle moment waits for the clock
             page.wait_for_selector("html[data-ready]", state="attached")
         page.evaluate(LAY_OUT)
         page.evaluate("document.fonts.ready.then(() => true)")
-        return page
 
     def assert_no_troubles(self) -> None:
         troubles, self.troubles[:] = self.troubles[:], []
@@ -157,12 +161,18 @@ class Reader:
 
 
 @pytest.fixture
-def open_page(built_book: Path, browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a page as `Reader.open` does. The test fails at its end if anything went wrong."""
+def reader(built_book: Path, browser: Browser) -> Iterator[Reader]:
+    """The test fails at its end if anything went wrong."""
     reader = Reader(built_book, browser)
-    yield reader.open
+    yield reader
     reader.close()
     reader.assert_no_troubles()
+
+
+@pytest.fixture
+def open_page(reader: Reader) -> Callable[..., Page]:
+    """Open a page as `Reader.open` does."""
+    return reader.open
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +25,8 @@ CUT_LINES = """(box) => [...document.querySelectorAll(`article .${box} pre`)]
     .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.textContent.slice(0, 60))"""
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
+FORMULA = '<span class="katex">'
+SPAN = re.compile(rf"{FORMULA}|<span\b|</span>")
 # WCAG 2.2, 1.4.12.
 SPACED = """* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
     word-spacing: 0.16em !important } p { margin-bottom: 2em !important }"""
@@ -96,8 +99,25 @@ FOLLOW_ALL = f"""async () => {{
 
 @cache
 def soup_of(book: Path, page: str) -> BeautifulSoup:
-    """A page, parsed once for all tests of a process: none of them may change it."""
-    return BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
+    """A page, parsed once for all tests of a process: none of them may change it.
+
+    Formulas are empty: their parts are most of a page's elements, and take most of the time.
+    """
+    text = (book / page).read_text(encoding="utf-8")
+    return BeautifulSoup(without_formulas(text), "html.parser")
+
+
+def without_formulas(html: str) -> str:
+    kept, at, depth = [], 0, 0
+    for tag in SPAN.finditer(html):
+        if depth:
+            depth += 1 if tag[0] != "</span>" else -1
+            if not depth:
+                at = tag.start()
+        elif tag[0] == FORMULA:
+            kept.append(html[at : tag.end()])
+            depth = 1
+    return "".join([*kept, html[at:]])
 
 
 def asks(page: str) -> bool:

@@ -155,14 +155,21 @@ def assert_stages_step(tab: Page, page: str) -> None:
         assert line(frame) == first, name
 
 
-def assert_the_address_keeps_stages(tab: Page, page: str, reopen: Callable[[str], Page]) -> None:
+def assert_the_address_keeps_stages(tab: Page, page: str, load: Callable[[str], None]) -> None:
     """What a reader sets in any stage of a page is in its address, and comes back with that.
 
-    reopen: opens the page with a hash. The stages of `tab` are set back in the end.
+    load: loads the page with a fragment.
     """
     names = [name for name in BY_PAGE.get(page, ()) if name not in NOT_IN_THE_ADDRESS]
     if not names:
         return
+
+    def texts() -> list[str]:
+        frames = [tab.locator(f"#{name}") for name in names]
+        for frame in frames:  # trained keys are loaded
+            expect(frame.locator("[aria-busy=true]")).to_have_count(0)
+        return [frame.inner_text() for frame in frames]
+
     for name in names:
         frame = tab.locator(f"#{name}")
         frame.scroll_into_view_if_needed()
@@ -172,9 +179,7 @@ def assert_the_address_keeps_stages(tab: Page, page: str, reopen: Callable[[str]
         expect(tab).to_have_url(re.compile(f"[#;]{name}:"))
     # A stage that another one moved is there already, and what was set in it since comes later.
     tab.evaluate("FigureView.write()")
-    again = reopen(tab.url.partition("#")[2])
-    for name in names:
-        for opened in (tab, again):  # trained keys are loaded
-            expect(opened.locator(f"#{name}").get_by_text("Loading")).to_have_count(0)
-        assert again.locator(f"#{name}").inner_text() == tab.locator(f"#{name}").inner_text()
-    tab.evaluate(SET_BACK, "#" + ";".join(f"{name}:" for name in names))
+    before, said = texts(), tab.url.partition("#")[2]
+    load(said)
+    for name, first, again in zip(names, before, texts(), strict=True):
+        assert first == again, name

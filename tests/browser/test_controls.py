@@ -72,16 +72,14 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("page", CHAPTER_PAGES)
-def test_every_control_can_be_pressed_and_the_address_keeps_it(built_book, open_page, page):
+def test_every_control_can_be_pressed_and_the_address_keeps_it(built_book, reader, page):
     soup = soup_of(built_book, page)
     figures = len(soup.select(".explorable"))
     assert not soup.select(".explorable[data-stage]")
     if not soup.select("figure.explorable, [data-stage]"):
         pytest.skip("a page without controls")
-    tab = open_page(page, reduced_motion="reduce")
-    assert_the_address_keeps_stages(
-        tab, page, lambda said: open_page(f"{page}#{said}", reduced_motion="reduce")
-    )
+    tab = reader.open(page, reduced_motion="reduce")
+    assert_the_address_keeps_stages(tab, page, lambda said: reader.load(tab, f"{page}#{said}"))
     move_pointer(tab, 5, 5)
     tab.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     for i in range(figures):
