@@ -171,13 +171,13 @@ def provenance(records: Iterable[Record]) -> list[Provenance]:
 def rows(run: Record, table_name: str = "rows", /, **wanted: object) -> list[Row]:
     """The rows of a record's table in which every named column has the given value."""
     table = run["tables"].get(table_name, {})
-    places = {name: place for place, name in enumerate(table)}
-    asked = [(places[key], value) for key, value in wanted.items() if places]
-    return [
-        dict(zip(table, values, strict=True))
-        for values in zip(*table.values(), strict=True)
-        if all(values[i] == value for i, value in asked)
-    ]
+    if not table:
+        return []
+    kept = range(len(next(iter(table.values()))))
+    for key, value in wanted.items():
+        column = table[key]
+        kept = [place for place in kept if column[place] == value]
+    return [{name: column[place] for name, column in table.items()} for place in kept]
 
 
 def row(run: Record, table_name: str = "rows", /, **wanted: object) -> Row:
