@@ -19,8 +19,7 @@ window.Elements = (() => {
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   const button = (text, act) => element("button", { type: "button", onclick: act }, text);
 
-  /* A number with commas. toLocaleString would load tables of languages, which takes a phone as long
-     as drawing a stage. */
+  /* A number with commas. toLocaleString would load tables of languages: tens of milliseconds. */
   function grouped(value) {
     const [whole, decimals] = String(value).split(".");
     return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (decimals ? `.${decimals}` : "");

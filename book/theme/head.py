@@ -36,7 +36,6 @@ SCRIPTS = (
     "documentation_options.js",
     "doctools.js",
     "sphinx_highlight.js",
-    "scripts/sphinx-book-theme.js",
     "scripts/pydata-sphinx-theme.js",
 )
 # For pages whose text contains the mark.

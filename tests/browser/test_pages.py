@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import grave_violations, without_repetition
 from tests.browser.pages import (
@@ -210,6 +210,19 @@ def test_contents_lead_to_a_chapter(open_page, width):
         tab.locator(".primary-toggle:visible").click()
     link.click()
     tab.wait_for_url("**/book/notation.html")
+
+
+def test_contents_fold_away_beside_the_text_and_a_scrolled_page_has_a_rule(open_page):
+    tab = open_page(CHAPTER_PAGES[1])
+    contents, toggle = tab.locator("#pst-primary-sidebar"), tab.locator(".primary-toggle:visible")
+    for fold in (expect(contents).to_be_hidden, expect(contents).to_be_visible):
+        toggle.click()
+        fold()
+    rule = "getComputedStyle(document.querySelector('.bd-header-article')).boxShadow"
+    assert tab.evaluate(rule) == "none"
+    tab.keyboard.press("End")
+    expect(tab.locator("body")).to_have_class(re.compile(r"\bscrolled\b"))
+    assert tab.evaluate(rule) != "none"
 
 
 def test_a_citation_shows_what_it_cites(built_book, open_page):

@@ -84,6 +84,8 @@ def test_what_is_printed_from_the_dark_theme_has_the_colours_of_paper(open_page)
         f"([one, wanted]) => ({colours})(one).includes(wanted)",
         arg=[drawn.element_handle(), wanted],
     )
+    around = tab.locator(".bd-header-article, .bd-footer, .bd-sidebar-primary")
+    assert around.count() == 3 and not any(one.is_visible() for one in around.all())
     name = tab.locator("#roofline .roofline-name").first
     ink = name.evaluate("one => getComputedStyle(one).getPropertyValue('--attention-text')")
     assert ink == wanted

@@ -1,5 +1,6 @@
-/* The page's own behaviour: previews of references, keyboard access to boxes that scroll, and the
-   margin. It also works on a page opened from a file. Readers without scripts lose nothing. */
+/* The page's own behaviour: the contents and the header, previews of references, keyboard access to
+   boxes that scroll, and the margin. It also works on a page opened from a file. Readers without
+   scripts lose nothing. */
 (() => {
   "use strict";
 
@@ -26,6 +27,22 @@
       const text = (await (coming ??= load()))[name] ?? "";
       return { text: async () => text };
     };
+  }
+
+  /* What the pages need of the theme's script, which is left out since it searches all elements for
+     28 classes: the contents fold away beside the text, and a scrolled page has a rule below its
+     header. */
+  function installFrame() {
+    const contents = document.getElementById("pst-primary-sidebar");
+    document.querySelector(".primary-toggle").addEventListener("click", (event) => {
+      if (!matchMedia("(min-width: 992px)").matches) return; // there they open in a dialog
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      contents.classList.toggle("pst-sidebar-hidden");
+    }, true);
+    new IntersectionObserver(([{ boundingClientRect }]) =>
+      document.body.classList.toggle("scrolled", boundingClientRect.y < 0)
+    ).observe(document.querySelector(".sbt-scroll-pixel-helper"));
   }
 
   const SHOW_AFTER_MS = 180;
@@ -186,7 +203,7 @@
 
   document.querySelector(".bd-search-container input")?.focus();
   // One at a time, when idle: none is needed to read the first screen.
-  const installs = [installPreviews, installScrollAccess, installMargin, installPrinting];
+  const installs = [installFrame, installPreviews, installScrollAccess, installMargin, installPrinting];
   const installNext = () => {
     installs.shift()?.();
     if (installs.length) whenIdle(installNext);

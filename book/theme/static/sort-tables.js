@@ -63,7 +63,7 @@
         row.hidden = !wanted.every((word) => text.includes(word));
         shown += !row.hidden;
       }
-      count.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+      count.textContent = `${shown} of ${rows.length}`.replace(/\B(?=(\d{3})+\b)/g, ",");
     };
     input.addEventListener("input", show);
     // Not in the cell: with the field in it, Chromium lays out all rows at once.
