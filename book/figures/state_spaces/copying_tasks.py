@@ -1,59 +1,42 @@
-"""Copying and selective copying: scores of layers, for each training plan separately."""
+"""Copying and selective copying: scores of layers at their best learning rates."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..lib import tasks
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned
-from ..lib.seeds import how_many_seeds
+from ..lib.records import NotMeasuredError, Record
 from ..lib.tables import Missing, Table
-from ..lib.tasks import Kind, at_best_rates, in_order, kind_of, label, of_usual_size, with_range
-from ..relatives.synthetic_tasks import EXPERIMENT, score
+from ..lib.tasks import at_best_rates, in_order, label, of_usual_size, with_range
+from ..relatives.synthetic_tasks import score
 
-TASKS = ("copying", "selective copying")
-COMPARED = {"s4", "s4d", "s6"}  # layers that the chapter is about
+COPYING, SELECTIVE = TASKS = ("copying", "selective copying")
 
 Runs = dict[str, list[Record]]  # by model, a seed each
 
 
-def older(task: str) -> Runs:
-    """Runs whose learning rate a short probe chose."""
-    found: dict[Kind, list[Record]] = defaultdict(list)
-    for run in learned(EXPERIMENT):
-        if run["complete"] and run["config"]["task"] == task:
-            found[kind_of(run)].append(run)
-    return of_usual_size(found)
-
-
-def newer(task: str) -> Runs:
-    """Runs of the plan that trains every rate in full."""
+def runs_of(task: str) -> Runs:
+    """Runs of each layer at its best learning rate."""
     return of_usual_size(at_best_rates(task))
 
 
-PLANS: dict[str, Callable[[str], Runs]] = {"older plan": older, "newer plan": newer}
-
-
 def least(task: str) -> float:
-    """The least share right of a seed of any layer, by the newer plan. Raises NotMeasuredError."""
-    shares = [score(runs).low for model, runs in newer(task).items() if model != "none"]
+    """The least share right of a seed of any layer. Raises NotMeasuredError."""
+    shares = [score(runs).low for model, runs in runs_of(task).items() if model != "none"]
     if not shares:
         raise NotMeasuredError(f"{tasks.EXPERIMENT}: no {task}")
     return min(shares)
 
 
 def scores() -> Table | Missing:
-    """Scores of the newer plan's layers, S4 and S4D, at both tasks in both plans."""
-    columns = {f"{task}, {plan}": of(task) for task in TASKS for plan, of in PLANS.items()}
-    columns = {title: runs for title, runs in columns.items() if runs}
+    """Scores of all layers at both tasks."""
+    columns = {task: runs for task in TASKS if (runs := runs_of(task))}
     if not columns:
         return Missing(tasks.EXPERIMENT)
-    shown = COMPARED.union(*map(newer, TASKS))
     cells = [
         [label(name), *(_share(runs.get(name, ())) for runs in columns.values())]
-        for name in in_order(shown)
+        for name in in_order(set().union(*columns.values()))
     ]
     return Table(["layer", *columns], cells)
 
@@ -68,41 +51,39 @@ def _share(runs: Iterable[Record]) -> str:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on state spaces."""
-
-    def config(runs: Runs) -> dict:
-        """Configuration of the runs of one plan. Raises NotMeasuredError."""
-        for first, *_ in runs.values():
-            return first["config"]
-        raise NotMeasuredError(EXPERIMENT)
-
     told = {
-        f"older_selective_{model}": lambda model=model: _share(
-            older("selective copying").get(model, ())
+        f"{name}_{model}": lambda task=task, model=model: with_range(
+            score(runs_of(task).get(model, ()))
         )
-        for model in sorted(COMPARED)
-    }
-    told |= {
-        f"selective_{model}": lambda model=model: with_range(
-            score(newer("selective copying").get(model, ()))
+        for name, task, models in (
+            ("copying", COPYING, ("none", "s4", "s4d", "s6")),
+            (
+                "selective", SELECTIVE,
+                ("none", "softmax", "delta", "s4", "s4d", "s6", "linear", "gated", "mamba"),
+            ),
         )
-        for model in ("softmax", "delta", "s6", "linear", "gla", "gated", "mamba")
-    }
-    told |= {
-        f"copying_{model}": lambda model=model: with_range(score(newer("copying").get(model, ())))
-        for model in ("s4", "s4d")
-    }
+        for model in models
+    }  # fmt: skip
     told |= {
         f"selective_{first}_{other}": lambda first=first, other=other: tasks.lead(
-            "selective copying", first, other
+            SELECTIVE, first, other
         ).signed(0)
-        for first in ("s6", "delta")
-        for other in ("linear", "softmax")
+        for first, others in (
+            ("s6", ("s4", "s4d", "linear", "softmax")),
+            ("delta", ("linear", "softmax")),
+        )
+        for other in others
     }
+
+    def config() -> dict:
+        """Configuration of the runs. Raises NotMeasuredError."""
+        for first, *_ in runs_of(SELECTIVE).values():
+            return first["config"]
+        raise NotMeasuredError(tasks.EXPERIMENT)
+
     return in_words(
-        copying_least=lambda: percent(least("copying")),
-        older_updates=lambda: f"{config(older('copying'))['updates']:,}",
-        older_seeds=lambda: how_many_seeds(score(older("selective copying").get("s4", ())).seeds),
-        task_updates=lambda: f"{config(newer('selective copying'))['updates']:,}",
-        task_solved=lambda: f"{100 * config(newer('selective copying'))['solved']:g}%",
+        copying_least=lambda: percent(least(COPYING)),
+        task_updates=lambda: f"{config()['updates']:,}",
+        task_solved=lambda: f"{100 * config()['solved']:g}%",
         **told,
     )

@@ -1,4 +1,4 @@
-"""Runs of the two plans of training are never averaged, nor compared in one column."""
+"""Copying and selective copying: each layer at its best rate, and layers compared by seed."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from book.figures.state_spaces import copying_tasks
 def run(model, right, seed=0, **config):
     shared = {
         "task": "selective copying", "attention": model, "attention_options": {}, "n_head": 1,
-        "seed": seed, "solved": 0.995, **config,
+        "seed": seed, "solved": 0.995, "learning_rate": 3e-3, "updates": 2400, **config,
     }  # fmt: skip
     tables = {
         "curve": {"update": [40], "loss": [1 - right], "accuracy": [right]},
@@ -20,56 +20,47 @@ def run(model, right, seed=0, **config):
 
 
 @pytest.fixture
-def stored(monkeypatch):
-    def put(older, newer):
-        found = {"synthetic_tasks": older, "made_up_tasks": newer}
-        for module in (tasks, copying_tasks):
-            monkeypatch.setattr(module, "learned", lambda name: found[name])
+def store_runs(monkeypatch):
+    def put(runs):
+        monkeypatch.setattr(tasks, "learned", lambda name: runs)
 
     return put
 
 
-def test_each_plan_has_a_column(stored):
-    older = [run("s6", x, i, updates=800) for i, x in enumerate((0.6, 0.8))]
-    older += [run("s4", 0.2, updates=800), run("rwkv", 0.9, updates=800)]
-    newer = [run("s6", 1.0, learning_rate=3e-3, updates=2400)]
-    stored(older, newer)
+def test_a_layer_is_shown_at_its_best_rate_and_a_task_that_is_missing_has_no_column(store_runs):
+    runs = [run("s6", x, i) for i, x in enumerate((0.6, 0.8))]
+    runs += [run("s6", x, i, learning_rate=1e-2) for i, x in enumerate((0.9, 1.0))]
+    store_runs([*runs, run("s4", 0.2)])
     table = copying_tasks.scores()
-    assert table.titles == [
-        "layer", "selective copying, older plan", "selective copying, newer plan"
-    ]  # fmt: skip
-    # S4 stands beside what the newer plan trains; other layers of the older one do not.
-    assert sorted(line[1:] for line in table.cells) == [
-        ["20%", "–"], ["70% ± 10", "100%"], ["–", "–"],
-    ]  # fmt: skip
+    assert table.titles == ["layer", "selective copying"]
+    assert sorted(line[1:] for line in table.cells) == [["20%"], ["95% ± 5"]]
     found = copying_tasks.numbers()
-    assert found["older_selective_s6"] == "70% ± 10" and found["older_selective_s4"] == "20%"
-    assert found["task_updates"] == "2,400" and found["older_seeds"] == "one seed"
-    assert found["older_updates"] == "not measured yet"  # of copying, of which nothing is stored
+    assert (found["selective_s6"], found["selective_s4"]) == ("95% ± 5", "20%")
+    assert found["task_updates"] == "2,400" and found["copying_s4"] == "not measured yet"
 
 
-def test_two_layers_are_compared_seed_by_seed(stored):
-    newer = [
-        run(model, right, seed, learning_rate=3e-3, updates=2400)
+def test_two_layers_are_compared_seed_by_seed(store_runs):
+    store_runs([
+        run(model, right, seed)
         for model, less in (("s6", 0.0), ("linear", 0.1))
         for seed, right in enumerate((0.9 - less, 0.5 - less, 0.7 - less))
-    ]
-    stored([], newer)
+    ])  # fmt: skip
     found = copying_tasks.numbers()
     assert found["selective_s6_linear"] == "+10 ± 0"
     assert found["selective_s6_softmax"] == "not measured yet"
 
 
-def test_the_least_share_is_that_of_a_layer_and_not_of_the_control(stored):
-    stored([], [
-        run(model, right, seed, task="copying", learning_rate=3e-3, updates=2400)
+def test_the_least_share_is_that_of_a_layer_and_not_of_the_control(store_runs):
+    store_runs([
+        run(model, right, seed, task="copying")
         for model, shares in (("s6", (1.0, 0.9)), ("s4", (0.97, 0.99)), ("none", (0.1, 0.1)))
         for seed, right in enumerate(shares)
     ])  # fmt: skip
     found = copying_tasks.numbers()
     assert (found["copying_least"], found["copying_s4"]) == ("90%", "98% ± 1")
+    assert found["copying_none"] == "10%"
 
 
-def test_without_results_the_page_says_what_to_run(stored):
-    stored([], [])
+def test_without_results_the_page_says_what_to_run(store_runs):
+    store_runs([])
     assert "experiments run made_up_tasks" in repr(copying_tasks.scores())
