@@ -68,11 +68,12 @@ def numbers() -> dict[str, str]:
         f"selective_{first}_{other}": lambda first=first, other=other: tasks.lead(
             SELECTIVE, first, other
         ).signed(0)
-        for first, others in (
-            ("s6", ("s4", "s4d", "linear", "softmax")),
-            ("delta", ("linear", "softmax")),
-        )
-        for other in others
+        for first in ("s6", "delta")
+        for other in ("linear", "softmax")
+    }
+    told |= {
+        f"selective_s6_{other}": lambda other=other: tasks.lead(SELECTIVE, "s6", other).spread(0)
+        for other in ("s4", "s4d")
     }
 
     def config() -> dict:
