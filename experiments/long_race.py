@@ -38,7 +38,7 @@ from .harness.learning.probes import WINDOW, continuations
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
-from .harness.learning.weights import pack_weights
+from .harness.learning.weights import pack_weights, packed_shapes
 from .recipes import NEAR, speed_table, time_updates
 
 FAR = {"log_decay": [NEAR, 0.0]}
@@ -243,5 +243,6 @@ def loss_by_novel(
 
 
 EXPERIMENT = Experiment(
-    "long_race", "both attentions read every training novel once", TABLES, runs, perform
-)
+    "long_race", "both attentions read every training novel once", TABLES, runs, perform,
+    weights=packed_shapes,
+)  # fmt: skip

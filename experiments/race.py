@@ -21,7 +21,7 @@ from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
-from .harness.learning.weights import pack_weights
+from .harness.learning.weights import pack_weights, packed_shapes
 from .recipes import NEAR, speed_table, stored_models, time_updates
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -182,5 +182,6 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "race", "both attentions with one near-sighted head, beside controls", TABLES, runs, perform
-)
+    "race", "both attentions with one near-sighted head, beside controls", TABLES, runs, perform,
+    weights=packed_shapes,
+)  # fmt: skip

@@ -34,6 +34,19 @@ def with_weights(folder, found=None, weights=None):
     return path
 
 
+def test_weights_signed_again_are_still_of_the_configurations_model():
+    stored = next(one for one in record.load("race") if "weights" in one)
+    shapes = stored["weights"]["shapes"]
+    for other in (
+        {**shapes, "wte.weight": [256, 64]},
+        {**shapes, "more": [1]},
+        {name: shape for name, shape in shapes.items() if name != "wte.weight"},
+    ):
+        false = record.sign({**stored, "weights": {**stored["weights"], "shapes": other}})
+        with pytest.raises(record.RecordError, match="weights.shapes.*: expected .*, got "):
+            checking.check_record(EXPERIMENTS, false, "one")
+
+
 def test_a_stray_file_costs_no_lease(tmp_path):
     """Settings, half a record, a folder, a pipe, a link to nothing; and results behind a link."""
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"

@@ -44,6 +44,7 @@ def check_record(catalogue: Catalogue, stored: Mapping[str, Any], where: str) ->
         check_repeated(stored["tables"])
         _check_config(experiment, stored)
         _check_curve(experiment, stored)
+        _check_weights(experiment, stored)
 
 
 def _check_times(origin: dict[str, Any]) -> None:
@@ -125,6 +126,18 @@ def _check_curve(experiment: Experiment, stored: Mapping[str, Any]) -> None:
         raise ValueError(f"tables.train.update: expected steps of {every} up to {updates}")
     if end and end["updates"] != [updates]:
         raise ValueError(f"tables.end.updates: expected {updates}, got {end['updates']}")
+
+
+def _check_weights(experiment: Experiment, stored: Mapping[str, Any]) -> None:
+    """Raise ValueError if the weights described are not of the configuration's model."""
+    if experiment.weights is None or "weights" not in stored:
+        return
+    shapes, wanted = stored["weights"]["shapes"], experiment.weights(stored["config"])
+    for name in sorted({*shapes, *wanted}):
+        if shapes.get(name) != wanted.get(name):
+            raise ValueError(
+                f"weights.shapes.{name}: expected {wanted.get(name)}, got {shapes.get(name)}"
+            )
 
 
 def check_folder(

@@ -160,6 +160,7 @@ class Experiment:
         nothing is planned or performed.
     spreads: whether its runs are trainings only, which several ranks can share.
     memory: least B on each of so many devices for a configuration; for trainings only.
+    weights: the shape of every array that a configuration's model packs; for kept weights of a GPT.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Experiment:
     frozen: str = ""
     spreads: bool = False
     memory: Callable[[dict[str, Any], int], int] | None = None
+    weights: Callable[[dict[str, Any]], dict[str, list[int]]] | None = None
 
     @property
     def units(self) -> dict[str, str]:

@@ -50,9 +50,14 @@ def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | Non
     data, sequence = layout(config, devices)
     parts = -(-config["micro_batches"] // data)
     tokens = -(-windows // (data * parts)) * -(-config["context"] // sequence)
-    vocab_size = 256 if config["corpus"] in ("novels", "enwik8") else 50257
     again = devices > 1 if recompute is None else recompute
-    return training_memory(shape_of(config, vocab_size), tokens, devices=devices, recompute=again)
+    shape = shape_of(config, vocab_of(config))
+    return training_memory(shape, tokens, devices=devices, recompute=again)
+
+
+def vocab_of(config: dict[str, Any]) -> int:
+    """The number of different tokens in a configuration's corpus: bytes, or GPT-2's."""
+    return 256 if config["corpus"] in ("novels", "enwik8") else 50257
 
 
 def layout(config: dict[str, Any], ranks: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from lsa.gpt import GPT
 
 from ..core.weights import WEIGHTS as WEIGHTS
 from ..core.weights import read_arrays
+from .shapes import shape_of, vocab_of
 
 
 def pack_weights(model: GPT) -> bytes:
@@ -33,6 +35,18 @@ def pack_weights(model: GPT) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
+
+
+def packed_shapes(config: dict[str, Any]) -> dict[str, list[int]]:
+    """The shape of every array that `pack_weights` writes for a configuration's model."""
+    with torch.device("meta"):
+        model = GPT(shape_of(config, vocab_of(config)))
+    shapes = {}
+    for name, weight in model.state_dict().items():
+        shapes[name] = [*weight.shape]
+        if weight.ndim == 2:
+            shapes[f"{name}.scale"] = [len(weight)]
+    return shapes
 
 
 def unpack_weights(packed: bytes) -> dict[str, torch.Tensor]:
