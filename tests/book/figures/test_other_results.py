@@ -75,9 +75,10 @@ def on_gpu(run):
 def of_scale(run, scale):
     if "scale" not in run["config"]:
         return run
-    # A name of the plan belongs to the plan's scale.
+    # A name of the plan, and weights, belong to the plan's scale.
     config = {**run["config"], "scale": scale}
-    return {**run, "config": config, "name": f"{scale}-{run['name']}"}
+    kept = {key: value for key, value in run.items() if key != "weights"}
+    return {**kept, "config": config, "name": f"{scale}-{run['name']}"}
 
 
 OTHERS = {
