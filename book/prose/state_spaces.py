@@ -1,5 +1,7 @@
 """Guarded sentences of the chapter on state spaces."""
 
+from math import inf
+
 from ..figures.lib import tasks
 from ..figures.relatives.synthetic_tasks import Score, score
 from ..figures.state_spaces import scan_speed
@@ -21,7 +23,7 @@ def width(model: str) -> float:
 VERDICTS = {
     "Every layer copies": lambda: least(COPYING) > 0.95,
     "Selective copying tells them apart": lambda: every(
-        (lead := tasks.lead(SELECTIVE, "s6", other)).mean > (lead.half or 0)
+        (lead := tasks.lead(SELECTIVE, "s6", other)).mean > (lead.half or inf)
         for other in ("s4", "s4d")
     ),
     "Neither had solved the task when it stopped": lambda: every(

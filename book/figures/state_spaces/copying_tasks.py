@@ -52,18 +52,11 @@ def _share(runs: Iterable[Record]) -> str:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on state spaces."""
     told = {
-        f"{name}_{model}": lambda task=task, model=model: with_range(
-            score(runs_of(task).get(model, ()))
+        f"selective_{model}": lambda model=model: with_range(
+            score(runs_of(SELECTIVE).get(model, ()))
         )
-        for name, task, models in (
-            ("copying", COPYING, ("none", "s4", "s4d", "s6")),
-            (
-                "selective", SELECTIVE,
-                ("none", "softmax", "delta", "s4", "s4d", "s6", "linear", "gated", "mamba"),
-            ),
-        )
-        for model in models
-    }  # fmt: skip
+        for model in ("softmax", "delta", "s4", "s4d", "s6", "linear", "gated", "mamba")
+    }
     told |= {
         f"selective_{first}_{other}": lambda first=first, other=other: tasks.lead(
             SELECTIVE, first, other
@@ -84,6 +77,7 @@ def numbers() -> dict[str, str]:
 
     return in_words(
         copying_least=lambda: percent(least(COPYING)),
+        copying_none=lambda: with_range(score(runs_of(COPYING).get("none", ()))),
         task_updates=lambda: f"{config()['updates']:,}",
         task_solved=lambda: f"{100 * config()['solved']:g}%",
         **told,
