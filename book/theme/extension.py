@@ -30,6 +30,7 @@ EXTENSIONS = (
     "statements",
     "formulas",
     "unbroken",
+    "cells",
     "directives",
     "stages",
     "previews",
