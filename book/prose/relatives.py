@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ..figures.lib import tasks
 from ..figures.lib.records import NotMeasuredError, Record, learned, of_config
 from ..figures.lib.tasks import hardest
-from ..figures.relatives import family, play, synthetic_tasks
+from ..figures.relatives import family, play, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
 from ..figures.relatives.overwriting import TASK, change, erasing, shares
 from . import every
@@ -19,9 +19,9 @@ def seconds(layer: str, batch: int, position: int) -> float:
     return tick(layer, batch, position)["seconds"]
 
 
-def recalled(model: str) -> synthetic_tasks.Score:
+def recalled(model: str) -> tasks.Share:
     """Share recalled of the largest number of pairs."""
-    return synthetic_tasks.share("recall", model)
+    return recall.share(model)
 
 
 def stuck(model: str) -> int:

@@ -3,15 +3,15 @@
 from math import inf
 
 from ..figures.lib import tasks
-from ..figures.relatives.synthetic_tasks import Score, score
-from ..figures.state_spaces import scan_speed
+from ..figures.state_spaces import induction, scan_speed
 from ..figures.state_spaces.copying_tasks import COPYING, SELECTIVE, least, runs_of
+from ..figures.state_spaces.induction import TRAINED_AT
 from . import every
 
 
-def selected(model: str) -> Score:
-    """Score of selective copying."""
-    return score(runs_of(SELECTIVE).get(model, ()))
+def selected(model: str) -> tasks.Share:
+    """Share of selective copying."""
+    return tasks.score(runs_of(SELECTIVE).get(model, ()))
 
 
 def width(model: str) -> float:
@@ -44,8 +44,26 @@ VERDICTS = {
     "vary most between seeds": lambda: (
         {"gated", "mamba"} == {*sorted(runs_of(SELECTIVE), key=width)[-2:]}
     ),
-    "Copying, selective copying and recall now train each rate in full": lambda: every(
-        len(tasks.trainings(task)) == 9 for task in (COPYING, SELECTIVE, "recall")
+    "at least {glue:text}`induction_least` at its best rate, and the control guesses": lambda: (
+        induction.least() > 0.9
+        and tasks.score(induction.by_layer()[induction.CONTROL], length=TRAINED_AT).high < 0.15
+    ),
+    "Beyond that length most fail": lambda: every(
+        2 * sum(max(map(induction.right, induction.by_layer()[name])) < 0.9 for name in names)
+        > len(names)
+        for names in [induction.others()]
+    ),
+    "No other layer does": lambda: every(
+        min(induction.at_any_rate(name)) < min(induction.at_any_rate("softmax"))
+        for name in induction.others()
+        if name != "softmax"
+    ),
+    "DeltaNet solves the task in all nine runs": lambda: (
+        [run["tables"]["end"]["ending"] for run in tasks.runs_of_model(induction.TASK, "delta")]
+        == 9 * [["solved"]]
+    ),
+    "In these tasks each rate is now trained in full": lambda: every(
+        len(tasks.trainings(task)) == 9 for task in (COPYING, SELECTIVE, induction.TASK, "recall")
     ),
     "a tree takes {glue:text}`scan_tree` the time of a scan in order": lambda: every(
         scan_speed.ratio(run, "tree", "steps") > 1 for run in scan_speed.measured()

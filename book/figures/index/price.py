@@ -7,7 +7,7 @@ from ..lib import tasks
 from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, provenance, row
 from ..lib.tables import Missing
-from ..relatives import synthetic_tasks
+from ..relatives import recall
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
@@ -69,7 +69,7 @@ def figure(id: str = "price") -> Explorable | Missing:
 
 def _asked(model: str) -> list[Record]:
     """The recall runs of a layer with one head, a seed each. Raises NotMeasuredError."""
-    runs = synthetic_tasks.of_task("recall").get(tasks.Kind(model, 1))
+    runs = recall.of_sizes().get(tasks.Kind(model, 1))
     if not runs:
         raise NotMeasuredError(f"{tasks.EXPERIMENT}: no recall by {model}")
     return runs

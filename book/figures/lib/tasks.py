@@ -42,6 +42,7 @@ class Share(NamedTuple):
     low: float
     high: float
     state: int
+    seeds: int
 
 
 class Ranged(Protocol):
@@ -148,7 +149,14 @@ def answers(run: Record) -> list[Row]:
 def share(answers: Sequence[Row]) -> Share:
     """The share right of one question over all seeds."""
     right = [row["accuracy"] for row in answers]
-    return Share(fmean(right), min(right), max(right), answers[0]["state"])
+    return Share(fmean(right), min(right), max(right), answers[0]["state"], len(right))
+
+
+def score(runs: Iterable[Record], **wanted: int) -> Share:
+    """The share over seeds, in the test's row with these values. Raises NotMeasuredError."""
+    if not (found := [row for run in runs for row in rows(run, "test", **wanted)]):
+        raise NotMeasuredError(f"{EXPERIMENT}: no test with {wanted}")
+    return share(found)
 
 
 def hardest(run: Record) -> float:

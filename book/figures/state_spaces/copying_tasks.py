@@ -8,8 +8,7 @@ from ..lib import tasks
 from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record
 from ..lib.tables import Missing, Table
-from ..lib.tasks import at_best_rates, in_order, label, of_usual_size, with_range
-from ..relatives.synthetic_tasks import score
+from ..lib.tasks import at_best_rates, in_order, label, of_usual_size, score, with_range
 
 COPYING, SELECTIVE = TASKS = ("copying", "selective copying")
 

@@ -5,7 +5,7 @@ import pytest
 from book.figures.index import price
 from book.figures.lib import tasks
 from book.figures.lib.records import NotMeasuredError
-from book.figures.relatives import synthetic_tasks
+from book.figures.relatives import recall
 
 
 def run(model, seed, right, *, heads=1, task="recall", complete=True):
@@ -32,8 +32,8 @@ def recalls(monkeypatch):
     ]  # fmt: skip
     monkeypatch.setattr(tasks, "learned", lambda experiment: newer)
     older = [run("linear", 1, 0.9), run("softmax", 1, 0.99)]
-    monkeypatch.setattr(synthetic_tasks, "learned", lambda experiment: older)
-    assert synthetic_tasks.EXPERIMENT != tasks.EXPERIMENT
+    monkeypatch.setattr(recall, "learned", lambda experiment: older)
+    assert recall.OLDER != tasks.EXPERIMENT
 
 
 def test_older_runs_stand_in_where_there_are_no_newer_and_a_span_names_its_ends(recalls):

@@ -3,7 +3,7 @@
 import pytest
 
 from book.figures.lib import tasks
-from book.figures.relatives import family, overwriting, synthetic_tasks
+from book.figures.relatives import family, overwriting, recall
 from experiments import made_up_tasks
 
 
@@ -50,7 +50,7 @@ def stored(monkeypatch):
     """Puts runs where the figures look for those of an experiment."""
 
     def put(new, older=()):
-        for module in (tasks, synthetic_tasks):
+        for module in (tasks, recall):
             monkeypatch.setattr(
                 module, "learned", lambda name: [*new] if name == "made_up_tasks" else [*older]
             )
@@ -87,17 +87,17 @@ def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
     new = [run("delta", rate, 0, task="recall") for rate in (1e-3, 3e-3)]
     older = [probed("delta"), probed("rwkv"), probed("rwkv", 1)]
     stored(new, older)
-    found = synthetic_tasks.by_layer("recall")
+    found = recall.by_layer()
     assert [*found] == ["rwkv", "delta"] and len(found["rwkv"]) == 2
     assert not any(map(tasks.is_probed, found["delta"]))
-    figure = synthetic_tasks.recall_figure()
+    figure = recall.recall_figure()
     chosen = "Newer runs: validation chose one of two learning rates for each model."
     assert chosen in figure.caption
     assert "Older runs (RWKV): a short probe chose the rates, and they are" in figure.caption
     shares = family.shares()
     assert shares["delta"] == ["–", "–", "12%"] and {*shares["rwkv"]} == {"–"}
     stored([], older)
-    caption = synthetic_tasks.recall_figure().caption
+    caption = recall.recall_figure().caption
     assert "after 800 updates" in caption and "chosen by a short probe, and the runs" in caption
 
 
@@ -119,8 +119,8 @@ def test_sizes_of_a_model_are_kept_apart(stored):
     small = run("linear", task="recall")
     small["config"]["n_head"] = 4
     stored([small, run("linear", task="recall", last=0.9)])
-    (usual,) = synthetic_tasks.by_layer("recall")["linear"]
-    assert usual["config"]["n_head"] == 1 and len(synthetic_tasks.of_task("recall")) == 2
+    (usual,) = recall.by_layer()["linear"]
+    assert usual["config"]["n_head"] == 1 and len(recall.of_sizes()) == 2
 
 
 def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):

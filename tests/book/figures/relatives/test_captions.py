@@ -2,18 +2,15 @@
 
 from book.figures.lib import tasks
 from book.figures.long_context import distant_recall
-from book.figures.relatives import overwriting, synthetic_tasks
+from book.figures.relatives import overwriting, recall
 from book.figures.state_spaces import scan_speed
 
 
 def test_the_captions_findings_are_those_of_the_results():
-    linear, adds = (synthetic_tasks.share("recall", name) for name in ("linear", "delta-adds"))
+    linear, adds = (recall.share(name) for name in ("linear", "delta-adds"))
     assert adds.state < 1.1 * linear.state < 1.3 * adds.state
     assert adds.low > linear.high + 0.2
-    assert f"{linear.state:,} bytes" in synthetic_tasks.recall_figure().caption
-
-    count, still = synthetic_tasks.beyond(synthetic_tasks.by_layer("induction"))
-    assert still and len(still) < count / 3
+    assert f"{linear.state:,} bytes" in recall.recall_figure().caption
 
     models = tasks.of_usual_size(tasks.at_best_rates(overwriting.TASK))
     by_writes = [overwriting.shares(overwriting.TASK, model, "writes") for model in models]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from book.explorable import palette
-from book.figures.relatives import family, random_codes, synthetic_tasks
+from book.figures.relatives import family, random_codes, recall
 from book.figures.three_modes import published
 from lsa.layers import LAYERS
 
@@ -45,7 +45,7 @@ def test_half_are_right_at_the_capacity():
 def test_the_law_errs_in_either_direction_in_the_cases_of_the_chapter():
     errors = [
         random_codes.right_by_the_law(*case) - random_codes.right_when_drawn(*case)
-        for case in synthetic_tasks.CASES
+        for case in recall.CASES
     ]
     assert min(errors) < -0.02 and max(errors) > 0.02
     assert "points, in either direction" in CHAPTERS
