@@ -10,6 +10,7 @@ window.FigurePin = (function () {
   const NARROWEST = 270, WIDEST = 480; // px; narrow phones have 270
   const LOWEST = 300; // px, the least height of the third of the screen
   const SENTENCE = 64; // px; words may begin so far above the link that ends them
+  const FIGURES = "figure.explorable, .stage-frame";
   const { button, element } = Elements;
   let pinned = null, looking = null;
   let closed = false; // the reader wants only figures that are asked for
@@ -25,6 +26,10 @@ window.FigurePin = (function () {
     const seen = Math.min(bottom, innerHeight) - Math.max(top, head);
     return seen / Math.min(height, innerHeight - head);
   }
+
+  /* Whether another figure is on the screen, beside which this one would be taken for a part of it. */
+  const anotherSeen = (figure) =>
+    [...document.querySelectorAll(FIGURES)].some((one) => one !== figure && share(one) >= SHOWN);
 
   /* Room beside the text; null if it is narrow or has a note or a wide table. */
   function margin() {
@@ -173,7 +178,11 @@ window.FigurePin = (function () {
     home.observe(place.firstChild);
     const noted = new MutationObserver(() => beside && !margin() && giveWay());
     noted.observe(document.body, { attributeFilter: ["class"] });
-    pinned = { figure, place, bar, back, leave, watches: [home, noted] };
+    const others = new IntersectionObserver(() => leave && anotherSeen(figure) && release(), {
+      threshold: [0.2, 0.4, SHOWN],
+    });
+    for (const other of document.querySelectorAll(FIGURES)) others.observe(other);
+    pinned = { figure, place, bar, back, leave, watches: [home, noted, others] };
     follow(link);
     if (!leave) window.FigureView.spare();
   }
@@ -197,7 +206,7 @@ window.FigurePin = (function () {
     const place = !closed && margin();
     const busy = figure.contains(link) || figure.contains(document.activeElement);
     if (!place || busy || figure.closest(".wide, .tag_wide") || !figure.checkVisibility()) return false;
-    if (share(figure) >= SHOWN) return false;
+    if (share(figure) >= SHOWN || anotherSeen(figure)) return false;
     release();
     moveUnseen(figure);
     pin(figure, link, place, leave);

@@ -209,10 +209,10 @@
     }
     stage.append(
       element("div", { class: "stage-row" }, kinds, back),
-      words,
       names,
       frame,
       line,
+      words,
       Stage.provenance(sources),
     );
     new ResizeObserver(render).observe(frame); // the first time when it is laid out
