@@ -1,4 +1,4 @@
-"""The README's picture and that of a shared link: the first figure in its default state.
+"""The README's picture and that of a shared link: the race of the first page, against time.
 
 `python -m book.figures.index.readme_picture` writes headline.svg and card.png to the theme.
 """
