@@ -13,8 +13,7 @@
     induction: "After the star",
   };
   const TASKS = {
-    recall:
-      "Recall: each letter comes with a number. Then letters come alone, and a dot asks for the number.",
+    recall: "Recall: each letter comes with a number. Where a dot follows it, say that number.",
     "selective copying": "Selective copying: letters stand anywhere among dots. Say them again, in order.",
     copying: "Copying: letters open the text. After the wait, say them again, in order.",
     induction: "Induction: the star comes twice. Say what followed it the first time.",
