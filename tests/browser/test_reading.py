@@ -88,3 +88,15 @@ def test_on_a_phone_a_figure_comes_when_asked_and_then_follows_what_is_read(open
     tab.evaluate("scrollBy({ top: 150, behavior: 'instant' })")
     expect(pairs).not_to_have_value(shown)
     expect(memory).to_have_class(PINNED)
+
+
+def test_a_figure_that_is_read_of_gives_way_to_another_on_the_screen(open_page):
+    tab = open_page("book/three-modes.html", width=1440, height=1000)
+    link = tab.locator("a.figure-view", has_text="peak memory")
+    other = tab.locator("#browser-speed")
+    # First so far down that its picture is not seen beside the words.
+    other.evaluate("(one) => (one.style.marginTop = '100vh')")
+    link.evaluate(READ)
+    expect(tab.locator("#mode-speed")).to_have_class(PINNED)
+    other.evaluate("(one) => (one.style.marginTop = '0')")
+    expect(tab.locator("#mode-speed")).not_to_have_class(PINNED)

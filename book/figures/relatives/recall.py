@@ -39,7 +39,7 @@ def by_layer() -> dict[str, list[Record]]:
     return of_usual_size(of_sizes())
 
 
-def recall_figure(id: str = "recall") -> Explorable | Missing:
+def figure(id: str = "recall") -> Explorable | Missing:
     """Share of values recalled against the bytes of state, and the law of random codes."""
     sizes = of_sizes()
     records = [run for runs in sizes.values() for run in runs]

@@ -28,7 +28,7 @@ SHOWN = (
     "front_numbers", "stored_runs", "by_experiment", "versions", "data", "time_table",
     "by_position",
     "conclusions", "by_context", "level_table", "same_time_table", "far_head_table",
-    "recall_figure", "scores", "causes", "update_times", "grid",
+    "scores", "causes", "update_times", "grid",
     "heads_table",
 )  # fmt: skip
 # Drawn by formula: there is nothing to measure.
@@ -41,6 +41,7 @@ DRAWN_OF = {
     "index.race_stage": "race",
     "many_devices.scaling": "rank_speed",
     "relatives.overwriting": "made_up_tasks",
+    "relatives.recall": "made_up_tasks",
     "state_spaces.induction": "made_up_tasks",
     "trained_model.whole_model": "linearise",
 }

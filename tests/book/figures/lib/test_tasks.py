@@ -90,14 +90,14 @@ def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
     found = recall.by_layer()
     assert [*found] == ["rwkv", "delta"] and len(found["rwkv"]) == 2
     assert not any(map(tasks.is_probed, found["delta"]))
-    figure = recall.recall_figure()
+    figure = recall.figure()
     chosen = "Newer runs: validation chose one of two learning rates for each model."
     assert chosen in figure.caption
     assert "Older runs (RWKV): a short probe chose the rates, and they are" in figure.caption
     shares = family.shares()
     assert shares["delta"] == ["–", "–", "12%"] and {*shares["rwkv"]} == {"–"}
     stored([], older)
-    caption = recall.recall_figure().caption
+    caption = recall.figure().caption
     assert "after 800 updates" in caption and "chosen by a short probe, and the runs" in caption
 
 

@@ -10,7 +10,7 @@ def test_the_captions_findings_are_those_of_the_results():
     linear, adds = (recall.share(name) for name in ("linear", "delta-adds"))
     assert adds.state < 1.1 * linear.state < 1.3 * adds.state
     assert adds.low > linear.high + 0.2
-    assert f"{linear.state:,} bytes" in recall.recall_figure().caption
+    assert f"{linear.state:,} bytes" in recall.figure().caption
 
     models = tasks.of_usual_size(tasks.at_best_rates(overwriting.TASK))
     by_writes = [overwriting.shares(overwriting.TASK, model, "writes") for model in models]
