@@ -34,10 +34,9 @@ expect.set_options(timeout=30_000)
 # A page leaves out what is far from the screen, and guesses its height. For a reader who jumps
 # there, lines settle within a frame; a test's press would go to where its target has been.
 LAY_OUT = """() => {
-    for (const block of document.querySelectorAll(".bd-article section > *")) {
-        if (getComputedStyle(block).contentVisibility !== "auto") continue;
-        block.style.contentVisibility = "visible";
-    }
+    const style = document.createElement("style"); // one pass, where a style each takes many
+    style.textContent = ".bd-article section > * { content-visibility: visible !important }";
+    document.head.append(style);
 }"""
 
 
