@@ -1,18 +1,19 @@
 """Guarded sentences of the first page."""
 
+from statistics import fmean
+
 from ..figures.index import loss_curves, mode_speed, race
 from ..figures.index.price import recalled
 from ..figures.index.race_numbers import (
+    CONVOLUTION,
     LINEAR_BEHIND,
     convolution_leads,
-    convolutions,
     far_costs,
     linear_behind,
     minutes,
     near_lead,
     over_seeds,
     table_behind,
-    window_minutes,
 )
 from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import device_name, have, load
@@ -43,11 +44,17 @@ VERDICTS = {
     "ends {glue:text}`near_lead_16384` {term}`nats <nat>` a byte below linear attention": lambda: (
         is_clear(near_lead(16384)) and race.end(NEAR, 16384) < race.end("softmax", 16384) - 0.005
     ),
-    "nats below all attentions of the race (three seeds, 1,024 bytes)": lambda: (
-        min(convolution_leads()) > 0.03 and len(convolutions()) == 3
+    "nats below all attentions of the race, at every context": lambda: (
+        min(convolution_leads()) > 0.03
+        and every(len(race.ends(CONVOLUTION, n)) == 3 for n in race.CONTEXTS)
     ),
-    "fits a window of 128 bytes. Softmax in such a window would take": lambda: (
-        window_minutes(16384) < minutes("softmax", 16384) / 2
+    "Softmax in a window of the last 128 bytes and the first": lambda: every(
+        abs(fmean(race.differences("window", name, n))) < 0.01
+        for name in race.PAIR
+        for n in race.CONTEXTS
+    ),
+    "so it is done later than linear attention": lambda: (
+        minutes("linear", 16384) < minutes("window", 16384) < minutes("softmax", 16384) / 2
     ),
     "But softmax takes longer: press *Time*.": lambda: every(
         race.ratio(n) > 1 for n in race.CONTEXTS

@@ -4,9 +4,9 @@ from itertools import pairwise, product, starmap
 
 from ..figures.index import loss_curves, ngram_baseline, race
 from ..figures.index.race_numbers import (
+    CONVOLUTION,
     LINEAR_BEHIND,
-    convolution,
-    convolutions,
+    attentions,
     far_costs,
     over_seeds,
 )
@@ -100,16 +100,16 @@ VERDICTS = {
     ),
     "it ends lower than every attention, too": lambda: is_above(plateau.behind_convolution()),
     "in place of attention ends lower than both, but its lead shrinks with updates": lambda: (
-        convolution() < min(race.ends("linear", 1024)) - 0.03
-        and len(convolutions()) == 3
+        race.end(CONVOLUTION, 1024) < min(race.ends("linear", 1024)) - 0.03
+        and len(race.ends(CONVOLUTION, 1024)) == 3
         and every(
             race_tables.lead_after(early).mean > race_tables.lead_after(late).mean > 0
             for early, late in pairwise((512, 1024, 1536, 2048))
         )
     ),
     "and the best attention, near-sighted and linear, at": lambda: (
-        convolution() < race.end(NEAR, 1024) - 0.03
-        and race.end(NEAR, 1024) == min(race.end(name, 1024) for name in race.MODELS)
+        race.end(CONVOLUTION, 1024) < race.end(NEAR, 1024) - 0.03
+        and race.end(NEAR, 1024) == min(race.end(name, 1024) for name in attentions())
     ),
     "The far-sighted head raises the loss by": lambda: is_above(far_costs()),
     "pairs at longer contexts one processor trained both runs. There the head costs": lambda: (

@@ -34,12 +34,19 @@ MODELS = {
     "linear": ("linear", "far"),
     "softmax, near only": ("softmax", "near"),
     "linear, near only": ("linear", "near"),
+    "window": ("softmax", "window"),
+    "two bytes": ("conv", "near"),
     "no attention": ("none", "near"),
 }
 PAIR = ("softmax", "linear")
-ATTENTION = {"softmax": "Softmax", "linear": "Linear", "none": "No attention"}
-SIGHT = {"far": "one head sees everything", "near": "near only"}
-LABELS = {name: name[0].upper() + name[1:] for name in MODELS}
+ATTENTION = {
+    "softmax": "Softmax", "linear": "Linear", "conv": "Convolution", "none": "No attention",
+}  # fmt: skip
+SIGHT = {"far": "one head sees everything", "near": "near only", "window": "last 128 bytes"}
+WRITTEN = {name: name for name in MODELS} | {
+    "window": "softmax, last 128", "two bytes": "convolution of two bytes",
+}  # fmt: skip
+LABELS = {name: words[0].upper() + words[1:] for name, words in WRITTEN.items()}
 CONTEXTS = (256, 1024, 4096, 16384)
 MAIN = 4096  # the context that most pages describe
 OPENS_AT = 16384  # the default context of the first page and the README
@@ -190,7 +197,7 @@ def _series() -> list[Series]:
 
 
 def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explorable | Missing:
-    """Loss on held-out novels against updates and time, for five models at each context."""
+    """Loss on held-out novels against updates and time, for all models at each context."""
     try:
         series = _series()
     except NotMeasuredError:
@@ -205,7 +212,7 @@ def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explora
         alt=(
             "Falling curves of validation loss at one context length, against minutes or updates. "
             "The models: softmax and linear attention, each with and without a head that sees "
-            "everything, and one without attention."
+            "everything; softmax in a window; a convolution of two bytes; and no attention."
         ),
         series=series,
         x=PROGRESS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import product
 from math import log
-from statistics import fmean
 
 import torch
 
@@ -13,13 +12,13 @@ from lsa.gpt import GPT, gpt_config
 
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds
-from ..lib.records import NotMeasuredError, Record, have, learned
+from ..lib.records import NotMeasuredError, have
 from ..linear_self_attention import variants
 from . import ngram_baseline
 from .race import CONTEXTS, MAIN, MODELS, PAIR, by_model, curves, differences, end, ratio, seconds
 
 LINEAR_BEHIND = ("linear", "softmax")
-CONVOLUTION = ("two bytes", 1024)  # the control that was trained at one context only
+CONVOLUTION = "two bytes"
 
 
 def linear_behind(*contexts: int) -> Pairs:
@@ -65,31 +64,23 @@ def far_costs() -> Pairs:
     return over_seeds(*((name, f"{name}, near only") for name in PAIR))
 
 
-def convolutions() -> list[Record]:
-    """The runs with a convolution of two bytes instead of attention. Raises NotMeasuredError."""
-    runs = [
-        run
-        for run in learned("race")
-        if (run["config"]["model"], run["config"]["context"]) == CONVOLUTION
-    ]
-    if not runs:
-        raise NotMeasuredError("race: no convolution of two bytes")
-    return runs
-
-
-def convolution() -> float:
-    """The mean of their last losses. Raises NotMeasuredError."""
-    return fmean(run["tables"]["validation"]["loss"][-1] for run in convolutions())
+def attentions() -> list[str]:
+    """The models that attend."""
+    return [name for name, (kind, _) in MODELS.items() if kind in PAIR]
 
 
 def convolution_leads() -> list[float]:
-    """Nats by which every attention ends above the convolution, seed by seed.
+    """Nats by which every attention ends above a convolution of two bytes: each context and seed.
 
     Raises NotMeasuredError.
     """
-    by_name = by_model(CONVOLUTION[1])
-    attentions = (by_name.get(name, ()) for name, (kind, _) in MODELS.items() if kind != "none")
-    return [lead for runs in attentions for lead in by_seed(runs, convolutions()).values()]
+    leads: list[float] = []
+    for context, name in product(CONTEXTS, attentions()):
+        with suppress(NotMeasuredError):
+            leads += differences(name, CONVOLUTION, context)
+    if not leads:
+        raise NotMeasuredError("race: no convolution of two bytes")
+    return leads
 
 
 def trained_seconds() -> list[float]:
@@ -121,11 +112,6 @@ def minutes(model: str, context: int) -> float:
     if not runs:
         raise NotMeasuredError(f"race: no {model} at {context}")
     return runs[0]["config"]["updates"] * seconds(model, context) / 60
-
-
-def window_minutes(context: int) -> float:
-    """Minutes of all updates of softmax in a window of 128 bytes. Raises NotMeasuredError."""
-    return updates(context) * seconds("window", context) / 60
 
 
 def _config(context: int) -> dict:
@@ -168,7 +154,10 @@ def numbers() -> dict[str, str]:
         "two_bytes_lead": lambda: " to ".join(f"{f(convolution_leads()):.2f}" for f in (min, max)),
         "trained_least": lambda: f"{min(trained_seconds()) / 60:.0f}",
         "trained_most": lambda: f"{max(trained_seconds()) / 3600:.0f}",
-        "window_minutes_16384": lambda: f"{window_minutes(16384):.0f}",
+        "window_minutes_16384": lambda: f"{minutes('window', 16384):.0f}",
+        "window_behind": lambda: over_seeds(("window", "softmax")).spread(),
+        "window_behind_linear": lambda: over_seeds(("window", "linear")).spread(),
+        "window_behind_near": lambda: over_seeds(("window", "softmax, near only")).spread(),
         "table_behind": lambda: table_behind().spread(2),
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
     }

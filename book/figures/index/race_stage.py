@@ -32,7 +32,7 @@ def data() -> HTML | Missing:
 
 def more() -> Explorable | Missing:
     """The whole race, folded below the stage, at the stage's default context."""
-    fold = "More: all five models, every seed, the table, the sources"
+    fold = "More: all models, every seed, the table, the sources"
     return figure(fold=fold, context=OPENS_AT)
 
 

@@ -13,6 +13,7 @@ from ..index.race import (
     MAIN,
     MODELS,
     PAIR,
+    WRITTEN,
     by_model,
     differences,
     end,
@@ -23,7 +24,7 @@ from ..index.race import (
     seconds,
     speed,
 )
-from ..index.race_numbers import CONVOLUTION, convolution, convolutions, over_seeds
+from ..index.race_numbers import CONVOLUTION, over_seeds
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, device_name, load
@@ -32,8 +33,8 @@ from ..lib.tables import Missing, Table
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
-# Models that are timed beside the pair, and their names in a column.
-BESIDE = {NEAR: NEAR, "window": "softmax, last 128"}
+LONG_RUNS = 1024  # the context with the most updates, and bytes enough for a controlled lead
+BESIDE = (NEAR, "window")  # timed beside the pair
 
 
 def design() -> Table | Missing:
@@ -56,7 +57,7 @@ def table() -> Table | Missing:
         return Missing("race")
     cells = []
     for model in MODELS:
-        line = [model]
+        line = [WRITTEN[model]]
         for context in contexts:
             runs = by_model(context).get(model)
             line.append(mean_and_spread(ends(model, context)) if runs else "")
@@ -74,7 +75,7 @@ def time_table() -> Table | Missing:
             continue
         timed = [_timed(name, context) for name in (*PAIR, *BESIDE)]
         cells.append([f"{context:,}", *timed[:2], times(both[0] / both[1]), *timed[2:]])
-    titles = ["context", *PAIR, "ratio", *BESIDE.values()]
+    titles = ["context", *PAIR, "ratio", *(WRITTEN[name] for name in BESIDE)]
     filled = [i for i in range(len(titles)) if any(line[i] != "–" for line in cells)]
     cells = [[line[i] for i in filled] for line in cells]
     shown = [titles[i] for i in filled]
@@ -157,23 +158,20 @@ def lead_after(updates: int) -> Pairs:
 
     Raises NotMeasuredError.
     """
-    context = CONVOLUTION[1]
-    best = {run["config"]["seed"]: losses(run) for run in by_model(context).get(NEAR, ())}
-    leads = [
-        best[seed][updates] - losses(run)[updates]
-        for run in convolutions()
-        if (seed := run["config"]["seed"]) in best
-    ]
-    return compare(leads)
+    return _apart_after(updates, NEAR, CONVOLUTION)
 
 
-def behind_after(updates: int, context: int = 1024) -> Pairs:
+def behind_after(updates: int) -> Pairs:
     """Nats by which linear attention is behind softmax after `updates`. NotMeasuredError."""
-    linear, softmax = (
-        {run["config"]["seed"]: losses(run)[updates] for run in by_model(context).get(name, ())}
-        for name in ("linear", "softmax")
+    return _apart_after(updates, "linear", "softmax")
+
+
+def _apart_after(updates: int, *models: str) -> Pairs:
+    one, other = (
+        {run["config"]["seed"]: losses(run)[updates] for run in by_model(LONG_RUNS).get(name, ())}
+        for name in models
     )
-    return compare([linear[seed] - softmax[seed] for seed in linear.keys() & softmax.keys()])
+    return compare([one[seed] - other[seed] for seed in one.keys() & other.keys()])
 
 
 def _by_processor() -> dict[tuple[str, int, str, int], float]:
@@ -228,10 +226,10 @@ def numbers() -> dict[str, str]:
         trained_twice_apart=lambda: f"{max(trained_twice()):.3f}",
         far_same=lambda: counted(len(far_head_on_one_processor())),
         far_same_costs=lambda: apart(far_head_on_one_processor().values()),
-        two_bytes=lambda: f"{convolution():.3f}",
+        two_bytes=lambda: f"{end(CONVOLUTION, LONG_RUNS):.3f}",
         **{f"two_bytes_after_{n}": lambda n=n: lead_after(n).spread(2) for n in (512, 2048)},
         **{f"behind_after_{n}": lambda n=n: behind_after(n).spread() for n in (512, 2048)},
-        near_1024=lambda: f"{end(NEAR, CONVOLUTION[1]):.3f}",
+        near_1024=lambda: f"{end(NEAR, LONG_RUNS):.3f}",
         near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
         seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),
     )
