@@ -63,15 +63,15 @@ def outcome(path, mutant, tests, seconds=600):
 
 
 if __name__ == "__main__":
-    folder, count, seed = sys.argv[1:]
+    folder, count, seed, *after = sys.argv[1:]
     sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     sys.path.insert(0, ".")
     covered, draw, found = CoverageData(), random.Random(int(seed)), Counter()
     covered.read()
     files = sorted(Path(folder).rglob("*.py"))
     every = [p for f in files if not {"triton", "kernels"} & {*f.parts} for p in places(f)]
-    for path, (line, _), made in draw.sample(every, int(count)):
-        name, i = draw.choice(made)
+    sample = [(*place, draw.choice(place[2])) for place in draw.sample(every, int(count))]
+    for path, (line, _), _, (name, i) in sample[int(*after) :]:
         mutant = mutate_code(path.read_text(encoding="utf-8"), get_operator(name)(), i)
         tests = tests_of(covered, path, line)
         what = outcome(path, mutant, tests) if tests else "not covered"
