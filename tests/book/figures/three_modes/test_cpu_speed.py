@@ -10,18 +10,24 @@ from experiments import cpu_speed as experiment
 from experiments.harness.core.plan import Session
 
 
-@pytest.fixture
-def record(tmp_path, monkeypatch):
-    """A small run, as `have` would find it."""
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small run of the plan, and what it measured."""
     run, _ = experiment.runs("cpu", smoke=True)
     session = Session(
         device=torch.device("cpu"), corpus=lambda name: None, save=lambda tables: None,
-        show=lambda *_: None, checkpoint=tmp_path / "none",
+        show=lambda *_: None, checkpoint=tmp_path_factory.mktemp("run") / "none",
     )  # fmt: skip
+    return run, experiment.perform(run.config, session).tables
+
+
+@pytest.fixture
+def record(small, monkeypatch):
+    """The small run, as `have` would find it."""
+    run, tables = small
     record = {
         "experiment": "cpu_speed", "name": run.name, "config": run.config, "complete": True,
-        "path": "results/cpu_speed/one-thread.json",
-        "tables": experiment.perform(run.config, session).tables,
+        "path": "results/cpu_speed/one-thread.json", "tables": {**tables},
         "provenance": {
             "commit": "0" * 40, "started": "2025-01-01T00:00:00+00:00",
             "device": {"kind": "cpu", "name": "A", "count": 1, "memory_bytes": 1},
