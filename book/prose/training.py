@@ -7,6 +7,7 @@ from ..figures.index.race_numbers import (
     CONVOLUTION,
     LINEAR_BEHIND,
     attentions,
+    convolution_leads,
     far_costs,
     over_seeds,
 )
@@ -81,6 +82,17 @@ VERDICTS = {
     "In neither model does the far-sighted head lower the loss": lambda: every(
         over_seeds((name, f"{name}, near only")).mean > 0 for name in race.PAIR
     ),
+    "nats lower than softmax in the mean over contexts, in all three seeds": lambda: (
+        is_above(over_seeds(("softmax", "window")))
+        and over_seeds(("softmax", "window"))[2:4] == (3, 3)
+    ),
+    "From linear attention we see no difference": lambda: is_undecided(
+        over_seeds(("window", "linear"))
+    ),
+    "An update of it takes longer than one of linear attention": lambda: every(
+        race.seconds("window", n) > race.seconds("linear", n) for n in race.CONTEXTS
+    ),
+    "It ends below every attention at every context": lambda: min(convolution_leads()) > 0.03,
     "in one of three seeds softmax ends lower": lambda: (
         [gap > 0 for gap in race.differences("linear", "softmax", race.MAIN)].count(True) == 1
     ),
@@ -99,7 +111,7 @@ VERDICTS = {
         min(race.end("no attention", n) - race.end("linear", n) for n in race.CONTEXTS) > 0.5
     ),
     "it ends lower than every attention, too": lambda: is_above(plateau.behind_convolution()),
-    "in place of attention ends lower than both, but its lead shrinks with updates": lambda: (
+    "ends lower than both at every context, but its lead shrinks with updates": lambda: (
         race.end(CONVOLUTION, 1024) < min(race.ends("linear", 1024)) - 0.03
         and len(race.ends(CONVOLUTION, 1024)) == 3
         and every(
