@@ -238,7 +238,7 @@ def _caption(context: int) -> str:
     each = seeds_in_words([*map(len, runs.values())])
     return (
         "**Update for update we see no difference; in time linear attention is done first.** "
-        "Each has one head that fades. "
+        "Both have one head that fades. "
         f"Loss on five novels that were never trained on, {each}. At each context all models make "
         "the same number of updates, fixed beforehand, on the same text. Time is updates times the "
         "median seconds of an update, measured separately on an idle CPU, all models in turn. "

@@ -52,5 +52,6 @@ def test_claims_hold():
     behind = race_numbers.linear_behind(race.OPENS_AT)
     assert abs(behind.mean) < behind.half
     assert race_numbers.near_lead(race.OPENS_AT).mean > 0
+    assert abs(race_numbers.over_seeds(("window", "softmax")).mean) < 0.01
     assert min(race_numbers.convolution_leads()) > 0
     assert all(len(race.ends(race_numbers.CONVOLUTION, n)) == 3 for n in race.CONTEXTS)
