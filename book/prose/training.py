@@ -89,7 +89,7 @@ VERDICTS = {
     "From linear attention we see no difference": lambda: is_undecided(
         over_seeds(("window", "linear"))
     ),
-    "An update of it takes longer than one of linear attention": lambda: every(
+    "Its updates take longer than those of linear attention, at every context": lambda: every(
         race.seconds("window", n) > race.seconds("linear", n) for n in race.CONTEXTS
     ),
     "It ends below every attention at every context": lambda: min(convolution_leads()) > 0.03,

@@ -157,7 +157,6 @@ def numbers() -> dict[str, str]:
         "window_minutes_16384": lambda: f"{minutes('window', 16384):.0f}",
         "window_behind": lambda: over_seeds(("window", "softmax")).spread(),
         "window_behind_linear": lambda: over_seeds(("window", "linear")).spread(),
-        "window_behind_near": lambda: over_seeds(("window", "softmax, near only")).spread(),
         "table_behind": lambda: table_behind().spread(2),
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
     }

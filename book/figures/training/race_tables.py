@@ -33,7 +33,7 @@ from ..lib.tables import Missing, Table
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
-LONG_RUNS = 1024  # the context with the most updates, and bytes enough for a controlled lead
+LONG_RUNS = 1024  # the context at which leads are followed over 2,048 updates
 BESIDE = (NEAR, "window")  # timed beside the pair
 
 
