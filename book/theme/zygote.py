@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
 
 LARGEST = 2**20  # bytes in a message, which holds the environment
@@ -74,7 +75,9 @@ class Forked:
     wait = poll  # Jupyter calls it only after the process has ended
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        """Send it, unless the kernel has ended, as Jupyter expects of a process."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
 
 def serve(asked: socket.socket) -> None:

@@ -68,7 +68,10 @@ def built_book() -> Path:
             built = subprocess.run(
                 BUILD, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1500
             )
-            assert built.returncode == 0, f"{built.stdout[-6000:]}\n{built.stderr[-6000:]}"
+            if built.returncode:
+                # What comes after the cause is how Jupyter Book was called.
+                cause = built.stderr.partition("\nThe above exception was the direct cause")[0]
+                pytest.fail(f"{built.stdout[-1000:]}\n{cause[-3000:]}", pytrace=False)
             (HTML / "index.html").touch()
     return HTML
 

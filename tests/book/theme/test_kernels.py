@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -156,6 +158,15 @@ def test_a_forked_kernel_that_dies_ends_the_build(zygote):
     zygote()
     with pytest.raises(RuntimeError, match="Kernel died"):
         execute("import os; os._exit(1)")
+
+
+def test_a_kernel_that_has_just_ended_can_be_told_to_end(zygote):
+    forked = zygote().fork(["-f", "nowhere/kernel.json"], {**os.environ}, str(Path.cwd()))
+    os.kill(forked.pid, signal.SIGKILL)
+    while Path(f"/proc/{forked.pid}").exists():
+        time.sleep(0.01)
+    forked.send_signal(signal.SIGTERM)
+    assert forked.poll() == 0
 
 
 def test_one_page_needs_no_zygote():
