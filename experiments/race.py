@@ -41,6 +41,7 @@ UPDATES = {256: 2048, 1024: 2048, 4096: 1024, 16384: 512}
 # They decay by 2^-127 over this window, so tokens beyond it are left out. Timed runs do all the
 # work.
 WINDOWS = {("softmax, near only", 16384): 512}
+WRITER = ("window", 4096, 0)  # stored too, for the page on which three models write
 ORDER = (4096, 1024, 16384, 256)  # most informative first
 TOKENS = 2048  # the least bytes that an update reads; or one window
 ROUNDS = {256: 25, 1024: 25, 4096: 15, 16384: 7}
@@ -176,7 +177,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         context=config["context"], device=session.device, window=config["validation_span"],
     )  # fmt: skip
     seed, context = config["seed"], config["context"]
-    if (config["model"], context, seed) in stored_models([context], [seed]):
+    model = (config["model"], context, seed)
+    if model in (*stored_models([context], [seed]), WRITER):
         session.keep_weights(pack_weights(training.model))
     return Outcome({**outcome.tables, **found})
 
