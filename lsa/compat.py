@@ -38,6 +38,14 @@ def is_in_function_transform() -> bool:
     return torch._C._are_functorch_transforms_active()
 
 
+def is_batched(x: Tensor | None) -> bool:
+    """Whether `torch.autograd.grad(..., is_grads_batched=True)` made x.
+
+    It has a vmap of its own: its tensors have no memory, and torch.func does not know of them.
+    """
+    return x is not None and torch._C._functorch.is_legacy_batchedtensor(x)
+
+
 def is_under_dispatch_mode() -> bool:
     """Whether a mode such as FakeTensorMode is active, whose tensors have no data."""
     return bool(torch._C._len_torch_dispatch_stack())

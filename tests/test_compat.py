@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.autograd.functional import hessian, jacobian
 
 import lsa
 from lsa.compat import is_transformed
@@ -51,6 +52,19 @@ y, _ , _ = selective_operator.scan_operator(
 )
 print(y.sum().backward() or x.grad.shape[0])
 """
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("decay", [None, torch.full((1, 4, 1), -0.5)])
+@pytest.mark.parametrize("mode", lsa.attention.api.MODES)
+def test_torch_takes_many_gradients_at_once(mode, decay, dtype):
+    q, k, v = torch.rand(3, 1, 4, 1, 3, dtype=dtype)
+
+    def loss(q):
+        return lsa.linear_attention(q, k, v, mode=mode, log_decay=decay).square().sum((0, 1))
+
+    for take, f in ((jacobian, loss), (hessian, lambda q: loss(q).sum())):
+        torch.testing.assert_close(take(f, q, vectorize=True), take(f, q))
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")

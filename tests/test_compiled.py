@@ -5,6 +5,7 @@ import os
 import shutil
 import struct
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,27 @@ def test_a_lack_of_memory_or_threads_is_said(body):
     assert run(2**42, 0, 1) == 1, "a chunk of so many tokens fits no memory"
     threads = ctypes.cast(failing, ctypes.c_void_p).value
     assert run(0, threads, 2) == 1, "its threads did not run"
+
+
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64, "meta"], ids=str)
+def test_it_may_be_imported_under_any_of_torchs_defaults(default):
+    """As by a program that makes its model in 16 bits, or on meta, before it needs lsa."""
+    before = torch.get_default_dtype()
+    spec = spec_from_file_location(
+        "lsa.attention.again", compiled.__file__, submodule_search_locations=[]
+    )
+    again = module_from_spec(spec)
+    try:
+        if default == "meta":
+            torch.set_default_device(default)
+        else:
+            torch.set_default_dtype(default)
+        spec.loader.exec_module(again)
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(before)
+    made = again.NOTHING.new_empty(3)
+    assert (made.dtype, made.device) == (torch.float32, torch.device("cpu"))
 
 
 @pytest.mark.skipif("CI" not in os.environ, reason="a computer may have no compiler")

@@ -20,7 +20,7 @@ from torch.nn import Parameter
 from torch.utils.flop_counter import register_flop_formula
 
 from ..checks import is_at_hand
-from ..compat import below_autograd, is_transformed
+from ..compat import below_autograd, is_batched, is_transformed
 from ..operators import gradients_where_needed, launching_on, operator
 from . import differentiable, dispatch
 from .call import CHUNK_SIZE, INPUTS, UPSTREAM, Call, Grads, Saved, signature
@@ -62,12 +62,12 @@ def _save_forward(ctx: Any, inputs: tuple, output: tuple) -> None:
 def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None, *_: Any) -> tuple:
     tensors = ctx.saved_tensors
     call, saved = Call(*tensors[:INPUTS], *ctx.options), Saved(*tensors[INPUTS:])
-    if do is None:
-        do = torch.zeros_like(saved.o)
+    given = do if do is not None else dz if dS is None else dS  # all are batched, or none
+    do = torch.zeros_like(saved.o) if do is None else do
     dz = None if dz is None or not dz.numel() else dz
     needs = ctx.needs_input_grad[:INPUTS]
     call = call._replace(with_z=dz is not None, with_dg=needs[-1])
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or is_batched(given):
         found = gradient_operator(*call, *saved, do, dS, dz)
     else:
         flat = *call, *saved, do, dS, dz

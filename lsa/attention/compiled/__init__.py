@@ -35,7 +35,9 @@ MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 # "avx512" or "neon" for one instruction set.
 SETTING = "LSA_CPU"
 CALL = "11q2f15q"  # the struct `Call` of body.cpp up to its tensors; each of those takes 5q more
-NOTHING = torch.empty(0)
+# Not in torch's defaults, which may be others while this is imported: the body writes into memory
+# that is made from it.
+NOTHING = torch.empty(0, dtype=torch.float32, device="cpu")
 
 
 class Library(NamedTuple):
