@@ -3,7 +3,7 @@
 from math import inf
 
 from ..figures.lib import tasks
-from ..figures.state_spaces import induction, scan_speed
+from ..figures.state_spaces import induction
 from ..figures.state_spaces.copying_tasks import COPYING, SELECTIVE, least, runs_of
 from . import every
 
@@ -66,8 +66,5 @@ VERDICTS = {
     ),
     "The runs of this chapter now train each rate in full": lambda: every(
         len(tasks.trainings(task)) == 9 for task in (COPYING, SELECTIVE, induction.TASK)
-    ),
-    "a tree takes {glue:text}`scan_tree` the time of a scan in order": lambda: every(
-        scan_speed.ratio(run, "tree", "steps") > 1 for run in scan_speed.measured()
     ),
 }

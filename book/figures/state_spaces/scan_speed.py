@@ -116,11 +116,9 @@ def _caption(records: list[Record]) -> str:
 
 
 def numbers(N: int = 16, item: int = 4) -> dict[str, str]:
-    """Bytes a token and channel by the cost model, and measured numbers."""
-
+    """Bytes a token and channel by the cost model."""
     return {
         "scan_states": f"{item * N}",
         "scan_least": f"{3 * item}",
         "scan_kept": f"{item * N // CHUNK}",
-        **in_words(scan_tree=lambda: _range("tree", "steps")),
     }

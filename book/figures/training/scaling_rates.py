@@ -88,9 +88,6 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the rates."""
     return in_words(
-        rates_half=lambda: behind()[0].spread(),
-        rates_usual=lambda: behind()[1].spread(),
-        rates_twice=lambda: behind()[2].spread(),
         rates_linear_twice=lambda: rise("linear", TWICE).signed(),
         scaling_again=lambda: _again()[1],
     )
