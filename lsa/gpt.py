@@ -295,7 +295,7 @@ class GPT(nn.Module):
 
     @property
     def n_parameters(self) -> int:
-        """Parameters, the position table left out as in Kaplan et al. (2020)."""
+        """Parameters, the embedding of tokens among them, the position table not."""
         positions = 0 if self.wpe is None else self.wpe.weight.numel()
         return sum(p.numel() for p in self.parameters()) - positions
 
