@@ -160,8 +160,7 @@ def test_a_figure_in_sight_stays_still_until_it_is_touched(show, touch):
     expect(still).to_have_count(0)
 
 
-@pytest.mark.parametrize("width", [375, 1280])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
 def test_accessible_and_never_wider_than_the_screen(show, theme, width):
     figures = [headline(), speed(), tasks()]
     page = show(*figures, theme=theme, width=width)

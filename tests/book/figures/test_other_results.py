@@ -89,6 +89,8 @@ OTHERS = {
     "a GPU's, of another scale": lambda run: [run, on_gpu(of_scale(run, "355M"))],
     "only one row": lambda run: [first_rows(run, 1)],
 }
+# Their still pictures are drawn too: with the fewest points that there can be, and the most curves.
+PICTURED = ("only one row", "a GPU's, of another scale")
 
 
 @pytest.fixture
@@ -114,7 +116,8 @@ def test_every_figure_and_number_copes(others, stored_now):
         shown = make()
         if isinstance(shown, Explorable):
             assert shown.curves, name
-            still(shown)
+            if others in PICTURED:
+                still(shown)
         elif hasattr(shown, "_repr_markdown_"):
             assert "None" not in shown._repr_markdown_(), name
         elif hasattr(shown, "_repr_html_"):
