@@ -2,6 +2,8 @@
 
 import os
 import sys
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,27 +94,38 @@ def test_without_slurm_nothing_is_started(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == said
 
 
+def test_jobs_share_the_plan(tmp_path, monkeypatch, capsys):
+    """Here the jobs run in this process, one after the other."""
+    submitit = pytest.importorskip("submitit")
+    here = partial(submitit.AutoExecutor, cluster="debug")
+    monkeypatch.setattr(submitit, "AutoExecutor", lambda folder, cluster: here(folder))
+
+    def run(command, check):
+        monkeypatch.setattr(sys, "argv", command[2:])
+        assert check and main(command[3:]) == 0
+
+    monkeypatch.setattr(cluster, "subprocess", SimpleNamespace(run=run))
+    what = ["rnn_orders", "taylor_error", "--device", "cpu", "--smoke"]
+    how = ["--cluster", "local", "--jobs", "2", "--hours", "0.1", "--out", str(tmp_path)]
+    assert main(["submit", *how, "--", *what]) == 0
+    assert capsys.readouterr().out.count("1 runs stored") == 2
+    parts = {
+        one["provenance"]["command"].rpartition(" ")[2] for one in record.load(results=tmp_path)
+    }
+    assert parts == {"1/2", "2/2"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("jobs", "ranks", "plan"),
-    [
-        (2, 1, {"nano-linear-64": "2/2", "nano-softmax-64": "1/2"}),
-        (1, 2, {"nano-linear-64": "1/1"}),
-    ],
-)
-def test_jobs_share_the_plan_and_their_results_are_collected(
-    tmp_path, made_corpus, capsys, jobs, ranks, plan
-):
+def test_a_job_of_two_ranks_ends_and_its_results_are_collected(tmp_path, made_corpus, capsys):
     pytest.importorskip("submitit")
     shared, home = str(tmp_path / "shared"), tmp_path / "home"
-    how = ["--cluster", "local", "--jobs", str(jobs), "--ranks", str(ranks), "--hours", "0.1"]
-    what = ["loss_curves", "--device", "cpu", "--smoke"]
-    what += [f"--only=name={name}" for name in plan if len(plan) == 1]
-    assert main(["submit", *how, "--out", shared, "--", *what]) == 0
+    how = ["--cluster", "local", "--jobs", "1", "--ranks", "2", "--hours", "0.1", "--out", shared]
+    what = ["loss_curves", "--device", "cpu", "--smoke", "--only=name=nano-linear-64"]
+    assert main(["submit", *how, "--", *what]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith(f"{jobs} jobs: ") and said[1] == "all have ended"
+    assert said[0].startswith("1 jobs: ") and said[1] == "all have ended"
     assert said[2] == f"when they have ended: python -m experiments collect {shared}"
     assert main(["collect", shared, "--out", str(home)]) == 0
-    found = {one["name"]: one["provenance"] for one in record.load(results=home)}
-    assert {name: one["command"].rpartition(" ")[2] for name, one in found.items()} == plan
-    assert {one.get("ranks", {}).get("world_size", 1) for one in found.values()} == {ranks}
+    (found,) = record.load(results=home)
+    assert found["provenance"]["command"].endswith(" 1/1")
+    assert found["provenance"]["ranks"]["world_size"] == 2

@@ -17,7 +17,7 @@ CONFIG = {"shape": SHAPE, "dtype": "bfloat16", "seed": 0}
 @pytest.fixture
 def session(monkeypatch):
     monkeypatch.setattr(
-        kernel_speed, "limits", lambda _: {"cache": 2**25, "copy": 1e10, "matmul": 1e11}
+        kernel_speed, "limits", lambda _: {"cache": 2**16, "copy": 1e10, "matmul": 1e11}
     )
     return bare_session()
 
@@ -117,15 +117,19 @@ def fla(monkeypatch):
     ("version", "races"),
     [("0.5.1", True), ("0.6", True), ("0.10.0rc1", True), ("0.5.0", False), ("0.4.2", False)],
 )
-def test_ours_normalised_has_an_opponent(version, races, fla, session):
+def test_a_library_whose_gradient_is_wrong_is_left_out(version, races, fla, session):
     fla.__version__ = version
-    tables = kernel_speed.perform(CONFIG, session).tables
-    check_declared(tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True)
-    assert tables["peers"] == {"library": ["fla"], "version": [version]}
     name = "fla chunk, normalised"
-    for table in ("errors", "rows"):
-        assert "fla chunk" in tables[table]["implementation"]
-        assert (name in tables[table]["implementation"]) == races
-    assert max(tables["errors"]["error"]) <= 3.3e-3  # each beside what it computes
+    assert (name in kernel_speed.implementations(session)) == races
     left_out = f"{name}: ValueError: version {version}, whose gradient of k is wrong"
     assert any(warning.startswith(left_out) for warning in session.warnings) != races
+
+
+def test_ours_normalised_has_an_opponent(fla, session):
+    fla.__version__ = "0.5.1"
+    tables = kernel_speed.perform(CONFIG, session).tables
+    check_declared(tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True)
+    assert tables["peers"] == {"library": ["fla"], "version": ["0.5.1"]}
+    for table in ("errors", "rows"):
+        assert {"fla chunk", "fla chunk, normalised"} <= set(tables[table]["implementation"])
+    assert max(tables["errors"]["error"]) <= 3.3e-3  # each beside what it computes

@@ -1,5 +1,7 @@
 """A lease rehearsed, with a GPU's stand-in: every step of what comes first on a GPU."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments import __main__ as command
@@ -22,6 +24,9 @@ ABSENT = ("softmax, cuDNN", "softmax, flash 3", "mamba_ssm", "kernel: ", "kernel
 def test_every_step_of_a_lease(tmp_path, monkeypatch, made_corpus, capfd):
     """Through the processes, the records' checks, the archive and home."""
     few = {name: EXPERIMENTS[name] for name in FIRST}
+    # Its runs of other types differ in nothing else.
+    errors = few["kernel_errors"]
+    few["kernel_errors"] = replace(errors, runs=lambda *given: errors.runs(*given)[:2])
     monkeypatch.setattr(command, "EXPERIMENTS", few)
     out = tmp_path / "out"
     with stand_in():
@@ -34,14 +39,14 @@ def test_every_step_of_a_lease(tmp_path, monkeypatch, made_corpus, capfd):
     assert all(one["complete"] for one in stored.values())
     assert all(one["provenance"]["device"]["name"] == "Stand-in" for one in stored.values())
     (race,) = (one for (name, _), one in stored.items() if name == "kernel_speed")
-    rows, errors = race["tables"]["rows"], race["tables"]["errors"]
+    rows, compared = race["tables"]["rows"], race["tables"]["errors"]
     raced = {"ours", "ours, normalised", "ours, fading"}
     raced |= {"fla chunk", "fla chunk, normalised", "fla simple_gla, fading"}
-    assert raced <= set(rows["implementation"]) and raced <= set(errors["implementation"])
+    assert raced <= set(rows["implementation"]) and raced <= set(compared["implementation"])
     assert {*zip(rows["pass"], rows["launch"], strict=True)} == {
         (one, launch) for one in ("forward", "forward+backward") for launch in ("eager", "graph")
     }
-    assert max(errors["error"]) <= 3.3e-3
+    assert max(compared["error"]) <= 3.3e-3
     # What is warned of is what the stand-in does not have, and nothing else.
     warned = {text for one in stored.values() for text in one["provenance"].get("warnings", ())}
     assert all(text.startswith(ABSENT) for text in warned), warned
