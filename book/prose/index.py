@@ -96,7 +96,7 @@ VERDICTS = {
     "The time of an update depends on the context.": lambda: (
         1 < race.ratio(256) < race.ratio(1024) < race.ratio(4096) < race.ratio(16384)
     ),
-    "both models end lower, by": lambda: (
+    "both models end lower, in their mean by": lambda: (
         is_clear(far_costs())
         and every(over_seeds((name, f"{name}, near only")).mean > 0 for name in race.PAIR)
     ),
