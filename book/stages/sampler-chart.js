@@ -4,9 +4,10 @@
 
 window.SamplerChart ??= (() => {
   const { svg } = Stage;
-  const NAMES = { softmax: "Softmax", linear: "Linear" };
-  const COLOURS = { softmax: "film-softmax", linear: "film-linear" };
+  const NAMES = { softmax: "Softmax", window: "Window", linear: "Linear" };
+  const COLOURS = { softmax: "film-softmax", window: "film-window", linear: "film-linear" };
   const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 48;
+  const ASIDE = 52; // px that a window's label stands left of linear attention's, whose line is as low
 
   const count = (n) => Elements.grouped(Math.round(n));
   const digits = (value) => Elements.grouped(Number(value.toPrecision(2)));
@@ -16,6 +17,10 @@ window.SamplerChart ??= (() => {
     const power = 10 ** Math.floor(Math.log10(value));
     return power * [1, 2, 5, 10].find((one) => one * power >= value * 0.999);
   }
+
+  /* Multiply-adds of a letter after t others. bill: those of the first letter, those that each
+     letter before adds, and how many of them add; null: all. */
+  const work = ([first, grows, most], t) => first + grows * Math.min(t, most ?? t);
 
   /* Number of letters on the chart's axis. stored: whether the text began with stored ones. */
   const room = (reached, stored) =>
@@ -29,25 +34,27 @@ window.SamplerChart ??= (() => {
   }
 
   /* Data of the chart, up to letter `far`, in milliseconds if there is a price. writers: those at
-     work. bills: multiply-adds of a letter, {name: [of the first, added by each letter before]}. */
+     work. bills: {name: a bill, as for `work`}. */
   function charted(writers, bills, far) {
     const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));
-    const bill = (name, t) => bills[name][0] + bills[name][1] * t;
     const found = price(writers, bills), timed = found !== null, unit = found ?? 1e-6;
-    const ends = Object.fromEntries(
-      Object.keys(bills).map((name) => [name, [0, far].map((t) => bill(name, t) * unit)]),
+    const counted = Object.fromEntries(
+      Object.entries(bills).map(([name, bill]) => [
+        name,
+        [0, bill[2] ?? far, far].map((t) => [t, work(bill, t) * unit]),
+      ]),
     );
     const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
     return {
       timed,
-      ends,
+      counted,
       points: timed ? points : {},
-      high: roundUp(Math.max(...Object.values(ends).flat(), ...times)),
+      high: roundUp(Math.max(...Object.values(counted).flat().map(([, value]) => value), ...times)),
     };
   }
 
   function drawChart(picture, width, writers, bills, far) {
-    const { timed, ends, points, high } = charted(writers, bills, far), right = width - 8;
+    const { timed, counted, points, high } = charted(writers, bills, far), right = width - 8;
     const x = (t) => LEFT + ((right - LEFT) * t) / far,
       y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.min(value, high)) / high;
     const text = (attributes, words) => svg("text", { class: "lines-tick", ...attributes }, words);
@@ -68,18 +75,20 @@ window.SamplerChart ??= (() => {
         ),
       );
     }
-    for (const [name, [first, last]] of Object.entries(ends)) {
-      const line = Stage.path((points[name] ?? []).map(([t, ms]) => [x(t), y(ms)]));
+    for (const [name, predicted] of Object.entries(counted)) {
+      const [line, dashes] = [points[name] ?? [], predicted].map((all) =>
+        Stage.path(all.map(([t, value]) => [x(t), y(value)]))
+      );
       nodes.push(
         svg("path", {
           class: `sampler-counted ${COLOURS[name]}`,
-          d: `M${x(0)} ${y(first)}L${right} ${y(last)}`,
+          d: dashes,
         }),
         svg("path", { class: `sampler-line ${COLOURS[name]}`, d: line }),
         svg("text", {
           class: `sampler-label ${COLOURS[name]}`,
-          x: right,
-          y: y(last) - 6,
+          x: right - (name === "window" ? ASIDE : 0),
+          y: y(predicted.at(-1)[1]) - 6,
           "text-anchor": "end",
         }, NAMES[name]),
       );
@@ -88,5 +97,5 @@ window.SamplerChart ??= (() => {
     picture.replaceChildren(...nodes);
   }
 
-  return { COLOURS, NAMES, count, digits, drawChart, price, room };
+  return { COLOURS, NAMES, count, digits, drawChart, price, room, work };
 })();

@@ -4,7 +4,7 @@
 
 window.SamplerSide ??= (() => {
   const { element } = Stage;
-  const { COLOURS, NAMES, count, digits } = SamplerChart;
+  const { COLOURS, NAMES, count, digits, work } = SamplerChart;
   const { bytesText } = SamplerScale;
   const SHOWN = 280, LIKELY = 5; // letters, next letters
 
@@ -50,7 +50,7 @@ window.SamplerSide ??= (() => {
   /* Memory and time that softmax would need after so many letters that it has not read. price:
      milliseconds of a multiply-add, or null. */
   function missing(letters, { bills: { softmax, linear }, row }, price) {
-    const next = softmax[0] + softmax[1] * letters;
+    const next = work(softmax, letters);
     const all = letters * softmax[0] + softmax[1] * letters * letters / 2;
     const cache = `It would need the keys and values of all ${count(letters)} letters: ${
       bytesText(row * letters)
@@ -64,10 +64,16 @@ window.SamplerSide ??= (() => {
       + `${timeText(letters * linear[0] * price)}.`;
   }
 
+  /* The same of a window, whose letters are as many as ever. */
+  const windowed = ({ window, first }, row) =>
+    `No cache of it is stored here. It keeps the last ${count(window)} letters and the first, ${
+      bytesText((window + first) * row)
+    }, after however many.`;
+
   class Side {
-    constructor(name, data) {
-      const css = COLOURS[name];
-      Object.assign(this, { name, data });
+    constructor(model, data) {
+      const { name } = model, css = COLOURS[name];
+      Object.assign(this, { name, model, data });
       this.text = element("p", { class: "film-text sampler-text", dir: "ltr" });
       this.facts = ["At letter", "Per letter", "Memory"].map(Stage.fact);
       this.likely = element("ol", { class: "sampler-likely" });
@@ -88,10 +94,12 @@ window.SamplerSide ??= (() => {
 
     /* Without a writer: what it would be given or need after so many letters. */
     wait(letters, text, price) {
-      const gone = text === null, { bills: { [this.name]: [first, grows] }, row, state } = this.data;
-      this.text.replaceChildren(gone ? missing(letters, this.data, price) : text);
-      const kept = this.name === "linear" ? state : row * letters;
-      const time = gone && price !== null ? timeText((first + grows * letters) * price) : "–";
+      const gone = text === null, { name, model, data } = this, { row, state } = data;
+      const far = () => name === "window" ? windowed(model, row) : missing(letters, data, price);
+      this.text.replaceChildren(gone ? far() : text);
+      const rows = name === "window" ? model.window + model.first : letters;
+      const kept = name === "linear" ? state : row * rows;
+      const time = gone && price !== null ? timeText(work(data.bills[name], letters) * price) : "–";
       this.tell(letters, time, kept, gone);
       this.next.classList.toggle("sampler-gone", gone);
     }

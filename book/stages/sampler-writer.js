@@ -1,6 +1,6 @@
 "use strict";
 
-/* One of the sampler's two models while it writes. */
+/* One of the sampler's models while it writes. */
 
 window.SamplerWriter ??= (() => {
   const MOST = 16384; // letters, with the prompt
@@ -8,9 +8,9 @@ window.SamplerWriter ??= (() => {
 
   /* A model's text, and the time it took. */
   class Writer {
-    constructor({ name, slopes }, weights) {
-      this.name = name;
-      this.machine = Writers.machine(weights, name, slopes);
+    constructor(model, weights) {
+      this.name = model.name;
+      this.machine = Writers.machine(weights, model.name, model.slopes, model);
     }
 
     /* stored: {letters, text, arrays} of a state to start from, and its last letters. */

@@ -1,6 +1,6 @@
 "use strict";
 
-/* Two trained models write on the reader's own device, a letter at a time, and are timed. Linear
+/* Trained models write on the reader's own device, a letter at a time, and are timed. Linear
    attention can start from a stored state, after a thousand or a million letters of a novel. The
    models are data from the page's figures module: element #sampler-data. Weights and states are
    files of the book, data/<file>.js, loaded when the reader asks for them. */
@@ -12,7 +12,7 @@
   const { Side, sentence } = SamplerSide;
   const TEMPERATURES = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5], FIRST = 0.8;
   const LEAST = 4096; // the least number of letters on the chart's axis
-  const TURN = 4, FRAME = 12; // ms of a writer's turn, and of both together between two frames
+  const TURN = 4, FRAME = 12; // ms of a writer's turn, and of all together between two frames
   const REDRAWN = 150, READING = 45; // ms between two pictures, and between letters at reading pace
   const SPEEDS = { race: "Full speed", read: "Reading pace" };
 
@@ -32,7 +32,7 @@
         temperature: FIRST,
         drawn: 0,
       });
-      this.sides = data.models.map(({ name }) => new Side(name, data));
+      this.sides = data.models.map((model) => new Side(model, data));
       const stations = data.stations.map(({ letters }) => letters);
       this.scale = new SamplerScale.Scale(stage, { ...data, stations });
       this.makeControls(data);
@@ -50,7 +50,7 @@
     }
 
     makeControls(data) {
-      [this.prompt, this.promptField] = Stage.field("sampler-prompt", "Both continue from", data.prompt, {
+      [this.prompt, this.promptField] = Stage.field("sampler-prompt", "All continue from", data.prompt, {
         maxlength: 1000,
         onchange: () => this.place(0),
       });
@@ -108,7 +108,7 @@
       const load = element(
         "p",
         { class: "film-quiet" },
-        `The first press loads both models, ${
+        `The first press loads the models, ${
           digits(data.bytes / 1e6)
         } MB. They run in this page; what you type stays in it.`,
       );
@@ -171,7 +171,7 @@
       }
     }
 
-    /* The writers at work: both, or linear attention alone after a novel. */
+    /* The writers at work: all, or linear attention alone after a novel. */
     get active() {
       if (!this.from) return this.writers;
       return this.states[this.from] ? this.writers.filter(({ name }) => name === "linear") : [];
@@ -234,7 +234,7 @@
       return this.active.some(({ bytes }) => bytes.length >= MOST);
     }
 
-    /* Between two frames: the writer with less time so far has the next turn, so that both get the
+    /* Between two frames: the writer with less time so far has the next turn, so that all get the
        same. At reading pace each writes a letter when it is due. */
     frame() {
       if (!this.running) return;
@@ -273,7 +273,7 @@
     /* A side's text before its model is loaded; null: it cannot be loaded. */
     text({ name }) {
       if (!this.from) return this.prompt.value;
-      if (name === "softmax") return null;
+      if (name !== "linear") return null;
       const { text } = this.data.stations.find(({ letters }) => letters === this.from);
       return `… ${text}`;
     }

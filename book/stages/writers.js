@@ -1,7 +1,7 @@
 "use strict";
 
 /* A trained nano GPT of lsa as a state machine in JavaScript: one letter a tick, with softmax
-   attention and a cache, or with elu + 1 and a state. Weights are read from the files that the race
+   attention and a cache of all letters or the last, or with elu + 1 and a state. Weights are read from the files that the race
    stores (`experiments.harness.learning.weights.pack_weights`). Tests compare both with lsa. */
 
 window.Writers ??= (() => {
@@ -50,19 +50,20 @@ window.Writers ??= (() => {
 
   const phi = (x) => (x > 0 ? x + 1 : Math.exp(x)); // elu + 1
 
-  /* Heads as machines: start(width) returns a state; step(state, q, k, v, slope, o) is a tick,
-     which changes the state and writes o. slope: log of the factor by which weights decay per
-     letter. */
-  const HEADS = {
-    softmax: {
+  /* Softmax attention to the last `near` letters and the `first`. Letter t is in row t, and from
+     first + near on in the row of the letter that leaves the window. */
+  function cached({ window: near = Infinity, first = 0 } = {}) {
+    const rows = first + near, room = Math.min(rows, ROOM);
+    return {
       start: (width) => ({
-        k: new Float32Array(ROOM * width),
-        v: new Float32Array(ROOM * width),
-        scores: new Float64Array(ROOM),
+        k: new Float32Array(room * width),
+        v: new Float32Array(room * width),
+        scores: new Float64Array(room),
         length: 0,
       }),
       step(cache, q, k, v, slope, o) {
-        const width = q.length, at = cache.length++, n = cache.length;
+        const width = q.length, t = cache.length++, n = Math.min(t + 1, rows);
+        const at = t < rows ? t : first + (t - first) % near;
         if (n > cache.scores.length) {
           for (
             const [name, { constructor, length }] of Object.entries(cache).filter(([, one]) => one.length)
@@ -82,7 +83,8 @@ window.Writers ??= (() => {
             s0 += q[c] * keys[i];
             s1 += q[c + 1] * keys[i + 1];
           }
-          scores[j] = (s0 + s1) * scale + slope * (n - 1 - j);
+          const age = j < first || t - j < near ? t - j : (t - j) % near;
+          scores[j] = (s0 + s1) * scale + slope * age;
           if (scores[j] > most) most = scores[j];
         }
         o.fill(0);
@@ -93,10 +95,18 @@ window.Writers ??= (() => {
         }
         for (let c = 0; c < width; c++) o[c] /= sum;
       },
-      kept: (width, t) => 2 * width * t,
-      products: (width, t) => 2 * width * t,
-    },
-    linear: {
+      kept: (width, t) => 2 * width * (near < Infinity ? rows : t),
+      products: (width, t) => 2 * width * Math.min(t, rows),
+    };
+  }
+
+  /* Heads as machines: start(width) returns a state; step(state, q, k, v, slope, o) is a tick,
+     which changes the state and writes o. slope: log of the factor by which weights decay per
+     letter. */
+  const HEADS = {
+    softmax: cached,
+    window: cached,
+    linear: () => ({
       start: (width) => ({ S: new Float32Array(width * width), z: new Float32Array(width) }),
       step({ S, z }, q, k, v, slope, o) {
         const width = q.length, keep = Math.exp(slope), scale = width ** -0.5;
@@ -115,16 +125,16 @@ window.Writers ??= (() => {
       },
       kept: (width) => width * (width + 1),
       products: (width) => 2 * width * width,
-    },
+    }),
   };
 
-  /* The machine of a GPT. weights: from `open`; kind: of its heads; slopes: one for each head.
-     start() is the empty state; restore({S, z}) that of linear attention, from the flat arrays of
+  /* The machine of a GPT. weights: from `open`; kind: of its heads; slopes: one for each head;
+     options: window and first, of a window. start() is the empty state; restore({S, z}) that of linear attention, from the flat arrays of
      all layers; read(state, letter, note) the next letter's logits, valid until the next tick, with
      note(layer, head, k, v) called for what each head stores; kept(t) and products(t) count the
      numbers stored after t letters and the multiplications for the next letter. */
-  function machine(weights, kind, slopes) {
-    const { start, step, kept, products } = HEADS[kind];
+  function machine(weights, kind, slopes, options = {}) {
+    const { start, step, kept, products } = HEADS[kind](options);
     const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;
     const layers = range(
       1 + Math.max(...Object.keys(weights).map((name) => Number(name.match(/^h\.(\d+)/)?.[1] ?? -1))),

@@ -1,4 +1,4 @@
-"""The live sampler: the models in the page are the stored ones, and both are given the same."""
+"""The live sampler: the models in the page are the stored ones, and all are given the same."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from tests.browser.stages import line
 pytestmark = pytest.mark.browser
 
 # The logits after a text, from the file that the page has loaded.
-LOGITS = """async ({ file, kind, text }) => {
+LOGITS = """async ({ file, kind, options, text }) => {
     const bytes = Uint8Array.from(atob(BookFiles[file]), (letter) => letter.charCodeAt(0));
     const weights = await Writers.open(bytes.buffer);
-    const machine = Writers.machine(weights, kind, [-0.171875, 0]), state = machine.start();
+    const machine = Writers.machine(weights, kind, [-0.171875, 0], options);
+    const state = machine.start();
     return text.map((letter) => [...machine.read(state, letter)]).at(-1);
 }"""
+
+OPTIONS = {"softmax": {}, "window": {"window": 128, "first": 1}, "linear": {}}
 
 
 def unfold(frame):
@@ -46,9 +49,9 @@ def letters(frame):
 
 def trained(kind):
     [stored] = RESULTS.glob(f"race/*/{kind}-4096-seed0.weights.npz")
-    decay = {"log_decay": [-0.171875, 0.0]}
+    options = {"log_decay": [-0.171875, 0.0], **OPTIONS[kind]}
     shape = gpt_config(
-        "nano", vocab_size=256, n_positions=None, attention=kind, attention_options=decay
+        "nano", vocab_size=256, n_positions=None, attention=kind, attention_options=options
     )
     model = GPT(shape)
     model.load_state_dict(unpack_weights(stored.read_bytes()))
@@ -59,24 +62,26 @@ def test_the_page_writes_what_the_package_writes(open_page):
     tab = open_page("book/sampling.html#sampler:temperature=0")
     frame = tab.locator("#sampler")
     expect(frame.get_by_role("slider", name="Temperature")).to_be_visible()  # a link has set it
-    assert texts(frame) == [PROMPT.strip()] * 2
+    assert texts(frame) == [PROMPT.strip()] * 3
     for n in range(6):
         press(frame, "One letter")
         expect(frame.locator("[role=status]")).to_contain_text(f"written {n + 1} letter")
     prompt = torch.tensor([list(PROMPT.strip().encode())])
-    for kind, said in zip(("softmax", "linear"), texts(frame), strict=True):
+    for kind, said in zip(OPTIONS, texts(frame), strict=True):
         model = trained(kind)
         written = sample(model.machine(), prompt, max_tokens=6, temperature=0)
         wanted = bytes(token.item() for token in written).decode()
         assert said == PROMPT.strip() + wanted
-        asked = {"file": f"{kind}-4096-seed0", "kind": kind, "text": prompt[0].tolist()}
+        longer = prompt.repeat(1, 8)  # than the window
         with torch.no_grad():
-            logits = model.double()(prompt)[0, -1]
+            logits = model.double()(longer)[0, -1]
+        asked = {"file": f"{kind}-4096-seed0", "kind": kind, "options": OPTIONS[kind]}
+        asked["text"] = longer[0].tolist()
         found = torch.tensor(tab.evaluate(LOGITS, asked), dtype=torch.float64)
         torch.testing.assert_close(found, logits, rtol=1e-4, atol=1e-4)
 
 
-def test_both_writers_get_the_same_time(set_stage):
+def test_writers_get_the_same_time(set_stage):
     _, frame = set_stage("sampler")
     assert "Nothing is written yet" in line(frame)
     press(frame, "Write")
@@ -85,33 +90,33 @@ def test_both_writers_get_the_same_time(set_stage):
         "d", re.compile("M.*L"), timeout=60_000
     )
     press(frame, "Pause")
-    softmax, linear = letters(frame)
-    assert min(softmax, linear) >= len(PROMPT.strip()) + 256
+    written = letters(frame)
+    assert min(written) >= len(PROMPT.strip()) + 256
     told = line(frame)
     assert re.match(r"In [\d.]+ s each: softmax has written", told)
     assert "Milliseconds a letter" in frame.locator(".sampler-chart").text_content()
     press(frame, "One letter")
-    assert letters(frame) == [softmax + 1, linear + 1]
+    assert letters(frame) == [count + 1 for count in written]
     # The last 280, and dots; a new line is shown with spaces around its sign.
     shown = [re.sub(r"\s*↵\s*", "↵", text) for text in texts(frame)]
     assert all(200 < len(text) <= 282 for text in shown)
-    assert frame.locator(".sampler-likely li").count() == 10
+    assert frame.locator(".sampler-likely li").count() == 15
 
 
-def test_words_of_the_reader_start_both_and_stay_in_the_address(open_stage, open_page):
+def test_words_of_the_reader_start_all_and_stay_in_the_address(open_stage, open_page):
     tab, frame = open_stage("sampler")
     words = "¿Dónde? & = ; 100%"
-    frame.get_by_role("textbox", name="Both continue from").fill(words)
-    frame.get_by_role("textbox", name="Both continue from").press("Enter")
-    assert texts(frame) == [words] * 2
+    frame.get_by_role("textbox", name="All continue from").fill(words)
+    frame.get_by_role("textbox", name="All continue from").press("Enter")
+    assert texts(frame) == [words] * 3
     press(frame, "One letter")
     expect(frame.locator("[role=status]")).to_contain_text("written 1 letter;")
     assert all(text.startswith(words) for text in texts(frame))
     press(frame, "Start over")
-    assert texts(frame) == [words] * 2 and letters(frame) == [len(words.encode())] * 2
+    assert texts(frame) == [words] * 3 and letters(frame) == [len(words.encode())] * 3
     expect(tab).to_have_url(re.compile("#sampler:prompt="))
     again = open_page(f"book/sampling.html#{tab.url.partition('#')[2]}").locator("#sampler")
-    assert texts(again) == [words] * 2
+    assert texts(again) == [words] * 3
 
 
 FARTHEST = "1,000,000"
@@ -133,25 +138,27 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     expect(frame).to_have_attribute("data-went-on", "", timeout=60_000)
     press(frame, "Pause")
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
-    softmax, linear = frame.locator(".sampler-facts").all_inner_texts()
+    softmax, window, linear = frame.locator(".sampler-facts").all_inner_texts()
+    assert "516 KiB" in window and "predicted" in window.lower()
     assert "3.8 GiB" in softmax and "predicted" in softmax.lower()
     right = frame.bounding_box()["x"] + frame.bounding_box()["width"]
     for fact in frame.locator(".sampler-facts b").all():
         assert fact.bounding_box()["x"] + fact.bounding_box()["width"] <= right + 1
-    assert "130 KiB" in linear and letters(frame)[1] > 1_000_000
-    told = texts(frame)[0]
+    assert "130 KiB" in linear and letters(frame)[2] > 1_000_000
+    told, window, _ = texts(frame)
     assert "cannot begin here" in told and "By the formula, its next letter is" in told
+    assert "the last 128 letters and the first, 516 KiB" in window
     # To scale: as many times the state's square as there are states in it, over the page.
     cache, state = (
         frame.locator(name).bounding_box() for name in (".sampler-cache", ".sampler-state")
     )
-    ratio = letters(frame)[1] * 4096 / 133_120
+    ratio = letters(frame)[2] * 4096 / 133_120
     assert cache["width"] * cache["height"] == pytest.approx(
         ratio * state["width"] * state["height"], rel=0.02
     )
     assert cache["height"] > 700
     press(frame, "Start over")
-    assert texts(frame) == [PROMPT.strip()] * 2
+    assert texts(frame) == [PROMPT.strip()] * 3
     assert frame.locator(".sampler-cache").bounding_box()["height"] < 12
 
 
@@ -168,10 +175,10 @@ def test_a_link_teleports_and_loads_nothing(open_page):
     tab = open_page("book/sampling.html#sampler:letter=1000000")
     frame = tab.locator("#sampler")
     assert "read 1,000,000 letters" in line(frame)
-    assert texts(frame)[1].endswith("for one mom") and not tab.evaluate("window.BookFiles")
+    assert texts(frame)[2].endswith("for one mom") and not tab.evaluate("window.BookFiles")
     press(frame, "One letter")
     expect(frame.locator("[role=status]")).to_contain_text("linear has written 1 letter")
-    assert letters(frame)[1] == 1_000_001
+    assert letters(frame)[2] == 1_000_001
 
 
 @pytest.mark.parametrize("station", ["", FARTHEST])
@@ -190,10 +197,10 @@ def test_words_of_the_reader_are_read_in_the_middle(set_stage, station):
     expect(said).to_have_value("")
     press(frame, "Pause")
     many = frame.locator(".sampler-text i", has_text="HELLO THERE").count()
-    assert many == (1 if station else 2)
+    assert many == (1 if station else 3)
 
 
-def test_at_reading_pace_both_write_as_one_reads(set_stage):
+def test_at_reading_pace_all_write_as_one_reads(set_stage):
     tab, frame = set_stage("sampler")
     unfold(frame)
     frame.get_by_role("radio", name="Reading pace").check(force=True)
@@ -205,7 +212,7 @@ def test_at_reading_pace_both_write_as_one_reads(set_stage):
     tab.wait_for_timeout(2000)
     press(frame, "Pause")
     after = letters(frame)
-    assert after[0] == after[1]
+    assert len({*after}) == 1
     assert 3 <= after[0] - before[0] <= 60
 
 

@@ -1,4 +1,4 @@
-"""Data of the stage `sampler`: two models of the race, and states of one of them.
+"""Data of the stage `sampler`: models of the race, and states of one of them.
 
 The page gets the names of the files with weights and states, which it loads on demand.
 """
@@ -34,7 +34,7 @@ from ..lib.records import (
 from ..lib.tables import Missing
 from ..long_context import whole_novels
 
-MODELS = ("softmax", "linear")
+MODELS = ("softmax", "window", "linear")
 CONTEXT = 4096  # that of the first page's figure
 COUNTED = 4096  # letters between the two counts of a letter's multiply-adds
 
@@ -42,9 +42,10 @@ COUNTED = 4096  # letters between the two counts of a letter's multiply-adds
 def data(context: int = CONTEXT) -> HTML | Missing:
     """JSON in a script element for the stage, or a note on what to run if a model is missing.
 
-    prompt. bytes: of the two files that the page loads, in base64.
-    models: each with name, file (its name there) and slopes (log_decay of its heads).
-    bills: {name: multiply-adds of the first letter, and those that each earlier letter adds}.
+    prompt. bytes: of the models' files that the page loads, in base64.
+    models: each with name, file (its name there), slopes (log_decay of its heads) and, of a window,
+    its letters: window and first.
+    bills: {name: multiply-adds as `letter_cost` counts them}.
     state: bytes of linear attention's state. row: bytes of a letter in the cache.
     stations: states of a novel, each with its letters, its file and the end of the text read.
     sources: where all this comes from.
@@ -52,15 +53,15 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     try:
         runs = [trained(model, context) for model in MODELS]
     except NotMeasuredError:
-        return Missing("race --only seed=0", f"No weights of both models at {context:,} bytes yet")
+        return Missing("race --only seed=0", f"No weights of the models at {context:,} bytes yet")
     read = stations(context)
     if not read:
         return Missing("novel_states", f"No states of the model of {context:,} bytes yet")
-    cache, state = memory(context)
+    cache, _, state = memory(context)
     files = [weights_of(run) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
-        "bytes": sum(loaded_bytes(file) for file in files[:2]),
+        "bytes": sum(loaded_bytes(file) for file in files[: len(runs)]),
         "models": [loaded(run) for run in runs],
         "bills": {run["config"]["model"]: letter_cost(run["config"]) for run in runs},
         "state": state,
@@ -88,12 +89,10 @@ def trained(model: str, context: int) -> Record:
 
 
 def loaded(run: Record) -> dict[str, Any]:
-    """A loadable model's data for the page: name, file, and slopes of the heads."""
-    return {
-        "name": run["config"]["model"],
-        "file": run["name"],
-        "slopes": run["config"]["attention_options"]["log_decay"],
-    }
+    """A loadable model's data for the page: name, file, slopes of the heads, size of a window."""
+    options = {**run["config"]["attention_options"]}
+    slopes = options.pop("log_decay")
+    return {"name": run["config"]["model"], "file": run["name"], "slopes": slopes, **options}
 
 
 def loaded_bytes(file: str) -> int:
@@ -115,15 +114,22 @@ def _shape(config: dict[str, Any]) -> GPTConfig:
     )  # fmt: skip
 
 
-def letter_cost(config: dict[str, Any]) -> tuple[int, int]:
-    """Multiply-adds of the first letter, and those that each earlier letter adds."""
-    shape = _shape(config)
+def letter_cost(config: dict[str, Any]) -> tuple[int, int, int | None]:
+    """Multiply-adds of the first letter, those that each earlier letter adds, and how many add.
+
+    Of a window, those in it add; of others, all do: None.
+    """
+    shape, options = _shape(config), config["attention_options"]
+    most = options["window"] + options["first"] - 1 if "window" in options else None
     first, later = (tick_cost(shape, t, itemsize=4).flops // 2 for t in (0, COUNTED))
-    return first, (later - first) // COUNTED
+    return first, (later - first) // (most or COUNTED), most
 
 
 def memory(context: int = CONTEXT) -> tuple[int, ...]:
-    """Bytes of a letter in softmax's cache, and of the linear state. Raises NotMeasuredError."""
+    """Bytes of a letter in softmax's cache, of a window, and of the linear state.
+
+    Raises NotMeasuredError.
+    """
     return tuple(
         tick_cost(_shape(trained(model, context)["config"]), 0, itemsize=4).state
         for model in MODELS
@@ -131,7 +137,7 @@ def memory(context: int = CONTEXT) -> tuple[int, ...]:
 
 
 def numbers(context: int = CONTEXT) -> dict[str, str]:
-    """Numbers for the chapter: the two writers."""
+    """Numbers for the chapter: the writers."""
 
     def run(model: str) -> Record:
         return trained(model, context)
@@ -147,16 +153,20 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
 
     def level() -> str:
         """The letter at which the cache costs as much as the state."""
-        (first, grows), (flat, _) = (letter_cost(run(model)["config"]) for model in MODELS)
+        (first, grows, _), (flat, *_) = (
+            letter_cost(run(model)["config"]) for model in ("softmax", "linear")
+        )
         return f"{1 + -(-(flat - first) // grows)}"
 
     return in_words(
         writers_softmax=lambda: loss("softmax"),
+        writers_window=lambda: loss("window"),
         writers_linear=lambda: loss("linear"),
         writers_updates=lambda: f"{run('linear')['config']['updates']:,}",
         writers_context=lambda: f"{run('linear')['config']['context']:,}",
         writers_level=level,
-        writers_state=lambda: size(memory(context)[1]),
+        writers_ring=lambda: size(memory(context)[1]),
+        writers_state=lambda: size(memory(context)[2]),
         writers_row=lambda: size(memory(context)[0]),
         writers_farthest=lambda: f"{farthest():,}",
         writers_far_cache=lambda: size(farthest() * memory(context)[0]),

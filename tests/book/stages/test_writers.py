@@ -18,10 +18,10 @@ from lsa.cost import tick_cost
 
 SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "writers.js"
 # Logits after each letter, and what is kept and multiplied for the last of them.
-RUN = """({ weights, kind, slopes, text }) => {
+RUN = """({ weights, kind, slopes, options, text }) => {
     const arrays = Object.fromEntries(
         Object.entries(weights).map(([name, values]) => [name, Float32Array.from(values)]));
-    const machine = Writers.machine(arrays, kind, slopes), state = machine.start();
+    const machine = Writers.machine(arrays, kind, slopes, options), state = machine.start();
     const logits = text.map((letter) => [...machine.read(state, letter)]);
     return JSON.stringify({
         logits, kept: machine.kept(text.length), products: machine.products(text.length) });
@@ -45,7 +45,15 @@ def script():
     return lambda code, **given: json.loads(racer.eval(f"({code})({json.dumps(given)})"))
 
 
-@pytest.mark.parametrize("kind", ["softmax", "linear"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("softmax", {}),
+        ("linear", {}),
+        ("window", {"window": 16, "first": 1}),
+        ("window", {"window": 300, "first": 0}),  # longer than the room that it begins with
+    ],
+)
 @pytest.mark.parametrize(
     ("heads", "layers", "slopes", "T"),
     [
@@ -55,11 +63,11 @@ def script():
         (3, 2, [-2.0, -0.001, -30.0], 53),
     ],
 )
-def test_a_machine_gives_the_logits_of_the_model(script, kind, heads, layers, slopes, T):
+def test_a_machine_gives_the_logits_of_the_model(script, kind, options, heads, layers, slopes, T):
     torch.manual_seed(len(slopes) + T)
     config = gpt_config(
         "nano", vocab_size=11, n_positions=None, n_layer=layers, n_head=heads, d_model=4 * heads,
-        attention=kind, attention_options={"log_decay": slopes},
+        attention=kind, attention_options={"log_decay": slopes, **options},
     )  # fmt: skip
     model = GPT(config)
     model.initialise(0.4)  # large enough for every part to show
@@ -68,7 +76,8 @@ def test_a_machine_gives_the_logits_of_the_model(script, kind, heads, layers, sl
             torch.nn.init.normal_(one, mean=0.5)
     text = torch.randint(11, (1, T))
     weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}
-    found = script(RUN, weights=weights, kind=kind, slopes=slopes, text=text[0].tolist())
+    given = {"kind": kind, "slopes": slopes, "options": options, "text": text[0].tolist()}
+    found = script(RUN, weights=weights, **given)
     with torch.no_grad():
         wanted = model.double()(text)[0]
     # States are float32 there, everything else float64.

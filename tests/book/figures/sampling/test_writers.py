@@ -1,4 +1,4 @@
-"""What the sampler is told: two models whose weights are stored, or what to run."""
+"""What the sampler is told: models whose weights are stored, or what to run."""
 
 import hashlib
 import json
@@ -12,7 +12,6 @@ from book.figures.sampling import writers
 from experiments.harness.core.record import ROOT, RecordError
 from experiments.harness.core.weights import WEIGHTS
 from experiments.novel_states import sums
-from experiments.recipes import PAIR as MODELS
 
 
 def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
@@ -28,7 +27,9 @@ def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
 def test_other_weights_than_the_records_are_refused(store, how):
     """The page would load them, and every number beside them would be of others."""
     trained = [
-        path for name in MODELS for path in ROOT.glob(f"results/race/*/{name}-4096-seed0.json")
+        path
+        for name in writers.MODELS
+        for path in ROOT.glob(f"results/race/*/{name}-4096-seed0.json")
     ]
     for path in trained:
         place = store.joinpath(*path.parts[-3:])
@@ -56,17 +57,19 @@ def test_a_writer_can_be_had_in_torch_and_its_sums_looked_at():
     assert [torch.linalg.matrix_rank(one, rtol=1e-4).item() > 1 for one in more] == [True, False]
 
 
-def test_the_stage_gets_both_models_and_where_their_weights_are():
+def test_the_stage_gets_its_models_and_where_their_weights_are():
     html = writers.data().data
     files = re.search(r'data-files="([^"]*)"', html)[1].split()
     told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
     sizes = [(ROOT / file).stat().st_size for file in files]
-    assert told["bytes"] >= sum(sizes[:2]) * 4 / 3 and max(sizes) < 1e6
-    assert [model["name"] for model in told["models"]] == ["softmax", "linear"]
+    assert told["bytes"] >= sum(sizes[:3]) * 4 / 3 and max(sizes) < 1e6
+    assert [model["name"] for model in told["models"]] == ["softmax", "window", "linear"]
+    assert [model.get("window") for model in told["models"]] == [None, 128, None]
     loaded = [*told["models"], *told["stations"]]
     assert all(f"/{one['file']}." in file for one, file in zip(loaded, files, strict=True))
-    (first, grows), (flat, level) = told["bills"]["softmax"], told["bills"]["linear"]
+    (first, grows, _), (flat, level, _) = told["bills"]["softmax"], told["bills"]["linear"]
     assert first < flat < first + 1000 * grows and level == 0
+    assert told["bills"]["window"] == [first, grows, 128]
 
 
 def test_the_states_are_of_the_pages_model_and_of_the_size_that_is_told():
