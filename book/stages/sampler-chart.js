@@ -7,7 +7,7 @@ window.SamplerChart ??= (() => {
   const NAMES = { softmax: "Softmax", window: "Window", linear: "Linear" };
   const COLOURS = { softmax: "film-softmax", window: "film-window", linear: "film-linear" };
   const HEIGHT = 210, TOP = 24, BOTTOM = 36, LEFT = 48;
-  const ASIDE = 52; // px that a window's label stands left of linear attention's, whose line is as low
+  const ASIDE = 60; // px that a window's label stands left of linear attention's, whose line is as low
 
   const count = (n) => Elements.grouped(Math.round(n));
   const digits = (value) => Elements.grouped(Number(value.toPrecision(2)));

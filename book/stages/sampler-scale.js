@@ -1,12 +1,12 @@
 "use strict";
 
-/* Memory to scale: linear attention's state as a dot, and softmax's cache, which grows with the
+/* Memory to scale: linear attention's state and a window as dots, and softmax's cache, which grows with the
    letters read and, after a million, covers the page. */
 
 window.SamplerScale ??= (() => {
   const { element, svg } = Stage;
   const { count, digits } = SamplerChart;
-  const NARROW = 420, LINE = 18, GAP = 4, HEAD = 44; // px
+  const NARROW = 420, LINE = 18, GAP = 4, HEAD = 62; // px
 
   const bytesText = (n) => {
     const power = n < 2 ** 20 ? 1 : n < 2 ** 30 ? 2 : 3;
@@ -14,10 +14,10 @@ window.SamplerScale ??= (() => {
   };
 
   class Scale {
-    /* stage: its width limits the picture; state: bytes of linear attention's state; row: bytes of
-       a letter in the cache; stations: letters at which the cache is outlined. */
-    constructor(stage, { state, row, stations }) {
-      Object.assign(this, { stage, state, row, stations });
+    /* stage: its width limits the picture; state, ring: bytes of linear attention's state and of
+       the window; row: of a letter in the cache; stations: letters at which the cache is outlined. */
+    constructor(stage, { state, ring, row, stations }) {
+      Object.assign(this, { stage, state, ring, row, stations });
       this.picture = svg("svg", { class: "sampler-outlines", role: "img" });
       this.cache = element("div", { class: "sampler-cache film-softmax", "aria-hidden": "true" });
       this.cache.style.top = `${HEAD}px`;
@@ -26,22 +26,29 @@ window.SamplerScale ??= (() => {
 
     /* letters: the number of letters in softmax attention's cache. */
     draw(letters) {
-      const { stage, state, row, stations, picture } = this;
+      const { stage, state, ring, row, stations, picture } = this;
       const unit = stage.clientWidth < NARROW ? 3 : 4;
       const side = (n) => unit * Math.sqrt((n * row) / state);
       const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
       const label = (y, words, at = x) => svg("text", { class: "lines-tick", x: at, y }, words);
       const lead = (at, y) => svg("path", { class: "lines-grid", d: `M${at} ${y}H${x - 3}` });
+      const always = (css, name, size, y) => {
+        const wide = side(size / row);
+        return [
+          svg("rect", { class: `film-${css} sampler-state`, y: y - wide / 2, width: wide, height: wide }),
+          svg("path", { class: "sampler-arrow", d: `M34 ${y}H${wide + 5}m5 -4l-5 4l5 4` }),
+          svg(
+            "text",
+            { class: `sampler-label film-${css}`, x: 40, y: y + 4 },
+            `${name}: ${bytesText(size)}, always`,
+          ),
+        ];
+      };
       picture.style.height = `${HEAD + most + LINE + 4}px`;
       picture.replaceChildren(
-        svg("rect", { class: "film-linear sampler-state", y: 9 - unit / 2, width: unit, height: unit }),
-        svg("path", { class: "sampler-arrow", d: `M34 9H${unit + 5}m5 -4l-5 4l5 4` }),
-        svg(
-          "text",
-          { class: "sampler-label film-linear", x: 40, y: 13 },
-          `Linear: ${bytesText(state)}, always`,
-        ),
-        svg("text", { class: "sampler-label film-softmax", y: 36 }, "Softmax, by letters:"),
+        ...always("linear", "Linear", state, 9),
+        ...always("window", "Window", ring, 27),
+        svg("text", { class: "sampler-label film-softmax", y: 54 }, "Softmax, by letters:"),
         svg(
           "g",
           { transform: `translate(0 ${HEAD})` },
@@ -62,7 +69,9 @@ window.SamplerScale ??= (() => {
       const told = stations.map((n) => `${bytesText(n * row)} after ${count(n)}`).join(", ");
       picture.setAttribute(
         "aria-label",
-        `Memory, drawn to scale. Linear keeps ${bytesText(state)}, always. Softmax keeps `
+        `Memory, drawn to scale. Linear keeps ${bytesText(state)} and the window ${
+          bytesText(ring)
+        }, always. Softmax keeps `
           + `${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
       );
       this.grow(side(letters), most);

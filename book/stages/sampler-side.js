@@ -65,9 +65,9 @@ window.SamplerSide ??= (() => {
   }
 
   /* The same of a window, whose letters are as many as ever. */
-  const windowed = ({ window, first }, row) =>
+  const windowed = ({ window }, ring) =>
     `No cache of it is stored here. It keeps the last ${count(window)} letters and the first, ${
-      bytesText((window + first) * row)
+      bytesText(ring)
     }, after however many.`;
 
   class Side {
@@ -94,11 +94,10 @@ window.SamplerSide ??= (() => {
 
     /* Without a writer: what it would be given or need after so many letters. */
     wait(letters, text, price) {
-      const gone = text === null, { name, model, data } = this, { row, state } = data;
-      const far = () => name === "window" ? windowed(model, row) : missing(letters, data, price);
+      const gone = text === null, { name, model, data } = this, { row, ring, state } = data;
+      const far = () => name === "window" ? windowed(model, ring) : missing(letters, data, price);
       this.text.replaceChildren(gone ? far() : text);
-      const rows = name === "window" ? model.window + model.first : letters;
-      const kept = name === "linear" ? state : row * rows;
+      const kept = { linear: state, window: ring }[name] ?? row * letters;
       const time = gone && price !== null ? timeText(work(data.bills[name], letters) * price) : "–";
       this.tell(letters, time, kept, gone);
       this.next.classList.toggle("sampler-gone", gone);

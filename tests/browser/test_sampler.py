@@ -125,8 +125,9 @@ FARTHEST = "1,000,000"
 def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_counted(open_stage):
     tab, frame = open_stage("sampler", reduced_motion="reduce")
     picture = frame.locator(".sampler-outlines")
-    assert "Linear keeps 130 KiB, always. Softmax keeps 250 KiB after 63" in (
-        picture.get_attribute("aria-label")
+    assert (
+        "Linear keeps 130 KiB and the window 520 KiB, always. Softmax keeps 250 KiB after 63"
+        in (picture.get_attribute("aria-label"))
     )
     assert not tab.evaluate("window.BookFiles")  # nothing is loaded before a press
     # The novel's last words leave the view while a fast writer goes on.
@@ -139,7 +140,7 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     press(frame, "Pause")
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
     softmax, window, linear = frame.locator(".sampler-facts").all_inner_texts()
-    assert "516 KiB" in window and "predicted" in window.lower()
+    assert "520 KiB" in window and "predicted" in window.lower()
     assert "3.8 GiB" in softmax and "predicted" in softmax.lower()
     right = frame.bounding_box()["x"] + frame.bounding_box()["width"]
     for fact in frame.locator(".sampler-facts b").all():
@@ -147,10 +148,11 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     assert "130 KiB" in linear and letters(frame)[2] > 1_000_000
     told, window, _ = texts(frame)
     assert "cannot begin here" in told and "By the formula, its next letter is" in told
-    assert "the last 128 letters and the first, 516 KiB" in window
+    assert "the last 128 letters and the first, 520 KiB" in window
     # To scale: as many times the state's square as there are states in it, over the page.
     cache, state = (
-        frame.locator(name).bounding_box() for name in (".sampler-cache", ".sampler-state")
+        frame.locator(name).bounding_box()
+        for name in (".sampler-cache", ".film-linear.sampler-state")
     )
     ratio = letters(frame)[2] * 4096 / 133_120
     assert cache["width"] * cache["height"] == pytest.approx(

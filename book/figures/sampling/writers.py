@@ -46,7 +46,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     models: each with name, file (its name there), slopes (log_decay of its heads) and, of a window,
     its letters: window and first.
     bills: {name: multiply-adds as `letter_cost` counts them}.
-    state: bytes of linear attention's state. row: bytes of a letter in the cache.
+    state, ring: bytes of linear attention's state and of the window. row: of a letter in the cache.
     stations: states of a novel, each with its letters, its file and the end of the text read.
     sources: where all this comes from.
     """
@@ -57,7 +57,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     read = stations(context)
     if not read:
         return Missing("novel_states", f"No states of the model of {context:,} bytes yet")
-    cache, _, state = memory(context)
+    cache, ring, state = memory(context)
     files = [weights_of(run) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
@@ -65,6 +65,7 @@ def data(context: int = CONTEXT) -> HTML | Missing:
         "models": [loaded(run) for run in runs],
         "bills": {run["config"]["model"]: letter_cost(run["config"]) for run in runs},
         "state": state,
+        "ring": ring,
         "row": cache,
         "stations": [
             {
@@ -165,7 +166,6 @@ def numbers(context: int = CONTEXT) -> dict[str, str]:
         writers_updates=lambda: f"{run('linear')['config']['updates']:,}",
         writers_context=lambda: f"{run('linear')['config']['context']:,}",
         writers_level=level,
-        writers_ring=lambda: size(memory(context)[1]),
         writers_state=lambda: size(memory(context)[2]),
         writers_row=lambda: size(memory(context)[0]),
         writers_farthest=lambda: f"{farthest():,}",
