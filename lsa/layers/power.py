@@ -24,7 +24,7 @@ from ..attention.call import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
 from ..attention.reference import decay_between
 from ..checks import boolean, whole
-from ..compat import mark_constant
+from ..compat import is_in_function_transform, is_under_dispatch_mode, mark_constant
 from ..machines import StateMachine
 from .fixed import checked_decays
 from .gated import HeadDecay, decayed_attention, decayed_step
@@ -32,13 +32,18 @@ from .multihead import MultiHead
 
 
 def cached_constant(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`lru_cache`, whose results torch.compile takes as constants: it cannot trace behind it."""
+    """`lru_cache`, whose results torch.compile takes as constants: it cannot trace behind it.
+
+    In a function transform, or a mode such as FakeTensorMode, tensors are made anew: the mode's own
+    have no numbers outside it, and it may refuse others.
+    """
     cached = lru_cache(function)
 
     @mark_constant
     @wraps(function)
     def constant(*args: Any) -> Any:
-        return cached(*args)
+        inside = is_in_function_transform() or is_under_dispatch_mode()
+        return function(*args) if inside else cached(*args)
 
     return constant
 
@@ -59,16 +64,22 @@ def as_tensors(
         )
 
 
-@cached_constant
-def power_monomials(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The indices [F, p] of each monomial of degree p and its sqrt(p!/a!) [F]."""
+@lru_cache
+def monomials(width: int, degree: int) -> tuple[list[tuple[int, ...]], list[float]]:
+    """The indices of each monomial of degree p, and its sqrt(p!/a!)."""
     indices = list(combinations_with_replacement(range(width), degree))
     coefficients = []
     for monomial in indices:
         exponents = Counter(monomial).values()
         ways = math.factorial(degree) // math.prod(map(math.factorial, exponents))
         coefficients.append(ways**0.5)
-    return as_tensors(indices, coefficients, device)
+    return indices, coefficients
+
+
+@cached_constant
+def power_monomials(width: int, degree: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """`monomials` as tensors, [F, p] and [F], cached."""
+    return as_tensors(*monomials(width, degree), device)
 
 
 def power_features(x: Tensor, degree: int) -> Tensor:

@@ -3,9 +3,11 @@
 import copy
 import io
 import pickle
+from functools import partial
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 from lsa import GPT, LAYERS, GPTConfig
 from lsa.gpt import gpt2_state_dict
@@ -102,6 +104,25 @@ def test_a_state_is_saved_and_read(attention):
 def test_shapes_are_computed_on_meta(attention):
     model, tokens = gpt(attention)
     assert model.to("meta")(tokens.to("meta")).shape == (2, 7, 11)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "taylor" in name or "power" in name])
+def test_nothing_of_a_mode_is_kept(name):
+    """Tensors of FakeTensorMode have no numbers, those of `functionalize` no meaning outside."""
+
+    def read(layer, x):
+        machine = layer.machine()
+        state, y = machine.prefill(machine.initial_state, x[:, :-1])
+        return torch.cat((layer(x), y, machine.step(state, x[:, -1])[1].unsqueeze(1)), 1)
+
+    layer, x = made(name)
+    with FakeTensorMode():
+        shape = read(CASES[name](), torch.empty(x.shape)).shape
+    with torch.no_grad():
+        inside = torch.func.functionalize(partial(read, layer))(x)
+        found = read(layer, x)
+    assert type(found) is torch.Tensor and found.shape == shape
+    torch.testing.assert_close(found, inside)
 
 
 @layers
