@@ -1,7 +1,7 @@
 "use strict";
 
-/* Memory to scale: linear attention's state and a window as dots, and softmax's cache, which grows with the
-   letters read and, after a million, covers the page. */
+/* Memory to scale: linear attention's state and a window as dots, and softmax's cache, which grows
+   with the letters read and, after a million, covers the page. */
 
 window.SamplerScale ??= (() => {
   const { element, svg } = Stage;

@@ -1,8 +1,9 @@
 "use strict";
 
 /* A trained nano GPT of lsa as a state machine in JavaScript: one letter a tick, with softmax
-   attention and a cache of all letters or the last, or with elu + 1 and a state. Weights are read from the files that the race
-   stores (`experiments.harness.learning.weights.pack_weights`). Tests compare both with lsa. */
+   attention and a cache of all letters or the last, or with elu + 1 and a state. Weights are read
+   from the files that the race stores (`experiments.harness.learning.weights.pack_weights`). Tests
+   compare all with lsa. */
 
 window.Writers ??= (() => {
   const NORM_EPS = 1e-5, EPS = 1e-6, ROOM = 256;
@@ -129,10 +130,11 @@ window.Writers ??= (() => {
   };
 
   /* The machine of a GPT. weights: from `open`; kind: of its heads; slopes: one for each head;
-     options: window and first, of a window. start() is the empty state; restore({S, z}) that of linear attention, from the flat arrays of
-     all layers; read(state, letter, note) the next letter's logits, valid until the next tick, with
-     note(layer, head, k, v) called for what each head stores; kept(t) and products(t) count the
-     numbers stored after t letters and the multiplications for the next letter. */
+     options: window and first, of a window. start() is the empty state; restore({S, z}) that of
+     linear attention, from the flat arrays of all layers; read(state, letter, note) the next letter's
+     logits, valid until the next tick, with note(layer, head, k, v) called for what each head stores;
+     kept(t) and products(t) count the numbers stored after t letters and the multiplications for the
+     next letter. */
   function machine(weights, kind, slopes, options = {}) {
     const { start, step, kept, products } = HEADS[kind](options);
     const wte = weights["wte.weight"], width = weights["ln_f.weight"].length, wide = width / slopes.length;
