@@ -6,7 +6,7 @@ from lsa.cost import tick_cost
 from lsa.gpt import gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import duration, in_words, percent, size, times
+from ..lib.format import duration, in_words, percent, size, times, times_between
 from ..lib.records import (
     SCALE_LABELS,
     NotMeasuredError,
@@ -156,7 +156,13 @@ def numbers() -> dict[str, str]:
 
     def ratio(scale: str) -> str:
         last = longest(scale)
-        return times(seconds("softmax", last, scale) / seconds("linear", last, scale))
+        return times_between(tick("softmax", last, scale), tick("linear", last, scale))
+
+    def gain(attention: str) -> str:
+        """`batch_gain` for prose, with the range from the quartiles."""
+        last = longest("nano")
+        one, several = (tick(attention, last, "nano", batch) for batch in (1, 16))
+        return times_between({key: 16 * one[key] for key in ("seconds", "low", "high")}, several)
 
     return in_words(
         longest=lambda: f"{longest():,}",
@@ -174,9 +180,9 @@ def numbers() -> dict[str, str]:
         nano_outweighs=lambda: f"{6 * gpt_config('nano').d_model:,}",
         nano_ratio=lambda: ratio("nano"),
         nano_bytes=lambda: times(bytes_rise(SHORT)),
-        nano_time=lambda: times(seconds("softmax", SHORT, "nano") / seconds("softmax", 1, "nano")),
-        state_gain=lambda: times(batch_gain("linear")),
-        cache_gain=lambda: times(batch_gain("softmax")),
+        nano_time=lambda: times_between(*(tick("softmax", at, "nano") for at in (SHORT, 1))),
+        state_gain=lambda: gain("linear"),
+        cache_gain=lambda: gain("softmax"),
     )
 
 

@@ -8,7 +8,7 @@ from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import in_words, size, times
+from ..lib.format import in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
@@ -122,17 +122,22 @@ def tick(layer: str, batch: int, position: int) -> Record:
     raise NotMeasuredError("layer_speed")
 
 
-def _step(layer: str, length: int) -> float:
-    """Seconds of a training step. Raises NotMeasuredError."""
+def _step(layer: str, length: int) -> Row:
+    """Seconds of a training step, and their quartiles. Raises NotMeasuredError."""
     for run in _runs("updates"):
         for row in rows(run, "updates", layer=layer, length=length):
-            return row["seconds"]
+            return row
     raise NotMeasuredError("layer_speed")
 
 
 def ahead(layer: str, other: str, length: int) -> float:
     """Seconds of a training step of `other` over those of `layer`."""
-    return _step(other, length) / _step(layer, length)
+    return _step(other, length)["seconds"] / _step(layer, length)["seconds"]
+
+
+def _ahead(layer: str, other: str, length: int) -> str:
+    """`ahead` for prose, with the range from the quartiles."""
+    return times_between(_step(other, length), _step(layer, length))
 
 
 def ahead_in_words() -> str:
@@ -155,15 +160,15 @@ def numbers() -> dict[str, str]:
         f"kept_{name}": lambda name=name: size(tick(name, BATCH, LONG)["state"]) for name in kept
     }
     behind = {
-        f"step_{name}": lambda name=name: times(ahead("softmax", name, LONG))
+        f"step_{name}": lambda name=name: _ahead("softmax", name, LONG)
         for name in ("delta", "mamba", "s4d")
     }
     return in_words(
         layer_texts=lambda: BATCH,
         layer_tokens=lambda: f"{LONG:,}",
-        step_short=lambda: times(ahead("softmax", "linear", SHORT)),
-        step_linear=ahead_in_words,
-        step_gated=lambda: times(ahead("gated", "softmax", LONG)),
+        step_short=lambda: _ahead("softmax", "linear", SHORT),
+        step_linear=lambda: _ahead("linear", "softmax", LONG),
+        step_gated=lambda: _ahead("gated", "softmax", LONG),
         step_length=lambda: f"{SHORT:,}",
         **functions,
         **behind,
