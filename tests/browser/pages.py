@@ -27,9 +27,10 @@ CUT_LINES = """(box) => [...document.querySelectorAll(`article .${box} pre`)]
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 FORMULA = '<span class="katex">'
 SPAN = re.compile(rf"{FORMULA}|<span\b|</span>")
-# WCAG 2.2, 1.4.12.
-SPACED = """* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
-    word-spacing: 0.16em !important } p { margin-bottom: 2em !important }"""
+# WCAG 2.2, 1.4.12. On the smallest screen, so that a page is laid out once for both.
+SPACED = """@media (max-width: 320px) { * { line-height: 1.5 !important;
+    letter-spacing: 0.12em !important; word-spacing: 0.16em !important }
+    p { margin-bottom: 2em !important } }"""
 # A sheet that a page's policy does not stop.
 ADD_SHEET = """(text) => {
     const sheet = new CSSStyleSheet();
@@ -147,8 +148,8 @@ def assert_whole_before_a_touch(tab: Page, page: str, theme: str) -> None:
 
 def assert_fits_with_a_readers_spacing(tab: Page) -> None:
     """On the smallest screen, folded and unfolded."""
-    tab.set_viewport_size({"width": 320, "height": 900})
     tab.evaluate(ADD_SHEET, SPACED)
+    tab.set_viewport_size({"width": 320, "height": 900})
     spaced = tab.evaluate("getComputedStyle(document.querySelector('p')).wordSpacing")
     assert spaced.endswith("px") and spaced != "0px"
     assert tab.evaluate(WIDER) <= 0, "with wide spacing the page scrolls sideways"

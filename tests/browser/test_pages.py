@@ -27,7 +27,11 @@ from tests.browser.pages import (
     sets_figures,
     soup_of,
 )
-from tests.browser.stages import assert_stages_stand_in_their_room, assert_stages_step
+from tests.browser.stages import (
+    assert_stages_hold_their_parts,
+    assert_stages_stand_in_their_room,
+    assert_stages_step,
+)
 
 REDIRECT = "index.html"
 
@@ -80,6 +84,7 @@ def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, p
     assert page not in WHOLE_OUTPUT or not tab.evaluate(CUT_LINES, "cell_output")
     assert_references_show(tab, soup_of(built_book, page))
     assert_stages_stand_in_their_room(tab, page)
+    assert_stages_hold_their_parts(tab, page)
     assert_stages_step(tab, page)
     if page in CHAPTER_PAGES and sets_figures(page):
         assert_every_link_sets_its_figure(tab)

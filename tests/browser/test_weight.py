@@ -23,7 +23,11 @@ from tests.browser.pages import (
     assert_whole_before_a_touch,
     soup_of,
 )
-from tests.browser.stages import NEXT_FRAME, assert_stages_stand_in_their_room
+from tests.browser.stages import (
+    NEXT_FRAME,
+    assert_stages_hold_their_parts,
+    assert_stages_stand_in_their_room,
+)
 
 # Bounds that a page must not grow past unnoticed; formulas are most of the elements.
 MOST_KB = 320
@@ -125,12 +129,14 @@ def test_a_page_is_light_and_lies_still_and_is_whole_on_a_phone(browser, served,
     guessed = tab.evaluate(HEIGHT)
     tab.evaluate(LAY_OUT)
     assert abs(tab.evaluate(HEIGHT) / guessed - 1) < MOST_GROWTH
+    assert_stages_stand_in_their_room(tab, page)
+    tab.evaluate("scrollTo(0, 0)")
 
     tab.set_viewport_size({"width": 375, "height": 900})
     tab.evaluate(NEXT_FRAME)
     assert_whole_before_a_touch(tab, page, "dark")
     assert not tab.evaluate(CUT_FORMULAS), "formulas wider than a phone"
-    assert_stages_stand_in_their_room(tab, page)
+    assert_stages_hold_their_parts(tab, page)
     if page in CHAPTER_PAGES:
         assert_fits_with_a_readers_spacing(tab)
     assert not troubles
