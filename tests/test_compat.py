@@ -67,6 +67,21 @@ def test_torch_takes_many_gradients_at_once(mode, decay, dtype):
         torch.testing.assert_close(take(f, q, vectorize=True), take(f, q))
 
 
+@pytest.mark.parametrize("mode", lsa.attention.api.MODES)
+def test_one_graph_serves_all_shapes(mode):
+    def call(q, k, v, S, z, g):
+        o, state = lsa.linear_attention(
+            q, k, v, mode=mode, log_decay=g, initial_state=lsa.LinearState(S, z), return_state=True
+        )
+        return o, *state
+
+    compiled = torch.compile(call, backend="eager", fullgraph=True, dynamic=True)
+    for B, T, H in ((2, 9, 3), (3, 17, 2), (1, 1, 1)):
+        q, k, v = torch.rand(3, B, T, H, 4)
+        inputs = q, k, v, torch.rand(B, H, 4, 4), torch.rand(B, H, 4), -torch.rand(B, T, H)
+        torch.testing.assert_close(compiled(*inputs), call(*inputs))
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 def test_a_call_is_transformed_where_a_tangent_is_and_not_beside_one():
     x, inside = torch.ones(2), []

@@ -225,9 +225,11 @@ def check_state(
     if not isinstance(state, tuple) or len(state) != 2:
         raise ValueError(f"initial_state: expected (S, z), got {type(state).__name__}")
     S, z = state
-    for name, x, expected in (("S", S, shape), ("z", z, shape[:3])):
+    # The layouts are words: torch.compile cannot write a list of symbols.
+    each = ("S", S, shape, "[B, H, K, V]"), ("z", z, shape[:3], "[B, H, K]")
+    for name, x, expected, layout in each:
         where = f"initial_state.{name}"
-        tensor(where, x, str([*expected]))
+        tensor(where, x, layout)
         if tuple(x.shape) != expected:
             raise ValueError(f"{where}: expected {list(expected)}, got {list(x.shape)}")
         if not x.is_floating_point():

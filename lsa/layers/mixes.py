@@ -79,7 +79,8 @@ class SoftmaxMix(GroupedHeads):
         if k.shape[1] == 0:
             return state, self(q, k, v)
         state = state.extend(k, v)
-        return state, self(q, state.k, state.v)
+        k, v = (kept.to(q.dtype) for kept in (state.k, state.v))  # autocast may have ended since
+        return state, self(q, k, v)
 
     tick = many
 

@@ -274,7 +274,10 @@ class SoftmaxAttention(MultiHead):
             if x.shape[1] == 0:
                 return cache, self.mixed(q, k, v)
             cache = cache.extend(k, v)
-            return cache, self.mixed(q, cache.k, cache.v)
+            k, v = (
+                kept.to(q.dtype) for kept in (cache.k, cache.v)
+            )  # autocast may have ended since
+            return cache, self.mixed(q, k, v)
 
         def step(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
             cache, y = many(cache, x.unsqueeze(1))

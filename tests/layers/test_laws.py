@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from lsa import is_causal_at, tape, unroll
-from lsa.layers import make_layer
+from lsa.layers import LAYERS, make_layer
 from lsa.layers.aft import AFTSimple
 from lsa.layers.mamba import S6, Mamba
 from lsa.layers.power import PowerAttention
@@ -175,6 +175,23 @@ def test_under_autocast_ticks_and_whole_texts_leave_the_same_state(name):
     for one, other in zip(tree_leaves(whole), tree_leaves(ticked), strict=True):
         if isinstance(one, torch.Tensor):
             assert (one - other).norm() <= 1e-4 * one.norm()
+
+
+def halfway(machine, x, first, later):
+    """The output at the last of x, under autocast only until then, or only there."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=first):
+        state, _ = machine.prefill(machine.initial_state, x[:, :-1])
+    with torch.autocast("cpu", torch.bfloat16, enabled=later):
+        return machine.step(state, x[:, -1])[1]
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_autocast_may_begin_and_end_between_ticks(name, first):
+    torch.manual_seed(0)
+    layer, x = CASES[name]().requires_grad_(False), torch.randn(2, 9, D)
+    found, wanted = halfway(layer.machine(), x, first, not first), layer(x)[:, -1]
+    assert (found - wanted).norm() <= 0.05 * wanted.norm()
 
 
 @layers
