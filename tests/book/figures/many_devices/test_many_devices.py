@@ -74,12 +74,12 @@ def test_the_last_rank_of_a_ring_takes_its_share_of_the_triangle():
 def measured(monkeypatch):
     kinds = {"linear": (64, 128, 256), "softmax": (8, 16, 32)}
     cells = [
-        (ranks, attention, length, length / ranks / 1e3, 7 * ranks)
+        (ranks, attention, length, *(x * length / ranks / 1e3 for x in (1, 0.9, 1.2)), 7 * ranks)
         for ranks in (1, 2)
         for attention, lengths in kinds.items()
         for length in lengths
     ]
-    names = "ranks", "attention", "length", "seconds", "received"
+    names = "ranks", "attention", "length", "seconds", "low", "high", "received"
     table = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
     device = {"kind": "cpu", "name": "Imagined", "count": 2, "memory_bytes": 1}
     origin = {
@@ -96,7 +96,7 @@ def measured(monkeypatch):
 
 def test_what_was_measured_is_drawn_over_one_process(measured):
     numbers = scaling.numbers()
-    assert numbers["linear_on_two"] == numbers["softmax_on_two"] == "2.0×"
+    assert numbers["linear_on_two"] == numbers["softmax_on_two"] == "2.0× (1.50–2.7)"
     assert numbers["linear_on_four"] == numbers["linear_kept"] == "not measured yet"
     assert numbers["ring_products"] == "62%"
     drawn = [one for one in scaling.figure().curves if one.role == "series"]
