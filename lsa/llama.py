@@ -259,7 +259,7 @@ class Llama(nn.Module):
     def __init__(self, config: LlamaConfig, *, attention: Attention = SOFTMAX) -> None:
         super().__init__()
         instance("config", config, LlamaConfig)
-        self.config = config
+        self.config, self.attention = config, attention
         self.embed_tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.layers = nn.ModuleList(LlamaBlock(config, h) for h in chosen(attention, config))
         self.norm = nn.RMSNorm(config.d_model, config.norm_eps)
@@ -279,6 +279,7 @@ class Llama(nn.Module):
         """Change how the heads attend, with the same weights; see `attention` above."""
         for block, heads in zip(self.blocks, chosen(attention, self.config), strict=True):
             block.self_attn.attend(heads)
+        self.attention = attention
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Tokens [...] to [..., D]."""

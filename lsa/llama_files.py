@@ -34,6 +34,7 @@ GGUF_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+COMPUTED = ".rotary_emb.inv_freq"  # in older files, Llama 2's too; `rotated` computes it
 # Fields of a config.json that change the computation, and the only values supported here.
 ONLY = {
     "model_type": ("llama",),
@@ -104,15 +105,17 @@ def load_llama(path: Path | str, *, attention: Attention | None = None) -> Llama
     return model.eval()
 
 
-def save_llama(model: Llama, folder: Path | str, *, attention: Attention = SOFTMAX) -> None:
+def save_llama(model: Llama, folder: Path | str, *, attention: Attention | None = None) -> None:
     """Write Hugging Face's config.json and model.safetensors into a folder that has neither.
 
-    attention: how the model's heads attend. It is stored with their trained parameters, for
-        `load_llama` and `lsa.hugging_face`; transformers alone reads the model with softmax.
+    attention: how the heads are to attend; None: as they do. It is stored with their trained
+        parameters, for `load_llama` and `lsa.hugging_face`; transformers alone reads the model with
+        softmax.
 
     Raises ValueError.
     """
     folder, names = Path(folder), ("config.json", "model.safetensors")
+    attention = model.attention if attention is None else attention
     chosen(attention, model.config)
     for name in names:
         if (folder / name).exists():
@@ -168,7 +171,8 @@ def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor], Attention]
         except _module("safetensors").SafetensorError as error:
             raise ValueError(f"{part}: expected safetensors, got {error}") from None
         for name, weight in found.items():
-            weights[name.removeprefix("model.")] = weight.float()
+            if not name.endswith(COMPUTED):
+                weights[name.removeprefix("model.")] = weight.float()
     if config.tied:
         weights.pop("lm_head.weight", None)
     return config, weights, fields.get(ATTENTION, SOFTMAX)

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig as TheirConfig
 from transformers import LlamaForCausalLM
 
 from lsa import unroll
-from lsa.llama_files import Text, llama_config, load_llama, smollm2_path
+from lsa.llama import Llama
+from lsa.llama_files import Text, llama_config, load_llama, save_llama, smollm2_path
 
 FIXTURE = json.loads(
     (Path(__file__).parent / "fixtures" / "smollm2_logits.json").read_text(encoding="utf-8")
@@ -27,6 +29,29 @@ def test_a_folder_of_hugging_faces_is_the_same_model(changes, tmp_path):
     ours, tokens = load_llama(tmp_path), torch.randint(19, (2, 40))
     with torch.no_grad():
         torch.testing.assert_close(ours(tokens), theirs(tokens).logits, rtol=1e-4, atol=1e-5)
+
+
+def test_an_older_file_with_rotary_frequencies_is_read(tmp_path):
+    """As Llama 2's is; they follow from the configuration."""
+    theirs, tokens = LlamaForCausalLM(TheirConfig(**SHAPE)).eval(), torch.randint(19, (1, 9))
+    theirs.save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    named = {f"model.layers.{n}.self_attn.rotary_emb.inv_freq": torch.rand(2) for n in (0, 1)}
+    save_file({**load_file(file), **named}, file, {"format": "pt"})
+    with torch.no_grad():
+        close = torch.testing.assert_close
+        close(load_llama(tmp_path)(tokens), theirs(tokens).logits, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_is_read_as_it_was_when_saved(tmp_path):
+    """Windows have no parameters, so a file that lacks them would be read as softmax."""
+    TheirConfig(**SHAPE).save_pretrained(tmp_path / "theirs")
+    fields = json.loads((tmp_path / "theirs" / "config.json").read_text(encoding="utf-8"))
+    model, tokens = Llama(llama_config(fields)), torch.randint(19, (1, 9))
+    for n, kind in enumerate(("window", "window-state")):
+        model.attend({"all": {"kind": kind, "window": 2}})
+        save_llama(model, tmp_path / str(n))
+        assert torch.equal(load_llama(tmp_path / str(n))(tokens), model(tokens))
 
 
 @pytest.mark.parametrize(
