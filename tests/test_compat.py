@@ -19,21 +19,6 @@ PRIVATE = re.compile(
     r"\b(?:torch|triton|forward_ad|functional)(?:\.\w+)*\._[a-zA-Z]"  # torch._C, forward_ad._level
     r"|\bJITFunction\b|\btriton\.(?:runtime|compiler|backends)\b|from (?:torch|triton)[\w.]*\._"
 )
-IMPORTED = """
-import sys
-sys.modules["triton"] = None
-import torch
-before = set(sys.modules)
-import lsa
-mine = "fsdp", "checkpoint", "tensor", "_functional_collectives", "nn"
-print(
-    [name for name in set(sys.modules) - before if name.startswith("torch.distributed")]
-    + [name for name in mine if f"torch.distributed.{name}" in sys.modules]
-)
-lsa.linear_attention(*(torch.rand(1, 4, 1, 4) for _ in range(3)))
-lsa.layers.mamba.S6(4)(torch.rand(1, 3, 4)).sum().backward()
-print("done")
-"""
 RELOADED = """
 import importlib, sys, torch, lsa
 from lsa.attention import api, operator
@@ -104,17 +89,6 @@ def test_what_is_private_stands_in_compat():
     ]
     assert not found
     assert len(PRIVATE.findall((PACKAGE / "compat.py").read_text(encoding="utf-8"))) > 5
-
-
-@pytest.mark.slow
-def test_ranks_and_kernels_cost_nothing_where_there_are_none():
-    """Importing lsa imports nothing of torch.distributed beyond what torch imports itself; without
-    Triton both operations run. With it, a whole training is asked in parallel/test_training.py.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTED], cwd=PACKAGE.parent, capture_output=True, text=True
-    )
-    assert done.stdout == "[]\ndone\n", done.stderr
 
 
 def test_an_operator_declared_again_takes_the_place_of_the_old_one():

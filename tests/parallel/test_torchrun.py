@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -20,10 +21,18 @@ from experiments.harness.learning import corpora
 from experiments.harness.learning.training import Training
 from tests.experiments.conftest import made_corpus as made_corpus
 from tests.parallel.command import run_command
+from tests.parallel.pool import PRELOADED
 
 FORK = get_context("fork")
 SCRIPT = "import sys\nfrom tests.parallel.command import run_command\n"
 SCRIPT += "run_command(sys.argv[1], saving=0.0)\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imported():
+    """Once, instead of by each rank that begins as a copy of this process."""
+    for name in PRELOADED:
+        import_module(name)
 
 
 def torchrun(arguments, ranks):
@@ -73,7 +82,7 @@ def wait_for(found, process, is_alive):
             process.terminate()  # -9 would leave its ranks behind
             raise AssertionError("what was waited for did not come")
         running = is_alive() and time.monotonic() < limit
-        time.sleep(0.02)
+        time.sleep(0.2)  # what is waited for needs the processors
 
 
 @pytest.mark.slow
