@@ -146,6 +146,11 @@ def _is_python(path, package):
     return path.rpartition("/")[0] == package and path.endswith(".py")
 
 
+@cache
+def files_of_experiments():
+    return {name: code_files(code.worktree(), name, kernels=True) for name in EXPERIMENTS}
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
     """In the first of its files that has a sum and that an experiment imports."""
@@ -154,7 +159,7 @@ def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
     if head is None:
         pytest.skip("no history here")
     monkeypatch.setattr(code, "_at", lambda commit: files)
-    closures = {name: code_files(files, name, kernels=True) for name in EXPERIMENTS}
+    closures = files_of_experiments()
     for path in (one for one in files if _is_python(one, package)):
         flip, users = Flip(), [name for name in closures if path in closures[name]]
         source = ast.unparse(flip.visit(ast.parse(files[path]))).encode()
