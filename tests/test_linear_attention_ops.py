@@ -108,9 +108,9 @@ def test_gradients_cross_a_split(p, cut, mode):
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_first_and_second_derivatives(mode, normalize):
-    """Of so few numbers that each can be moved: a head, three chunks, of which one is not whole."""
-    q, k, v, _ = draw(1, 5, 1, 2, 1)
-    S, z = states(1, 1, 2, 1, torch.rand)
+    """Of so few numbers that each can be moved: three chunks, of which one is not whole."""
+    q, k, v, _ = draw(1, 5, 2, 2, 1)
+    S, z = states(1, 2, 2, 1, torch.rand)
     leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
 
     def call(q, k, v, S, z):
