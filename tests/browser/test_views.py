@@ -174,14 +174,16 @@ def test_a_note_that_comes_into_the_margin_takes_the_place_and_not_the_figure(op
     expect(link).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_the_mark_on_a_figure_goes_by_itself(open_page, motion):
-    tab = open_page("book/three-modes.html", reduced_motion=motion)
-    target = tab.locator("#roofline")
+def test_the_mark_on_a_figure_goes_by_itself(set_stage):
+    tab, target = set_stage("roofline")
     target.evaluate(REMEMBER_TOLD)
-    tab.locator(LAUNCHES).click()
-    expect(target).to_have_attribute("data-was-told", "")
-    expect(target).not_to_have_class(re.compile(r"\bfigure-told\b"))
+    for motion in ("no-preference", "reduce"):
+        tab.emulate_media(reduced_motion=motion)
+        tab.locator(LAUNCHES).click()
+        expect(target).to_have_attribute("data-was-told", "")
+        expect(target).not_to_have_class(re.compile(r"\bfigure-told\b"))
+        target.evaluate("figure => figure.removeAttribute('data-was-told')")
+    tab.emulate_media(reduced_motion="no-preference")
 
 
 def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
@@ -198,48 +200,35 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
 
 
 @pytest.mark.parametrize(
-    ("stage", "view", "said"),
+    ("view", "said"),
     [
-        ("tree", "way=quick&step=2", "The draw"),
-        ("tree", "way=dumb&step=1", "Leaf 1,"),
-        ("causality", "token=7", "Token 7 changed from n"),
-        ("machines", "step=3", "Tick 3 of"),
-        ("memory", "pairs=5&list=1&rule=delta", "answer holds 100% of it"),
-        ("modes", "t=4096&step=0", "Nothing is computed yet."),
-        ("modes", "step=60", "all three modes are done"),
-        ("roofline", "t=512&d=128", "At 512 tokens"),
+        ("modes:t=4096&step=0", "Nothing is computed yet."),
+        ("modes:step=60", "all three modes are done"),
+        ("roofline:t=512&d=128", "At 512 tokens"),
     ],
 )
-def test_a_stage_is_as_the_address_says(set_stage, stage, view, said):
-    """And opens so, as test_stages.py asks of most."""
-    _, frame = set_stage(stage, view)
+def test_a_stage_is_as_the_address_says(set_stage, view, said):
+    """And opens so, as test_controls.py asks of all."""
+    _, frame = set_stage(*view.split(":"))
     expect(frame.locator(".stage-line")).to_contain_text(said)
 
 
-def test_what_a_link_does_not_name_is_as_it_was_at_first(open_page):
-    tab = open_page("book/three-modes.html")
+def test_what_a_link_does_not_name_is_as_it_was_at_first(set_stage):
+    tab, _ = set_stage("roofline")
     tab.locator(LAUNCHES).click()
     expect(tab.locator("#roofline-step")).to_have_value("3")
     tab.locator(SHORTER).click()
     expect(tab.locator("#roofline-step")).to_have_value("0")
-    # As an addition to the way through the pages: going back sets the figure back.
-    tab.go_back()
-    expect(tab.locator("#roofline-step")).to_have_value("3")
-
-
-def test_going_back_is_not_undone_by_a_setting_written_late(open_page):
-    tab = open_page("book/three-modes.html")
-    tab.locator(LAUNCHES).click()
-    tab.locator(SHORTER).click()
-    # The URL changes first, and the page hears of it later: in between, a timer may write.
-    tab.evaluate("addEventListener('popstate', FigureView.write)")
+    # As an addition to the way through the pages: going back sets the figure back. The URL changes
+    # first, and the page hears of it later: in between, a timer may write.
+    tab.evaluate("addEventListener('popstate', FigureView.write, { once: true })")
     tab.go_back()
     expect(tab.locator("#roofline-step")).to_have_value("3")
     assert tab.evaluate("location.hash") in LAUNCHES
 
 
-def test_a_link_is_heard_and_leaves_its_words_alone(open_page):
-    tab = open_page("book/three-modes.html")
+def test_a_link_is_heard_and_leaves_its_words_alone(set_stage):
+    tab, _ = set_stage("roofline")
     link = tab.locator(SHORTER)
     link.press("Enter")
     expect(tab.get_by_text("The figure shows: shorter text")).to_be_attached()
