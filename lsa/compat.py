@@ -43,7 +43,8 @@ def is_batched(x: Tensor | None) -> bool:
 
     It has a vmap of its own: its tensors have no memory, and torch.func does not know of them.
     """
-    return x is not None and torch._C._functorch.is_legacy_batchedtensor(x)
+    functorch = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
+    return x is not None and functorch.is_legacy_batchedtensor(x)
 
 
 def is_under_dispatch_mode() -> bool:

@@ -40,8 +40,8 @@ class KGram(nn.Module):
             window = torch.cat((past.expand(x.shape[0], -1, -1), x.unsqueeze(1)), dim=1)
             return window[:, 1:], self.mlp(window.flatten(-2))
 
-        weight = self.mlp[-1].weight
-        return StateMachine(weight.new_zeros(1, self.k - 1, self.d_model), step)
+        *_, last = self.parameters()
+        return StateMachine(last.new_zeros(1, self.k - 1, self.d_model), step)
 
     def sequence_flops(self, T: int) -> int:
         return 0
