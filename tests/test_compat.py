@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._dynamo import compiled_autograd
 from torch.autograd import forward_ad
 from torch.autograd.functional import hessian, jacobian
 
@@ -50,6 +51,16 @@ def test_torch_takes_many_gradients_at_once(mode, decay, dtype):
 
     for take, f in ((jacobian, loss), (hessian, lambda q: loss(q).sum())):
         torch.testing.assert_close(take(f, q, vectorize=True), take(f, q))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_a_backward_pass_compiles_whole():
+    """As `torch._dynamo.config.compiled_autograd` does, here behind an eager forward pass."""
+    q, k, v = (torch.rand(1, 9, 2, 4, requires_grad=True) for _ in range(3))
+    (wanted,) = torch.autograd.grad(lsa.linear_attention(q, k, v).square().sum(), q)
+    with compiled_autograd._enable(torch.compile(backend="aot_eager", fullgraph=True)):
+        lsa.linear_attention(q, k, v).square().sum().backward()
+    torch.testing.assert_close(q.grad, wanted)
 
 
 @pytest.mark.parametrize("mode", lsa.attention.api.MODES)

@@ -67,7 +67,7 @@ def _backward(ctx: Any, do: Tensor | None, dS: Tensor | None, dz: Tensor | None,
     dz = None if dz is None or not dz.numel() else dz
     needs = ctx.needs_input_grad[:INPUTS]
     call = call._replace(with_z=dz is not None, with_dg=needs[-1])
-    if torch.is_grad_enabled() or is_batched(given):
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or is_batched(given):
         found = gradient_operator(*call, *saved, do, dS, dz)
     else:
         flat = *call, *saved, do, dS, dz
