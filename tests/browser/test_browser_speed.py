@@ -65,6 +65,20 @@ def measured(open_page):
     return open_one
 
 
+@pytest.fixture
+def measured_again(set_stage):
+    """The same on a page that tests share, where each measurement replaces the last."""
+
+    def measure(said):
+        tab, frame = set_stage("browser-speed")
+        tab.evaluate(STANDS_IN % json.dumps(said))
+        frame.get_by_role("button", name=re.compile("Measure (this browser|again)")).click()
+        expect(frame.get_by_role("button", name="Stop")).to_have_count(0)
+        return frame.locator("[role=status]").inner_text()
+
+    return measure
+
+
 def test_the_kernels_run_in_a_worker_and_their_times_are_kept(open_stage):
     """For real, until the first length is done."""
     tab, frame = open_stage("browser-speed")
@@ -100,9 +114,8 @@ def test_the_kernels_run_in_a_worker_and_their_times_are_kept(open_stage):
         (1e-3, 1e-3, 1, ["Softmax was stopped at every length."]),
     ],
 )  # fmt: skip
-def test_the_words_fit_what_was_measured(measured, chunked, recurrent, stopped_at, said):
-    _, frame = measured(browser_where(chunked, recurrent, stopped_at))
-    line = frame.locator("[role=status]").inner_text()
+def test_the_words_fit_what_was_measured(measured_again, chunked, recurrent, stopped_at, said):
+    line = measured_again(browser_where(chunked, recurrent, stopped_at))
     for words in said:
         assert words in line
     if recurrent >= chunked:
@@ -127,9 +140,9 @@ def test_marks_join_the_stored_ones_and_go_into_a_file(measured, tmp_path):
         assert all(one["pass"] == "forward" for one in chunked)
 
 
-def test_wrong_kernels_are_not_measured(measured):
-    _, frame = measured([{"difference": 0.01}, {"rows": [row("softmax", 256, 1.0)]}])
-    assert "differ from the book’s by 0.010" in frame.locator("[role=status]").inner_text()
+def test_wrong_kernels_are_not_measured(measured_again):
+    line = measured_again([{"difference": 0.01}, {"rows": [row("softmax", 256, 1.0)]}])
+    assert "differ from the book’s by 0.010" in line
 
 
 def test_a_browser_that_keeps_nothing_shows_its_times_all_the_same(measured):
