@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,8 +42,8 @@ class KGram(nn.Module):
             window = torch.cat((past.expand(x.shape[0], -1, -1), x.unsqueeze(1)), dim=1)
             return window[:, 1:], self.mlp(window.flatten(-2))
 
-        *_, last = self.parameters()
-        return StateMachine(last.new_zeros(1, self.k - 1, self.d_model), step)
+        weight = cast("nn.Linear", self.mlp[-1]).weight
+        return StateMachine(weight.new_zeros(1, self.k - 1, self.d_model), step)
 
     def sequence_flops(self, T: int) -> int:
         return 0

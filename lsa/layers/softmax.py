@@ -274,9 +274,8 @@ class SoftmaxAttention(MultiHead):
             if x.shape[1] == 0:
                 return cache, self.mixed(q, k, v)
             cache = cache.extend(k, v)
-            k, v = (
-                kept.to(q.dtype) for kept in (cache.k, cache.v)
-            )  # autocast may have ended since
+            # Autocast may have ended or begun since.
+            k, v = (kept.to(q.dtype) for kept in (cache.k, cache.v))
             return cache, self.mixed(q, k, v)
 
         def step(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
