@@ -41,10 +41,13 @@ WHOLE_OUTPUT = ("book/relatives.html", "book/sampling.html")  # others print wha
 
 WITHOUT_PREVIEW = """(wanted) => wanted.filter((href) => {
     const link = document.querySelector(`main a.internal[href="${CSS.escape(href)}"]`);
+    const fold = link.closest("details:not([open])");
+    if (fold) fold.open = true;
     link.focus();
     const preview = document.getElementById("preview");
     const shown = !preview.hidden && preview.textContent.trim().length > 10;
     link.blur();
+    if (fold) fold.open = false;
     return !shown;
 })"""
 

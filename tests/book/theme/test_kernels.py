@@ -160,7 +160,8 @@ def test_a_forked_kernel_that_dies_ends_the_build(zygote):
         execute("import os; os._exit(1)")
 
 
-def test_a_kernel_that_has_just_ended_can_be_told_to_end(zygote):
+def test_a_kernel_that_has_just_ended_can_be_told_to_end(zygote, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     forked = zygote().fork(["-f", "nowhere/kernel.json"], {**os.environ}, str(Path.cwd()))
     os.kill(forked.pid, signal.SIGKILL)
     while Path(f"/proc/{forked.pid}").exists():
