@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import torch
-
 from ..checks import one_of, whole
 from ..layers import Layer, make_layer
+from ..meta import on_meta
 from .models import projection_weights
 from .rooflines import STATE_BYTES, Cost
 
@@ -77,6 +76,6 @@ def _layer(name: str, D: int, n_heads: int, **options: int) -> tuple[Layer, int]
 
     Cached, because a sum over ticks needs the same layer at each tick.
     """
-    with torch.device("meta"):
+    with on_meta():
         layer = make_layer(name, D, n_heads, options=options)
     return layer, projection_weights(layer)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from ..checks import boolean, instance, whole
 from ..gpt import GPT, GPTConfig
+from ..meta import on_meta
 
 WEIGHT = 16  # B a weight in float32: itself, its gradient, the two moments of AdamW
 # B that a block stores of a token and feature for its gradient, in bfloat16 with float32 norms and
@@ -30,7 +29,7 @@ def training_memory(
     whole("tokens", tokens, 0)
     whole("devices", devices)
     boolean("recompute", recompute)
-    with torch.device("meta"):  # blocks are alike, and one is made in a moment
+    with on_meta():  # blocks are alike, and one is made in a moment
         model = GPT(replace(config, n_layer=min(config.n_layer, 1)))
     block = sum(p.numel() for p in model.blocks[0].parameters())
     weights = sum(p.numel() for p in model.parameters()) + (config.n_layer - 1) * block

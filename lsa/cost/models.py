@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
 from ..checks import instance, whole
 from ..gpt import GPTConfig
 from ..layers import Layer
+from ..meta import on_meta
 from .rooflines import STATE_BYTES, Cost
 
 
@@ -51,5 +51,5 @@ def projection_weights(layer: Layer) -> int:
 
 def described(config: GPTConfig) -> Layer:
     """The attention layer of a model, without memory for its weights, for its cost functions."""
-    with torch.device("meta"):
+    with on_meta():
         return config.attention_layer()

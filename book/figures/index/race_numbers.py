@@ -6,9 +6,8 @@ from contextlib import suppress
 from itertools import product
 from math import log
 
-import torch
-
 from lsa.gpt import GPT, gpt_config
+from lsa.meta import on_meta
 
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds
@@ -130,7 +129,7 @@ def _slope() -> float:
 
 def _parameters() -> int:
     config = _config(MAIN)
-    with torch.device("meta"):  # counted, not drawn: a GPU's model may have 355 million
+    with on_meta():  # a GPU's model may have 355 million
         return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
 
 

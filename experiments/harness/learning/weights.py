@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from lsa.gpt import GPT
+from lsa.meta import on_meta
 
 from ..core.weights import WEIGHTS as WEIGHTS
 from ..core.weights import read_arrays
@@ -39,7 +40,7 @@ def pack_weights(model: GPT) -> bytes:
 
 def packed_shapes(config: dict[str, Any]) -> dict[str, list[int]]:
     """The shape of every array that `pack_weights` writes for a configuration's model."""
-    with torch.device("meta"):
+    with on_meta():
         model = GPT(shape_of(config, vocab_of(config)))
     shapes = {}
     for name, weight in model.state_dict().items():
