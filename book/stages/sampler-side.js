@@ -64,11 +64,11 @@ window.SamplerSide ??= (() => {
       + `${timeText(letters * linear[0] * price)}.`;
   }
 
-  /* The same of a window, whose letters are as many as ever. */
+  /* What a window would need, after any number of letters. */
   const windowed = ({ window }, ring) =>
-    `No cache of it is stored here. It keeps the last ${count(window)} letters and the first, ${
+    `No cache of it is stored here. It would keep the last ${count(window)} letters and the first, ${
       bytesText(ring)
-    }, after however many.`;
+    }, however long the text.`;
 
   class Side {
     constructor(model, data) {
