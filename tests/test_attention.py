@@ -1,11 +1,14 @@
 """One function, three modes: against a float64 sum written as the definition reads."""
 
+from unittest import mock
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention, softmax_attention
+from lsa.attention import eager
 from lsa.attention.api import EPS, MODES
 from lsa.attention.feature_maps import FEATURE_MAPS, elu_plus_one
 from tests.helpers import relative_rms
@@ -39,6 +42,7 @@ problems = st.fixed_dictionaries(
         "normalize": st.booleans(),
         "scale": st.sampled_from([None, 1.0, 0.3]),
         "dtype": st.sampled_from(list(RELATIVE)),
+        "cached": st.sampled_from([1, 500, eager.CACHED]),
         "with_state": st.booleans(),
         "contiguous": st.booleans(),
         "seed": st.integers(0, 2**31 - 1),
@@ -48,6 +52,7 @@ problems = st.fixed_dictionaries(
 
 def draw(p):
     """Inputs in p's dtype, the same values in float64, and the initial state (float64)."""
+    eager.CACHED = p["cached"]
     g = torch.Generator().manual_seed(p["seed"])
     B, T, H, K, V = (p[letter] for letter in "BTHKV")
     q = elu_plus_one(torch.randn(B, T, H, K, generator=g))
@@ -59,6 +64,13 @@ def draw(p):
     S = torch.randn(B, H, K, V, generator=g).double() * p["with_state"]
     z = torch.rand(B, H, K, generator=g).double() * p["with_state"]
     return (q, k, v), S, z
+
+
+@pytest.fixture(autouse=True, scope="module")
+def caches():
+    """Restores what `draw` sets: how many numbers plain torch takes in one piece."""
+    with mock.patch.object(eager, "CACHED", eager.CACHED):
+        yield
 
 
 @given(problems)

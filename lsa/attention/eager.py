@@ -1,9 +1,9 @@
 """The three modes and their gradients in plain torch: what runs where no faster body does.
 
 Recurrent mode goes forwards as reference.py says. Attention mode is chunked mode with one chunk.
-That is written for speed: no padding, no product with a state that is zero, and each tensor is
-copied once at most, into chunks. Gradients are explicit, so that nothing of size T x K x V or more
-is kept for them:
+That is written for speed: no padding, no product with a state that is zero, each tensor is copied
+once at most, into chunks, and a CPU takes a long text in pieces. Gradients are explicit, so that
+nothing of size T x K x V or more is kept for them:
 
     dq = attention of (dn, [v 1], k)      dk, dv = reversed attentions of ([v 1], dn, q), (k, q, dn)
 
@@ -34,6 +34,8 @@ from .call import (
     without_autocast,
 )
 from .feature_maps import FEATURE_MAPS, feature_slope
+
+CACHED = 2**17  # numbers of a piece's largest tensor; it is faster to cut than to leave the cache
 
 Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -112,12 +114,17 @@ def _is_recurrent(call: Call) -> bool:
 
 
 def pieces(call: Call) -> list[tuple[slice, int]]:
-    """Chunks of C tokens, and the rest as a shorter one: padding would copy everything for it."""
-    T = call.q.shape[1]
+    """Chunks of C tokens in pieces that fit a CPU's cache, and the rest as one shorter chunk.
+
+    Padding would copy everything for the rest.
+    """
+    B, T, H, K, V = call.sizes
     C = T if call.mode == "attention" else call.chunk_size or CHUNK_SIZE
-    whole = T // C * C
-    found = (slice(0, whole), C), (slice(whole, T), T - whole)
-    return [(cut, size) for cut, size in found if cut.start < cut.stop]
+    whole = step = T // C * C
+    if call.q.is_cpu:
+        step = CACHED * torch.get_num_threads() // max(1, B * H * C * max(C, K, V)) * C
+    cuts = sorted({*range(0, whole, max(step, C)), whole, T})
+    return [(slice(begin, end), min(C, end - begin)) for begin, end in pairwise(cuts)]
 
 
 def chunks(x: Tensor, C: int) -> Tensor:

@@ -136,8 +136,11 @@ INLINE void multiply(vec (&acc)[M][N], const float* a, int64_t row, int64_t step
 // f of each vector of a block, of its row, and of its first column.
 template <int M, int N, class F>
 INLINE void each(vec (&acc)[M][N], F f) {
-    for (int r = 0; r < M; ++r)
+    UNROLL
+    for (int r = 0; r < M; ++r) {
+        UNROLL
         for (int v = 0; v < N; ++v) f(acc[r][v], r, v * int(W));
+    }
 }
 
 struct Matrix {
