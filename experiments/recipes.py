@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from lsa.gpt import GPT, gpt_config
+from lsa.gpt import GPT
 
 from .harness.bench.timing import summarize
 from .harness.core import record
 from .harness.core.plan import Outcome, Session
 from .harness.core.tables import Table, Tables, append, table
 from .harness.core.weights import read_weights
+from .harness.learning.shapes import shape_of
 from .harness.learning.training import Training
 from .harness.learning.weights import WEIGHTS, unpack_weights
 
@@ -55,22 +56,19 @@ def reading_run(attention: str, context: int, seed: int) -> tuple[str, dict[str,
 def model_of(
     config: dict[str, Any], places: Sequence[Path], device: torch.device
 ) -> tuple[GPT, str]:
-    """The race's model, from the first results folder that has it, and its file's SHA-256.
+    """A race's trained model, from the first results folder that has it, and its file's SHA-256.
 
+    config: of a run that reads it. `race` is the experiment that trained it, "race" by default.
     Raises FileNotFoundError; RecordError, unless the weights are those of the run beside them.
     """
-    name = f"{config['trained']}{WEIGHTS}"
-    found = [file for place in places for file in sorted(place.glob(f"race/*/{name}"))]
+    name, race = f"{config['trained']}{WEIGHTS}", config.get("race", "race")
+    found = [file for place in places for file in sorted(place.glob(f"{race}/*/{name}"))]
     if not found:
-        command = f"python -m experiments run race --only context={config['context']}"
-        raise FileNotFoundError(f"{places[0]}/race/*/{name}: not there; {command}")
+        command = f"python -m experiments run {race} --only context={config['context']}"
+        raise FileNotFoundError(f"{places[0]}/{race}/*/{name}: not there; {command}")
     run = found[0].with_name(f"{config['trained']}.json")
     packed = read_weights(run, record.read(run)) or b""
-    shape = gpt_config(
-        config["scale"], vocab_size=256, n_positions=None,
-        attention=config["attention"], attention_options=config["attention_options"],
-    )  # fmt: skip
-    model = GPT(shape)
+    model = GPT(shape_of({**config, "n_positions": None}, vocab_size=256))
     model.load_state_dict(unpack_weights(packed))
     return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
 
