@@ -1,0 +1,75 @@
+"""Known words among those that trained models write, beside the novels' own."""
+
+from __future__ import annotations
+
+from ..lib.format import in_words
+from ..lib.records import NotMeasuredError, Record, learned, rows
+from ..lib.tables import Missing, Table
+
+EXPERIMENT = "written_words"
+MODELS = {"softmax": "Softmax", "window": "Softmax, last 128", "linear": "Linear"}
+RACES = {"race": "race", "long_race": "long race"}
+WAYS = ("sampled", "greedy")
+
+
+def writers() -> list[Record]:
+    """The complete runs of known writers, in the order of the table."""
+    order = [(race, model) for race in RACES for model in MODELS]
+    by_writer = {
+        (run["config"]["race"], run["config"]["model"]): run
+        for run in learned(EXPERIMENT)
+        if run["complete"]
+    }
+    return [by_writer[writer] for writer in order if writer in by_writer]
+
+
+def share(run: Record, writer: str) -> str:
+    """Known words of all that a run's model, or the novels, have at its places: "98.6%"."""
+    texts = rows(run, "texts", writer=writer)
+    if not (count := sum(row["words"] for row in texts)):
+        raise NotMeasuredError(f"{EXPERIMENT}: no words of {writer}")
+    return f"{100 * sum(row['known'] for row in texts) / count:.1f}%"
+
+
+def repeating(run: Record, writer: str) -> str:
+    """Texts in which a run of words comes again: "100 of 100"."""
+    texts = rows(run, "texts", writer=writer)
+    return f"{sum(row['repeats'] for row in texts)} of {len(texts)}"
+
+
+def table() -> Table | Missing:
+    """Known words and repeating texts of each writer, drawn and likeliest, and of the novels."""
+    if not (runs := writers()):
+        return Missing(EXPERIMENT)
+    cells = [
+        [
+            f"{MODELS[run['config']['model']]}, {RACES[run['config']['race']]}",
+            *(of(run, way) for way in WAYS for of in (share, repeating)),
+        ]
+        for run in runs
+    ]
+    novels = [share(runs[0], "novel"), repeating(runs[0], "novel")]
+    cells.append(["The novels themselves", *novels, "", ""])
+    titles = ["", "known words, drawn", "repeat", "known words, likeliest", "repeat"]
+    return Table(titles, cells)
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter: what was written, and of how much."""
+
+    def config(name: str) -> str:
+        if not (runs := writers()):
+            raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+        return str(runs[0]["config"][name])
+
+    def of_novels() -> str:
+        if not (runs := writers()):
+            raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+        return share(runs[0], "novel")
+
+    return in_words(
+        words_places=lambda: config("places"),
+        words_letters=lambda: config("letters"),
+        words_temperature=lambda: config("temperature"),
+        words_novels=of_novels,
+    )

@@ -1,0 +1,149 @@
+"""The long race: loss and recall of a repeated passage against megabytes read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import sqrt
+from statistics import fmean, stdev
+
+from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
+from ..lib.format import in_words
+from ..lib.records import NotMeasuredError, Record, learned, provenance
+from ..lib.tables import Missing
+
+EXPERIMENT = "long_race"
+MODELS = {
+    "softmax": "Softmax",
+    "linear": "Linear",
+    "window": "Softmax, last 128",
+    "linear, near only": "Linear, near only",
+}
+DISTANCES = (64, 128, 256, 512, 896)
+
+
+def runs() -> dict[str, Record]:
+    """The complete run of seed 0 of each model that has one."""
+    found = [run for run in learned(EXPERIMENT) if run["complete"] and run["config"]["seed"] == 0]
+    by_model = {run["config"]["model"]: run for run in found if "again" in run["tables"]}
+    return {model: by_model[model] for model in MODELS if model in by_model}
+
+
+def megabytes(run: Record, updates: int) -> float:
+    """Text read after a number of updates."""
+    return updates * run["config"]["spans"] * run["config"]["context"] / 1e6
+
+
+def losses(run: Record) -> dict[int, float]:
+    """Held-out loss by updates: mean over all positions and novels."""
+    table = run["tables"]["positions"]
+    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0])
+    for update, first, last, loss in zip(
+        *(table[name] for name in ("update", "first", "last", "loss")), strict=True
+    ):
+        sums[update][0] += (last - first + 1) * loss
+        sums[update][1] += last - first + 1
+    return {update: total / count for update, (total, count) in sums.items()}
+
+
+def gains(run: Record, distance: int) -> dict[int, tuple[float, float]]:
+    """By updates: the mean gain on a passage that comes again, and its standard error."""
+    table = run["tables"]["again"]
+    places: dict[int, list[float]] = defaultdict(list)
+    for update, far, gain in zip(
+        *(table[name] for name in ("update", "distance", "gain")), strict=True
+    ):
+        if far == distance:
+            places[update].append(gain)
+    return {update: (fmean(each), stdev(each) / sqrt(len(each))) for update, each in places.items()}
+
+
+def _series(model: str, run: Record) -> Series:
+    loss = losses(run)
+    columns: dict[str, list[float]] = {
+        "megabytes": [megabytes(run, update) for update in loss],
+        "loss": [*loss.values()],
+    }
+    for distance in DISTANCES:
+        means, errors = zip(*gains(run, distance).values(), strict=True)
+        columns[f"gain_{distance}"] = [*means]
+        columns[f"low_{distance}"] = [a - b for a, b in zip(means, errors, strict=True)]
+        columns[f"high_{distance}"] = [a + b for a, b in zip(means, errors, strict=True)]
+    return Series({"model": model}, columns, source=run["path"])
+
+
+def _gain_axis(distance: int) -> Axis:
+    return Axis(
+        f"gain_{distance}", f"Gain {distance} bytes later", "nats per byte", digits=3,
+        low=f"low_{distance}", high=f"high_{distance}",
+    )  # fmt: skip
+
+
+def figure(id: str = "long-race") -> Explorable | Missing:
+    """Loss, and gain on a repeated passage at five distances, against megabytes read."""
+    found = runs()
+    if not found:
+        return Missing(f"{EXPERIMENT} --only seed=0")
+    return Explorable(
+        id=id,
+        caption=_caption(found),
+        alt=(
+            "Held-out loss, or the gain on a passage that comes again, against the megabytes of "
+            "text read, one line for each model."
+        ),
+        series=[_series(model, run) for model, run in found.items()],
+        x=Axis("megabytes", "Text read", "MB", digits=3),
+        y=Choice(
+            "Show",
+            [Axis("loss", "Loss", "nats per byte"), *map(_gain_axis, DISTANCES)],
+            default="gain_256",
+        ),
+        color="model",
+        mark="line+dot",
+        controls=[Toggle("model", "Model", options={model: MODELS[model] for model in found})],
+        provenance=provenance([*found.values()]),
+    )
+
+
+def _caption(found: dict[str, Record]) -> str:
+    run = next(iter(found.values()))
+    config, updates = run["config"], max(losses(run))
+    return (
+        f"Models of {config['size']} parameters, one seed. *Gain*: how much lower the loss of a "
+        f"passage is when it comes again; bars: standard error over {config['places']} places. "
+        f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand."
+    )
+
+
+def _of(model: str) -> Record:
+    """The complete run of a model. Raises NotMeasuredError."""
+    if model not in (found := runs()):
+        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+    return found[model]
+
+
+def loss(model: str) -> float:
+    """Held-out loss at the end."""
+    return [*losses(_of(model)).values()][-1]
+
+
+def gain(model: str, distance: int, updates: int | None = None) -> str:
+    """Gain on a repeated passage at the end with its 95% interval: "0.32 ± 0.04"."""
+    found = gains(_of(model), distance)
+    mean, error = found[max(found) if updates is None else updates]
+    return f"{mean:.3f} ± {1.96 * error:.3f}"
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter on training: more text."""
+    return in_words(
+        long_parameters=lambda: _of("linear")["config"]["size"],
+        long_read=lambda: f"{megabytes(_of('linear'), _of('linear')['config']['updates']):.0f} MB",
+        long_softmax=lambda: f"{loss('softmax'):.3f}",
+        long_linear=lambda: f"{loss('linear'):.3f}",
+        long_behind=lambda: f"{abs(loss('linear') - loss('softmax')):.3f}",
+        **{
+            f"long_{model}_{distance}": lambda model=model, distance=distance: gain(model, distance)
+            for model in ("softmax", "linear")
+            for distance in (64, 256, 896)
+        },
+    )

@@ -1,0 +1,48 @@
+"""Curves of the long race, from made-up tables."""
+
+import pytest
+
+from book.explorable.figure import Explorable
+from book.figures.training import long_race
+
+
+def run(model, gain):
+    config = {"model": model, "seed": 0, "spans": 4, "context": 1024, "size": "2.7M", "places": 3}
+    asked, distances = (0, 1000), long_race.DISTANCES
+    again = [
+        (update, distance, place, gain * update / 1000 + 0.01 * place)
+        for update in asked
+        for distance in distances
+        for place in (0, 1, 2)
+    ]
+    positions = [(0, 1, 1, 6.0), (0, 2, 3, 5.0), (1000, 1, 1, 3.0), (1000, 2, 3, 1.5)]
+    tables = {
+        "again": columns(("update", "distance", "place", "gain"), again),
+        "positions": columns(("update", "first", "last", "loss"), positions),
+    }
+    path = f"results/{model}.json"
+    return {"complete": True, "name": model, "path": path, "config": config, "tables": tables}
+
+
+def columns(names, rows):
+    return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def test_a_position_weighs_as_many_tokens_as_it_has():
+    assert long_race.losses(run("linear", 1.0)) == {0: pytest.approx(16 / 3), 1000: 2.0}
+
+
+def test_a_gain_is_the_mean_over_places_with_its_error():
+    mean, error = long_race.gains(run("linear", 0.5), 256)[1000]
+    assert mean == pytest.approx(0.51)
+    assert error == pytest.approx(0.01 / 3**0.5)
+
+
+def test_one_line_for_each_model_that_was_trained(monkeypatch):
+    stored = [run("linear", 0.1), run("softmax", 0.2)]
+    monkeypatch.setattr(long_race, "learned", lambda _: stored)
+    monkeypatch.setattr(long_race, "provenance", lambda _: [])
+    figure = long_race.figure()
+    assert isinstance(figure, Explorable)
+    assert [curve.keys["model"] for curve in figure.curves] == ["softmax", "linear"]
+    assert long_race.megabytes(stored[0], 1000) == pytest.approx(4.096)
