@@ -36,9 +36,8 @@
       };
     }
     const spread = view.y.low ? name === "y" : name === "x";
-    const columns = view.traces.flatMap((
-      trace,
-    ) => [trace[name], ...(spread && trace.low ? [trace.low, trace.high] : [])]);
+    const bars = ({ low, high }) => (spread && low ? [low, high] : []);
+    const columns = view.traces.flatMap((trace) => [trace[name], ...bars(trace)]);
     let [low, high] = axis.range || fitted(columns, mark, axis.log);
     const f = axis.log ? Math.log10 : Number;
     const inverse = axis.log ? (value) => 10 ** value : Number;

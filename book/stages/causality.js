@@ -52,7 +52,7 @@
   };
 
   const read = (text) => text.map((letter) => embedding.get(letter));
-  const before = Object.fromEntries(Object.entries(layers).map(([name, layer]) => [name, layer(read(TEXT))]));
+  const before = Stage.mapped(layers, (layer) => layer(read(TEXT)));
 
   Stage.mount("causality", (stage) => {
     let chosen = 2, letter = "x";

@@ -51,23 +51,9 @@
       picture.append(rows[name]);
     });
     const near = Object.fromEntries(NAMES.map((name, i) => {
-      const state = name === "S";
-      const rect = svg("rect", {
-        x: LEFT + i * (CELL + 4),
-        y: CHIP + 8,
-        width: state ? SIDE : CELL,
-        height: state ? SIDE : ROW - 4,
-      });
-      picture.append(
-        rect,
-        words(
-          LEFT + i * (CELL + 4) + (state ? SIDE : CELL) / 2,
-          CHIP + (state ? SIDE + 20 : 34),
-          name,
-          11,
-          "middle",
-        ),
-      );
+      const state = name === "S", x = LEFT + i * (CELL + 4), width = state ? SIDE : CELL;
+      const rect = svg("rect", { x, y: CHIP + 8, width, height: state ? SIDE : ROW - 4 });
+      picture.append(rect, words(x + width / 2, CHIP + (state ? SIDE + 20 : 34), name, 11, "middle"));
       return [name, rect];
     }));
     return { picture, tiles, rows, near, moves };

@@ -146,13 +146,10 @@
     const first = machines ? "PLU" : "inverse";
     let x = FIRST, chosen = first;
 
-    const boxes = Object.fromEntries(
-      Object.entries(places()).map((
-        [name, [title, note]],
-      ) => [
-        name,
+    const boxes = Stage.mapped(
+      places(),
+      ([title, note]) =>
         element("div", { class: "diagram-place" }, element("b", {}, title), element("small", {}, note)),
-      ]),
     );
     const buttons = Object.fromEntries(shown.map((name) => {
       const { sign, word, cost, dear } = every[name];

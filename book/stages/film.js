@@ -11,16 +11,13 @@
 
   const minutes = (model, i) => (model.updates[i] * model.seconds) / 60;
   const round = (value) => Number(value.toFixed(value < 1 ? 2 : 1));
+  const quiet = (text = "") => element("p", { class: "film-quiet" }, text);
 
   /* Stops by updates or minutes: [value, index of each model's last stop up to it]. */
   function stopsBy(models, at) {
-    const values = [...new Set(models.flatMap((model) => model.updates.map((_, i) => at(model, i))))].sort((
-      a,
-      b,
-    ) => a - b);
-    return values.map((
-      value,
-    ) => [value, models.map((model) => model.updates.findLastIndex((_, i) => at(model, i) <= value))]);
+    const values = new Set(models.flatMap((model) => model.updates.map((_, i) => at(model, i))));
+    const last = (value) => models.map((one) => one.updates.findLastIndex((_, i) => at(one, i) <= value));
+    return [...values].sort((a, b) => a - b).map((value) => [value, last(value)]);
   }
   function countsOf(models) {
     const counts = { update: stopsBy(models, (model, i) => model.updates[i]) };
@@ -53,10 +50,8 @@
     const triangle = [...looked].flatMap((_, row) =>
       Array.from({ length: row + 1 }, (_, column) => [row, column])
     );
-    const state = element("p"), peak = element("p", { class: "film-quiet" });
-    const texts = Object.fromEntries(
-      Object.keys(KINDS).map((kind) => [kind, element("p", { class: "film-text", dir: "ltr" })]),
-    );
+    const state = element("p"), peak = quiet();
+    const texts = Stage.mapped(KINDS, () => element("p", { class: "film-text", dir: "ltr" }));
     const cells = triangle.map(([row, column]) =>
       svg("rect", { x: column * CELL, y: row * CELL, width: CELL - 0.8, height: CELL - 0.8 })
     );
@@ -75,9 +70,7 @@
       { class: `film-writing ${css}`, "aria-label": `${name} writes` },
       element("p", { class: "film-name" }, name),
       state,
-      Object.entries(KINDS).flatMap((
-        [kind, label],
-      ) => [element("p", { class: "film-quiet" }, label), texts[kind]]),
+      Object.entries(KINDS).flatMap(([kind, label]) => [quiet(label), texts[kind]]),
     );
     const look = element(
       "section",
@@ -108,9 +101,7 @@
 
   Stage.mountStored("film", (stage, { prompt, looked, heads, shown, models, sources }) => {
     const counts = countsOf(models), sides = models.map((model) => sideOf(model, looked));
-    const lists = Object.fromEntries(
-      Object.entries(counts).map(([by, stops]) => [by, stops.map(([value]) => round(value))]),
-    );
+    const lists = Stage.mapped(counts, (stops) => stops.map(([value]) => round(value)));
     let by = counts.minute ? "minute" : "update", head = shown;
     const first = by;
 
@@ -127,21 +118,11 @@
 
     const length = () => stops().length - 1;
     const steps = Stage.stepper(stage, { length, render, say, milliseconds: 1400 });
-    const sliders = Object.fromEntries(
-      Object.entries({ update: "Updates", minute: "Minutes of training" })
-        .filter(([count]) => counts[count]).map((
-          [count, label],
-        ) => [
-          count,
-          Stage.slider(
-            `film-${count}`,
-            label,
-            lists[count],
-            lists[count].at(-1),
-            (value) => steps.show(lists[count].indexOf(value)),
-          ),
-        ]),
-    );
+    const titles = { update: "Updates", minute: "Minutes of training" };
+    const sliders = Stage.mapped(lists, (list, count) => {
+      const show = (value) => steps.show(list.indexOf(value));
+      return Stage.slider(`film-${count}`, titles[count], list, list.at(-1), show);
+    });
     const only = () =>
       Object.entries(sliders).forEach(([count, control]) => {
         control.hidden = count !== by;

@@ -115,13 +115,12 @@ window.Lines ??= (() => {
         const t = Stage.calm || !glide ? 1 : Math.min(1, Math.max(0, now - begin) / MILLISECONDS);
         const share = eased(t);
         this.gliding = t < 1;
-        this.shares = Object.fromEntries(
-          Object.entries(after).map(([id, points]) => {
-            const old = before[id]?.length === points.length ? before[id] : points;
-            const moved = (point, i) => point.map((to, axis) => old[i][axis] + share * (to - old[i][axis]));
-            return [id, points.map(moved)];
-          }),
-        );
+        this.shares = Stage.mapped(after, (points, id) => {
+          const old = before[id]?.length === points.length ? before[id] : points;
+          return points.map((point, i) =>
+            point.map((to, axis) => old[i][axis] + share * (to - old[i][axis]))
+          );
+        });
         if (this.gliding && now > begin) this.trace();
         else this.draw();
         moving(share);

@@ -22,9 +22,8 @@
     for (const [mode, t, seconds, heads] of points) {
       if (mode in MODES && heads === 1 && width) (found[t] ??= {})[mode] = seconds;
     }
-    return Object.fromEntries(
-      Object.entries(found).filter(([, times]) => Object.keys(MODES).every((mode) => times[mode])),
-    );
+    const all = ([, times]) => Object.keys(MODES).every((mode) => times[mode]);
+    return Object.fromEntries(Object.entries(found).filter(all));
   }
 
   /* The share of the rows that are done after a share of the time. In attention mode the work of a

@@ -80,20 +80,18 @@
       role: "group",
       "aria-label": "Picture. Arrow keys step, space plays and pauses.",
     }, picture);
-    const sides = Object.fromEntries(
-      Object.entries({ softmax: "Softmax", linear: "Linear" }).map(([key, name]) => {
-        const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
-        const node = element(
-          "section",
-          { class: `opener-side opener-${key}`, "aria-label": name },
-          element("p", { class: "opener-name" }, name),
-          element("p", {}, "reads ", now, " numbers now,"),
-          element("p", {}, sum, " in all"),
-          element("div", { class: "opener-bar", "aria-hidden": "true" }, bar),
-        );
-        return [key, { node, now, sum, bar }];
-      }),
-    );
+    const sides = Stage.mapped({ softmax: "Softmax", linear: "Linear" }, (name, key) => {
+      const now = element("b"), sum = element("span", { class: "opener-sum" }), bar = element("i");
+      const node = element(
+        "section",
+        { class: `opener-side opener-${key}`, "aria-label": name },
+        element("p", { class: "opener-name" }, name),
+        element("p", {}, "reads ", now, " numbers now,"),
+        element("p", {}, sum, " in all"),
+        element("div", { class: "opener-bar", "aria-hidden": "true" }, bar),
+      );
+      return { node, now, sum, bar };
+    });
 
     function render(t) {
       picture.replaceChildren(

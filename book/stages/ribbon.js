@@ -115,14 +115,13 @@
           svg("path", { class: "lines-grid", d: `M${LEFT} ${y(value)}H${now}` }),
           text({ x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, value),
         ]),
-        ...numbers.map((d) =>
-          text({
-            x: this.x(d),
-            y: bottom + 17,
-            "text-anchor": "middle",
-            "font-weight": d === distance ? 700 : null,
-          }, count(d))
-        ),
+        ...numbers.map((d) => {
+          const bold = d === distance ? 700 : null;
+          return text(
+            { x: this.x(d), y: bottom + 17, "text-anchor": "middle", "font-weight": bold },
+            count(d),
+          );
+        }),
         text({ x: now, y: bottom + 32, "text-anchor": "end" }, `← further back, in ${unit} (log scale)`),
         ...lines.map(({ color, points }, i) => {
           const shift = 3 * (i - (lines.length - 1) / 2); // so that error bars do not overlap

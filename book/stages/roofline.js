@@ -58,12 +58,11 @@
     /* The same from the reader's own browser, which measured one head of 64. */
     here() {
       const { d, heads } = this.chosen;
-      return d !== 64 || heads !== 1 ? [] : Object.values(MODES).flatMap(({ measured }) => measured)
-        .flatMap((mode) =>
-          Object.entries(BrowserTimes.times("forward", mode)).map((
-            [t, seconds],
-          ) => [mode, Number(t), seconds])
-        );
+      const times = (mode) => Object.entries(BrowserTimes.times("forward", mode));
+      const rows = (mode) => times(mode).map(([t, seconds]) => [mode, Number(t), seconds]);
+      return d !== 64 || heads !== 1
+        ? []
+        : Object.values(MODES).flatMap((each) => each.measured.flatMap(rows));
     }
 
     sentence() {
@@ -245,9 +244,7 @@
     return {
       device: [Stage.entry(device), first],
       heads: [Stage.pick(heads), String(FIRST.heads)],
-      ...Object.fromEntries(
-        Object.entries(LISTS).map(([key, list]) => [key, [Stage.slide(sliders[key], list), FIRST[key]]]),
-      ),
+      ...Stage.mapped(LISTS, (list, key) => [Stage.slide(sliders[key], list), FIRST[key]]),
       wait: [Stage.entry(waits), 0],
     };
   });

@@ -38,11 +38,9 @@ window.SamplerChart ??= (() => {
   function charted(writers, bills, far) {
     const points = Object.fromEntries(writers.map(({ name, points }) => [name, points]));
     const found = price(writers, bills), timed = found !== null, unit = found ?? 1e-6;
-    const counted = Object.fromEntries(
-      Object.entries(bills).map(([name, bill]) => [
-        name,
-        [0, bill[2] ?? far, far].map((t) => [t, work(bill, t) * unit]),
-      ]),
+    const counted = Stage.mapped(
+      bills,
+      (bill) => [0, bill[2] ?? far, far].map((t) => [t, work(bill, t) * unit]),
     );
     const times = Object.values(points).flatMap((list) => list.slice(1).map(([, ms]) => ms));
     return {

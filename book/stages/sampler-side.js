@@ -34,10 +34,7 @@ window.SamplerSide ??= (() => {
   }
 
   /* The likeliest letters, [[letter, share]], in order; and bars of them. */
-  const likeliest = (shares) =>
-    [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, LIKELY).map((
-      byte,
-    ) => [byte, shares[byte]]);
+  const likeliest = (shares) => [...shares.entries()].sort(([, a], [, b]) => b - a).slice(0, LIKELY);
   const bars = (likely) => Likely.bars(likely.map(([byte, share]) => [letterName(byte), share]));
 
   const DAY = 24 * 60 * 60 * 1000;

@@ -277,9 +277,7 @@ window.Stage ??= (() => {
             sources.map(({ device, commit, date, command }) => [device, commit, date, command].join(" · ")),
           ),
         ].join("; "),
-        sources.flatMap((
-          { href },
-        ) => [" · ", element("a", { href }, href.split("/").at(-1).replace(".json", ""))]),
+        sources.flatMap(({ href }) => [" · ", element("a", { href }, href.match(/([^/]*?)(\.json)?$/)[1])]),
       ),
     );
 
@@ -304,6 +302,10 @@ window.Stage ??= (() => {
       return state / 2 ** 32;
     };
   }
+
+  /* {name: make(value, name)} of an object {name: value}. */
+  const mapped = (object, make) =>
+    Object.fromEntries(Object.entries(object).map(([name, value]) => [name, make(value, name)]));
 
   return {
     element,
@@ -331,6 +333,7 @@ window.Stage ??= (() => {
     named,
     lined,
     random,
+    mapped,
     calm: calm.matches,
   };
 })();

@@ -145,12 +145,8 @@ window.Writers ??= (() => {
     const [x, y, o, qkv, hidden, logits] = [1, 1, 1, 3, 4].map((n) => new Float64Array(n * width)).concat(
       new Float64Array(wte.length / width),
     );
-    const part = (which, head) =>
-      qkv.subarray(which * width + head * wide, which * width + (head + 1) * wide);
-    const parts = slopes.map((
-      _,
-      head,
-    ) => [part(0, head), part(1, head), part(2, head), o.subarray(head * wide, (head + 1) * wide)]);
+    const part = (x, head, which = 0) => x.subarray(which * width + head * wide).subarray(0, wide);
+    const parts = slopes.map((_, head) => [...[0, 1, 2].map((n) => part(qkv, head, n)), part(o, head)]);
     const add = () =>
       x.forEach((_, i) => {
         x[i] += y[i];
