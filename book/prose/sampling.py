@@ -8,7 +8,7 @@ from ..figures.index.sampling_speed import (
     seconds,
     spread,
 )
-from ..figures.sampling import surgery
+from ..figures.sampling import surgery, written_words
 from . import every
 
 
@@ -20,6 +20,12 @@ def moves() -> list[float]:
 def rise(position: int) -> float:
     """Seconds by which a token of the 124M model with a cache takes longer than its first token."""
     return seconds("softmax", position) - seconds("softmax", 1)
+
+
+def shares(race: str, writer: str) -> list[float]:
+    """The known words among those that each model of a race writes."""
+    runs = [run for run in written_words.writers() if run["config"]["race"] == race]
+    return [written_words.known(run, writer) for run in runs]
 
 
 VERDICTS = {
@@ -34,6 +40,17 @@ VERDICTS = {
     "That of the nano model does not": lambda: (
         bytes_rise(SHORT) > 2
         and seconds("softmax", SHORT, "nano") < 1.2 * seconds("softmax", 1, "nano")
+    ),
+    "Of the words that the models above draw, four in five are known": lambda: every(
+        0.75 < known < 0.85 for known in shares("race", "sampled")
+    ),
+    "with three times the parameters, after five times the text": lambda: (
+        min(shares("long_race", "sampled")) > 0.95
+    ),
+    "The likeliest letters spell known words, but every such text repeats itself": lambda: every(
+        written_words.known(run, "greedy") > 0.99
+        and written_words.repeating(run, "greedy") == "100 of 100"
+        for run in written_words.writers()
     ),
     "The last two words of the sentence change the next letter most": lambda: (
         min(moves()[-2:]) > 0.5 and max(moves()[:-2]) < 0.15

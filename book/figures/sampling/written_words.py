@@ -23,12 +23,17 @@ def writers() -> list[Record]:
     return [by_writer[writer] for writer in order if writer in by_writer]
 
 
-def share(run: Record, writer: str) -> str:
-    """Known words of all that a run's model, or the novels, have at its places: "98.6%"."""
+def known(run: Record, writer: str) -> float:
+    """The known words among all that a run's model writes, or the novels have at its places."""
     texts = rows(run, "texts", writer=writer)
     if not (count := sum(row["words"] for row in texts)):
         raise NotMeasuredError(f"{EXPERIMENT}: no words of {writer}")
-    return f"{100 * sum(row['known'] for row in texts) / count:.1f}%"
+    return sum(row["known"] for row in texts) / count
+
+
+def share(run: Record, writer: str) -> str:
+    """`known` in percent: "98.6%"."""
+    return f"{100 * known(run, writer):.1f}%"
 
 
 def repeating(run: Record, writer: str) -> str:
@@ -50,26 +55,32 @@ def table() -> Table | Missing:
     ]
     novels = [share(runs[0], "novel"), repeating(runs[0], "novel")]
     cells.append(["The novels themselves", *novels, "", ""])
-    titles = ["", "known words, drawn", "repeat", "known words, likeliest", "repeat"]
+    titles = ["", "known, drawn", "repeats", "known, likeliest", "repeats"]
     return Table(titles, cells)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter: what was written, and of how much."""
 
-    def config(name: str) -> str:
+    def first() -> Record:
         if not (runs := writers()):
             raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-        return str(runs[0]["config"][name])
+        return runs[0]
 
-    def of_novels() -> str:
-        if not (runs := writers()):
-            raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-        return share(runs[0], "novel")
+    def long() -> str:
+        """The least and the most of the long race's writers: "96.6%", "96.1 to 96.6%"."""
+        drawn = sorted(
+            share(run, "sampled") for run in writers() if run["config"]["race"] != "race"
+        )
+        if not drawn:
+            raise NotMeasuredError(f"{EXPERIMENT}: nothing of the long race stored")
+        least, most = drawn[0], drawn[-1]
+        return least if least == most else f"{least.removesuffix('%')} to {most}"
 
     return in_words(
-        words_places=lambda: config("places"),
-        words_letters=lambda: config("letters"),
-        words_temperature=lambda: config("temperature"),
-        words_novels=of_novels,
+        words_places=lambda: first()["config"]["places"],
+        words_letters=lambda: first()["config"]["letters"],
+        words_temperature=lambda: first()["config"]["temperature"],
+        words_novels=lambda: share(first(), "novel"),
+        words_long=long,
     )
