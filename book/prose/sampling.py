@@ -44,8 +44,8 @@ VERDICTS = {
     "Of the words that the models above draw, four in five are known": lambda: every(
         0.75 < known < 0.85 for known in shares("race", "sampled")
     ),
-    "with three times the parameters, after five times the text": lambda: (
-        min(shares("long_race", "sampled")) > 0.95
+    "with three times the parameters, after five times the text": lambda: every(
+        known > 0.95 for known in shares("long_race", "sampled")
     ),
     "The likeliest letters spell known words, but every such text repeats itself": lambda: every(
         written_words.known(run, "greedy") > 0.99
