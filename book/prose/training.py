@@ -14,7 +14,14 @@ from ..figures.index.race_numbers import (
 from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import have
 from ..figures.three_modes import block_speed
-from ..figures.training import plateau, race_tables, scaling, scaling_rates, state_size
+from ..figures.training import (
+    long_race,
+    plateau,
+    race_tables,
+    scaling,
+    scaling_rates,
+    state_size,
+)
 from ..figures.training.plateau import ATTENTION, HALF_LIVES, end, leaves
 from ..figures.training.race_tables import LEVELS, NEAR
 from ..figures.training.scaling_rates import rise
@@ -31,6 +38,11 @@ RATES = (
 def is_above(difference: Pairs) -> bool:
     """Whether a difference is above zero by its 95% interval."""
     return difference.half is not None and difference.mean > difference.half
+
+
+def rising(values: list[float]) -> bool:
+    """Whether a later value is above each earlier one; those of the first 5 MB do not count."""
+    return every(a < b for a, b in pairwise(values[-4:]))
 
 
 def is_undecided(difference: Pairs) -> bool:
@@ -264,6 +276,15 @@ VERDICTS = {
     "At each of the three rates linear attention ends lower": lambda: (
         len(scaling_rates.behind()) == 3
         and every(found.mean < 0 for found in scaling_rates.behind())
+    ),
+    "With one seed that orders nothing": lambda: (
+        abs(long_race.loss("linear") - long_race.loss("softmax")) < 0.02
+        and every(run["config"].get("seed") == 0 for run in have("long_race"))
+    ),
+    "Both gains grow with the text read, but neither model copies": lambda: every(
+        rising(gained) and gained[-1] < 0.1 * long_race.loss(model)
+        for model in ("softmax", "linear")
+        for gained in [[mean for mean, _ in long_race.gains(long_race.of(model), 256).values()]]
     ),
     "so its best rate is not settled": lambda: is_undecided(rise("linear", scaling_rates.TWICE)),
     "The mean loss of both is lowest at the rate used": lambda: every(
