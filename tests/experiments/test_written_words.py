@@ -11,9 +11,9 @@ from tests.experiments.command import smoke
 
 
 def test_words_are_letters_with_apostrophes_inside():
-    text = "‘Don’t,’ she SAID--“l'été 1853”; _no_ more".encode()
-    assert words(text) == ["don't", "she", "said", "l'été", "no", "more"]
-    assert words(text[:-1] + b"\xff") == ["don't", "she", "said", "l'été", "no", "mor"]
+    text = "‘Don’t,’ she SAID--“l'été 1853”; _no_ cats".encode()
+    assert words(text) == ["don't", "she", "said", "l'été", "no", "cats"]
+    assert words(text[:-1] + b"\xff") == ["don't", "she", "said", "l'été", "no", "cat"]
 
 
 def test_the_vocabulary_is_that_of_whole_documents():

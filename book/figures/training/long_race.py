@@ -84,7 +84,7 @@ def figure(id: str = "long-race") -> Explorable | Missing:
     """Loss, and gain on a repeated passage at five distances, against megabytes read."""
     found = runs()
     if not found:
-        return Missing(f"{EXPERIMENT} --only seed=0")
+        return Missing(EXPERIMENT)
     return Explorable(
         id=id,
         caption=_caption(found),
