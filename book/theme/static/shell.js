@@ -40,8 +40,9 @@
       event.stopImmediatePropagation();
       contents.classList.toggle("pst-sidebar-hidden");
     }, true);
-    new IntersectionObserver(([{ boundingClientRect }]) =>
-      document.body.classList.toggle("scrolled", boundingClientRect.y < 0)
+    new IntersectionObserver((entries) =>
+      // on a busy page several at once, of which the last holds
+      document.body.classList.toggle("scrolled", entries.at(-1).boundingClientRect.y < 0)
     ).observe(document.querySelector(".sbt-scroll-pixel-helper"));
   }
 
