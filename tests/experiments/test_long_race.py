@@ -62,6 +62,7 @@ def test_runs_of_a_seed_differ_in_their_attention_alone():
     plan = [run for run in long_race.runs("cpu", smoke=False) if run.name != "speed"]
     varied = {"model", "attention", "attention_options", "seed"}
     same = [{k: v for k, v in run.config.items() if k not in varied} for run in plan]
+    assert len(same) == 6
     assert all(one == same[0] for one in same)
 
 
