@@ -147,7 +147,7 @@ window.FigurePin = (function () {
   function follow(link) {
     pinned.words?.disconnect();
     pinned.link = link;
-    pinned.words = new IntersectionObserver(([{ isIntersecting }]) => isIntersecting || release());
+    pinned.words = new IntersectionObserver((seen) => seen.at(-1).isIntersecting || release());
     pinned.words.observe(link.closest("p, li, td, dd") ?? link);
   }
 
@@ -172,8 +172,8 @@ window.FigurePin = (function () {
     figure.scrollTop = 0;
     // An observer's first report is about the present position.
     const enough = SHOWN * Math.min(1, screen / tall);
-    const home = new IntersectionObserver(([{ intersectionRatio }]) => {
-      if (intersectionRatio >= enough) release();
+    const home = new IntersectionObserver((seen) => {
+      if (seen.at(-1).intersectionRatio >= enough) release();
     }, { threshold: enough, rootMargin: `${-Math.ceil(headEnd())}px 0px 0px` });
     home.observe(place.firstChild);
     const noted = new MutationObserver(() => beside && !margin() && giveWay());

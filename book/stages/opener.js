@@ -149,8 +149,8 @@
     steps.show(Stage.calm ? T : TEXT.findIndex((_, t) => total.softmax(t) > total.linear(t)));
     if (Stage.calm) return;
 
-    const watch = new IntersectionObserver(([entry]) => {
-      if (entry.intersectionRatio < 0.9) return;
+    const watch = new IntersectionObserver((seen) => {
+      if (seen.at(-1).intersectionRatio < 0.9) return;
       watch.disconnect();
       steps.start(true);
     }, { threshold: 0.9 });
