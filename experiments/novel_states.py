@@ -1,9 +1,9 @@
 """States of the linear writer in a held-out novel, for a page that continues from them.
 
-The race's linear model reads a novel of the test split from its first letter, in float64, so that
-no rounding of a long sum is stored. Beside a record lie arrays in float32. `S` [layers, heads, K,
-V] and `z` [layers, heads, K] are the state after a number of letters, `logits` [256] those of the
-next letter. The arrays have the same size after a thousand letters as after a million.
+The long race's linear model reads a novel of the test split from its first letter, in float64, so
+that no rounding of a long sum is stored. Beside a record lie arrays in float32. `S` [layers, heads,
+K, V] and `z` [layers, heads, K] are the state after a number of letters, `logits` [256] those of
+the next letter. The arrays have the same size after a thousand letters as after a million.
 """
 
 from __future__ import annotations
@@ -24,20 +24,26 @@ from .harness.core.files import set_aside
 from .harness.core.plan import Experiment, Outcome, Run, Session, UsageError
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import TEST_NOVELS
-from .recipes import model_of, reading_run
+from .recipes import NEAR, model_of
 
 NOVEL = "Cbronte_Villette_1853"  # one of two novels in its split that are long enough
 LETTERS = (1000, 10_000, 100_000, 1_000_000)
-MODEL = ("linear", 4096, 0)  # attention, context and seed of the page's writer
-BASE = {
+BASE: dict[str, Any] = {
+    "race": "long_race",
+    "trained": "linear-seed0",
     "scale": "nano",
+    "shape": {"n_layer": 6, "d_model": 192},
+    "attention": "linear",
+    "attention_options": {"log_decay": [NEAR, 0.0]},
+    "context": 1024,
+    "seed": 0,
     "corpus": "novels",
     "split": "test",
     "novel": NOVEL,
     "piece": 4096,  # letters read at a time
     "shown": 240,  # of the last letters, for the reader
 }
-SMOKE = {"piece": 32, "shown": 20}
+SMOKE = {"shape": {"n_layer": 2, "d_model": 16}, "context": 64, "piece": 32, "shown": 20}
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "state": table(
@@ -53,14 +59,13 @@ Reading = tuple[list[LinearState], Tensor]  # S and z of every layer, and the lo
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The plan, a state each; the longest takes minutes on one CPU thread."""
     if smoke:
-        return [_run(100, ("linear", 64, 0), SMOKE)]
-    return [_run(letters, MODEL, {}) for letters in LETTERS]
+        return [_run(100, SMOKE)]
+    return [_run(letters, {}) for letters in LETTERS]
 
 
-def _run(letters: int, model: tuple[str, int, int], rest: dict[str, Any]) -> Run:
-    name, asks = reading_run(*model)
-    config = {**BASE, **asks, "letters": letters, **rest}
-    return Run("novel_states", f"{name}-after-{letters}", config, 320)
+def _run(letters: int, rest: dict[str, Any]) -> Run:
+    config = {**BASE, "letters": letters, **rest}
+    return Run("novel_states", f"long-race-linear-after-{letters}", config, 320)
 
 
 def sums(state: Any) -> Iterator[LinearState]:

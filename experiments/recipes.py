@@ -64,7 +64,7 @@ def model_of(
     name, race = f"{config['trained']}{WEIGHTS}", config.get("race", "race")
     found = [file for place in places for file in sorted(place.glob(f"{race}/*/{name}"))]
     if not found:
-        command = f"python -m experiments run {race} --only context={config['context']}"
+        command = f"python -m experiments run {race} --only name={config['trained']}"
         raise FileNotFoundError(f"{places[0]}/{race}/*/{name}: not there; {command}")
     run = found[0].with_name(f"{config['trained']}.json")
     packed = read_weights(run, record.read(run)) or b""

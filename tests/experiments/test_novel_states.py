@@ -22,7 +22,7 @@ from tests.experiments.command import bare_session, smoke
 
 @pytest.fixture
 def out(made_corpus, tmp_path):
-    assert smoke(tmp_path, "race", "--only", "model=linear") == 0
+    assert smoke(tmp_path, "long_race", "--only", "model=linear") == 0
     return tmp_path / "out"
 
 
@@ -50,7 +50,7 @@ def test_what_is_stored_is_the_machines_state_and_answer(out, tmp_path):
             np.testing.assert_allclose(arrays["z"][layer], one.z[0], rtol=1e-5, atol=1e-5)
     told = {name: values[0] for name, values in found["tables"]["state"].items()}
     assert told["letters"] == 100
-    assert told["bytes"] == 4 * 2 * 4 * (64 * 64 + 64)  # heads and layers of the nano model
+    assert told["bytes"] == 4 * 2 * 2 * (8 * 8 + 8)  # heads and layers of the small model
     assert told["text"] == bytes(text[-20:].tolist()).decode(errors="replace")
 
 
