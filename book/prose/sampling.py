@@ -41,11 +41,11 @@ VERDICTS = {
         bytes_rise(SHORT) > 2
         and seconds("softmax", SHORT, "nano") < 1.2 * seconds("softmax", 1, "nano")
     ),
-    "Of the words that the models above draw, four in five are known": lambda: every(
-        0.75 < known < 0.85 for known in shares("race", "sampled")
-    ),
-    "with three times the parameters, after five times the text": lambda: every(
+    "Nearly all that they write are English words": lambda: every(
         known > 0.95 for known in shares("long_race", "sampled")
+    ),
+    "four in five of their words are known": lambda: every(
+        0.75 < known < 0.85 for known in shares("race", "sampled")
     ),
     "The likeliest letters spell known words, but every such text repeats itself": lambda: every(
         written_words.known(run, "greedy") > 0.99

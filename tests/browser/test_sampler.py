@@ -48,11 +48,12 @@ def letters(frame):
 
 
 def trained(kind):
-    [stored] = RESULTS.glob(f"race/*/{kind}-4096-seed0.weights.npz")
+    [stored] = RESULTS.glob(f"long_race/*/{kind}-seed0.weights.npz")
     options = {"log_decay": [-0.171875, 0.0], **OPTIONS[kind]}
     shape = gpt_config(
-        "nano", vocab_size=256, n_positions=None, attention=kind, attention_options=options
-    )
+        "nano", vocab_size=256, n_positions=None, n_layer=6, d_model=192,
+        attention=kind, attention_options=options,
+    )  # fmt: skip
     model = GPT(shape)
     model.load_state_dict(unpack_weights(stored.read_bytes()))
     return model
@@ -75,7 +76,7 @@ def test_the_page_writes_what_the_package_writes(open_page):
         longer = prompt.repeat(1, 8)  # than the window
         with torch.no_grad():
             logits = model.double()(longer)[0, -1]
-        asked = {"file": f"{kind}-4096-seed0", "kind": kind, "options": OPTIONS[kind]}
+        asked = {"file": f"{kind}-seed0", "kind": kind, "options": OPTIONS[kind]}
         asked["text"] = longer[0].tolist()
         found = torch.tensor(tab.evaluate(LOGITS, asked), dtype=torch.float64)
         torch.testing.assert_close(found, logits, rtol=1e-4, atol=1e-4)
@@ -126,7 +127,7 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     tab, frame = open_stage("sampler", reduced_motion="reduce")
     picture = frame.locator(".sampler-outlines")
     assert (
-        "Linear keeps 130 KiB and the window 520 KiB, always. Softmax keeps 250 KiB after 63"
+        "Linear keeps 440 KiB and the window 1.1 MiB, always. Softmax keeps 570 KiB after 63"
         in (picture.get_attribute("aria-label"))
     )
     assert not tab.evaluate("window.BookFiles")  # nothing is loaded before a press
@@ -140,21 +141,21 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     press(frame, "Pause")
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
     softmax, window, linear = frame.locator(".sampler-facts").all_inner_texts()
-    assert "520 KiB" in window and "predicted" in window.lower()
-    assert "3.8 GiB" in softmax and "predicted" in softmax.lower()
+    assert "1.1 MiB" in window and "predicted" in window.lower()
+    assert "8.6 GiB" in softmax and "predicted" in softmax.lower()
     right = frame.bounding_box()["x"] + frame.bounding_box()["width"]
     for fact in frame.locator(".sampler-facts b").all():
         assert fact.bounding_box()["x"] + fact.bounding_box()["width"] <= right + 1
-    assert "130 KiB" in linear and letters(frame)[2] > 1_000_000
+    assert "440 KiB" in linear and letters(frame)[2] > 1_000_000
     told, window, _ = texts(frame)
     assert "cannot begin here" in told and "By the formula, its next letter is" in told
-    assert "the last 128 letters and the first, 520 KiB" in window
+    assert "the last 128 letters and the first, 1.1 MiB" in window
     # To scale: as many times the state's square as there are states in it, over the page.
     cache, state = (
         frame.locator(name).bounding_box()
         for name in (".sampler-cache", ".film-linear.sampler-state")
     )
-    ratio = letters(frame)[2] * 4096 / 133_120
+    ratio = letters(frame)[2] * 9216 / 446_976
     assert cache["width"] * cache["height"] == pytest.approx(
         ratio * state["width"] * state["height"], rel=0.02
     )

@@ -171,9 +171,9 @@ def data() -> HTML | Missing:
     `writers.loaded`; megabytes of its file; sources.
     """
     try:
-        run, shown = writers.trained("linear", writers.CONTEXT), effects()
+        run, shown = writers.trained("linear"), effects()
     except NotMeasuredError:
-        return Missing("race --only seed=0", "No weights of the linear model yet")
+        return Missing("long_race --only seed=0", "No weights of the linear model yet")
     file = weights_of(run)
     shown |= {
         "text": TEXT,

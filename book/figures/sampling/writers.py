@@ -1,4 +1,4 @@
-"""Data of the stage `sampler`: models of the race, and states of one of them.
+"""Data of the stage `sampler`: models of the long race, and states of one of them.
 
 The page gets the names of the files with weights and states, which it loads on demand.
 """
@@ -14,32 +14,24 @@ from IPython.display import HTML
 
 from experiments.harness.core import record
 from experiments.harness.learning.probes import PROMPT
+from experiments.harness.learning.shapes import shape_of
 from experiments.harness.learning.weights import unpack_weights
 from lsa import LinearState
 from lsa.cost import tick_cost
-from lsa.gpt import GPT, GPTConfig, gpt_config
+from lsa.gpt import GPT, GPTConfig
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, size
-from ..lib.records import (
-    NotMeasuredError,
-    Record,
-    have,
-    load,
-    of_config,
-    provenance,
-    row,
-    weights_of,
-)
+from ..lib.records import NotMeasuredError, Record, have, provenance, row, weights_of
 from ..lib.tables import Missing
 from ..long_context import whole_novels
+from ..training import long_race
 
 MODELS = ("softmax", "window", "linear")
-CONTEXT = 4096  # that of the first page's figure
 COUNTED = 4096  # letters between the two counts of a letter's multiply-adds
 
 
-def data(context: int = CONTEXT) -> HTML | Missing:
+def data() -> HTML | Missing:
     """JSON in a script element for the stage, or a note on what to run if a model is missing.
 
     prompt. bytes: of the models' files that the page loads, in base64.
@@ -51,13 +43,12 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     sources: where all this comes from.
     """
     try:
-        runs = [trained(model, context) for model in MODELS]
+        runs = [trained(model) for model in MODELS]
     except NotMeasuredError:
-        return Missing("race --only seed=0", f"No weights of the models at {context:,} bytes yet")
-    read = stations(context)
-    if not read:
-        return Missing("novel_states", f"No states of the model of {context:,} bytes yet")
-    cache, ring, state = memory(context)
+        return Missing("long_race --only seed=0", "No weights of the models yet")
+    if not (read := stations()):
+        return Missing("novel_states", "No states of the linear model yet")
+    cache, ring, state = memory()
     files = [weights_of(run) for run in [*runs, *read]]
     shown = {
         "prompt": PROMPT.strip(),
@@ -80,13 +71,11 @@ def data(context: int = CONTEXT) -> HTML | Missing:
     return HTML(json_script(shown, id="sampler-data", data_files=" ".join(files)))
 
 
-def trained(model: str, context: int) -> Record:
+def trained(model: str) -> Record:
     """The run whose weights are stored. Raises NotMeasuredError."""
-    with_weights = [
-        run for run in load("race")
-        if run["complete"] and weights_of(run)
-    ]  # fmt: skip
-    return of_config(with_weights, model=model, context=context, seed=0)
+    if not weights_of(run := long_race.of(model)):
+        raise NotMeasuredError(f"long_race: no weights of {model}")
+    return run
 
 
 def loaded(run: Record) -> dict[str, Any]:
@@ -101,18 +90,14 @@ def loaded_bytes(file: str) -> int:
     return -(-(record.ROOT / file).stat().st_size // 3) * 4
 
 
-def stations(context: int = CONTEXT) -> list[Record]:
+def stations() -> list[Record]:
     """The runs that read a novel with the page's linear model, fewest letters first."""
-    trained = f"linear-{context}-seed0"
-    runs = [run for run in have("novel_states") if run["config"]["trained"] == trained]
+    runs = [run for run in have("novel_states") if run["config"].get("race") == "long_race"]
     return sorted(runs, key=lambda run: run["config"]["letters"])
 
 
 def _shape(config: dict[str, Any]) -> GPTConfig:
-    return gpt_config(
-        config["scale"], vocab_size=256, n_positions=config["n_positions"],
-        attention=config["attention"], attention_options=config["attention_options"],
-    )  # fmt: skip
+    return shape_of(config, vocab_size=256)
 
 
 def letter_cost(config: dict[str, Any]) -> tuple[int, int, int | None]:
@@ -126,57 +111,45 @@ def letter_cost(config: dict[str, Any]) -> tuple[int, int, int | None]:
     return first, (later - first) // (most or COUNTED), most
 
 
-def memory(context: int = CONTEXT) -> tuple[int, ...]:
+def memory() -> tuple[int, ...]:
     """Bytes of a letter in softmax's cache, of a window, and of the linear state.
 
     Raises NotMeasuredError.
     """
     return tuple(
-        tick_cost(_shape(trained(model, context)["config"]), 0, itemsize=4).state
-        for model in MODELS
+        tick_cost(_shape(trained(model)["config"]), 0, itemsize=4).state for model in MODELS
     )
 
 
-def numbers(context: int = CONTEXT) -> dict[str, str]:
+def numbers() -> dict[str, str]:
     """Numbers for the chapter: the writers."""
-
-    def run(model: str) -> Record:
-        return trained(model, context)
-
-    def loss(model: str) -> str:
-        return f"{run(model)['tables']['validation']['loss'][-1]:.2f}"
 
     def farthest() -> int:
         """Letters of the last station."""
-        if not (runs := stations(context)):
+        if not (runs := stations()):
             raise NotMeasuredError("novel_states: nothing read")
         return runs[-1]["config"]["letters"]
 
     def level() -> str:
         """The letter at which the cache costs as much as the state."""
         (first, grows, _), (flat, *_) = (
-            letter_cost(run(model)["config"]) for model in ("softmax", "linear")
+            letter_cost(trained(model)["config"]) for model in ("softmax", "linear")
         )
         return f"{1 + -(-(flat - first) // grows)}"
 
     return in_words(
-        writers_softmax=lambda: loss("softmax"),
-        writers_window=lambda: loss("window"),
-        writers_linear=lambda: loss("linear"),
-        writers_updates=lambda: f"{run('linear')['config']['updates']:,}",
-        writers_context=lambda: f"{run('linear')['config']['context']:,}",
         writers_level=level,
-        writers_state=lambda: size(memory(context)[2]),
-        writers_row=lambda: size(memory(context)[0]),
+        writers_state=lambda: size(memory()[2]),
+        writers_row=lambda: size(memory()[0]),
         writers_farthest=lambda: f"{farthest():,}",
-        writers_far_cache=lambda: size(farthest() * memory(context)[0]),
-        writers_far_cost=lambda: whole_novels.cost("linear", context),
+        writers_far_cache=lambda: size(farthest() * memory()[0]),
+        writers_far_cost=lambda: whole_novels.cost("linear"),
     )
 
 
-def model(name: str, context: int = CONTEXT) -> GPT:
+def model(name: str) -> GPT:
     """A writer of the page, as an lsa model. Raises NotMeasuredError."""
-    run = trained(name, context)
+    run = trained(name)
     gpt = GPT(_shape(run["config"]))
     packed = (record.ROOT / weights_of(run)).read_bytes()
     gpt.load_state_dict(unpack_weights(packed))
