@@ -5,12 +5,12 @@
 
 window.SamplerScale ??= (() => {
   const { element, svg } = Stage;
-  const { count, digits } = SamplerChart;
+  const { count } = SamplerChart;
   const NARROW = 420, LINE = 18, GAP = 4, HEAD = 62; // px
 
   const bytesText = (n) => {
     const power = n < 2 ** 20 ? 1 : n < 2 ** 30 ? 2 : 3;
-    return `${digits(n / 2 ** (10 * power))} ${["KiB", "MiB", "GiB"][power - 1]}`;
+    return `${Number((n / 2 ** (10 * power)).toPrecision(3))} ${["KiB", "MiB", "GiB"][power - 1]}`;
   };
 
   class Scale {
@@ -27,7 +27,7 @@ window.SamplerScale ??= (() => {
     /* letters: the number of letters in softmax attention's cache. */
     draw(letters) {
       const { stage, state, ring, row, stations, picture } = this;
-      const unit = stage.clientWidth < NARROW ? 3 : 4;
+      const unit = stage.clientWidth < NARROW ? 4 : 5;
       const side = (n) => unit * Math.sqrt((n * row) / state);
       const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
       const label = (y, words, at = x) => svg("text", { class: "lines-tick", x: at, y }, words);

@@ -127,7 +127,7 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     tab, frame = open_stage("sampler", reduced_motion="reduce")
     picture = frame.locator(".sampler-outlines")
     assert (
-        "Linear keeps 440 KiB and the window 1.1 MiB, always. Softmax keeps 570 KiB after 63"
+        "Linear keeps 437 KiB and the window 1.13 MiB, always. Softmax keeps 567 KiB after 63"
         in (picture.get_attribute("aria-label"))
     )
     assert not tab.evaluate("window.BookFiles")  # nothing is loaded before a press
@@ -141,15 +141,15 @@ def test_linear_attention_goes_on_from_the_millionth_letter_and_softmax_is_count
     press(frame, "Pause")
     expect(frame.get_by_role("button", name=FARTHEST)).to_have_attribute("aria-pressed", "true")
     softmax, window, linear = frame.locator(".sampler-facts").all_inner_texts()
-    assert "1.1 MiB" in window and "predicted" in window.lower()
-    assert "8.6 GiB" in softmax and "predicted" in softmax.lower()
+    assert "1.13 MiB" in window and "predicted" in window.lower()
+    assert "8.5" in softmax and "predicted" in softmax.lower()
     right = frame.bounding_box()["x"] + frame.bounding_box()["width"]
     for fact in frame.locator(".sampler-facts b").all():
         assert fact.bounding_box()["x"] + fact.bounding_box()["width"] <= right + 1
-    assert "440 KiB" in linear and letters(frame)[2] > 1_000_000
+    assert "437 KiB" in linear and letters(frame)[2] > 1_000_000
     told, window, _ = texts(frame)
     assert "cannot begin here" in told and "By the formula, its next letter is" in told
-    assert "the last 128 letters and the first, 1.1 MiB" in window
+    assert "the last 128 letters and the first, 1.13 MiB" in window
     # To scale: as many times the state's square as there are states in it, over the page.
     cache, state = (
         frame.locator(name).bounding_box()

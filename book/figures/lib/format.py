@@ -91,7 +91,8 @@ def size(count: float) -> str:
     """Bytes in the unit that fits, powers of 1024: 16 KiB, 1.5 GiB."""
     for unit, length in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= length:
-            return f"{count / length:.3g} {unit}"
+            # A tie is rounded up, as a page's scripts round it.
+            return f"{count / length * (1 + 1e-12):.3g} {unit}"
     return f"{count:.0f} B"
 
 
