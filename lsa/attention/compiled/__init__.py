@@ -35,8 +35,7 @@ MAPS = {"identity": 0, "elu_plus_one": 1, "relu": 2}
 # "avx512" or "neon" for one instruction set.
 SETTING = "LSA_CPU"
 CALL = "11q2f15q"  # the struct `Call` of body.cpp up to its tensors; each of those takes 5q more
-# Not in torch's defaults, which may be others while this is imported: the body writes into memory
-# that is made from it.
+# Whatever torch's defaults are at import: the body writes into memory that is made from it.
 NOTHING = torch.empty(0, dtype=torch.float32, device="cpu")
 
 
@@ -58,10 +57,8 @@ def open_body(wanted: str | None) -> Library | str:
         return f"{SETTING}=torch asks for it"
     found = _load(None if wanted in (None, "", "compiled") else wanted.encode())
     if wanted and isinstance(found, str):
-        raise ValueError(
-            f"{SETTING}: expected torch, or what was built and this processor has, "
-            f"got {wanted!r}: {found}"
-        )
+        expected = "torch, or what was built and this processor has"
+        raise ValueError(f"{SETTING}: expected {expected}, got {wanted!r}: {found}")
     return found
 
 
