@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import defaultdict
 from functools import partial
 from math import sqrt
@@ -10,8 +11,8 @@ from statistics import fmean, stdev
 from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
-from ..lib.tables import Missing
+from ..lib.records import NotMeasuredError, Record, learned, provenance, row, rows
+from ..lib.tables import Missing, Table
 
 EXPERIMENT = "long_race"
 MODELS = {
@@ -21,6 +22,9 @@ MODELS = {
     "linear, near only": "Linear, near only",
 }
 DISTANCES = (64, 128, 256, 512, 896)
+KEYS = {"softmax": "softmax", "linear": "linear", "window": "window", "near": "linear, near only"}
+READ = (122, 610, 2440, 4880)  # updates after which texts are shown
+LETTERS = 64  # of such a text, at most
 
 
 def runs() -> dict[str, Record]:
@@ -146,13 +150,34 @@ def apart(distance: int) -> Pairs:
     return compare([a - b for a, b in pairs])
 
 
+def writing() -> Table | Missing:
+    """What both attentions write after the same sentence, by the text they have read."""
+    found = runs()
+    if not {"softmax", "linear"} <= {*found}:
+        return Missing(EXPERIMENT)
+    both = [found[model] for model in ("softmax", "linear")]
+    cells = [
+        [
+            f"{megabytes(both[0], update):.1f} MB",
+            *(
+                textwrap.shorten(
+                    row(run, "samples", update=update, kind="sampled")["text"],
+                    LETTERS, placeholder=" …",
+                )
+                for run in both
+            ),
+        ]
+        for update in READ
+    ]  # fmt: skip
+    return Table(["Read", "Softmax", "Linear"], cells, align="lll", wrap=True)
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: more text."""
     return in_words(
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: f"{megabytes(of('linear'), of('linear')['config']['updates']):.0f} MB",
-        long_softmax=lambda: f"{loss('softmax'):.3f}",
-        long_linear=lambda: f"{loss('linear'):.3f}",
         long_apart_256=lambda: apart(256).spread(),
-        **{f"long_{model}_256": partial(gain, model, 256) for model in ("softmax", "linear")},
+        **{f"long_{key}": lambda model=model: f"{loss(model):.3f}" for key, model in KEYS.items()},
+        **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
