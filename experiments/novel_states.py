@@ -65,7 +65,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def _run(letters: int, rest: dict[str, Any]) -> Run:
     config = {**BASE, "letters": letters, **rest}
-    return Run("novel_states", f"long-race-linear-after-{letters}", config, 320)
+    return Run("novel_states", f"long-race-linear-after-{letters}", config, 720)
 
 
 def sums(state: Any) -> Iterator[LinearState]:

@@ -70,7 +70,8 @@ def _run(race: str, model: str, rest: dict[str, Any]) -> Run:
     config = {**BASE, "race": race, **RACES[race], "model": model, **MODELS[model], **rest}
     context = f"{config['context']}-" if race == "race" else ""
     config["trained"] = f"{model}-{context}seed{config['seed']}"
-    return Run("written_words", f"{race.replace('_', '-')}-{model}", config, 330)
+    priority = 330 if race == "race" else 730  # after the models are trained
+    return Run("written_words", f"{race.replace('_', '-')}-{model}", config, priority)
 
 
 def words(text: bytes) -> list[str]:

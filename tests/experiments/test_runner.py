@@ -54,6 +54,16 @@ def test_smoke_runs_are_stored_sound_and_found_again(
     assert "0 runs stored" in capsys.readouterr().out
 
 
+def test_a_model_is_trained_before_what_reads_it():
+    planned = runner.plan(EXPERIMENTS, [], "cpu")
+    places = {(run.experiment, run.name): place for place, run in enumerate(planned)}
+    readers = [run for run in planned if "trained" in run.config]
+    assert {"long_context", "novel_states"} < {run.experiment for run in readers}
+    for run in readers:
+        model = run.config.get("race", "race"), run.config["trained"]
+        assert places[model] < places[run.experiment, run.name], run.name
+
+
 def test_the_same_seed_gives_the_same_losses(tmp_path, made_corpus):
     assert smoke(tmp_path, "loss_curves") == 0
     first = record.load("loss_curves", tmp_path / "out")
