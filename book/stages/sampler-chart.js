@@ -78,10 +78,7 @@ window.SamplerChart ??= (() => {
         Stage.path(all.map(([t, value]) => [x(t), y(value)]))
       );
       nodes.push(
-        svg("path", {
-          class: `sampler-counted ${COLOURS[name]}`,
-          d: dashes,
-        }),
+        svg("path", { class: `sampler-counted ${COLOURS[name]}`, d: dashes }),
         svg("path", { class: `sampler-line ${COLOURS[name]}`, d: line }),
         svg("text", {
           class: `sampler-label ${COLOURS[name]}`,

@@ -69,10 +69,8 @@ window.SamplerScale ??= (() => {
       const told = stations.map((n) => `${bytesText(n * row)} after ${count(n)}`).join(", ");
       picture.setAttribute(
         "aria-label",
-        `Memory, drawn to scale. Linear keeps ${bytesText(state)} and the window ${
-          bytesText(ring)
-        }, always. Softmax keeps `
-          + `${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
+        `Memory, drawn to scale. Linear keeps ${bytesText(state)} and the window ${bytesText(ring)}, always. `
+          + `Softmax keeps ${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
       );
       this.grow(side(letters), most);
     }

@@ -9,10 +9,8 @@ window.SamplerSide ??= (() => {
   const SHOWN = 280, LIKELY = 5; // letters, next letters
 
   const readable = (text) => text.replace(/\n/g, " ↵ ").replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
-  const letterName = (
-    byte,
-  ) => ({ 10: "↵", 32: "space" }[byte]
-    ?? (byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`));
+  const plain = (byte) => byte > 32 && byte < 127 ? String.fromCharCode(byte) : `byte ${byte}`;
+  const letterName = (byte) => ({ 10: "↵", 32: "space" }[byte] ?? plain(byte));
 
   const clean = (bytes) => readable(new TextDecoder().decode(Uint8Array.from(bytes)));
 
@@ -47,14 +45,10 @@ window.SamplerSide ??= (() => {
   /* Memory and time that softmax would need after so many letters that it has not read. price:
      milliseconds of a multiply-add, or null. */
   function missing(letters, { bills: { softmax, linear }, row }, price) {
-    const next = work(softmax, letters);
+    const next = work(softmax, letters), kept = bytesText(row * letters), times = digits(next / linear[0]);
     const all = letters * softmax[0] + softmax[1] * letters * letters / 2;
-    const cache = `It would need the keys and values of all ${count(letters)} letters: ${
-      bytesText(row * letters)
-    }.`;
-    const more = `By the formula, its next letter is ${
-      digits(next / linear[0])
-    } times as much work as linear’s`;
+    const cache = `It would need the keys and values of all ${count(letters)} letters: ${kept}.`;
+    const more = `By the formula, its next letter is ${times} times as much work as linear’s`;
     if (price === null) return `It cannot begin here. ${cache} ${more}.`;
     return `It cannot begin here. ${cache} ${more}: ${timeText(next * price)} on this device. Reading `
       + `all letters up to here would take it ${timeText(all * price)}, and linear `
@@ -63,9 +57,8 @@ window.SamplerSide ??= (() => {
 
   /* What a window would need, after any number of letters. */
   const windowed = ({ window }, ring) =>
-    `No cache of it is stored here. It would keep the last ${count(window)} letters and the first, ${
-      bytesText(ring)
-    }, however long the text.`;
+    `No cache of it is stored here. It would keep the last ${count(window)} letters and the first, `
+    + `${bytesText(ring)}, however long the text.`;
 
   class Side {
     constructor(model, data) {
@@ -107,9 +100,10 @@ window.SamplerSide ??= (() => {
         writer.pace ? timeText(writer.pace) : "–",
         4 * writer.machine.kept(writer.reached),
       );
+      this.next.classList.remove("sampler-gone");
+      if (writer.behind) return;
       const shares = Writers.probabilities(writer.logits, temperature || 1);
       this.likely.replaceChildren(...bars(likeliest(shares)));
-      this.next.classList.remove("sampler-gone");
     }
 
     tell(letters, time, kept, predicted = false) {

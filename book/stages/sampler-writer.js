@@ -22,6 +22,7 @@ window.SamplerWriter ??= (() => {
         state: stored ? this.machine.restore(arrays) : this.machine.start(),
         logits: arrays?.logits,
         bytes: [],
+        done: 0, // letters of it that the model has read
         given: [], // for each letter, whether it was read and not written
         written: 0,
         spent: 0,
@@ -32,38 +33,48 @@ window.SamplerWriter ??= (() => {
       this.hear(prompt);
     }
 
-    read(byte, given = false) {
-      this.bytes.push(byte);
-      this.given.push(given);
-      this.logits = this.machine.read(this.state, byte);
-      if (!given) this.written++;
+    /* Takes a text that it did not write, to be read next. */
+    hear(bytes) {
+      this.bytes.push(...bytes);
+      this.given.push(...Array(bytes.length).fill(true));
     }
 
-    /* Reads a text that it did not write; returns the milliseconds. */
-    hear(bytes) {
-      const from = performance.now();
-      for (const byte of bytes) this.read(byte, true);
-      return performance.now() - from;
+    get behind() {
+      return this.done < this.bytes.length;
+    }
+
+    read() {
+      this.logits = this.machine.read(this.state, this.bytes[this.done++]);
+    }
+
+    /* Reads what is there for so many milliseconds. */
+    catchUp(milliseconds) {
+      const end = performance.now() + milliseconds;
+      while (this.behind && performance.now() < end) this.read();
     }
 
     /* Writes the next letter. */
     draw(temperature) {
-      this.read(Writers.drawn(Writers.probabilities(this.logits, temperature), this.dice()));
+      this.bytes.push(Writers.drawn(Writers.probabilities(this.logits, temperature), this.dice()));
+      this.given.push(false);
+      this.written++;
+      this.read();
     }
 
-    /* Writes for so many milliseconds, at least one letter. */
+    /* Reads what is there and writes, for so many milliseconds, at least one letter. */
     write(milliseconds, temperature) {
       const from = performance.now();
       let letters = 0, now = from;
       do {
-        this.draw(temperature);
+        if (this.behind) this.read();
+        else this.draw(temperature);
         letters++;
         now = performance.now();
       } while (now - from < milliseconds && this.bytes.length < MOST);
       this.spent += now - from;
       this.bucket = [this.bucket[0] + letters, this.bucket[1] + now - from];
       if (this.bucket[0] >= BUCKET) {
-        this.points.push([this.reached - this.bucket[0] / 2, this.bucket[1] / this.bucket[0]]);
+        this.points.push([this.from + this.done - this.bucket[0] / 2, this.bucket[1] / this.bucket[0]]);
         this.bucket = [0, 0];
       }
     }

@@ -105,14 +105,9 @@
 
     /* The parts of the frame, from the top. */
     parts(data) {
-      const load = element(
-        "p",
-        { class: "film-quiet" },
-        `The first press loads the models, ${
-          digits(data.bytes / 1e6)
-        } MB. They run in this page; what you type stays in it.`,
-      );
-      const quiet = (words) => element("p", { class: "film-quiet" }, words);
+      const quiet = (words) => element("p", { class: "film-quiet" }, words), size = digits(data.bytes / 1e6);
+      const load =
+        `The first press loads the models, ${size} MB. They run in this page; what you type stays in it.`;
       const film = (part) => element("div", { class: "film" }, this.sides.map((side) => side[part]));
       return [
         this.promptField,
@@ -136,7 +131,7 @@
         this.line,
         this.picture,
         this.interruption,
-        load,
+        quiet(load),
         this.more,
         film("next"),
         Stage.provenance(data.sources),
@@ -182,6 +177,16 @@
       for (const writer of this.active) writer.begin(prompt, this.seed, this.states[this.from]);
       this.show();
       this.line.textContent = sentence(this.active, this.from);
+      this.catchUp();
+    }
+
+    /* All read what is there, some milliseconds a frame, so that the page answers meanwhile. */
+    async catchUp() {
+      while (this.active.some(({ behind }) => behind)) {
+        for (const writer of this.active) writer.catchUp(TURN);
+        await new Promise(requestAnimationFrame);
+      }
+      this.show();
     }
 
     /* Starts again after so many letters of the novel, or with the reader's words. */
@@ -215,6 +220,7 @@
       if (!(await this.ready())) return;
       if (this.running) this.pause();
       if (this.full()) return;
+      await this.catchUp();
       for (const writer of this.active) writer.draw(this.temperature);
       this.show();
       this.line.textContent = sentence(this.active, this.from);
@@ -227,6 +233,7 @@
       this.said.value = "";
       for (const writer of this.active) writer.hear(words);
       this.show();
+      this.catchUp();
       if (!this.running) this.line.textContent = sentence(this.active, this.from);
     }
 

@@ -66,9 +66,8 @@ window.Writers ??= (() => {
         const width = q.length, t = cache.length++, n = Math.min(t + 1, rows);
         const at = t < rows ? t : first + (t - first) % near;
         if (n > cache.scores.length) {
-          for (
-            const [name, { constructor, length }] of Object.entries(cache).filter(([, one]) => one.length)
-          ) {
+          const arrays = Object.entries(cache).filter(([, one]) => one.length);
+          for (const [name, { constructor, length }] of arrays) {
             const wider = new constructor(2 * length);
             wider.set(cache[name]);
             cache[name] = wider;
@@ -142,9 +141,8 @@ window.Writers ??= (() => {
       1 + Math.max(...Object.keys(weights).map((name) => Number(name.match(/^h\.(\d+)/)?.[1] ?? -1))),
     );
     const blocks = layers.map((i) => (name) => weights[`h.${i}.${name}`]);
-    const [x, y, o, qkv, hidden, logits] = [1, 1, 1, 3, 4].map((n) => new Float64Array(n * width)).concat(
-      new Float64Array(wte.length / width),
-    );
+    const [x, y, o, qkv, hidden] = [1, 1, 1, 3, 4].map((n) => new Float64Array(n * width));
+    const logits = new Float64Array(wte.length / width);
     const part = (x, head, which = 0) => x.subarray(which * width + head * wide).subarray(0, wide);
     const parts = slopes.map((_, head) => [...[0, 1, 2].map((n) => part(qkv, head, n)), part(o, head)]);
     const add = () =>

@@ -37,7 +37,7 @@ def test_the_words_of_the_first_text_need_no_model(open_stage):
     tab, frame = open_stage("surgery")
     picked = word(frame, "the").last
     expect(picked).to_have_attribute("aria-pressed", "true")
-    assert line(frame).startswith("Without “the”, 51% of the next letter’s probability goes")
+    assert line(frame).startswith("Without “the”, 56% of the next letter’s probability goes")
     struck = frame.locator(".film-text del")
     expect(struck).to_have_text("the")
     assert frame.locator(".film-text").nth(1).inner_text().endswith("and the cap")
@@ -66,8 +66,8 @@ def test_another_text_is_operated_on_as_lsa_does(open_stage):
     field.fill(text)
     field.press("Enter")
     expect(word(frame, "Watson")).to_be_visible(timeout=60_000)
-    assert tab.evaluate(LOADED) == ["linear-seed0"]
-    one = surgery.Reading(writers.model("linear"), text.encode())
+    assert tab.evaluate(LOADED) == ["linear-4096-seed0"]
+    one = surgery.Reading(writers.model_of(surgery.trained()), text.encode())
     assert bars(frame, 0) == as_said(one.operated(one.S, one.z, 0.0).shares)
     word(frame, "Mr").last.click()
     S, z = one.products(29, 31)

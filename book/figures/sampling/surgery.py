@@ -19,8 +19,9 @@ from lsa import LinearState
 from lsa.gpt import GPT
 
 from ...explorable.markup import json_script
+from ..index import race
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, provenance, weights_of
+from ..lib.records import NotMeasuredError, Record, load, of_config, provenance, weights_of
 from ..lib.tables import Missing
 from . import writers
 
@@ -30,6 +31,15 @@ PICKED = "the"  # its last occurrence
 SHARE = 0.5  # of the second text's state that is added
 LIKELY = 5  # number of next letters shown
 WORD = re.compile(rb"[A-Za-z0-9'\x80-\xff-]+")
+
+
+def trained() -> Record:
+    """The run of the stage's model, small enough to try all words at a press.
+
+    Raises NotMeasuredError.
+    """
+    stored = [run for run in load("race") if run["complete"] and weights_of(run)]
+    return of_config(stored, model="linear", context=race.MAIN, seed=0)
 
 
 class Operated(NamedTuple):
@@ -130,7 +140,7 @@ def effects() -> dict[str, Any]:
     words: each with its place, sizes, moved, likely. other: the same. likely: before an operation.
     Raises NotMeasuredError.
     """
-    model = writers.model("linear")
+    model = writers.model_of(trained())
     text = TEXT.encode()
     one, second = Reading(model, text), Reading(model, SECOND.encode())
     S, z = whole_state(second)
@@ -154,7 +164,7 @@ def by_head(i: int) -> list[float]:
 
     The near-sighted head first. Raises NotMeasuredError.
     """
-    reading = Reading(writers.model("linear"), TEXT.encode())
+    reading = Reading(writers.model_of(trained()), TEXT.encode())
     S, z = reading.products(*words(TEXT.encode())[i])
     before = reading.operated(S, z, 0.0).shares
     alone = torch.eye(S.shape[1], dtype=S.dtype)  # a row a head
@@ -171,9 +181,9 @@ def data() -> HTML | Missing:
     `writers.loaded`; megabytes of its file; sources.
     """
     try:
-        run, shown = writers.trained("linear"), effects()
+        run, shown = trained(), effects()
     except NotMeasuredError:
-        return Missing("long_race --only seed=0", "No weights of the linear model yet")
+        return Missing("race --only seed=0", "No weights of the linear model yet")
     file = weights_of(run)
     shown |= {
         "text": TEXT,

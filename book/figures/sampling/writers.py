@@ -149,7 +149,11 @@ def numbers() -> dict[str, str]:
 
 def model(name: str) -> GPT:
     """A writer of the page, as an lsa model. Raises NotMeasuredError."""
-    run = trained(name)
+    return model_of(trained(name))
+
+
+def model_of(run: Record) -> GPT:
+    """The model whose weights are stored beside a run."""
     gpt = GPT(_shape(run["config"]))
     packed = (record.ROOT / weights_of(run)).read_bytes()
     gpt.load_state_dict(unpack_weights(packed))

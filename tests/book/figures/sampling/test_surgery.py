@@ -70,7 +70,7 @@ def test_the_stage_is_told_what_the_caption_says():
 
 
 def test_without_weights_the_page_says_what_to_run(store):
-    assert "experiments run long_race --only seed=0" in repr(surgery.data())
+    assert "experiments run race --only seed=0" in repr(surgery.data())
     assert set(surgery.numbers().values()) == {"not measured yet"}
 
 
