@@ -27,7 +27,7 @@ window.SamplerScale ??= (() => {
     /* letters: the number of letters in softmax attention's cache. */
     draw(letters) {
       const { stage, state, ring, row, stations, picture } = this;
-      const unit = stage.clientWidth < NARROW ? 4 : 5;
+      const whole = stage.clientWidth, unit = whole < NARROW ? 4 : 5;
       const side = (n) => unit * Math.sqrt((n * row) / state);
       const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
       const label = (y, words, at = x) => svg("text", { class: "lines-tick", x: at, y }, words);
@@ -72,13 +72,13 @@ window.SamplerScale ??= (() => {
         `Memory, drawn to scale. Linear keeps ${bytesText(state)} and the window ${bytesText(ring)}, always. `
           + `Softmax keeps ${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
       );
-      this.grow(side(letters), most);
+      this.grow(side(letters), most, whole);
     }
 
     /* The cache at present: a square, or as wide as the stage and higher. */
-    grow(side, most) {
-      const { stage, node, cache } = this;
-      const wide = Math.min(side, stage.clientWidth), over = side > most + 1;
+    grow(side, most, whole) {
+      const { node, cache } = this;
+      const wide = Math.min(side, whole), over = side > most + 1;
       const below = over
         ? document.body.getBoundingClientRect().bottom - node.getBoundingClientRect().top - HEAD
         : side;

@@ -108,7 +108,6 @@ window.SamplerSide ??= (() => {
 
     tell(letters, time, kept, predicted = false) {
       this.text.classList.toggle("sampler-missing", predicted);
-      this.text.scrollTop = this.text.scrollHeight; // scrolls to the last lines
       const told = [count(letters), time, bytesText(kept)];
       this.facts.forEach(({ value }, i) => {
         value.textContent = told[i];

@@ -175,8 +175,7 @@
     begin() {
       const prompt = this.from ? [] : encoded(this.prompt.value || "\n");
       for (const writer of this.active) writer.begin(prompt, this.seed, this.states[this.from]);
-      this.show();
-      this.line.textContent = sentence(this.active, this.from);
+      this.tell();
       this.catchUp();
     }
 
@@ -191,7 +190,7 @@
 
     /* Starts again after so many letters of the novel, or with the reader's words. */
     place(letters) {
-      if (this.running) this.pause();
+      if (this.running) this.pause(false);
       this.from = letters;
       this.stations.forEach((button, i) => {
         button.setAttribute("aria-pressed", this.data.stations[i].letters === letters);
@@ -208,12 +207,11 @@
       requestAnimationFrame(() => this.frame());
     }
 
-    pause() {
+    pause(tell = true) {
       this.running = false;
       this.play.textContent = "Write";
       this.line.setAttribute("aria-live", "polite");
-      this.show();
-      this.line.textContent = sentence(this.active, this.from);
+      if (tell) this.tell();
     }
 
     async step() {
@@ -222,8 +220,7 @@
       if (this.full()) return;
       await this.catchUp();
       for (const writer of this.active) writer.draw(this.temperature);
-      this.show();
-      this.line.textContent = sentence(this.active, this.from);
+      this.tell();
     }
 
     /* Inserts the reader's words into what is written. */
@@ -255,26 +252,30 @@
         this.due = now + READING;
       }
       if (this.full()) return this.pause();
-      if (now - this.drawn > REDRAWN) {
-        this.show();
-        this.line.textContent = sentence(active, this.from);
-      }
+      if (now - this.drawn > REDRAWN) this.tell();
       requestAnimationFrame(() => this.frame());
+    }
+
+    tell() {
+      this.show();
+      this.line.textContent = sentence(this.active, this.from);
     }
 
     show() {
       this.drawn = performance.now();
+      const width = this.picture.clientWidth || 600;
       const { active, from, data, prompt: { value } } = this, cost = price(active, data.bills);
       const reached = Math.max(from || encoded(value).length, ...active.map((writer) => writer.reached));
       const softmax = active.find(({ name }) => name === "softmax");
       const far = room(reached, from > 0);
+      this.scale.draw(softmax?.reached ?? reached);
       for (const side of this.sides) {
         const writer = active.find(({ name }) => name === side.name);
         if (writer) side.show(writer, this.temperature);
         else side.wait(reached, this.text(side), cost);
       }
-      this.scale.draw(softmax?.reached ?? reached);
-      drawChart(this.picture, this.picture.clientWidth || 600, active, data.bills, Math.max(LEAST, far));
+      drawChart(this.picture, width, active, data.bills, Math.max(LEAST, far));
+      for (const { text } of this.sides) text.scrollTop = text.scrollHeight; // to the last lines
     }
 
     /* A side's text before its model is loaded; null: it cannot be loaded. */
