@@ -66,7 +66,7 @@ VERDICTS = {
     "none of our models uses much of a long past": lambda: every(
         worth(name, context) < LITTLE for name in MODELS for context in CONTEXTS
     ),
-    "our models gain about a hundredth of a nat a byte at most, with either attention": lambda: (
+    "the models of the race gain about a hundredth of a nat a byte at most": lambda: (
         0.005 < max(worth(name, context) for name in MODELS for context in CONTEXTS) < 0.015
     ),
     "linear attention loses at most a thousandth of a nat a byte at the end of novels": lambda: (

@@ -41,11 +41,8 @@ VERDICTS = {
         bytes_rise(SHORT) > 2
         and seconds("softmax", SHORT, "nano") < 1.2 * seconds("softmax", 1, "nano")
     ),
-    "Nearly all that they write are English words": lambda: every(
+    "nearly all of their words are English": lambda: every(
         known > 0.95 for known in shares("long_race", "sampled")
-    ),
-    "four in five of their words are known": lambda: every(
-        0.75 < known < 0.85 for known in shares("race", "sampled")
     ),
     "The likeliest letters spell known words, but every such text repeats itself": lambda: every(
         written_words.known(run, "greedy") > 0.99

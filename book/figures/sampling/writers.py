@@ -143,7 +143,7 @@ def numbers() -> dict[str, str]:
         writers_row=lambda: size(memory()[0]),
         writers_farthest=lambda: f"{farthest():,}",
         writers_far_cache=lambda: size(farthest() * memory()[0]),
-        writers_far_cost=lambda: whole_novels.cost("linear"),
+        writers_far_cost=lambda: whole_novels.cost("linear", 1024),
     )
 
 

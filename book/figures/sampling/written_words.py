@@ -67,20 +67,19 @@ def numbers() -> dict[str, str]:
             raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
         return runs[0]
 
-    def long() -> str:
-        """The least and the most of the long race's writers: "96.6%", "96.1 to 96.6%"."""
-        drawn = sorted(
-            share(run, "sampled") for run in writers() if run["config"]["race"] != "race"
-        )
-        if not drawn:
-            raise NotMeasuredError(f"{EXPERIMENT}: nothing of the long race stored")
-        least, most = drawn[0], drawn[-1]
-        return least if least == most else f"{least.removesuffix('%')} to {most}"
+    def drawn(race: str) -> str:
+        """The least and the most of a race's writers: "96.6%", "96.1 to 96.6%"."""
+        found = sorted(known(run, "sampled") for run in writers() if run["config"]["race"] == race)
+        if not found:
+            raise NotMeasuredError(f"{EXPERIMENT}: nothing of {race} stored")
+        least, most = (f"{100 * share:.1f}" for share in (found[0], found[-1]))
+        return f"{least}%" if least == most else f"{least} to {most}%"
 
     return in_words(
         words_places=lambda: first()["config"]["places"],
         words_letters=lambda: first()["config"]["letters"],
         words_temperature=lambda: first()["config"]["temperature"],
         words_novels=lambda: share(first(), "novel"),
-        words_long=long,
+        words_race=lambda: drawn("race"),
+        words_long=lambda: drawn("long_race"),
     )

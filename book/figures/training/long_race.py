@@ -5,8 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections import defaultdict
 from functools import partial
-from math import sqrt
-from statistics import fmean, stdev
 
 from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
 from ..lib.format import in_words
@@ -52,7 +50,7 @@ def losses(run: Record) -> dict[int, float]:
 
 
 def gains(run: Record, distance: int) -> dict[int, tuple[float, float]]:
-    """By updates: the mean gain on a passage that comes again, and its standard error."""
+    """By updates: the mean gain on a passage that comes again, and half of its 95% interval."""
     table = run["tables"]["again"]
     places: dict[int, list[float]] = defaultdict(list)
     for update, far, gain in zip(
@@ -60,7 +58,8 @@ def gains(run: Record, distance: int) -> dict[int, tuple[float, float]]:
     ):
         if far == distance:
             places[update].append(gain)
-    return {update: (fmean(each), stdev(each) / sqrt(len(each))) for update, each in places.items()}
+    pairs = {update: compare(each) for update, each in places.items()}
+    return {update: (one.mean, one.half or 0) for update, one in pairs.items()}
 
 
 def _series(model: str, run: Record) -> Series:
@@ -70,10 +69,10 @@ def _series(model: str, run: Record) -> Series:
         "loss": [*loss.values()],
     }
     for distance in DISTANCES:
-        means, errors = zip(*gains(run, distance).values(), strict=True)
+        means, halves = zip(*gains(run, distance).values(), strict=True)
         columns[f"gain_{distance}"] = [*means]
-        columns[f"low_{distance}"] = [a - b for a, b in zip(means, errors, strict=True)]
-        columns[f"high_{distance}"] = [a + b for a, b in zip(means, errors, strict=True)]
+        columns[f"low_{distance}"] = [a - b for a, b in zip(means, halves, strict=True)]
+        columns[f"high_{distance}"] = [a + b for a, b in zip(means, halves, strict=True)]
     return Series({"model": model}, columns, source=run["path"])
 
 
@@ -116,7 +115,7 @@ def _caption(found: dict[str, Record]) -> str:
     return (
         "**Neither attention learns to copy a passage.** "
         f"Models of {config['size']} parameters, one seed. *Gain*: how much lower the loss of a "
-        f"passage is when it comes again; bars: standard error over {config['places']} places. "
+        f"passage is when it comes again; bars: 95% intervals over {config['places']} places. "
         f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand."
     )
 
@@ -131,6 +130,14 @@ def of(model: str) -> Record:
 def loss(model: str) -> float:
     """Held-out loss at the end."""
     return [*losses(of(model)).values()][-1]
+
+
+def ahead() -> list[float]:
+    """By how much softmax's loss is above linear attention's at each mark of 5 MB."""
+    run = of("linear")
+    mark = run["config"]["validate_every"]
+    own, other = losses(run), losses(of("softmax"))
+    return [other[update] - own[update] for update in own if update and update % mark == 0]
 
 
 def last_gains(model: str, distance: int) -> list[float]:
@@ -177,7 +184,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: f"{megabytes(of('linear'), of('linear')['config']['updates']):.0f} MB",
-        long_apart_256=lambda: apart(256).spread(),
+        long_apart=lambda: f"{abs(ahead()[-1]):.3f}",
+        long_apart_256=lambda: apart(256).signed(),
         **{f"long_{key}": lambda model=model: f"{loss(model):.3f}" for key, model in KEYS.items()},
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )

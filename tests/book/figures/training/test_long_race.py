@@ -32,10 +32,10 @@ def test_a_position_weighs_as_many_tokens_as_it_has():
     assert long_race.losses(run("linear", 1.0)) == {0: pytest.approx(16 / 3), 1000: 2.0}
 
 
-def test_a_gain_is_the_mean_over_places_with_its_error():
-    mean, error = long_race.gains(run("linear", 0.5), 256)[1000]
+def test_a_gain_is_the_mean_over_places_with_its_interval():
+    mean, half = long_race.gains(run("linear", 0.5), 256)[1000]
     assert mean == pytest.approx(0.51)
-    assert error == pytest.approx(0.01 / 3**0.5)
+    assert half == pytest.approx(4.303 * 0.01 / 3**0.5, rel=1e-3)  # Student's t, two degrees
 
 
 def test_one_line_for_each_model_that_was_trained(monkeypatch):
