@@ -156,6 +156,7 @@ def numbers() -> dict[str, str]:
         map_behind=lambda: f"{final_loss(ranking()[0]) - final_loss('softmax'):.2f}",
         identity_with=lambda: f"{final_loss('identity'):.2f}",
         identity_without=lambda: f"{final_loss('identity', 'without'):.2f}",
+        other_sum=lambda: f"{min(loss for name, loss in sums().items() if name != 'identity'):.2f}",
         map_pairs=lambda: f"{ngram_baseline.loss(2):.2f}",
         taylor_nano=lambda: f"{final_loss('taylor'):.2f}",
         elu_nano=lambda: f"{final_loss('linear'):.2f}",
