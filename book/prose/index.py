@@ -36,7 +36,7 @@ VERDICTS = {
     "Nothing here ran on a GPU.": lambda: every(
         run["provenance"]["device"]["kind"] == "cpu" for run in load()
     ),
-    "In none of its models does a head that sees the whole context lower the loss": lambda: every(
+    "a second near-sighted head, in place of the one that sees all of it, lowers the loss": lambda: every(
         race.end(f"{name}, near only", n) < race.end(name, n)
         for name in race.PAIR
         for n in race.CONTEXTS
