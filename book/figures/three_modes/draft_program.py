@@ -21,13 +21,13 @@ def point(program: str, length: int = LENGTH) -> Row:
 
 
 def traffic() -> float:
-    """The program's forward time over that of its states' bytes at the speed of a copy.
+    """The program's forward time over that of its bytes at the speed of a copy.
 
-    Each state is written once and read once. Raises NotMeasuredError.
+    Each outer product and each state is written once and read once. Raises NotMeasuredError.
     """
     states = LENGTH * run()["config"]["width"] ** 2 * 4
     (copy,) = run()["tables"]["limits"]["copy"]
-    return point("cumsum")["seconds"] / (2 * states / copy)
+    return point("cumsum")["seconds"] / (4 * states / copy)
 
 
 def numbers() -> dict[str, str]:
