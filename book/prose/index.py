@@ -32,11 +32,13 @@ def is_clear(difference: Pairs) -> bool:
 
 VERDICTS = {
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
-    "linear attention in {glue:text}`recall_linear`, with a table": lambda: max(recalled("linear")) < 0.6,
+    "linear attention in {glue:text}`recall_linear`, with a table": lambda: (
+        max(recalled("linear")) < 0.6
+    ),
     "Nothing here ran on a GPU.": lambda: every(
         run["provenance"]["device"]["kind"] == "cpu" for run in load()
     ),
-    "a second near-sighted head, in place of the one that sees all of it, lowers the loss": lambda: every(
+    "a second near-sighted head, in place of the one that sees all of it, lowers": lambda: every(
         race.end(f"{name}, near only", n) < race.end(name, n)
         for name in race.PAIR
         for n in race.CONTEXTS

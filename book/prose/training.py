@@ -40,11 +40,6 @@ def is_above(difference: Pairs) -> bool:
     return difference.half is not None and difference.mean > difference.half
 
 
-def rising(values: list[float]) -> bool:
-    """Whether a later value is above each earlier one; those of the first 5 MB do not count."""
-    return every(a < b for a, b in pairwise(values[-4:]))
-
-
 def is_undecided(difference: Pairs) -> bool:
     """Whether the 95% interval of a difference includes zero."""
     return difference.half is not None and abs(difference.mean) < difference.half
@@ -277,17 +272,27 @@ VERDICTS = {
         len(scaling_rates.behind()) == 3
         and every(found.mean < 0 for found in scaling_rates.behind())
     ),
+    "the far-sighted head pays. With two near-sighted heads linear attention ends": lambda: (
+        is_above(long_race.far_saves()) and long_race.far_saves().of() == "5 of 5"
+    ),
+    "after 5 MB it was {glue:text}`long_far_early` lower": lambda: (
+        long_race.far_saves(5).mean < -(long_race.far_saves(5).half or 1)
+    ),
+    "and {glue:text}`long_near_256` with two near-sighted heads": lambda: (
+        abs(compare(long_race.last_gains("linear, near only", 256)).mean) < 0.001
+    ),
+    "shows in repeated passages, and not in the loss": lambda: (
+        abs(long_race.window_behind().mean) < (long_race.window_behind().half or 0)
+        and abs(compare(long_race.last_gains("window", 256)).mean) < 0.001
+        and every(is_above(compare(long_race.last_gains(m, 256))) for m in ("softmax", "linear"))
+    ),
     "and their order changed on the way": lambda: (
         max(long_race.ahead()) > 0 > min(long_race.ahead()) and abs(long_race.ahead()[-1]) < 0.01
     ),
     "One seed cannot order them": lambda: every(
         run["config"].get("seed") == 0 for run in have("long_race")
     ),
-    "Both gains grow during training": lambda: every(
-        rising([mean for mean, _ in long_race.gains(long_race.of(model), 256).values()])
-        for model in ("softmax", "linear")
-    ),
-    "Neither model copies": lambda: every(
+    "Neither attention copies": lambda: every(
         compare(long_race.last_gains(model, 64)).mean < 0.1 * long_race.loss(model)
         for model in ("softmax", "linear")
     ),

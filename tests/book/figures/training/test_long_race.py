@@ -15,10 +15,16 @@ def run(model, gain):
         for distance in distances
         for place in (0, 1, 2)
     ]
-    positions = [(0, 1, 1, 6.0), (0, 2, 3, 5.0), (1000, 1, 1, 3.0), (1000, 2, 3, 1.5)]
+    positions = [
+        (update, novel, first, last, loss + novel)
+        for update, first, last, loss in (
+            (0, 1, 1, 6.0), (0, 2, 3, 5.0), (1000, 1, 1, 3.0), (1000, 2, 3, 1.5 - gain),
+        )
+        for novel in (0, 1)
+    ]  # fmt: skip
     tables = {
         "again": columns(("update", "distance", "place", "gain"), again),
-        "positions": columns(("update", "first", "last", "loss"), positions),
+        "positions": columns(("update", "novel", "first", "last", "loss"), positions),
     }
     path = f"results/{model}.json"
     return {"complete": True, "name": model, "path": path, "config": config, "tables": tables}
@@ -29,7 +35,13 @@ def columns(names, rows):
 
 
 def test_a_position_weighs_as_many_tokens_as_it_has():
-    assert long_race.losses(run("linear", 1.0)) == {0: pytest.approx(16 / 3), 1000: 2.0}
+    assert long_race.losses(run("linear", 0.0)) == {0: pytest.approx(35 / 6), 1000: 2.5}
+
+
+def test_what_the_far_head_saves_is_paired_by_novel(monkeypatch):
+    stored = {"linear": run("linear", 0.3), "linear, near only": run("linear, near only", 0.0)}
+    monkeypatch.setattr(long_race, "of", stored.get)
+    assert long_race.far_saves() == (pytest.approx(0.2), pytest.approx(0, abs=1e-9), 2, 2)
 
 
 def test_a_gain_is_the_mean_over_places_with_its_interval():
