@@ -174,12 +174,6 @@ def gain(model: str, distance: int) -> str:
     return compare(last_gains(model, distance)).spread()
 
 
-def apart(distance: int) -> Pairs:
-    """By how much softmax gains more than linear attention at the end, place by place."""
-    pairs = zip(last_gains("softmax", distance), last_gains("linear", distance), strict=True)
-    return compare([a - b for a, b in pairs])
-
-
 def writing() -> Table | Missing:
     """What both attentions write after the same sentence, by the text they have read."""
     found = runs()
@@ -207,12 +201,10 @@ def numbers() -> dict[str, str]:
     return in_words(
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: f"{megabytes(of('linear'), of('linear')['config']['updates']):.0f} MB",
-        long_apart=lambda: f"{abs(ahead()[-1]):.3f}",
         long_far=lambda: far_saves().spread(),
         long_far_of=lambda: far_saves().of(),
         long_far_early=lambda: far_saves(5).spread(),
         long_window_behind=lambda: window_behind().spread(),
-        long_apart_256=lambda: apart(256).signed(),
         **{f"long_{key}": lambda model=model: f"{loss(model):.3f}" for key, model in KEYS.items()},
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
