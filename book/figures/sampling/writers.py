@@ -14,11 +14,10 @@ from IPython.display import HTML
 
 from experiments.harness.core import record
 from experiments.harness.learning.probes import PROMPT
-from experiments.harness.learning.shapes import shape_of
 from experiments.harness.learning.weights import unpack_weights
 from lsa import LinearState
 from lsa.cost import tick_cost
-from lsa.gpt import GPT, GPTConfig
+from lsa.gpt import GPT, GPTConfig, gpt_config
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, size
@@ -97,7 +96,11 @@ def stations() -> list[Record]:
 
 
 def _shape(config: dict[str, Any]) -> GPTConfig:
-    return shape_of(config, vocab_size=256)
+    return gpt_config(
+        config["scale"], vocab_size=256, n_positions=config["n_positions"],
+        attention=config["attention"], attention_options=config["attention_options"],
+        **config.get("shape", {}),
+    )  # fmt: skip
 
 
 def letter_cost(config: dict[str, Any]) -> tuple[int, int, int | None]:
