@@ -61,13 +61,13 @@ window.SamplerWriter ??= (() => {
       this.read();
     }
 
-    /* Reads what is there and writes, for so many milliseconds, at least one letter. */
+    /* Writes for so many milliseconds, at least one letter, once all is read. */
     write(milliseconds, temperature) {
+      if (this.behind) return this.catchUp(milliseconds);
       const from = performance.now();
       let letters = 0, now = from;
       do {
-        if (this.behind) this.read();
-        else this.draw(temperature);
+        this.draw(temperature);
         letters++;
         now = performance.now();
       } while (now - from < milliseconds && this.bytes.length < MOST);

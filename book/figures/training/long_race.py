@@ -27,9 +27,13 @@ LETTERS = 64  # of such a text, at most
 
 
 def runs() -> dict[str, Record]:
-    """The complete run of seed 0 of each model that has one."""
-    found = [run for run in learned(EXPERIMENT) if run["complete"] and run["config"]["seed"] == 0]
-    by_model = {run["config"]["model"]: run for run in found if "again" in run["tables"]}
+    """The complete run of seed 0 of each model that has one, of the plan's scale."""
+    by_model = {
+        run["config"]["model"]: run
+        for run in learned(EXPERIMENT)
+        if run["complete"] and "again" in run["tables"]
+        if run["config"]["seed"] == 0 and run["config"]["scale"] == "nano"
+    }
     return {model: by_model[model] for model in MODELS if model in by_model}
 
 

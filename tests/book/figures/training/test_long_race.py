@@ -7,7 +7,15 @@ from book.figures.training import long_race
 
 
 def run(model, gain):
-    config = {"model": model, "seed": 0, "spans": 4, "context": 1024, "size": "2.7M", "places": 3}
+    config = {
+        "model": model,
+        "scale": "nano",
+        "seed": 0,
+        "spans": 4,
+        "context": 1024,
+        "size": "2.7M",
+        "places": 3,
+    }
     asked, distances = (0, 1000), long_race.DISTANCES
     again = [
         (update, distance, place, gain * update / 1000 + 0.01 * place)
