@@ -142,23 +142,25 @@ def loss(model: str) -> float:
     return [*losses(of(model)).values()][-1]
 
 
+def marks(run: Record) -> list[int]:
+    """Updates at which both losses and gains are compared: every 5 MB."""
+    every = run["config"]["validate_every"]
+    return [update for update in by_novel(run) if update and update % every == 0]
+
+
 def ahead() -> list[float]:
-    """By how much softmax's loss is above linear attention's at each mark of 5 MB."""
-    run = of("linear")
-    mark = run["config"]["validate_every"]
-    own, other = losses(run), losses(of("softmax"))
-    return [other[update] - own[update] for update in own if update and update % mark == 0]
+    """By how much softmax's loss is above linear attention's, at each mark."""
+    own, other = losses(of("linear")), losses(of("softmax"))
+    return [other[update] - own[update] for update in marks(of("linear"))]
 
 
-def far_saves(megabytes_read: float = 0) -> Pairs:
-    """What linear attention saves over near-sighted heads alone, novel by novel.
-
-    After the first mark at which so much was read; by default at the end.
-    """
+def far_saves() -> list[Pairs]:
+    """What linear attention saves over near-sighted heads alone, novel by novel, at each mark."""
     own, near = by_novel(of("linear")), by_novel(of("linear, near only"))
-    wanted = megabytes_read or megabytes(of("linear"), max(own))
-    update = next(each for each in own if megabytes(of("linear"), each) >= 0.99 * wanted)
-    return compare([b - a for a, b in zip(own[update], near[update], strict=True)])
+    return [
+        compare([b - a for a, b in zip(own[update], near[update], strict=True)])
+        for update in marks(of("linear"))
+    ]
 
 
 def window_behind() -> Pairs:
@@ -205,9 +207,9 @@ def numbers() -> dict[str, str]:
     return in_words(
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: f"{megabytes(of('linear'), of('linear')['config']['updates']):.0f} MB",
-        long_far=lambda: far_saves().spread(),
-        long_far_of=lambda: far_saves().of(),
-        long_far_early=lambda: far_saves(5).spread(),
+        long_far=lambda: far_saves()[-1].spread(),
+        long_far_of=lambda: far_saves()[-1].of(),
+        long_far_early=lambda: far_saves()[0].spread(),
         long_window_behind=lambda: window_behind().spread(),
         **{f"long_{key}": lambda model=model: f"{loss(model):.3f}" for key, model in KEYS.items()},
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
