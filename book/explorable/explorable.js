@@ -113,7 +113,10 @@
       this.sayEmpty();
       if (this.crossing) this.answer();
       if (this.table.open) this.fillTable();
-      if (this.resized) this.draw();
+      if (!this.resized) return;
+      // After the next frame, in which the pressed control shows its setting.
+      cancelAnimationFrame(this.coming);
+      this.coming = requestAnimationFrame(() => setTimeout(() => this.draw()));
     }
 
     /* A control's setting in words, for readers who do not see it: "Seed 0", "Models all". */

@@ -167,11 +167,8 @@ window.FigureView = (function () {
     if (event.animationName.startsWith("figure-told")) event.target.classList.remove("figure-told");
   });
   document.body.append(announced);
-  for (const type of ["pointerover", "focusin"]) {
-    document.addEventListener(type, (event) => mark(event, true));
-  }
-  for (const type of ["pointerout", "focusout"]) {
-    document.addEventListener(type, (event) => mark(event, false));
+  for (const type of ["pointerover", "focusin", "pointerout", "focusout"]) {
+    document.addEventListener(type, (event) => mark(event, /over|in$/.test(type)));
   }
   document.addEventListener("click", (event) => {
     const link = viewOf(event);

@@ -153,11 +153,7 @@
         ...Object.keys(MODES).map((mode) => drawn(over(softmax, storedTimes(stored, mode)), mode, false)),
         ...Object.keys(LINES).map((mode) => {
           const pass = mode === "linear" ? "token" : "forward";
-          return drawn(
-            over(BrowserTimes.times(pass, "softmax"), BrowserTimes.times(pass, mode)),
-            mode,
-            true,
-          );
+          return drawn(over(BrowserTimes.times(pass, "softmax"), BrowserTimes.times(pass, mode)), mode, true);
         }),
       ].filter(({ xs }) => xs.length);
     }
@@ -223,12 +219,7 @@
       }, { glide: false });
     }
 
-    stage.append(
-      names,
-      plot.node,
-      Stage.buttons("Measure", start, save, forget),
-      line,
-    );
+    stage.append(names, plot.node, Stage.buttons("Measure", start, save, forget), line);
     BrowserTimes.listen(() => {
       render(stop ? line.textContent : "");
       join();

@@ -12,11 +12,7 @@
   /* The steps of a design: tiles read and written, and their chunk. */
   const each = (read, written, launch) => Array.from({ length: N }, (_, n) => ({ n, read, written, launch }));
   const designs = {
-    kept: {
-      name: "Keep it on the chip",
-      end: "Per token, if kept",
-      steps: each(["q", "k", "v"], ["o"], ""),
-    },
+    kept: { name: "Keep it on the chip", end: "Per token, if kept", steps: each(["q", "k", "v"], ["o"], "") },
     stored: {
       name: "Store it after every chunk",
       end: "Per token, if stored",

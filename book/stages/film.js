@@ -112,9 +112,7 @@
     }
     const say = (n) =>
       models.map((model, which) => `${NAMES[model.name]} after ${lossOf(model, stops()[n][1][which])}.`)
-        .join(
-          " ",
-        );
+        .join(" ");
 
     const length = () => stops().length - 1;
     const steps = Stage.stepper(stage, { length, render, say, milliseconds: 1400 });

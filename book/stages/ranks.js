@@ -16,11 +16,7 @@
   /* The parts that each rank has of the others after each exchange, as lists of ranks. */
   const exchanges = {
     gather: [RANKS.map(before)],
-    scan: [
-      RANKS.map((r) => before(r).slice(-1)),
-      RANKS.map((r) => before(r).slice(-2)),
-      RANKS.map(before),
-    ],
+    scan: [RANKS.map((r) => before(r).slice(-1)), RANKS.map((r) => before(r).slice(-2)), RANKS.map(before)],
     ring: [1, 2, 3].map((n) => RANKS.map((r) => RANKS.slice(1, n + 1).map((by) => (r - by + P) % P))),
   };
   /* B that the last rank receives in one exchange. An all-gather brings the states of all others. */

@@ -136,12 +136,7 @@
     const reveal = Stage.swap("Reveal", () => show("measured"), () => again),
       again = Stage.swap("Draw again", () => show("draw"), () => reveal);
     plot.pad.addEventListener("pointerup", () => (last = null));
-    stage.append(
-      plot.node,
-      names,
-      Stage.buttons("Steps", reveal, again),
-      line,
-    );
+    stage.append(plot.node, names, Stage.buttons("Steps", reveal, again), line);
     render(false);
     return { show: [Stage.setter(show, () => (shown ? "measured" : "draw")), "draw"] };
   });

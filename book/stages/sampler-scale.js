@@ -27,9 +27,25 @@ window.SamplerScale ??= (() => {
     /* letters: the number of letters in softmax attention's cache. */
     draw(letters) {
       const { stage, state, ring, row, stations, picture } = this;
-      const whole = stage.clientWidth, unit = whole < NARROW ? 4 : 5;
-      const side = (n) => unit * Math.sqrt((n * row) / state);
-      const inside = stations.slice(0, -1), most = side(inside.at(-1)), x = most + GAP;
+      if (this.whole !== stage.clientWidth) this.outline(stage.clientWidth);
+      const told = stations.map((n) => `${bytesText(n * row)} after ${count(n)}`).join(", ");
+      picture.setAttribute(
+        "aria-label",
+        `Memory, drawn to scale. Linear keeps ${bytesText(state)} and the window ${bytesText(ring)}, always. `
+          + `Softmax keeps ${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
+      );
+      this.grow(this.side(letters));
+    }
+
+    side(letters) {
+      return (this.whole < NARROW ? 4 : 5) * Math.sqrt((letters * this.row) / this.state);
+    }
+
+    /* What stays as the text grows. whole: the stage's width. */
+    outline(whole) {
+      Object.assign(this, { whole });
+      const { state, ring, row, stations, picture } = this, side = (n) => this.side(n);
+      const inside = stations.slice(0, -1), most = this.most = side(inside.at(-1)), x = most + GAP;
       const label = (y, words, at = x) => svg("text", { class: "lines-tick", x: at, y }, words);
       const lead = (at, y) => svg("path", { class: "lines-grid", d: `M${at} ${y}H${x - 3}` });
       const always = (css, name, size, y) => {
@@ -66,18 +82,11 @@ window.SamplerScale ??= (() => {
           ),
         ),
       );
-      const told = stations.map((n) => `${bytesText(n * row)} after ${count(n)}`).join(", ");
-      picture.setAttribute(
-        "aria-label",
-        `Memory, drawn to scale. Linear keeps ${bytesText(state)} and the window ${bytesText(ring)}, always. `
-          + `Softmax keeps ${bytesText(letters * row)} after ${count(letters)} letters; ${told}.`,
-      );
-      this.grow(side(letters), most, whole);
     }
 
     /* The cache at present: a square, or as wide as the stage and higher. */
-    grow(side, most, whole) {
-      const { node, cache } = this;
+    grow(side) {
+      const { node, cache, most, whole } = this;
       const wide = Math.min(side, whole), over = side > most + 1;
       const below = over
         ? document.body.getBoundingClientRect().bottom - node.getBoundingClientRect().top - HEAD

@@ -14,6 +14,7 @@
   const LEAST = 4096; // the least number of letters on the chart's axis
   const TURN = 4, FRAME = 12; // ms of a writer's turn, and of all together between two frames
   const REDRAWN = 150, READING = 45; // ms between two pictures, and between letters at reading pace
+  const REST = 100; // ms in which nothing is written after a press, so that the page answers it
   const SPEEDS = { race: "Full speed", read: "Reading pace" };
 
   const encoded = (text) => new TextEncoder().encode(text);
@@ -30,7 +31,8 @@
         running: false,
         speed: "race",
         temperature: FIRST,
-        drawn: 0,
+        drawn: 0, // when the picture was drawn last
+        rested: 0, // when writing goes on after a press
       });
       this.sides = data.models.map((model) => new Side(model, data));
       const stations = data.stations.map(({ letters }) => letters);
@@ -47,6 +49,8 @@
       stage.append(...this.parts(data));
       this.begin();
       new ResizeObserver(() => this.show()).observe(this.picture);
+      const rest = () => this.rested = performance.now() + REST;
+      for (const kind of ["keydown", "pointerdown"]) addEventListener(kind, rest, true);
     }
 
     makeControls(data) {
@@ -56,7 +60,7 @@
       });
       this.slider = Stage.slider("sampler-temperature", "Temperature", TEMPERATURES, FIRST, (value) => {
         this.temperature = value;
-        this.show();
+        this.running ? this.drawn = 0 : this.show();
       });
       this.speeds = Stage.radios("Speed", SPEEDS, this.speed, (value) => {
         this.speed = value;
@@ -181,10 +185,12 @@
 
     /* All read what is there, some milliseconds a frame, so that the page answers meanwhile. */
     async catchUp() {
-      while (this.active.some(({ behind }) => behind)) {
-        for (const writer of this.active) writer.catchUp(TURN);
+      do {
         await new Promise(requestAnimationFrame);
-      }
+        if (this.running) return;
+        const end = performance.now() + FRAME;
+        for (const writer of this.active) if (performance.now() < end) writer.catchUp(TURN);
+      } while (this.active.some(({ behind }) => behind));
       this.show();
     }
 
@@ -243,7 +249,9 @@
     frame() {
       if (!this.running) return;
       const { active } = this, now = performance.now();
-      if (this.speed === "race") {
+      if (now < this.rested) return requestAnimationFrame(() => this.frame());
+      if (now - this.drawn > REDRAWN) this.tell();
+      else if (this.speed === "race") {
         do {
           active.reduce((a, b) => (b.spent < a.spent ? b : a)).write(TURN, this.temperature);
         } while (performance.now() < now + FRAME && !this.full());
@@ -252,7 +260,6 @@
         this.due = now + READING;
       }
       if (this.full()) return this.pause();
-      if (now - this.drawn > REDRAWN) this.tell();
       requestAnimationFrame(() => this.frame());
     }
 
@@ -262,7 +269,6 @@
     }
 
     show() {
-      this.drawn = performance.now();
       const width = this.picture.clientWidth || 600;
       const { active, from, data, prompt: { value } } = this, cost = price(active, data.bills);
       const reached = Math.max(from || encoded(value).length, ...active.map((writer) => writer.reached));
@@ -276,6 +282,7 @@
       }
       drawChart(this.picture, width, active, data.bills, Math.max(LEAST, far));
       for (const { text } of this.sides) text.scrollTop = text.scrollHeight; // to the last lines
+      this.drawn = performance.now();
     }
 
     /* A side's text before its model is loaded; null: it cannot be loaded. */

@@ -9,7 +9,9 @@ window.Stored ??= (() => {
      other kinds. */
   async function bytes(file) {
     if (!window.BookFiles?.[file]) await Elements.load(new URL(`../data/${file}.js`, HERE).href);
-    return Uint8Array.from(atob(window.BookFiles[file]), (letter) => letter.charCodeAt(0)).buffer;
+    const text = atob(window.BookFiles[file]), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i); // `from` is ten times slower
+    return bytes.buffer;
   }
 
   /* The members of a zip archive, from the directory at its end: {name: bytes}. */

@@ -17,7 +17,7 @@ window.Writers ??= (() => {
         const scale = arrays[`${name}.scale`], width = scale && values.length / scale.length;
         return [
           name,
-          scale ? Float32Array.from(values, (value, i) => value * scale[Math.floor(i / width)]) : values,
+          scale ? new Float32Array(values).map((value, i) => value * scale[Math.floor(i / width)]) : values,
         ];
       }),
     );
