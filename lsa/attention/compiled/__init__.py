@@ -136,11 +136,10 @@ def forward(call: Call, *, saves: bool = True) -> Saved:
     # The gradient of a normalised sum needs o before it is rounded.
     exact = saves and call.normalize
     o = (empty if exact else own.q.new_empty)(B, T, H, V)
-    S_T, z_T, den = NOTHING, NOTHING, NOTHING
+    S_T, z_T = NOTHING, NOTHING
     if saves or call.with_z:
         S_T, z_T = empty(B, H, K, V), empty((B, H, K) if call.keeps_z else 0)
-    if saves:
-        den = empty((B, T, H) if call.normalize else 0)
+    den = empty((B, T, H) if call.normalize else 0) if saves else NOTHING
     _run(own, (o,), (own.S, own.z, S_T, z_T, den))
     rounded = o if call.v.dtype is o.dtype else o.to(call.v.dtype)
     if not saves:
@@ -177,10 +176,8 @@ def _run(x: Call, others: tuple[Tensor, ...], states: tuple[Tensor | None, ...])
     B, T, H, K, V = x.sizes
     # In a short text, reading and writing a state costs more than the products that it saves.
     chunk = min(x.chunk_size or (T if T <= K else CHUNK_SIZE), LONGEST_CHUNK)
-    if x.mode == "attention":
-        chunk = T
-    if x.mode == "recurrent" and len(others) == 1:
-        chunk = 1
+    token = 1 if len(others) == 1 else chunk
+    chunk = {"attention": T, "recurrent": token}.get(x.mode, chunk)
     # Contiguous copies, referenced until the call is over.
     kept = [y if y is None or y is NOTHING else y.contiguous() for y in states]
     pointers = [0 if y is None or y is NOTHING else y.data_ptr() for y in kept]

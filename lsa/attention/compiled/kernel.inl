@@ -23,15 +23,13 @@ constexpr int64_t W = BYTES / 4, NR = W * VECTORS, MR = ROWS;
 // The first n floats, and zeros behind them.
 INLINE vec load(const float* p, int64_t n = W) {
     if (n >= W) return *reinterpret_cast<const unaligned*>(p);
-    float some[W] = {};
-    std::copy_n(p, n, some);
-    return load(some);
+    vec x = {};
+    __builtin_memcpy(&x, p, 4 * n);
+    return x;
 }
 INLINE void store(float* p, vec x, int64_t n = W) {
-    if (n >= W) return void(*reinterpret_cast<unaligned*>(p) = x);
-    float some[W];
-    store(some, x);
-    std::copy_n(some, n, p);
+    if (n >= W) *reinterpret_cast<unaligned*>(p) = x;
+    else __builtin_memcpy(p, &x, 4 * n);
 }
 INLINE vec splat(float x) { return vec{} + x; }
 INLINE int64_t padded(int64_t n) { return (n + NR - 1) / NR * NR; }
@@ -66,8 +64,7 @@ struct Row {
     INLINE vec get(int64_t c, int64_t n) const {
         if (!half) return load(reinterpret_cast<float*>(at) + c, n);
         halves x = {};
-        if (n >= W) __builtin_memcpy(&x, at + 2 * c, sizeof x);
-        else __builtin_memcpy(&x, at + 2 * c, 2 * n);
+        __builtin_memcpy(&x, at + 2 * c, 2 * std::min(n, W));
         return vec(__builtin_convertvector(x, words) << 16);
     }
     // Rounds to nearest, ties to even. NaN stays NaN.
@@ -77,17 +74,26 @@ struct Row {
         bits += ((bits >> 16) & 1) + 0x7fff;
         bits = x == x ? bits : words{} + 0x7fc00000;
         const halves near = __builtin_convertvector(bits >> 16, halves);
-        if (n >= W) __builtin_memcpy(at + 2 * c, &near, sizeof near);
-        else __builtin_memcpy(at + 2 * c, &near, 2 * n);
+        __builtin_memcpy(at + 2 * c, &near, 2 * std::min(n, W));
     }
     // Its first n elements will be wanted soon.
     INLINE void soon(int64_t n) const {
         for (int64_t i = 0; i < n * (half ? 2 : 4); i += 64) __builtin_prefetch(at + i, 0, 2);
     }
 };
+// f(c, left, map) for each vector of n floats. Where it is whole, left is a constant, as map is.
+template <int M = RELU, class F>
+INLINE void vectors(int64_t n, int map, const F& f) {
+    if constexpr (M != IDENTITY)
+        if (map != M) return vectors<M - 1>(n, map, f);
+    const std::integral_constant<int, M> known{};
+    int64_t c = 0;
+    for (; c + W <= n; c += W) f(c, std::integral_constant<int64_t, W>{}, known);
+    if (c < n) f(c, n - c, known);
+}
 INLINE float dot(Row a, Row b, int64_t n) {
     vec total = vec{};
-    for (int64_t i = 0; i < n; i += W) total += a.get(i, n - i) * b.get(i, n - i);
+    vectors(n, IDENTITY, [&](int64_t c, auto n, auto) { total += a.get(c, n) * b.get(c, n); });
     return sum(total);
 }
 
@@ -97,14 +103,12 @@ INLINE vec exponential(vec x) {
     vec bounded = x < splat(-87.0f) ? splat(-87.0f) : x;
     bounded = bounded > splat(88.72f) ? splat(88.72f) : bounded;
     const vec t = bounded * 1.44269504f + shift, n = t - shift;
-    vec r = bounded - n * 0.693359375f;
-    r = r + n * 2.12194440e-4f;
+    const vec r = bounded - n * 0.693359375f + n * 2.12194440e-4f;
     vec p = splat(1.9875691500e-4f);
     for (float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
                     5.0000001201e-1f})
         p = p * r + c;
-    p = p * r * r + r + 1.0f;
-    p = vec(ints(p) + (ints(t) << 23));  // times 2^n
+    p = vec(ints(p * r * r + r + 1.0f) + (ints(t) << 23));  // times 2^n
     return x < splat(-87.0f) ? vec{} : x == x ? p : x;  // NaN stays NaN
 }
 
@@ -289,8 +293,9 @@ struct Rows {
                 scale = 1.0f / (call.den[call.row(part, i)] + call.eps);
                 dd[r] = -scale * dot(from, {call.x[OUT], part, i}, columns);
             }
-            for (int64_t c = 0; c < columns; c += W)
-                store(out + c, phi(from.get(c, columns - c), map) * scale);
+            vectors(columns, map, [&](int64_t c, auto left, auto map) {
+                store(out + c, phi(from.get(c, left), map) * scale);
+            });
             std::fill(out + columns, out + width, 0.0f);
         }
         return {room, width};
@@ -360,8 +365,7 @@ static int64_t causal_sum(const Call& call, const Part& part, char* memory) {
     if (fades)
         for (float* x : {decay.high, decay.low, decay.read, decay.write, decay.grown})
             std::fill_n(x, width + W, 0.0f);
-    std::fill_n(ones, width, 1.0f);
-    std::fill_n(dd, width, 0.0f);
+    std::fill_n(ones, width, 1.0f), std::fill_n(dd, width, 0.0f);
     const float *c = kind == DQ ? dd : ones, *d = kind == DK ? dd : ones;
     const int map = across ? int(call.map) : int(IDENTITY);
     const int64_t head = part.b * call.H + part.h, KV = call.K * call.V;
@@ -395,8 +399,7 @@ static int64_t causal_sum(const Call& call, const Part& part, char* memory) {
             // No processor prefetches beyond a page by itself, and a chunk of a head is some pages.
             for (int64_t i = t + (i0 + C) * step, r = 0; r < M; ++r, i += step) {
                 if (i < 0 || i >= call.T) break;
-                as.row(i).soon(as.columns), bs.row(i).soon(bs.columns), ys.row(i).soon(ys.columns);
-                to.row(i).soon(to.columns);
+                for (const Rows* x : {&as, &bs, &ys, &to, &raw}) x->row(i).soon(x->columns);
                 if (kind != OUT) Row(call.x[OUT], part, i).soon(call.V);
             }
             auto weigh = [&](auto vectors, int64_t j) {
@@ -452,11 +455,10 @@ static int64_t causal_sum(const Call& call, const Part& part, char* memory) {
                         dot(probe[i0 + r], past + r * Y, Y);
                 const Row row = to.row(i), x = raw.row(i);
                 const float times = divided[r] * (kind == DQ ? call.scale : 1.0f);
-                for (int64_t at = 0; at < to.columns; at += W) {
-                    const int64_t n = to.columns - at;
-                    const vec slope = phi(x.get(at, n), map, true);
-                    row.put(at, load(out + r * Y + at) * slope * times, n);
-                }
+                vectors(to.columns, map, [&](int64_t at, auto left, auto map) {
+                    const vec slope = phi(x.get(at, left), map, true);
+                    row.put(at, load(out + r * Y + at) * slope * times, left);
+                });
             }
         });
         const float keep = !met ? 0.0f : fades ? decay.whole : 1.0f;
