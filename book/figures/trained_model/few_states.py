@@ -18,15 +18,15 @@ DISTANCES = (128, HERE, 1024, 4096, 7936)
 PAIRS = (1, 4, 16, 64)
 
 
-def students(*arms: str) -> list[Record]:
-    """The runs of the first eight heads, a run a seed. Raises NotMeasuredError.
+def students(*arms: str, heads: int = 8) -> list[Record]:
+    """The runs of the first heads of the ranking, a run a seed. Raises NotMeasuredError.
 
     arms: those of the runs; without any, the two that the table compares.
     """
-    wanted = [*(arms or (WINDOW, STATE))]
-    runs = [run for run in learned(EXPERIMENT) if run["name"].startswith("first-8")]
-    if not (found := [run for run in runs if run["config"]["arms"] == wanted]):
-        raise NotMeasuredError(f"{EXPERIMENT}: no first-8 of {wanted}")
+    wanted = {"arms": [*(arms or (WINDOW, STATE))], "heads": heads}
+    runs = learned(EXPERIMENT)
+    if not (found := [run for run in runs if wanted.items() <= run["config"].items()]):
+        raise NotMeasuredError(f"{EXPERIMENT}: no {wanted}")
     return found
 
 
@@ -38,24 +38,26 @@ def at_the_end(run: Record, arm: str, column: str, **asked: object) -> dict[int,
     return {row["text"]: row[column] for row in found}
 
 
-def by_text(arm: str, column: str, distance: int = HERE, pairs: int = 0) -> dict[int, float]:
+def by_text(
+    arm: str, column: str, distance: int = HERE, pairs: int = 0, *, heads: int = 8
+) -> dict[int, float]:
     """{text: mean over seeds} of a column after training.
 
     pairs: names in a list; 0 of passages. Raises NotMeasuredError.
     """
     asked = {"kind": "lists" if pairs else "passages", "distance": distance, "pairs": pairs}
-    seeds = [at_the_end(run, arm, column, **asked) for run in students()]
+    seeds = [at_the_end(run, arm, column, **asked) for run in students(heads=heads)]
     return {text: fmean(one[text] for one in seeds) for text in seeds[0]}
 
 
-def gain(arm: str, *where: int) -> Mean:
+def gain(arm: str, *where: int, heads: int = 8) -> Mean:
     """Gain over the texts, each a mean over seeds. Raises NotMeasuredError."""
-    return mean_of([*by_text(arm, "gain", *where).values()])
+    return mean_of([*by_text(arm, "gain", *where, heads=heads).values()])
 
 
-def brings(column: str, *where: int) -> Mean:
+def brings(column: str, *where: int, heads: int = 8) -> Mean:
     """The difference that states make, text by text. Raises NotMeasuredError."""
-    state, window = (by_text(arm, column, *where) for arm in (STATE, WINDOW))
+    state, window = (by_text(arm, column, *where, heads=heads) for arm in (STATE, WINDOW))
     return mean_of([state[text] - window[text] for text in state])
 
 

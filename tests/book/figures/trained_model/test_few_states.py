@@ -8,9 +8,9 @@ from book.figures.trained_model import few_states
 NAMES = "arm", "tokens", "kind", "distance", "pairs", "text", "gain", "loss", "right"
 
 
-def made(name, seed, arms, rows):
+def made(name, seed, arms, rows, heads=8):
     columns = {column: [row[i] for row in rows] for i, column in enumerate(NAMES)}
-    config = {"seed": seed, "arms": arms, "tokens": max(columns["tokens"])}
+    config = {"seed": seed, "arms": arms, "heads": heads, "tokens": max(columns["tokens"])}
     return {"name": name, "path": name, "config": config, "tables": {"measured": columns}}
 
 
@@ -29,6 +29,13 @@ def runs(monkeypatch):
         made("first-8-seed1", 1, arms, second),
         made("first-8", 0, arms, first),
         made("first-8-size-4", 0, ["hedgehog-4"], size),
+        made(
+            "first-24",
+            0,
+            arms,
+            passages("window", 0.0, 0.0) + passages("hedgehog-128", 5.0, 7.0),
+            24,
+        ),
         made("first-8-taylor", 0, ["taylor-2"], passages("taylor-2", 3.0, 1.0)),
     ]
     monkeypatch.setattr(few_states, "learned", lambda experiment: found)
@@ -38,6 +45,10 @@ def test_texts_are_compared_over_all_seeds(runs):
     assert few_states.by_text("window", "gain") == {0: 0.5, 1: 1.0}
     added = few_states.brings("gain")
     assert (added.mean, added.error, added.texts) == (0.5, 0.0, 2)
+
+
+def test_more_heads_are_a_comparison_of_their_own(runs):
+    assert few_states.brings("gain", heads=24).mean == 6.0
 
 
 def test_fixed_features_are_compared_with_the_control_of_their_own_seed(runs):
