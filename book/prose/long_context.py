@@ -4,7 +4,7 @@ from itertools import pairwise
 from math import hypot
 
 from ..figures.lib.records import rows
-from ..figures.long_context import distant_recall, recall, whole_novels
+from ..figures.long_context import copying, distant_recall, recall, whole_novels
 from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
 from ..figures.long_context.long_context_tables import bytes_read, rise
 from ..figures.long_context.whole_novels import apart
@@ -58,6 +58,10 @@ def is_gain(name: str, context: int, at: int) -> bool:
 
 
 VERDICTS = {
+    "A training that rewards copying did not teach it in {glue:text}`copying_updates` updates, a "
+    "number fixed beforehand.": lambda: every(
+        copying.gain(model, at).mean < 2 * LITTLE for model in copying.MODELS for at in (64, 1024)
+    ),
     "The further back a passage stood, the less it helps when it comes again": lambda: every(
         before["gain"] > after["gain"]
         for name in MODELS
