@@ -166,6 +166,10 @@ VERDICTS = {
     ),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "a state brings back almost none of the gain": lambda: few_states.way() < 0.03,
+    "States in the first 24 heads add more": lambda: (
+        few_states.brings("gain").mean < few_states.brings("gain", heads=24).mean
+        and few_states.gain(few_states.STATE, heads=24).mean < 0
+    ),
     "fixed features (Taylor, degree 2; one seed) states add": lambda: (
         0 < few_states.fixed_brings("gain").mean < 0.1 and few_states.fixed_brings("loss").mean > 0
     ),

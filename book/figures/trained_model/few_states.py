@@ -74,10 +74,10 @@ def fixed_brings(column: str) -> Mean:
     return mean_of([state[text] - window[text] for text in state])
 
 
-def way() -> float:
+def way(heads: int = 8) -> float:
     """The gain added by the states, as a share of the teacher's lead over the windows."""
     teacher = measured(run_of("none"), "gain").mean
-    return brings("gain").mean / (teacher - gain(WINDOW).mean)
+    return brings("gain", heads=heads).mean / (teacher - gain(WINDOW, heads=heads).mean)
 
 
 def table() -> Table | Missing:
@@ -107,6 +107,10 @@ def numbers() -> dict[str, str]:
         few_states_way=lambda: percent(way()),
         few_states_state=lambda: gain(STATE),
         few_states_window=lambda: gain(WINDOW),
+        few_states_more=lambda: brings("gain", heads=24),
+        few_states_more_seeds=lambda: how_many_seeds(len(students(heads=24))),
+        few_states_more_way=lambda: percent(way(24)),
+        few_states_more_state=lambda: gain(STATE, heads=24),
         few_fixed_features=lambda: f"{comb(WIDTH + 2, 2):,}",  # monomials of degree 2 at most
         few_fixed_adds=lambda: fixed_brings("gain"),
         few_fixed_loss=lambda: fixed_brings("loss"),
