@@ -47,10 +47,13 @@ window.SamplerWriter ??= (() => {
       this.logits = this.machine.read(this.state, this.bytes[this.done++]);
     }
 
-    /* Reads what is there for so many milliseconds. */
+    /* Reads what is there for so many milliseconds, at least one letter. */
     catchUp(milliseconds) {
       const end = performance.now() + milliseconds;
-      while (this.behind && performance.now() < end) this.read();
+      while (this.behind) {
+        this.read();
+        if (performance.now() >= end) return;
+      }
     }
 
     /* Writes the next letter. */

@@ -187,7 +187,7 @@
     async catchUp() {
       do {
         await new Promise(requestAnimationFrame);
-        if (this.running) return;
+        if (this.running && this.speed === "race") return; // that reads by itself
         const end = performance.now() + FRAME;
         for (const writer of this.active) if (performance.now() < end) writer.catchUp(TURN);
       } while (this.active.some(({ behind }) => behind));

@@ -203,6 +203,18 @@ def test_words_of_the_reader_are_read_in_the_middle(set_stage, station):
     assert many == (1 if station else 3)
 
 
+def test_a_long_prompt_is_read_at_reading_pace_too(set_stage):
+    _, frame = set_stage("sampler")
+    unfold(frame)
+    frame.get_by_role("radio", name="Reading pace").check(force=True)
+    prompt = frame.get_by_role("textbox", name="All continue from")
+    prompt.fill(500 * "a ")
+    press(frame, "Write")
+    expect(frame.locator("[role=status]")).to_contain_text(
+        re.compile(r"written \d"), timeout=60_000
+    )
+
+
 def test_at_reading_pace_all_write_as_one_reads(set_stage):
     tab, frame = set_stage("sampler")
     unfold(frame)
