@@ -64,6 +64,7 @@
       });
       this.speeds = Stage.radios("Speed", SPEEDS, this.speed, (value) => {
         this.speed = value;
+        this.catchUp();
       });
       this.more = Stage.more("temperature, speed", this.slider, this.speeds);
       this.play = Stage.button("Write", () => (this.running ? this.pause() : this.start()));
@@ -255,7 +256,7 @@
         do {
           active.reduce((a, b) => (b.spent < a.spent ? b : a)).write(TURN, this.temperature);
         } while (performance.now() < now + FRAME && !this.full());
-      } else if (now >= (this.due ?? 0)) {
+      } else if (now >= (this.due ?? 0) && !active.some(({ behind }) => behind)) {
         for (const writer of active) writer.write(0, this.temperature);
         this.due = now + READING;
       }
