@@ -38,9 +38,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
         copying_context=lambda: f"{config()['context']:,}",
-        copying_bytes=lambda: (
-            f"{config()['updates'] * config()['spans'] * config()['span'] / 1e6:.0f}"
-        ),
+        copying_bytes=lambda: f"{megabytes():.0f}",
         copying_places=lambda: f"{config()['places']}",
         copying_softmax_64=lambda: gain("softmax", 64).spread(),
         copying_linear_64=lambda: gain("linear", 64).spread(),
