@@ -168,7 +168,7 @@ window.FigureView = (function () {
   });
   document.body.append(announced);
   for (const type of ["pointerover", "focusin", "pointerout", "focusout"]) {
-    document.addEventListener(type, (event) => mark(event, /over|in$/.test(type)));
+    document.addEventListener(type, (event) => mark(event, ["pointerover", "focusin"].includes(type)));
   }
   document.addEventListener("click", (event) => {
     const link = viewOf(event);

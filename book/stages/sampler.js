@@ -188,7 +188,7 @@
     async catchUp() {
       do {
         await new Promise(requestAnimationFrame);
-        if (this.running && this.speed === "race") return; // that reads by itself
+        if (this.running && this.speed === "race") return; // frame() reads then
         const end = performance.now() + FRAME;
         for (const writer of this.active) if (performance.now() < end) writer.catchUp(TURN);
       } while (this.active.some(({ behind }) => behind));
