@@ -110,6 +110,11 @@ def tasks(name="tasks"):
     )  # fmt: skip
 
 
+# A press is drawn by a timer set in the next frame; this one is set after it, so fires after it.
+AFTER_DRAWING = """() => new Promise((done) =>
+    requestAnimationFrame(() => setTimeout(done)))"""
+
+
 def move_pointer(page: Page, x: float, y: float) -> None:
     """A reader's move, in two steps: a Chromium may report a page's first as one of no distance."""
     page.mouse.move(x, y, steps=2)
@@ -121,6 +126,7 @@ def plot(page: Page, name: str):
     move_pointer(page, 3, 3)  # until then the still picture stands
     drawn = page.locator(f"#{name} .js-plotly-plot")
     expect(drawn.locator(".main-svg").first).to_be_attached()
+    page.evaluate(AFTER_DRAWING)
     return drawn
 
 

@@ -35,8 +35,8 @@ SHOW = """async ([module, css, html, code]) => {
         document.body.append(el);
     }
 }"""
-IN_VIEW = """([i, selector]) =>
-    window.views[i].el.querySelector(selector).layout.xaxis.title.text"""
+HAS_TITLE = """([i, title]) =>
+    window.views[i].el.querySelector(".js-plotly-plot").layout.xaxis.title.text === title"""
 
 pytestmark = pytest.mark.browser
 
@@ -103,8 +103,8 @@ def test_figures_of_a_notebook_share_the_library_and_links_but_no_buttons(cells)
     first, second, third = (tab.locator(".explorable-notebook").nth(i) for i in range(3))
     first.get_by_role("radio", name="Time").check(force=True)
     expect(second.get_by_role("radio", name="Updates")).to_be_checked()
-    assert tab.evaluate(IN_VIEW, [0, ".js-plotly-plot"]) == "Time (h)"
-    assert tab.evaluate(IN_VIEW, [1, ".js-plotly-plot"]) == "Updates"
+    tab.wait_for_function(HAS_TITLE, arg=[0, "Time (h)"])
+    tab.wait_for_function(HAS_TITLE, arg=[1, "Updates"])
     first.get_by_role("checkbox", name="Linear attention").uncheck()
     expect(third.get_by_role("checkbox", name="Linear attention")).not_to_be_checked()
 

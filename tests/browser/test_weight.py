@@ -40,7 +40,12 @@ MOST_GROWTH = 0.08  # of a page's height, until all of it is laid out
 
 LAID_OUT = """() => [...document.querySelectorAll("body *")]
     .filter((element) => element.checkVisibility({ contentVisibilityAuto: true })).length"""
-HEIGHT = "document.documentElement.scrollHeight"
+# Its text in its own letters: where these come late, a page has been laid out in others.
+HEIGHT = """async () => {
+    document.body.offsetHeight;
+    await document.fonts.ready;
+    return document.documentElement.scrollHeight;
+}"""
 NOTE_SHIFTS = """
 window.shift = 0;
 new PerformanceObserver((list) => {
